@@ -1,0 +1,76 @@
+#pragma once
+// Result<T>: a value, or the one error that says why there is none.
+//
+// The names are those of std::expected (C++23). When the oldest supported compiler has it, this
+// becomes an alias and nothing else moves.
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace hpclaunch {
+
+/// The kind alone decides the exit status; docs/cli.md has the table, src/cli/exit.h the function.
+enum class ErrorKind {
+  usage,        ///< the command line is wrong
+  not_found,    ///< a file or library that was asked for is not there
+  program_not_found,  ///< the program or launcher to start is not there
+  not_executable,     ///< it is there and cannot be executed
+  invalid,      ///< text or a file that was read does not mean anything
+  unsupported,  ///< understood, but cannot be done here
+  system,       ///< the operating system refused
+};
+
+/// A place in a text that the reader can open and edit.
+struct SourceRef {
+  std::string file;          ///< as the user wrote it; "<command line>" and "<environment>" are not files
+  int line = 0;              ///< counted from 1; 0 when unknown
+  int column = 0;            ///< in bytes, counted from 1; 0 when unknown
+  std::string pointer = {};  ///< RFC 6901 pointer inside `file`, e.g. "/rules/3/set/FI_PROVIDER"
+
+  friend bool operator==(const SourceRef&, const SourceRef&) = default;
+};
+
+struct Error {
+  ErrorKind kind = ErrorKind::invalid;
+  std::string message;   ///< lower case, no full stop; names the offending thing and the numbers
+  std::string hint = {}; ///< what to type or edit next; may be empty
+  std::optional<SourceRef> where = {};
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : either_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const { return either_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+
+  const T& operator*() const& { return require(); }
+  T& operator*() & { return const_cast<T&>(require()); }
+  T&& operator*() && { return std::move(const_cast<T&>(require())); }
+  const T* operator->() const { return &require(); }
+  T* operator->() { return &const_cast<T&>(require()); }
+  const Error& error() const { return std::get<1>(either_); }
+
+ private:
+  // Reading the value of a failure is a defect of hpclaunch: stop here in every build type.
+  const T& require() const {
+    if (!has_value()) {
+      std::fprintf(stderr, "hpclaunch: internal error: unchecked result: %s\n",
+                   error().message.c_str());
+      std::abort();
+    }
+    return std::get<0>(either_);
+  }
+  std::variant<T, Error> either_;
+};
+
+/// For functions that either succeed without a value or fail.
+struct Done {};
+using Status = Result<Done>;
+
+}  // namespace hpclaunch

@@ -1,0 +1,31 @@
+#pragma once
+// Small text functions that the standard library lacks. All pure.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpclaunch {
+
+/// Pieces between separators; "a,,b" has three pieces, "" has one empty piece.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// Without blanks, tabs, carriage returns and newlines at both ends.
+std::string_view trim(std::string_view text);
+
+/// Decimal digits only, no sign, no blanks; nullopt for anything else or above `max`.
+std::optional<long> parse_natural(std::string_view text, long max = 2'147'483'647L);
+
+/// The candidate nearest to `word` in edit distance (insert, delete, replace, swap of neighbours,
+/// letter case ignored), if it is near enough to be a misspelling: at most a third of the length of
+/// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
+std::string counted(long count, std::string_view noun);
+
+/// A power-of-two size for people: "512 B", "32 KiB", "1.5 MiB", "503.5 GiB" (at most one decimal).
+std::string human_bytes(unsigned long long bytes);
+
+}  // namespace hpclaunch

@@ -1,0 +1,131 @@
+#include "hpclaunch/cpuset.h"
+
+#include <bit>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+Error bad_piece(std::string_view piece, std::string_view why) {
+  return Error{ErrorKind::invalid, fmt::format("CPU list: \"{}\" {}", piece, why),
+               "write ascending numbers and ranges, as in 0-3,8,104-107"};
+}
+
+}  // namespace
+
+Result<CpuSet> CpuSet::parse(std::string_view list) {
+  CpuSet set;
+  for (const std::string_view piece : split(list, ',')) {
+    if (piece.empty()) return bad_piece(list, list.empty() ? "is empty" : "has an empty entry");
+    const std::size_t dash = piece.find('-');
+    const std::string_view low_text = piece.substr(0, dash);
+    const std::string_view high_text =
+        dash == std::string_view::npos ? low_text : piece.substr(dash + 1);
+    const std::optional<long> low = parse_natural(low_text);
+    const std::optional<long> high = parse_natural(high_text);
+    if (!low || !high) return bad_piece(piece, "is not a number or a range");
+    if (*low > *high) return bad_piece(piece, "runs backwards");
+    if (*high >= kCapacity)
+      return bad_piece(piece, fmt::format("is beyond the highest CPU number, {}", kCapacity - 1));
+    for (long i = *low; i <= *high; ++i) set.add(static_cast<int>(i));
+  }
+  return set;
+}
+
+std::string CpuSet::to_list() const {
+  std::string text;
+  const std::vector<int> numbers = to_vector();
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}", numbers[i]);
+    if (end > i) text += fmt::format("-{}", numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+void CpuSet::add(int os_index) {
+  if (os_index < 0 || os_index >= kCapacity) {
+    std::fprintf(stderr, "hpclaunch: internal error: CPU number %d out of range\n", os_index);
+    std::abort();
+  }
+  const auto i = static_cast<std::size_t>(os_index);
+  words_[i / kWordBits] |= std::uint64_t{1} << (i % kWordBits);
+}
+
+void CpuSet::remove(int os_index) {
+  if (os_index < 0 || os_index >= kCapacity) return;
+  const auto i = static_cast<std::size_t>(os_index);
+  words_[i / kWordBits] &= ~(std::uint64_t{1} << (i % kWordBits));
+}
+
+bool CpuSet::has(int os_index) const {
+  if (os_index < 0 || os_index >= kCapacity) return false;
+  const auto i = static_cast<std::size_t>(os_index);
+  return ((words_[i / kWordBits] >> (i % kWordBits)) & 1u) != 0;
+}
+
+int CpuSet::count() const {
+  int n = 0;
+  for (const std::uint64_t word : words_) n += std::popcount(word);
+  return n;
+}
+
+bool CpuSet::empty() const { return first() < 0; }
+
+int CpuSet::first() const {
+  for (std::size_t w = 0; w < words_.size(); ++w)
+    if (words_[w] != 0) return static_cast<int>(w) * kWordBits + std::countr_zero(words_[w]);
+  return -1;
+}
+
+int CpuSet::last() const {
+  for (std::size_t w = words_.size(); w-- > 0;)
+    if (words_[w] != 0)
+      return static_cast<int>(w) * kWordBits + kWordBits - 1 - std::countl_zero(words_[w]);
+  return -1;
+}
+
+bool CpuSet::intersects(const CpuSet& other) const {
+  for (std::size_t w = 0; w < words_.size(); ++w)
+    if ((words_[w] & other.words_[w]) != 0) return true;
+  return false;
+}
+
+bool CpuSet::contains(const CpuSet& other) const {
+  for (std::size_t w = 0; w < words_.size(); ++w)
+    if ((other.words_[w] & ~words_[w]) != 0) return false;
+  return true;
+}
+
+std::vector<int> CpuSet::to_vector() const {
+  std::vector<int> numbers;
+  for (std::size_t w = 0; w < words_.size(); ++w)
+    for (std::uint64_t rest = words_[w]; rest != 0; rest &= rest - 1)
+      numbers.push_back(static_cast<int>(w) * kWordBits + std::countr_zero(rest));
+  return numbers;
+}
+
+CpuSet& CpuSet::operator|=(const CpuSet& other) {
+  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+  return *this;
+}
+
+CpuSet& CpuSet::operator&=(const CpuSet& other) {
+  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] &= other.words_[w];
+  return *this;
+}
+
+CpuSet& CpuSet::operator-=(const CpuSet& other) {
+  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] &= ~other.words_[w];
+  return *this;
+}
+
+}  // namespace hpclaunch
