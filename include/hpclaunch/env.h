@@ -1,0 +1,36 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpclaunch {
+
+/// The process environment as a value, taken once in main; nothing else reads environ.
+///
+/// Entries keep their order and bytes, also those without '=' or with a repeated name: what a user
+/// exported reaches the program as it was. Look-ups see the first entry of a name, as getenv does.
+class EnvSnapshot {
+ public:
+  EnvSnapshot() = default;
+  explicit EnvSnapshot(std::vector<std::string> entries);  ///< "NAME=value" each
+
+  /// nullopt when not set; a pointer into this snapshot otherwise (an empty value is a value).
+  const std::string* find(std::string_view name) const;
+  std::string get(std::string_view name, std::string_view otherwise = "") const;
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+
+  const std::vector<std::string>& entries() const { return entries_; }
+  const std::map<std::string, std::string, std::less<>>& values() const { return values_; }
+
+  /// A copy with `changes` applied: a value sets (in place when the name exists, else at the end,
+  /// ascending), nullopt removes every entry of that name. Everything else stays as it was.
+  EnvSnapshot with(const std::map<std::string, std::optional<std::string>>& changes) const;
+
+ private:
+  std::vector<std::string> entries_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace hpclaunch

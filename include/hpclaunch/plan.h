@@ -1,0 +1,135 @@
+#pragma once
+// The Plan: everything the launch will do, decided and explained before anything is done.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "hpclaunch/cpuset.h"
+#include "hpclaunch/result.h"
+
+namespace hpclaunch {
+
+/// Who decided, weakest first: the enumerator order is the precedence order (docs/plan.md).
+enum class Layer {
+  builtin,          ///< a default of hpclaunch
+  profile_default,  ///< a site's recommendation that yields to the user
+  environment,      ///< what the user or the batch system exported
+  profile_require,  ///< a site's demand
+  computed,         ///< follows from the placement: ranks, masks, rendezvous
+  command_line,     ///< what was typed
+};
+
+std::string_view to_string(Layer layer);
+
+/// A fact that is known only at the rank; the shim puts it into the variable as a decimal number.
+enum class RankFact {
+  rank,        ///< 0..world size-1
+  local_rank,  ///< place on its node, from 0
+  node,        ///< place of its node in Plan::hosts, from 0
+  local_size,  ///< ranks on its node
+};
+
+std::string_view to_string(RankFact fact);  ///< "rank", "local-rank", "node", "local-size"
+
+/// One value per local rank: items[node class][local rank].
+struct PerRank {
+  std::vector<std::vector<std::string>> items;
+  friend bool operator==(const PerRank&, const PerRank&) = default;
+};
+
+struct Unset {
+  friend bool operator==(const Unset&, const Unset&) = default;
+};
+
+using Value = std::variant<Unset, std::string, PerRank, RankFact>;
+
+/// One decision, kept even after a later one overruled it.
+struct Decision {
+  Layer layer = Layer::builtin;
+  Value value;
+  SourceRef where;          ///< file and line, "<command line>", "<environment>", or a rule's name
+  std::string why;          ///< one sentence without a full stop
+};
+
+/// A variable or a choice, with everything that was decided about it.
+struct Setting {
+  std::string name;
+  std::vector<Decision> history;  ///< oldest first, never empty; the last one holds
+  const Value& value() const { return history.back().value; }
+};
+
+/// What one local rank gets.
+struct RankPlan {
+  CpuSet cpus;     ///< empty: not bound
+  int cores = 0;   ///< physical cores in `cpus`; 1 at least (ranks that share a core count it whole)
+  int package = -1;///< OS index when all its PUs are in one package; -1 otherwise or unknown
+  int numa = -1;   ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
+  friend bool operator==(const RankPlan&, const RankPlan&) = default;
+};
+
+/// Nodes that are laid out alike.
+struct NodeClass {
+  std::vector<RankPlan> ranks;  ///< index = local rank; never empty
+  friend bool operator==(const NodeClass&, const NodeClass&) = default;
+};
+
+/// `nodes` consecutive nodes of class `node_class`.
+struct NodeRun {
+  int node_class = 0;  ///< position in Plan::classes
+  int nodes = 1;       ///< >= 1
+  friend bool operator==(const NodeRun&, const NodeRun&) = default;
+};
+
+enum class BindVia {
+  launcher,  ///< the launcher binds; the shim compares and mends
+  shim,      ///< the launcher binds nothing; the shim binds
+  none,      ///< nobody binds
+};
+
+std::string_view to_string(BindVia via);
+
+/// What to do about a rank that did not get what was planned.
+enum class Verify { off, warn, strict };
+
+std::string_view to_string(Verify verify);
+
+/// What the local launcher does with the ranks' output, and how it ends them.
+struct OutputOptions {
+  bool label = false;        ///< prefix each line with the rank
+  std::string log_dir;       ///< one file per rank below it; "" for none
+  double grace_seconds = 30; ///< between TERM and KILL when ranks are ended
+};
+
+struct Plan {
+  std::vector<std::string> hosts;   ///< launch order, each once; never empty
+  std::vector<NodeClass> classes;   ///< never empty
+  std::vector<NodeRun> layout;      ///< covers `hosts` exactly, in order; ranks are dealt in blocks
+  std::vector<Setting> choices;     ///< placement, binding, launcher, rendezvous; in the order decided
+  std::vector<Setting> env;         ///< ascending name
+  std::string launcher;             ///< name of the dialect
+  BindVia bind_via = BindVia::shim;
+  Verify verify = Verify::warn;
+  OutputOptions output;
+  std::vector<std::string> launcher_args;  ///< passed on as they are
+  std::string wire;                 ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
+  std::vector<std::string> command; ///< program and arguments; [0] absolute once resolved; may be empty for reports
+
+  int nodes() const { return static_cast<int>(hosts.size()); }
+  int world_size() const;
+  int max_local_size() const;               ///< ranks on the fullest node
+  bool even() const { return layout.size() == 1; }  ///< every node alike
+  const Setting* find_env(std::string_view name) const;
+  const Setting* find_choice(std::string_view name) const;
+};
+
+/// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/plan.md.
+std::string plan_to_json(const Plan& plan);
+
+/// Why a value cannot be shown is that its name says secret: TOKEN, SECRET, PASSWORD, PASSWD,
+/// CREDENTIAL, API_KEY, PRIVATE_KEY, ACCESS_KEY as a part of the name. Used by every printer of
+/// values that the user exported.
+bool is_secret(std::string_view name);
+
+}  // namespace hpclaunch

@@ -1,0 +1,94 @@
+#include "hpclaunch/job.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+constexpr long kMaxSlots = 4096;
+
+struct HostLine {
+  std::string name;
+  int slots = 0;
+};
+
+Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
+  const SourceRef where{file, number};
+  const auto bad = [&](std::string_view what) {
+    return Error{ErrorKind::invalid, fmt::format("host file: {} in \"{}\"", what, line),
+                 "write one host per line: host, host:4 or host slots=4", where};
+  };
+  const std::size_t blank = line.find_first_of(" \t");
+  std::string_view name = line.substr(0, blank);
+  std::string_view slots;
+  bool has_slots = false;
+  if (blank != std::string_view::npos) {
+    const std::string_view rest = trim(line.substr(blank));
+    if (!rest.starts_with("slots=")) return bad(fmt::format("\"{}\" is not understood", rest));
+    slots = rest.substr(6);
+    has_slots = true;
+  } else if (const std::size_t colon = name.find(':');
+             colon != std::string_view::npos && name.find(':', colon + 1) == std::string_view::npos) {
+    slots = name.substr(colon + 1);  // two colons or more: an IPv6 address, not a count
+    name = name.substr(0, colon);
+    has_slots = true;
+  }
+  if (name.empty()) return bad("no host name");
+  if (name.find_first_of("[],=") != std::string_view::npos)
+    return bad("a list or bracket expression, which is not one host");
+  HostLine result{std::string(name), 0};
+  if (has_slots) {
+    const std::optional<long> count = parse_natural(slots, kMaxSlots);
+    if (!count || *count == 0) return bad(fmt::format("\"{}\" is no count from 1 to {}", slots, kMaxSlots));
+    result.slots = static_cast<int>(*count);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std::string& file) {
+  std::vector<HostSlots> hosts;
+  int number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    line = trim(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    const Result<HostLine> read = read_line(line, file, number);
+    if (!read) return read.error();
+    const auto known = std::find_if(hosts.begin(), hosts.end(),
+                                    [&](const HostSlots& host) { return host.name == read->name; });
+    if (known == hosts.end()) hosts.push_back({read->name, read->slots});
+    else known->slots = std::max(1, known->slots) + std::max(1, read->slots);
+  }
+  if (hosts.empty())
+    return Error{ErrorKind::invalid, "host file: no host in it", "write one host per line",
+                 SourceRef{file, 0}};
+  return hosts;
+}
+
+bool same_host(std::string_view a, std::string_view b) {
+  const auto equal = [](std::string_view x, std::string_view y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](char p, char q) {
+      const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+      return lower(p) == lower(q);
+    });
+  };
+  const auto is_address = [](std::string_view name) {
+    return name.find_first_not_of("0123456789.") == std::string_view::npos ||
+           name.find(':') != std::string_view::npos;
+  };
+  if (equal(a, b)) return true;
+  if (is_address(a) || is_address(b)) return false;
+  const std::size_t dot_a = a.find('.');
+  const std::size_t dot_b = b.find('.');
+  const bool both_qualified = dot_a != std::string_view::npos && dot_b != std::string_view::npos;
+  return !both_qualified && equal(a.substr(0, dot_a), b.substr(0, dot_b));
+}
+
+}  // namespace hpclaunch

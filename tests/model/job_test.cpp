@@ -1,0 +1,52 @@
+#include "hpclaunch/job.h"
+
+#include "hpclaunch/env.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
+  const auto hosts = parse_host_file("# nodes\nn1:4\n n2 slots=8 \n\nn3 # last\n", "h");
+  REQUIRE(hosts);
+  CHECK(*hosts == std::vector<HostSlots>{{"n1", 4}, {"n2", 8}, {"n3", 0}});
+  const auto pbs = parse_host_file("x1.site\nx1.site\nx2.site\nx1.site\nx2.site", "h");
+  REQUIRE(pbs);
+  CHECK(*pbs == std::vector<HostSlots>{{"x1.site", 3}, {"x2.site", 2}});
+  CHECK(parse_host_file("fe80::1\r\n", "h")->front() == HostSlots{"fe80::1", 0});
+}
+
+TEST_CASE("a bad host file is refused with file and line", "[job]") {
+  const std::pair<const char*, int> cases[] = {{"n1\nn2:0\n", 2}, {"n1:x", 1},     {"n[1-4]", 1}, {"a,b", 1},
+                                               {"n1 4", 1},       {"n1 slots=", 1}, {":4", 1},     {"n1:4097", 1},
+                                               {"", 0},           {"# none\n", 0}};
+  for (const auto& [text, line] : cases) {
+    INFO(text);
+    const auto hosts = parse_host_file(text, "hosts.txt");
+    REQUIRE_FALSE(hosts);
+    REQUIRE(hosts.error().where);
+    CHECK(hosts.error().where->file == "hosts.txt");
+    CHECK(hosts.error().where->line == line);
+  }
+}
+
+TEST_CASE("host names are compared as far as they go", "[job]") {
+  CHECK(same_host("n1", "N1"));
+  CHECK(same_host("n1", "n1.site.org"));
+  CHECK(same_host("n1.site.org", "n1.site.org"));
+  CHECK_FALSE(same_host("n1.a.org", "n1.b.org"));
+  CHECK_FALSE(same_host("n1", "n10"));
+  CHECK_FALSE(same_host("10.0.0.1", "10.0.0.2"));
+  CHECK(same_host("10.0.0.1", "10.0.0.1"));
+}
+
+TEST_CASE("an environment keeps order, odd entries and bytes", "[env]") {
+  const EnvSnapshot env({"B=1", "A=2", "odd", "B=3", "EMPTY=", "X=a=b"});
+  CHECK(env.get("B") == "1");
+  CHECK(env.get("X") == "a=b");
+  CHECK(env.has("EMPTY"));
+  CHECK(env.find("odd") == nullptr);
+  CHECK(env.get("none", "other") == "other");
+  const EnvSnapshot changed = env.with({{"B", "9"}, {"A", std::nullopt}, {"Z", "new"}, {"C", ""}, {"odd", "set"}});
+  CHECK(changed.entries() == std::vector<std::string>{"B=9", "odd", "EMPTY=", "X=a=b", "C=", "Z=new", "odd=set"});
+  CHECK(env.with({}).entries() == env.entries());
+}
