@@ -1,0 +1,98 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/env.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// How ranks are laid over the cores of one node.
+struct PlaceRequest {
+  int ranks = 1;               ///< on this node, >= 1
+  int cores_per_rank = 0;      ///< exactly so many; 0: as many as an even share gives
+  bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
+};
+
+struct Placed {
+  std::vector<RankPlan> ranks;
+  std::vector<std::string> remarks;  ///< what a reader would ask about: ranks that span NUMA nodes, idle cores
+};
+
+/// Lays ranks over the allowed cores of one node, without regard to devices.
+///
+/// Laws: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all
+/// allowed hardware threads of a core go together; a rank spans NUMA nodes, packages or cache groups
+/// only when there are fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a
+/// domain shares differ by one core at most; domains get ranks so that the smallest share is as large
+/// as it can be; equal input, equal output; renumbering PUs changes the numbers only.
+///
+/// Errors: `usage` when ranks do not fit; the message carries both numbers.
+Result<Placed> place(const Topology& node, const PlaceRequest& want);
+
+/// What was typed, with the option's name for the histories; nullopt: not typed.
+struct PlacementOptions {
+  std::optional<int> nodes;
+  std::optional<int> ranks;           ///< world size
+  std::optional<int> ranks_per_node;
+  std::optional<int> cores_per_rank;
+  bool oversubscribe = false;
+  std::optional<BindVia> bind_via;
+  std::optional<std::string> master_addr;
+  std::optional<int> master_port;
+  std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
+  std::vector<std::string> unset;                        ///< --unset NAME, in order
+};
+
+/// What the chosen launcher can do; data from the dialect's row, so that planning need not see dialects.
+struct LauncherTraits {
+  std::string name;                ///< "local", "hydra", ...
+  std::string rank_var;            ///< variable that holds the global rank at the rank
+  std::string local_rank_var;      ///< "" when there is none
+  bool binds_sets = false;         ///< takes one explicit set of OS indices per local rank
+  bool multi_node = false;
+  struct Leftover {
+    std::string name;  ///< variable of the launcher's own that would change what we ask for
+    std::string why;
+  };
+  std::vector<Leftover> leftovers; ///< removed from the launcher's environment when present
+};
+
+/// Where ranks meet. Filled by sys (address, free port); plan turns it into variables.
+struct Rendezvous {
+  std::string address;
+  std::string address_why;
+  int port = 0;
+  std::string port_why;
+};
+
+struct PlanInput {
+  Topology node;                    ///< every node looks like this one
+  std::vector<std::string> hosts;   ///< allocation or host file, launch order, each once; never empty
+  std::string hosts_why;            ///< "host file hosts.txt", "this host"
+  int slots_per_node = 0;           ///< ranks per node that the allocation asks for; 0 unknown
+  std::string slots_why;
+  EnvSnapshot env;
+  LauncherTraits launcher;
+  std::string launcher_why;
+  Rendezvous rendezvous;
+  PlacementOptions options;
+  Verify verify = Verify::warn;
+  OutputOptions output;
+  std::vector<std::string> launcher_args;
+  std::vector<std::string> command;
+};
+
+/// Facts in, plan out. Pure.
+/// Errors: `usage` for counts that contradict each other or the node; `unsupported` for several nodes
+/// under a launcher that has one, and as encode_wire.
+Result<Plan> make_plan(const PlanInput& input);
+
+/// Ports to try for MASTER_PORT, best first: 64 different numbers outside [ephemeral_first, ephemeral_last],
+/// from 10000 up (from 1024 where that leaves too few; 10000..11023 where the range covers all), spread by `key` so that
+std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int ephemeral_last);
+
+}  // namespace hpclaunch

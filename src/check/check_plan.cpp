@@ -1,0 +1,112 @@
+#include "hpclaunch/check.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+bool exported(const Setting& setting) {
+  return std::any_of(setting.history.begin(), setting.history.end(),
+                     [](const Decision& d) { return d.layer == Layer::environment; });
+}
+
+const std::string* exported_value(const Setting& setting) {
+  for (const Decision& decision : setting.history)
+    if (decision.layer == Layer::environment) return std::get_if<std::string>(&decision.value);
+  return nullptr;
+}
+
+// Variables that differ by rank and were given one value for all.
+void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
+  const struct {
+    const char* name;
+    int different_values;
+  } kByRank[] = {{"RANK", plan.world_size()},
+                 {"LOCAL_RANK", plan.max_local_size()},
+                 {"GROUP_RANK", plan.nodes()},
+                 {"NODE_RANK", plan.nodes()}};
+  for (const auto& [name, different_values] : kByRank) {
+    const Setting* setting = plan.find_env(name);
+    const bool typed = setting != nullptr && setting->history.back().layer == Layer::command_line;
+    if (typed && different_values > 1)
+      findings.push_back({"same-on-every-rank", Severity::error,
+                          fmt::format("{} is set or unset on the command line, so {} ranks would share it",
+                                      name, plan.world_size()),
+                          fmt::format("leave {} to hpclaunch", name)});
+  }
+}
+
+void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
+  std::vector<std::string> names;
+  for (const Setting& setting : plan.env)
+    if (exported(setting) && setting.history.back().layer == Layer::computed) {
+      const std::string* was = exported_value(setting);
+      if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
+    }
+  if (!names.empty())
+    findings.push_back({"export-overruled", Severity::warning,
+                        fmt::format("exported before the start and overruled: {}", fmt::join(names, ", ")),
+                        fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
+}
+
+void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
+  const Setting* threads = plan.find_env("OMP_NUM_THREADS");
+  if (threads == nullptr || threads->history.back().layer == Layer::builtin) return;
+  const auto* text = std::get_if<std::string>(&threads->value());
+  if (text == nullptr) return;
+  const std::optional<long> count = parse_natural(trim(split(*text, ',').front()));
+  int fewest = 0;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks)
+      if (!rank.cpus.empty()) fewest = fewest == 0 ? rank.cpus.count() : std::min(fewest, rank.cpus.count());
+  if (count && fewest > 0 && *count > fewest)
+    findings.push_back({"more-threads-than-cpus", Severity::warning,
+                        fmt::format("OMP_NUM_THREADS={} ({}), but a rank is bound to {}", *text,
+                                    to_string(threads->history.back().layer), counted(fewest, "CPU")),
+                        "unset OMP_NUM_THREADS to get one thread per core"});
+}
+
+// Source: GCC's libgomp manual (GOMP_CPU_AFFINITY) and LLVM's OpenMP runtime (KMP_AFFINITY=explicit).
+void competing_binding(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
+  if (plan.bind_via == BindVia::none) return;
+  const bool explicit_list = env.get("KMP_AFFINITY").find("explicit") != std::string::npos;
+  const char* name = env.has("GOMP_CPU_AFFINITY") ? "GOMP_CPU_AFFINITY" : explicit_list ? "KMP_AFFINITY" : nullptr;
+  if (name != nullptr)
+    findings.push_back({"competing-binding", Severity::warning,
+                        fmt::format("{} is exported and gives the threads of every rank the same CPUs", name),
+                        fmt::format("unset {}", name)});
+}
+
+// Source: each launcher's rank-side variables, docs/launchers.md.
+void inside_a_rank(const EnvSnapshot& env, std::vector<Finding>& findings) {
+  constexpr std::array kMarks = {"HPCLAUNCH_LOCAL_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
+                                 "FLUX_TASK_RANK", "PMI_FD"};
+  for (const char* name : kMarks)
+    if (env.has(name)) {
+      findings.push_back({"inside-a-rank", Severity::error,
+                          fmt::format("{} is set: this is already a rank of a job", name),
+                          "start hpclaunch from the batch script or the login shell, or pass --force"});
+      return;
+    }
+}
+
+}  // namespace
+
+std::vector<Finding> check_plan(const Plan& plan, const EnvSnapshot& env) {
+  std::vector<Finding> findings;
+  inside_a_rank(env, findings);
+  one_value_for_all(plan, findings);
+  overruled_exports(plan, findings);
+  too_many_threads(plan, findings);
+  competing_binding(plan, env, findings);
+  return findings;
+}
+
+}  // namespace hpclaunch

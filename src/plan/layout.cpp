@@ -1,0 +1,126 @@
+#include "plan/layout.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+const SourceRef kCommandLine{"<command line>"};
+const SourceRef kRule{"hpclaunch"};
+
+struct Wanted {
+  int nodes = 1;
+  int ranks = 1;
+  int per_node = 1;  // on the fullest node
+};
+
+Setting chosen(std::string name, Layer layer, int value, SourceRef where, std::string why) {
+  return Setting{std::move(name),
+                 {Decision{layer, std::to_string(value), std::move(where), std::move(why)}}};
+}
+
+int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+// One rank per NUMA node that has cores for us: memory stays local, and a small machine gets one rank.
+int natural_per_node(const Topology& node) {
+  std::set<int> numa;
+  for (const Core& core : node.cores)
+    if (core.pus.intersects(node.allowed)) numa.insert(core.numa);
+  return std::max<int>(1, static_cast<int>(numa.size()));
+}
+
+Error contradiction(const Wanted& want, std::string hint) {
+  return Error{ErrorKind::usage,
+               fmt::format("{} on {} with {} each do not fit together", counted(want.ranks, "rank"),
+                           counted(want.nodes, "node"), counted(want.per_node, "rank")),
+               std::move(hint), kCommandLine};
+}
+
+// Per-node count when it was not typed: from the total, else the allocation, else the node.
+Setting decide_per_node(const PlanInput& input, int nodes) {
+  const PlacementOptions& typed = input.options;
+  if (typed.ranks_per_node)
+    return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
+                  "--ranks-per-node");
+  if (typed.ranks)
+    return chosen("ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
+                  fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
+  if (input.slots_per_node > 0)
+    return chosen("ranks-per-node", Layer::environment, input.slots_per_node,
+                  SourceRef{"<environment>"}, input.slots_why);
+  const int natural = natural_per_node(input.node);
+  return chosen("ranks-per-node", Layer::builtin, natural, kRule,
+                natural == 1 ? "no count was given: one rank on a node with one NUMA node"
+                             : "no count was given: one rank per NUMA node");
+}
+
+Result<Setting> decide_nodes(const PlanInput& input) {
+  const PlacementOptions& typed = input.options;
+  const int available = static_cast<int>(input.hosts.size());
+  if (typed.nodes && *typed.nodes > available)
+    return Error{ErrorKind::usage,
+                 fmt::format("{} asked for, but there {} {} ({})", counted(*typed.nodes, "node"),
+                             available == 1 ? "is" : "are", available, input.hosts_why),
+                 "name the nodes with --hostfile FILE, or ask for fewer", kCommandLine};
+  if (typed.nodes) return chosen("nodes", Layer::command_line, *typed.nodes, kCommandLine, "--nodes");
+  if (typed.ranks && typed.ranks_per_node) {
+    const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
+    if (needed > available)
+      return Error{ErrorKind::usage,
+                   fmt::format("{} at {} per node need {}, but there {} {} ({})",
+                               counted(*typed.ranks, "rank"), *typed.ranks_per_node,
+                               counted(needed, "node"), available == 1 ? "is" : "are", available,
+                               input.hosts_why),
+                   "raise --ranks-per-node or name more nodes with --hostfile FILE", kCommandLine};
+    return chosen("nodes", Layer::computed, needed, kRule, "as many as the ranks need");
+  }
+  if (typed.ranks && *typed.ranks < available)
+    return chosen("nodes", Layer::computed, *typed.ranks, kRule, "fewer ranks than nodes: one each");
+  return chosen("nodes", Layer::environment, available, SourceRef{"<environment>"}, input.hosts_why);
+}
+
+int number(const Setting& setting) {
+  return static_cast<int>(*parse_natural(std::get<std::string>(setting.value())));
+}
+
+}  // namespace
+
+Result<Counts> decide_counts(const PlanInput& input) {
+  Result<Setting> nodes = decide_nodes(input);
+  if (!nodes) return nodes.error();
+  Wanted want;
+  want.nodes = number(*nodes);
+  Setting per_node = decide_per_node(input, want.nodes);
+  want.per_node = number(per_node);
+  want.ranks = input.options.ranks.value_or(want.nodes * want.per_node);
+  if (want.ranks < want.nodes)
+    return contradiction(want, "every node used gets one rank at least; lower --nodes");
+  if (want.ranks > want.nodes * want.per_node)
+    return contradiction(want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
+                                           divide_up(want.ranks, want.nodes),
+                                           want.nodes * want.per_node));
+  Counts counts;
+  const bool fill = input.options.ranks_per_node.has_value();
+  int left = want.ranks;
+  for (int n = 0; n < want.nodes; ++n) {
+    const int after = want.nodes - n - 1;  // nodes that still need a rank each
+    const int here = fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1);
+    counts.ranks_on.push_back(here);
+    left -= here;
+  }
+  const bool typed_total = input.options.ranks.has_value();
+  counts.choices.push_back(std::move(*nodes));
+  counts.choices.push_back(std::move(per_node));
+  counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
+                                  want.ranks, typed_total ? kCommandLine : kRule,
+                                  typed_total ? "--ranks" : "nodes times ranks per node"));
+  return counts;
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,268 @@
+#include "hpclaunch/make_plan.h"
+
+#include <set>
+
+#include "support/catch.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+PlanInput input(int hosts, int cores, int numa = 1) {
+  PlanInput in;
+  for (int n = 0; n < numa; ++n) {
+    CpuSet near;
+    for (int c = 0; c < cores / numa; ++c) {
+      Core core{0, n, {}};
+      core.pus.add(n * (cores / numa) + c);
+      near |= core.pus;
+      in.node.cores.push_back(core);
+    }
+    in.node.numa_nodes.push_back({n, 0, near});
+  }
+  in.node.allowed = in.node.all_pus();
+  in.node.packages.push_back({0, "", in.node.allowed});
+  for (int h = 0; h < hosts; ++h) in.hosts.push_back("n" + std::to_string(h));
+  in.hosts_why = "a list";
+  in.launcher.name = "test";
+  in.launcher.rank_var = "PMI_RANK";
+  in.launcher.local_rank_var = "MPI_LOCALRANKID";
+  in.launcher.binds_sets = true;
+  in.launcher.multi_node = true;
+  in.rendezvous = {"n0", "first host", 12345, "free"};
+  in.command = {"/bin/true"};
+  return in;
+}
+
+std::vector<int> sizes(const Plan& plan) {
+  std::vector<int> result;
+  for (const NodeRun& run : plan.layout)
+    for (int n = 0; n < run.nodes; ++n)
+      result.push_back(static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
+  return result;
+}
+
+std::string constant(const Plan& plan, const char* name) {
+  const Setting* setting = plan.find_env(name);
+  REQUIRE(setting != nullptr);
+  const auto* text = std::get_if<std::string>(&setting->value());
+  REQUIRE(text != nullptr);
+  return *text;
+}
+
+using Sizes = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("counts follow from what was typed", "[plan][counts]") {
+  struct Case {
+    int hosts, nodes, ranks, per_node, slots;  // 0: not typed
+    Sizes expect;
+  };
+  const Case cases[] = {
+      {1, 0, 0, 0, 0, {2}},        // one per NUMA node
+      {3, 0, 0, 0, 4, {4, 4, 4}},  // what the allocation asks for
+      {3, 2, 0, 0, 0, {2, 2}},     {3, 0, 6, 0, 0, {2, 2, 2}},    {3, 0, 7, 0, 0, {3, 2, 2}},
+      {3, 0, 2, 0, 0, {1, 1}},     {3, 0, 5, 2, 0, {2, 2, 1}},    {3, 0, 4, 2, 0, {2, 2}},
+      {3, 3, 0, 5, 0, {5, 5, 5}},  {3, 3, 7, 5, 0, {5, 1, 1}},    {3, 0, 1, 0, 8, {1}},
+      {4, 0, 8, 0, 4, {2, 2, 2, 2}}};
+  for (const Case& one : cases) {
+    PlanInput in = input(one.hosts, 8, 2);
+    if (one.nodes > 0) in.options.nodes = one.nodes;
+    if (one.ranks > 0) in.options.ranks = one.ranks;
+    if (one.per_node > 0) in.options.ranks_per_node = one.per_node;
+    in.slots_per_node = one.slots;
+    INFO(one.hosts << " hosts, -N " << one.nodes << " -n " << one.ranks << " --ppn " << one.per_node);
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(sizes(*plan) == one.expect);
+    CHECK(plan->nodes() == static_cast<int>(one.expect.size()));
+    int total = 0;
+    for (const int size : one.expect) total += size;
+    CHECK(plan->world_size() == total);
+    CHECK(constant(*plan, "WORLD_SIZE") == std::to_string(total));
+    for (const NodeRun& run : plan->layout)
+      CHECK(static_cast<std::size_t>(run.node_class) < plan->classes.size());
+  }
+}
+
+TEST_CASE("counts that contradict each other are refused with the numbers", "[plan][counts]") {
+  struct Case {
+    int nodes, ranks, per_node;
+    const char* message;
+  };
+  const Case cases[] = {{3, 0, 0, "3 nodes asked for, but there are 2 (a list)"},
+                        {2, 1, 0, "1 rank on 2 nodes with 1 rank each do not fit together"},
+                        {2, 9, 4, "9 ranks on 2 nodes with 4 ranks each do not fit together"},
+                        {0, 9, 4, "9 ranks at 4 per node need 3 nodes, but there are 2 (a list)"},
+                        {0, 0, 9, "9 ranks per node, but the node has 8 cores allowed"}};
+  for (const Case& one : cases) {
+    PlanInput in = input(2, 8);
+    if (one.nodes > 0) in.options.nodes = one.nodes;
+    if (one.ranks > 0) in.options.ranks = one.ranks;
+    if (one.per_node > 0) in.options.ranks_per_node = one.per_node;
+    const auto plan = make_plan(in);
+    REQUIRE_FALSE(plan);
+    CHECK(plan.error().kind == ErrorKind::usage);
+    CHECK(plan.error().message == one.message);
+    CHECK_FALSE(plan.error().hint.empty());
+  }
+  PlanInput in = input(2, 8);
+  in.launcher.multi_node = false;
+  CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
+}
+
+TEST_CASE("threads follow the cores of each rank, never a constant", "[plan][threads]") {
+  PlanInput in = input(1, 8);
+  in.options.ranks = 2;
+  CHECK(constant(*make_plan(in), "OMP_NUM_THREADS") == "4");
+  CHECK(constant(*make_plan(in), "MKL_NUM_THREADS") == "4");
+  in.options.ranks = 3;
+  const auto uneven = make_plan(in);
+  const auto* threads = std::get_if<PerRank>(&uneven->find_env("OPENBLAS_NUM_THREADS")->value());
+  REQUIRE(threads != nullptr);
+  CHECK(threads->items == std::vector<std::vector<std::string>>{{"3", "3", "2"}});
+  in.options.cores_per_rank = 1;
+  CHECK(constant(*make_plan(in), "OMP_NUM_THREADS") == "1");
+}
+
+TEST_CASE("the user's thread count holds, and the other libraries follow it", "[plan][threads]") {
+  PlanInput in = input(1, 8);
+  in.env = EnvSnapshot({"OMP_NUM_THREADS=2,1", "MKL_NUM_THREADS=5"});
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(constant(*plan, "OMP_NUM_THREADS") == "2,1");
+  CHECK(constant(*plan, "OPENBLAS_NUM_THREADS") == "2");
+  CHECK(constant(*plan, "MKL_NUM_THREADS") == "5");
+  const Setting* omp = plan->find_env("OMP_NUM_THREADS");
+  REQUIRE(omp->history.size() == 2);
+  CHECK(omp->history[0].layer == Layer::builtin);
+  CHECK(omp->history[1].layer == Layer::environment);
+  in.options.set = {{"OMP_NUM_THREADS", "3"}};
+  const auto typed = make_plan(in);
+  CHECK(constant(*typed, "OMP_NUM_THREADS") == "3");
+  CHECK(constant(*typed, "OPENBLAS_NUM_THREADS") == "3");
+  CHECK(typed->find_env("OMP_NUM_THREADS")->history.size() == 3);
+  in.options.set.clear();
+  in.env = EnvSnapshot({"OMP_NUM_THREADS="});
+  CHECK(constant(*make_plan(in), "OPENBLAS_NUM_THREADS") == "8");
+}
+
+TEST_CASE("identity and meeting place, whatever the user's shell holds", "[plan][rendezvous]") {
+  PlanInput in = input(2, 8);
+  in.options.ranks_per_node = 4;
+  in.env = EnvSnapshot({"RANK=9", "WORLD_SIZE=1", "MASTER_PORT=29500", "UNRELATED=x"});
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->find_env("RANK")->value() == Value(RankFact::rank));
+  CHECK(plan->find_env("RANK")->history.front().layer == Layer::environment);
+  CHECK(plan->find_env("LOCAL_RANK")->value() == Value(RankFact::local_rank));
+  CHECK(plan->find_env("GROUP_RANK")->value() == Value(RankFact::node));
+  CHECK(plan->find_env("NODE_RANK")->value() == Value(RankFact::node));
+  CHECK(constant(*plan, "WORLD_SIZE") == "8");
+  CHECK(constant(*plan, "LOCAL_WORLD_SIZE") == "4");
+  CHECK(constant(*plan, "MASTER_ADDR") == "n0");
+  CHECK(constant(*plan, "MASTER_PORT") == "29500");
+  CHECK(plan->find_env("UNRELATED") == nullptr);
+  in.options.master_port = 1111;
+  in.options.master_addr = "10.0.0.1";
+  CHECK(constant(*make_plan(in), "MASTER_PORT") == "1111");
+  CHECK(constant(*make_plan(in), "MASTER_ADDR") == "10.0.0.1");
+  in.options.ranks_per_node.reset();
+  in.options.ranks = 3;
+  CHECK(make_plan(in)->find_env("LOCAL_WORLD_SIZE")->value() == Value(RankFact::local_size));
+  std::string before;
+  for (const Setting& setting : plan->env) {
+    CHECK(before < setting.name);
+    before = setting.name;
+    for (std::size_t i = 1; i < setting.history.size(); ++i)
+      CHECK(setting.history[i - 1].layer <= setting.history[i].layer);
+    CHECK_FALSE(setting.history.back().why.empty());
+  }
+}
+
+TEST_CASE("typed settings win, and odd names are refused", "[plan]") {
+  PlanInput in = input(1, 2);
+  in.env = EnvSnapshot({"A=1", "HYDRA_BINDING=core"});
+  in.launcher.leftovers = {{"HYDRA_BINDING", "why"}, {"HYDRA_MAPPING", "why"}};
+  in.options.set = {{"A", "2"}, {"B", ""}, {"A", "3"}};
+  in.options.unset = {"C", "PYTHONUNBUFFERED"};
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(constant(*plan, "A") == "3");
+  CHECK(constant(*plan, "B").empty());
+  CHECK(plan->find_env("C")->value() == Value(Unset{}));
+  CHECK(plan->find_env("PYTHONUNBUFFERED")->value() == Value(Unset{}));
+  CHECK(plan->find_env("HYDRA_BINDING")->value() == Value(Unset{}));
+  CHECK(plan->find_env("HYDRA_MAPPING") == nullptr);
+  in.options.set = {{"A=B", "2"}};
+  CHECK_FALSE(make_plan(in));
+  in.options.set.clear();
+  in.options.unset = {""};
+  CHECK_FALSE(make_plan(in));
+}
+
+TEST_CASE("who binds", "[plan][binding]") {
+  PlanInput in = input(2, 8);
+  CHECK(make_plan(in)->bind_via == BindVia::launcher);
+  in.options.bind_via = BindVia::shim;
+  CHECK(make_plan(in)->bind_via == BindVia::shim);
+  in.options.bind_via = BindVia::none;
+  const auto unbound = make_plan(in);
+  CHECK(unbound->classes[0].ranks[0].cpus.empty());
+  CHECK(constant(*unbound, "OMP_NUM_THREADS") == "8");
+  CHECK(unbound->find_choice("cpu-bind")->history.size() == 2);
+  in.options.bind_via = BindVia::launcher;
+  in.options.ranks = 3;  // 2 and 1: the lists differ between nodes
+  CHECK_FALSE(make_plan(in));
+  in.options.bind_via.reset();
+  CHECK(make_plan(in)->bind_via == BindVia::shim);
+  in.options.ranks.reset();
+  in.launcher.binds_sets = false;
+  CHECK(make_plan(in)->bind_via == BindVia::shim);
+  in.options.bind_via = BindVia::launcher;
+  CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
+}
+
+TEST_CASE("ports stay outside the kernel's range and apart for different jobs", "[plan][ports]") {
+  const std::pair<int, int> ranges[] = {{32768, 60999}, {1024, 65535}, {10000, 65535}, {9000, 65000}, {1024, 60000}};
+  for (const auto& [low, high] : ranges) {
+    const std::vector<int> ports = candidate_ports("job", low, high);
+    CHECK(std::set<int>(ports.begin(), ports.end()).size() == 64);
+    for (const int port : ports) {
+      CHECK(port >= 1024);
+      CHECK(port <= 65535);
+      if (low > 1100 || high < 65400) CHECK((port < low || port > high));
+    }
+    CHECK(candidate_ports("job", low, high) == ports);
+  }
+  std::set<int> first;
+  for (int job = 0; job < 1000; ++job) first.insert(candidate_ports(std::to_string(job), 32768, 60999).front());
+  CHECK(first.size() > 950);
+}
+
+TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a reason", "[plan][law]") {
+  test::Random random(3);
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    PlanInput in = input(random.in(1, 5), 2);
+    in.node = test::random_topology(seed);
+    if (random.chance(60)) in.options.ranks = random.in(1, 40);
+    if (random.chance(40)) in.options.ranks_per_node = random.in(1, 12);
+    if (random.chance(30)) in.options.nodes = random.in(1, 5);
+    if (random.chance(20)) in.options.cores_per_rank = random.in(1, 4);
+    if (random.chance(20)) in.options.oversubscribe = true;
+    INFO("seed " << seed);
+    const auto plan = make_plan(in);
+    if (!plan) {
+      CHECK_FALSE(plan.error().message.empty());
+      continue;
+    }
+    int nodes = 0;
+    for (const NodeRun& run : plan->layout) nodes += run.nodes;
+    CHECK(nodes == plan->nodes());
+    if (in.options.ranks) CHECK(plan->world_size() == *in.options.ranks);
+    if (in.options.ranks_per_node) CHECK(plan->max_local_size() <= *in.options.ranks_per_node);
+    CHECK(plan->wire.rfind("hl1.", 0) == 0);
+  }
+}
