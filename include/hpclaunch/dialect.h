@@ -1,0 +1,44 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/plan.h"
+
+namespace hpclaunch {
+
+/// argv[0] is absolute; passed to execve, never to a shell.
+using Argv = std::vector<std::string>;
+
+/// A launcher that was found on this machine and told apart. A dialect never runs anything.
+struct LauncherFacts {
+  std::string path;     ///< absolute
+  std::string version;  ///< "4.0.2"; "" when the program does not say
+};
+
+/// How one launcher wants to be spoken to. A row of a table, not a class: no state, no base.
+struct Dialect {
+  std::string_view name;                      ///< as in --launcher and in profiles
+  std::span<const std::string_view> programs; ///< names to look for on PATH, best first; empty: none needed
+  LauncherTraits (*traits)();
+  /// Errors: `unsupported` when the plan needs what this launcher cannot do.
+  Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim);
+};
+
+/// All dialects, ascending name.
+std::span<const Dialect> dialects();
+const Dialect* find_dialect(std::string_view name);
+
+/// Which program printed `version_text` (stdout and stderr of `PROGRAM --version`)?
+struct LauncherIdentity {
+  std::string name;      ///< a dialect's name; or a name we know and do not speak yet ("openmpi"); never empty
+  std::string version;   ///< may be empty
+};
+
+/// nullopt when the text is nobody's. `real_path` is the program's path with links resolved.
+std::optional<LauncherIdentity> identify_launcher(std::string_view real_path, std::string_view version_text);
+
+}  // namespace hpclaunch
