@@ -1,0 +1,100 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::sys {
+
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+  const auto refused = [&](ErrorKind kind) {
+    return Error{kind, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno))};
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return refused(errno == ENOENT || errno == ENOTDIR ? ErrorKind::not_found : ErrorKind::system);
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      Error error = refused(ErrorKind::system);
+      close(fd);
+      return error;
+    }
+    if (got == 0) break;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > max_bytes) {
+      close(fd);
+      return Error{ErrorKind::system, fmt::format("\"{}\" is larger than {}", path, human_bytes(max_bytes))};
+    }
+  }
+  close(fd);
+  return text;
+}
+
+std::string real_path(const std::string& path) {
+  char resolved[PATH_MAX];
+  return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+}
+
+namespace {
+
+enum class Found { nothing, not_executable, executable };
+
+Found look(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Found::nothing;
+  if (S_ISDIR(info.st_mode)) return Found::nothing;
+  const bool runs = S_ISREG(info.st_mode) && faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+  return runs ? Found::executable : Found::not_executable;
+}
+
+std::string absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  const std::string here = working_directory();
+  return here + (here.ends_with('/') ? "" : "/") + (path.starts_with("./") ? path.substr(2) : path);
+}
+
+Error cannot_execute(const std::string& path) {
+  return Error{ErrorKind::not_executable, fmt::format("\"{}\" cannot be executed", path),
+               fmt::format("make it executable with: chmod +x {}", path)};
+}
+
+}  // namespace
+
+bool is_executable(const std::string& path) { return look(path) == Found::executable; }
+
+Result<std::string> find_program(const std::string& program, std::string_view path_variable) {
+  if (program.empty())
+    return Error{ErrorKind::program_not_found, "the program's name is empty", "write it after --"};
+  if (program.find('/') != std::string::npos) {
+    switch (look(program)) {
+      case Found::executable: return absolute(program);
+      case Found::not_executable: return cannot_execute(program);
+      case Found::nothing:
+        return Error{ErrorKind::program_not_found, fmt::format("program \"{}\" is not there", program)};
+    }
+  }
+  std::optional<std::string> unusable;
+  for (const std::string_view directory : split(path_variable, ':')) {
+    std::string path(directory.empty() ? "." : directory);
+    path += "/" + program;
+    const Found found = look(path);
+    if (found == Found::executable) return absolute(path);
+    if (found == Found::not_executable && !unusable) unusable = path;
+  }
+  if (unusable) return cannot_execute(*unusable);
+  return Error{ErrorKind::program_not_found, fmt::format("program \"{}\" is not on PATH", program),
+               "write its path, or load the module that has it"};
+}
+
+}  // namespace hpclaunch::sys
