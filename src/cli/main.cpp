@@ -1,0 +1,98 @@
+#include <unistd.h>
+
+#include <clocale>
+#include <cstring>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/suggest.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+std::string overview() {
+  std::string text = "hpclaunch: start distributed PyTorch jobs with the right binding and environment\n\n"
+                     "Usage: hpclaunch COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const Command& command : commands())
+    if (!command.hidden) text += fmt::format("  {:<11} {}\n", command.name, command.summary);
+  text += "\nOptions:\n  -h, --help     this text; hpclaunch COMMAND --help for a command's\n"
+          "  -V, --version  the version\n\nFirst: hpclaunch run -n 2 -- python3 train.py\n";
+  return text;
+}
+
+// Unicode needs a UTF-8 locale and a terminal; a file or a pipe gets plain bytes, the same everywhere.
+Style style_of(const EnvSnapshot& env) {
+  Style style;
+  if (isatty(STDOUT_FILENO) == 0) return style;
+  std::string locale;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (locale.empty()) locale = env.get(name);
+  style.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  const std::string* no_color = env.find("NO_COLOR");
+  style.color = (no_color == nullptr || no_color->empty()) && env.get("TERM", "dumb") != "dumb";
+  constexpr long kNarrowest = 40;
+  if (const auto columns = parse_natural(env.get("COLUMNS")); columns && *columns >= kNarrowest)
+    style.width = static_cast<int>(*columns);
+  return style;
+}
+
+int run_command(const Command& command, std::vector<std::string> words, Session& session) {
+  session.exit_rules = command.exit_rules;
+  CLI::App app(command.summary, command.name);
+  const Runner runner = command.declare(app);
+  app.allow_extras();
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    return print(session, help_text(command, app)) ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return report(session, Error{ErrorKind::usage, fmt::format("{}: {}", command.name, error.what()),
+                                 fmt::format("hpclaunch {} --help", command.name)});
+  }
+  if (!app.get_prefix_command() && app.remaining_size() > 0) {
+    const std::string word = app.remaining().front();
+    if (word.starts_with('-')) return report(session, unknown_option(app, word));
+    return report(session, Error{ErrorKind::usage, fmt::format("{}: \"{}\" is one word too many", command.name, word),
+                                 fmt::format("hpclaunch {} --help", command.name)});
+  }
+  return runner(session);
+}
+
+int main_of(const std::vector<std::string>& words) {
+  Session session;
+  session.env = sys::environment();
+  session.style = style_of(session.env);
+  if (words.empty()) {
+    std::fputs(overview().c_str(), stderr);
+    return exit_status(ErrorKind::usage, ExitRules::report);
+  }
+  const std::string& first = words.front();
+  if (first == "-h" || first == "--help" || first == "help") return print(session, overview()) ? 0 : 1;
+  if (first == "-V" || first == "--version")
+    return print(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION)) ? 0 : 1;
+  for (const Command& command : commands())
+    if (first == command.name) return run_command(command, {words.begin() + 1, words.end()}, session);
+  if (first.starts_with('-'))
+    return report(session, Error{ErrorKind::usage, fmt::format("no option \"{}\" before a command", first), "hpclaunch --help"});
+  return report(session, unknown_command(first));
+}
+
+}  // namespace
+
+}  // namespace hpclaunch::cli
+
+int main(int argc, char** argv) {
+  try {
+    return hpclaunch::cli::main_of({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hpclaunch: internal error: %s\n", error.what());
+    return 125;
+  }
+}

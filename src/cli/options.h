@@ -1,0 +1,55 @@
+#pragma once
+// The options that run, plan, env and explain share: they are prefixes of one another.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hpclaunch::cli {
+
+/// As typed; nothing here has looked at the machine.
+struct LaunchArgs {
+  std::optional<int> nodes;
+  std::optional<int> ranks;
+  std::optional<int> ranks_per_node;
+  std::optional<int> cores_per_rank;
+  bool oversubscribe = false;
+  std::string hostfile;
+  std::string topology;
+  std::string launcher;
+  std::vector<std::string> launcher_args;
+  std::string bind_via;
+  std::string verify = "warn";
+  std::vector<std::string> set;
+  std::vector<std::string> unset;
+  std::string master_addr;
+  std::optional<int> master_port;
+  bool label = false;
+  std::string log_dir;
+  double grace_seconds = 30;
+  std::vector<std::string> command;
+};
+
+void declare_launch_options(CLI::App& app, LaunchArgs& args);
+
+/// Lets the command line end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.
+void declare_program(CLI::App& app);
+
+/// What declare_program left. Errors: `usage` for an option that does not exist (with the nearest that
+/// does), or when a program is `required` and there is none.
+Result<std::vector<std::string>> program_of(const CLI::App& app, bool required);
+
+/// Errors: `usage` for "--set NAME" without a value.
+Result<std::vector<std::pair<std::string, std::string>>> assignments(const std::vector<std::string>& set);
+
+std::optional<BindVia> bind_via_from(const std::string& name);  ///< nullopt for ""
+Verify verify_from(const std::string& name);
+
+}  // namespace hpclaunch::cli

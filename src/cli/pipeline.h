@@ -1,0 +1,35 @@
+#pragma once
+// The chain of DESIGN.md 4: from what was typed to an argv. Every command that shows a plan is a prefix.
+#include <string>
+#include <vector>
+
+#include "cli/hosts.h"
+#include "cli/options.h"
+#include "cli/session.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch::cli {
+
+struct Prepared {
+  Topology node;
+  Plan plan;
+  Launcher launcher;
+  std::string shim;                ///< absolute
+  std::vector<std::string> argv;   ///< the launch line; empty when there is no program
+  std::vector<Finding> findings;
+  int port_lock = -1;              ///< see sys::PortClaim
+};
+
+/// What the caller means to do: only a real start insists that the program exists.
+enum class Purpose { show, start };
+
+Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpose);
+
+/// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN, ascending
+/// name; what differs by rank is the shim's. Comments say who decided and why.
+std::vector<EnvChange> environment_changes(const Plan& plan);
+
+/// The session's environment with the changes applied.
+EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,63 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/pipeline.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+struct Args {
+  LaunchArgs launch;
+  bool json = false;
+};
+
+const char* severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::note: return "note";
+    case Severity::warning: return "warning";
+    case Severity::error: return "error";
+  }
+  return "?";
+}
+
+std::string as_json(const Prepared& prepared) {
+  auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
+  document["argv"] = prepared.argv;
+  auto findings = nlohmann::ordered_json::array();
+  for (const Finding& finding : prepared.findings)
+    findings.push_back({{"rule", finding.rule}, {"severity", severity_name(finding.severity)},
+                        {"message", finding.message}, {"fix", finding.fix}});
+  document["findings"] = std::move(findings);
+  constexpr int kIndent = 2;
+  return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int plan(Args& args, const CLI::App& app, Session& session) {
+  Result<std::vector<std::string>> program = program_of(app, false);
+  if (!program) return report(session, program.error());
+  args.launch.command = std::move(*program);
+  const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
+  if (!prepared) return report(session, prepared.error());
+  if (!args.json) report(session, prepared->findings);
+  const std::string text =
+      args.json ? as_json(*prepared)
+                : plan_table(prepared->plan, prepared->node, prepared->argv, session.style);
+  if (!print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
+  return prepared->findings.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Runner declare_plan(CLI::App& app) {
+  auto args = std::make_shared<Args>();
+  declare_launch_options(app, args->launch);
+  app.add_flag("--json", args->json, "Everything that was decided, for programs");
+  declare_program(app);
+  app.footer("Exit status: 0 a plan with nothing to remark, 1 a plan with remarks, 2 no plan.");
+  return [args, &app](Session& session) { return plan(*args, app, session); };
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,32 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "hpclaunch/probe.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+struct Args {
+  std::string topology;
+  bool json = false;
+};
+
+int topo(const Args& args, Session& session) {
+  const Result<Topology> node = args.topology.empty() ? probe_live() : read_topology(args.topology);
+  if (!node) return report(session, node.error());
+  const std::string text = args.json ? topology_to_json(*node) : topology_tree(*node, session.style);
+  return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+}
+
+}  // namespace
+
+Runner declare_topo(CLI::App& app) {
+  auto args = std::make_shared<Args>();
+  app.add_option("--topology", args->topology, "Show this file instead: hwloc XML, or what topo --json wrote")->type_name("FILE");
+  app.add_flag("--json", args->json, "For programs, and for --topology");
+  app.footer("Exit status: 0 shown, 2 the node or the file could not be read.");
+  return [args](Session& session) { return topo(*args, session); };
+}
+
+}  // namespace hpclaunch::cli
