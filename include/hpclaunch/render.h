@@ -1,0 +1,73 @@
+#pragma once
+// Values to text for people, shells and programs. All pure.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// What a terminal can show. Defaults: plain bytes for a file or a pipe.
+struct Style {
+  bool unicode = false;
+  bool color = false;
+  int width = 100;  ///< columns
+};
+
+enum class EnvFormat { sh, csh, fish, dotenv, json, lmod };
+
+std::optional<EnvFormat> env_format_from(std::string_view name);
+
+/// One variable to set (value) or to remove (nullopt).
+struct EnvChange {
+  std::string name;
+  std::optional<std::string> value;
+  /// Printed on a line before it where the format has comments; newlines become spaces, other
+  /// control bytes \xHH; "" for none.
+  std::string comment;
+};
+
+/// One word for the shell's command line: whatever the bytes (no NUL), evaluating it gives them
+/// back. Plain words stay bare; "" becomes ''. `csh` guards '!' and newline too.
+std::string quote_sh(std::string_view value);
+std::string quote_csh(std::string_view value);
+std::string quote_fish(std::string_view value);
+
+/// A text that, evaluated by that shell or read by that program, makes the changes, byte for byte
+/// and in their order; docs/plan.md says how each is to be read. sh prints `export NAME=value` and
+/// `unset NAME`; csh and fish end each line in " ;", so that it outlives an eval that joins lines.
+/// Errors: `unsupported`, naming the variable, when the format cannot hold it: a name that is no
+/// identifier or that the shell keeps for itself, bytes that are not UTF-8 in json and dotenv, and
+/// what readers of dotenv disagree about, removal among it.
+Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& changes,
+                               bool comments);
+
+/// A POSIX shell script that does what `run` would do: the changes, then `exec` of the argv.
+/// Errors: `usage` when argv is empty; `unsupported` as render_env.
+Result<std::string> render_script(const std::vector<EnvChange>& changes,
+                                  const std::vector<std::string>& argv, bool comments);
+
+/// The machine as a text tree: packages, NUMA nodes, caches, cores, PUs, memory, and what is
+/// allowed.
+std::string topology_tree(const Topology& topology, const Style& style);
+
+/// The plan as a table for people: ranks -> CPUs, then environment, then the command line (the
+/// plan's own command when `argv` is empty). No line is wider than style.width, if that is 60 or
+/// more; what is cut says by how much. `topology` names what a rank spans and may be empty.
+std::string plan_table(const Plan& plan, const Topology& topology,
+                       const std::vector<std::string>& argv, const Style& style);
+
+/// The history of the named settings (choices or variables), newest first: who holds, who lost,
+/// why. All of them when `names` is empty; a name that is neither prints nothing. What the user
+/// exported or typed for a secret name (is_secret) is shown as "<hidden>".
+std::string explain(const Plan& plan, const std::vector<std::string>& names, const Style& style);
+
+/// A value in one line: constants as they are but for control bytes and bytes that are not UTF-8
+/// (\n, \t, \r, \xHH), per-rank items "a / b / c" with " | " between node classes, rank facts
+/// "<rank>", '' for an empty text, "(unset)".
+std::string value_text(const Value& value);
+
+}  // namespace hpclaunch

@@ -1,0 +1,188 @@
+// The Plan as JSON. docs/plan.md, "The plan as JSON", is the contract.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "hpclaunch/plan.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_utf8(const std::string& text) {
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(text.begin(), text.end(), ascii)) return true;
+  try {
+    (void)Json(text).dump();  // the writer is the judge: it refuses what its readers would
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+std::string base64(const std::string& bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t have = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t group = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      group = group << 8 | (i < have ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    for (std::size_t i = 0; i < 4; ++i)
+      out += i <= have ? kDigits[group >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
+}
+
+Json text(const std::string& value) {
+  if (is_utf8(value)) return value;
+  return Json{{"bytes", base64(value)}};
+}
+
+Json texts(const std::vector<std::string>& values) {
+  Json list = Json::array();
+  for (const std::string& value : values) list.push_back(text(value));
+  return list;
+}
+
+Json value_json(const Value& value) {
+  if (std::holds_alternative<Unset>(value)) return nullptr;
+  if (const auto* constant = std::get_if<std::string>(&value)) return text(*constant);
+  if (const auto* fact = std::get_if<RankFact>(&value))
+    return Json{{"fact", std::string(to_string(*fact))}};
+  Json classes = Json::array();
+  for (const std::vector<std::string>& items : std::get<PerRank>(value).items)
+    classes.push_back(texts(items));
+  return Json{{"per_rank", std::move(classes)}};
+}
+
+Json where_json(const SourceRef& where) {
+  if (where == SourceRef{}) return nullptr;
+  Json out = {{"file", text(where.file)}};
+  if (where.line > 0) out["line"] = where.line;
+  if (where.column > 0) out["column"] = where.column;
+  if (!where.pointer.empty()) out["pointer"] = text(where.pointer);
+  return out;
+}
+
+Json decision_json(const std::string& name, const Decision& decision) {
+  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
+  const bool hidden = given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
+  Json out;
+  out["layer"] = std::string(to_string(decision.layer));
+  out["value"] = hidden ? Json{{"hidden", true}} : value_json(decision.value);
+  out["where"] = where_json(decision.where);
+  out["why"] = text(decision.why);
+  return out;
+}
+
+Json settings_json(const std::vector<Setting>& settings) {
+  Json list = Json::array();
+  for (const Setting& setting : settings) {
+    Json history = Json::array();
+    for (const Decision& decision : setting.history)
+      history.push_back(decision_json(setting.name, decision));
+    Json one;
+    one["name"] = text(setting.name);
+    one["value"] = history.empty() ? Json(nullptr) : history.back()["value"];
+    one["history"] = std::move(history);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json known(int os_index) { return os_index < 0 ? Json(nullptr) : Json(os_index); }
+
+Json classes_json(const Plan& plan) {
+  Json classes = Json::array();
+  for (const NodeClass& node : plan.classes) {
+    Json ranks = Json::array();
+    for (std::size_t r = 0; r < node.ranks.size(); ++r) {
+      const RankPlan& rank = node.ranks[r];
+      Json one;
+      one["local_rank"] = r;
+      one["cpus"] = rank.cpus.empty() ? Json(nullptr) : Json(rank.cpus.to_list());
+      one["cores"] = rank.cores;
+      one["package"] = known(rank.package);
+      one["numa"] = known(rank.numa);
+      ranks.push_back(std::move(one));
+    }
+    classes.push_back(Json{{"ranks", std::move(ranks)}});
+  }
+  return classes;
+}
+
+Json layout_json(const Plan& plan) {
+  Json layout = Json::array();
+  int node = 0;
+  int rank = 0;
+  for (const NodeRun& run : plan.layout) {
+    const auto per_node =
+        static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+    Json one;
+    one["node_class"] = run.node_class;
+    one["nodes"] = run.nodes;
+    one["first_node"] = node;
+    one["first_rank"] = rank;
+    one["ranks_per_node"] = per_node;
+    layout.push_back(std::move(one));
+    node += run.nodes;
+    rank += run.nodes * per_node;
+  }
+  return layout;
+}
+
+/// Where a name has TOKEN only as the beginning of TOKENIZER and the like, nothing is secret.
+bool has_word(const std::string& name, std::string_view word) {
+  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+    const std::string_view rest = std::string_view(name).substr(at + word.size());
+    const bool harmless =
+        word == "TOKEN" && (rest.substr(0, 2) == "IZ" || rest.substr(0, 2) == "IS");
+    if (!harmless) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_secret(std::string_view name) {
+  std::string upper(name);
+  for (char& c : upper)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  constexpr std::array<std::string_view, 12> kWords = {
+      "TOKEN",   "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL",
+      "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return has_word(upper, word); });
+}
+
+std::string plan_to_json(const Plan& plan) {
+  Json out;
+  out["schema"] = 1;
+  out["program"] = plan.command.empty() ? Json(nullptr) : text(plan.command[0]);
+  out["command"] = texts(plan.command);
+  out["world_size"] = plan.world_size();
+  out["nodes"] = plan.nodes();
+  out["max_local_size"] = plan.max_local_size();
+  out["hosts"] = texts(plan.hosts);
+  out["launcher"] = text(plan.launcher);
+  out["launcher_args"] = texts(plan.launcher_args);
+  out["bind_via"] = std::string(to_string(plan.bind_via));
+  out["verify"] = std::string(to_string(plan.verify));
+  out["output"] =
+      Json{{"label", plan.output.label},
+           {"log_dir", plan.output.log_dir.empty() ? Json(nullptr) : text(plan.output.log_dir)},
+           {"grace_seconds", plan.output.grace_seconds}};
+  out["layout"] = layout_json(plan);
+  out["classes"] = classes_json(plan);
+  out["choices"] = settings_json(plan.choices);
+  out["env"] = settings_json(plan.env);
+  out["wire"] = text(plan.wire);
+  return out.dump(2) + "\n";
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,144 @@
+#include "ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/text.h"
+#include "text.h"
+
+namespace hpclaunch::render {
+
+namespace {
+
+std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
+
+/// One kind of node: the ranks on one of them, and all the nodes of that kind.
+struct Kind {
+  const NodeClass* node = nullptr;
+  std::vector<std::string> hosts;
+  std::vector<int> first_ranks;  // global rank of local rank 0, one per host
+};
+
+std::vector<Kind> kinds(const Plan& plan) {
+  std::vector<Kind> out;
+  int rank = 0;
+  std::size_t host = 0;
+  for (const NodeRun& run : plan.layout) {
+    const NodeClass& node = plan.classes[static_cast<std::size_t>(run.node_class)];
+    auto kind =
+        std::find_if(out.begin(), out.end(), [&](const Kind& k) { return *k.node == node; });
+    if (kind == out.end()) kind = out.insert(out.end(), Kind{&node, {}, {}});
+    for (int i = 0; i < run.nodes; ++i, ++host) {
+      if (host < plan.hosts.size()) kind->hosts.push_back(plan.hosts[host]);
+      kind->first_ranks.push_back(rank);
+      rank += static_cast<int>(node.ranks.size());
+    }
+  }
+  return out;
+}
+
+/// The NUMA nodes or packages that the rank's CPUs lie on; "-" when nobody knows.
+template <class Part>
+std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>& parts) {
+  if (planned >= 0) return fmt::format("{}", planned);
+  CpuSet touched;
+  for (const Part& part : parts)
+    if (part.os_index >= 0 && part.os_index < CpuSet::kCapacity && part.pus.intersects(rank.cpus))
+      touched.add(part.os_index);
+  return touched.empty() ? "-" : touched.to_list();
+}
+
+constexpr std::size_t kColumns = 5;  // all but the CPUs, which stand last and wrap
+using Row = std::array<std::string, kColumns>;
+constexpr std::array<std::string_view, kColumns> kHeads = {"local", "ranks", "package", "NUMA",
+                                                           "cores"};
+
+std::string cpu_lines(const CpuSet& cpus, int indent, const Style& style) {
+  if (cpus.empty()) return "not bound\n";
+  std::string text;
+  const std::string gap(static_cast<std::size_t>(indent), ' ');
+  for (const std::string& line : wrap(cpus.to_list(), std::max(style.width - indent, 12), ','))
+    text += (text.empty() ? "" : gap) + line + "\n";
+  return text;
+}
+
+std::string table(const Kind& kind, const Topology& node, const Style& style) {
+  std::vector<Row> rows;
+  for (std::size_t r = 0; r < kind.node->ranks.size(); ++r) {
+    const RankPlan& rank = kind.node->ranks[r];
+    std::vector<int> ranks = kind.first_ranks;
+    for (int& number : ranks) number += static_cast<int>(r);
+    rows.push_back({fmt::format("{}", r), number_list(ranks, style),
+                    part_text(rank, rank.package, node.packages),
+                    part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
+  }
+  std::array<int, kColumns> widths{};
+  int indent = 2;
+  for (std::size_t c = 0; c < kColumns; ++c) {
+    widths[c] = static_cast<int>(kHeads[c].size());
+    for (const Row& row : rows) widths[c] = std::max(widths[c], columns(row[c]));
+    indent += widths[c] + 2;
+  }
+  std::string head = " ";
+  for (std::size_t c = 0; c < kColumns; ++c)
+    head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
+  std::string text = tinted(head + "  CPUs", Tone::strong, style) + "\n";
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    text += "  ";
+    for (std::size_t c = 0; c < kColumns; ++c) text += pad_left(rows[r][c], widths[c]) + "  ";
+    text += cpu_lines(kind.node->ranks[r].cpus, indent, style);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style) {
+  std::string all;
+  for (const std::string& host : hosts) all += (all.empty() ? "" : ", ") + printable(host);
+  if (columns(all) <= width || hosts.size() < 3) return all;
+  const std::string tail = fmt::format(" {} {} ({})", dots(style), printable(hosts.back()),
+                                       counted(static_cast<long>(hosts.size()), "node"));
+  std::string front = printable(hosts[0]);
+  for (std::size_t i = 1; i + 1 < hosts.size(); ++i) {
+    const std::string more = front + ", " + printable(hosts[i]);
+    if (columns(more) + columns(tail) > width) break;
+    front = more;
+  }
+  return front + tail;
+}
+
+std::string number_list(const std::vector<int>& numbers, const Style& style) {
+  constexpr std::size_t kWhole = 4;
+  std::string text;
+  if (numbers.size() <= kWhole) {
+    for (const int number : numbers) text += fmt::format("{}{}", text.empty() ? "" : " ", number);
+    return text;
+  }
+  bool even = true;
+  for (std::size_t i = 2; i < numbers.size(); ++i)
+    even = even && numbers[i] - numbers[i - 1] == numbers[1] - numbers[0];
+  text = fmt::format("{} {} {} {}", numbers[0], numbers[1], dots(style), numbers.back());
+  return even ? text
+              : text + fmt::format(" ({})", counted(static_cast<long>(numbers.size()), "rank"));
+}
+
+std::string rank_tables(const Plan& plan, const Topology& node, const Style& style) {
+  std::string text;
+  const std::vector<Kind> all = kinds(plan);
+  for (const Kind& kind : all) {
+    text += "\n";
+    if (all.size() > 1) {
+      const std::string title = fmt::format(
+          "on {}, {} each: ", counted(static_cast<long>(kind.first_ranks.size()), "node"),
+          counted(static_cast<long>(kind.node->ranks.size()), "rank"));
+      text += title + host_list(kind.hosts, style.width - columns(title), style) + "\n";
+    }
+    text += table(kind, node, style);
+  }
+  return text;
+}
+
+}  // namespace hpclaunch::render

@@ -1,0 +1,22 @@
+#pragma once
+// The table ranks -> CPUs of a plan.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch::render {
+
+/// "a, b, c", or "a, b ... z (64 nodes)" when that would be wider than `width`.
+std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style);
+
+/// Ascending numbers: "3", "0 4", "0 4 8 12"; longer ones "0 4 ... 508" when the steps are equal,
+/// else with their count, "0 4 ... 55 (14 ranks)".
+std::string number_list(const std::vector<int>& numbers, const Style& style);
+
+/// One table per kind of node; classes that are laid out alike share one.
+std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);
+
+}  // namespace hpclaunch::render

@@ -1,0 +1,202 @@
+// The plan for a person at a glance. Lossless but for long values in the environment and long words
+// of the command, which say how much was cut; `explain` and `run --dry-run` have those whole.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/render.h"
+#include "hpclaunch/text.h"
+#include "ranks.h"
+#include "text.h"
+#include "value.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using render::pad_left;
+using render::pad_right;
+using render::Tone;
+
+std::string words(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const std::string& word : argv)
+    line += (line.empty() ? "" : " ") + render::printable(quote_sh(word));
+  return line;
+}
+
+std::string binding_text(const Plan& plan) {
+  const std::string verify =
+      fmt::format("checked at each rank (verify {})", to_string(plan.verify));
+  const std::string check = plan.verify == Verify::off ? "not checked" : verify;
+  switch (plan.bind_via) {
+    case BindVia::launcher:
+      return "by the launcher, " + check;
+    case BindVia::shim:
+      return "by the shim, " + check;
+    case BindVia::none:
+      break;
+  }
+  return "none";
+}
+
+std::string ranks_text(const Plan& plan) {
+  std::string each = fmt::format("{} per node", plan.max_local_size());
+  if (!plan.even()) {
+    std::vector<std::size_t> sizes;
+    for (const NodeRun& run : plan.layout) {
+      const std::size_t size = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+      if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+    }
+    each = "";
+    for (const std::size_t size : sizes)
+      each += fmt::format("{}{}", each.empty() ? "" : " or ", size);
+    each += " per node";
+  }
+  if (plan.nodes() == 1) return fmt::format("{} on 1 node", plan.world_size());
+  return fmt::format("{} on {} nodes, {}", plan.world_size(), plan.nodes(), each);
+}
+
+/// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; ranks use 60 of 62 allowed cores"; "" for no
+/// node.
+std::string machine_text(const Plan& plan, const Topology& node) {
+  if (node.cores.empty()) return "";
+  std::string text;
+  const auto add = [&](std::size_t count, std::string_view noun) {
+    if (count > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(count), noun);
+  };
+  add(node.packages.size(), "package");
+  add(node.numa_nodes.size(), "NUMA node");
+  add(node.cores.size(), "core");
+  add(static_cast<std::size_t>(node.all_pus().count()), "CPU");
+  CpuSet used;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) used |= rank.cpus;
+  if (used.empty() || plan.classes.size() > 1) return text;
+  long allowed = 0;
+  long busy = 0;
+  for (const Core& core : node.cores) {
+    allowed += core.pus.intersects(node.allowed) ? 1 : 0;
+    busy += core.pus.intersects(used) ? 1 : 0;
+  }
+  return text + fmt::format("; ranks use {} of {} allowed {}", busy, allowed,
+                            allowed == 1 ? "core" : "cores");
+}
+
+std::string header(const Plan& plan, const Topology& node, const Style& style) {
+  constexpr int kLabel = 10;
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& value) {
+    std::string lead = render::tinted(pad_right(label, kLabel), Tone::strong, style);
+    if (value.empty()) return;
+    for (const std::string& part : render::wrap(value, style.width - kLabel, ' ')) {
+      text += lead + part + "\n";
+      lead = std::string(kLabel, ' ');
+    }
+  };
+  const std::string program = plan.command.empty() ? "(none)" : words(plan.command);
+  line("program", render::shorten(program, style.width - kLabel, style));
+  line("ranks", ranks_text(plan));
+  line("hosts", render::host_list(plan.hosts, style.width - kLabel, style));
+  line("launcher", render::printable(plan.launcher));
+  line("binding", binding_text(plan));
+  line("node", machine_text(plan, node));
+  return text;
+}
+
+struct EnvWidths {
+  int name = 0;
+  int value = 0;
+  int layer = 0;
+  int why = 0;  ///< 0: no room beside the other columns, so it goes below
+};
+
+EnvWidths env_widths(const Plan& plan, const Style& style) {
+  EnvWidths widths;
+  int value = 0;
+  for (const Setting& setting : plan.env) {
+    const Decision& last = setting.history.back();
+    widths.name = std::max(widths.name, render::columns(render::printable(setting.name)));
+    value = std::max(value, render::columns(render::shown_value(setting.name, last)));
+    widths.layer = std::max(widths.layer, render::columns(to_string(last.layer)));
+  }
+  widths.name = std::min(widths.name, std::max(style.width / 3, 12));
+  widths.value = std::min(value, std::max(style.width / 4, 22));
+  const int rest = style.width - 2 - widths.name - 2 - widths.value - 2 - widths.layer - 2;
+  widths.why = rest >= 24 ? rest : 0;
+  return widths;
+}
+
+/// A value in `width` columns; a list of items that is too long keeps its first one and its length.
+std::string short_value(const std::string& name, const Decision& decision, int width,
+                        const Style& style) {
+  const std::string whole = render::shown_value(name, decision);
+  const auto* items = std::get_if<PerRank>(&decision.value);
+  if (items != nullptr && render::columns(whole) > width) {
+    long count = 0;
+    for (const std::vector<std::string>& one : items->items) count += static_cast<long>(one.size());
+    const std::string first = whole.substr(0, whole.find(" / "));
+    const std::string text =
+        fmt::format("{} / {} ({})", first, style.unicode ? "…" : "...", counted(count, "item"));
+    if (render::columns(text) <= width) return text;
+  }
+  return render::shorten(whole, width, style);
+}
+
+std::string env_row(const Setting& setting, const EnvWidths& widths, const Style& style) {
+  const Decision& last = setting.history.back();
+  const std::string name = render::printable(setting.name);
+  const bool long_name = render::columns(name) > widths.name;
+  std::string text = long_name ? "  " + render::shorten(name, style.width - 2, style) + "\n" : "";
+  text += "  " + pad_right(long_name ? "" : name, widths.name) + "  ";
+  const std::string value = short_value(setting.name, last, widths.value, style);
+  text += pad_right(value, widths.value) + "  ";
+  if (last.why.empty()) return text + std::string(to_string(last.layer)) + "\n";
+  const std::string why = render::printable(last.why);
+  if (widths.why == 0) {
+    text += std::string(to_string(last.layer)) + "\n";
+    for (const std::string& line : render::wrap(why, std::max(style.width - 6, 20), ' '))
+      text += "      " + render::tinted(line, Tone::faint, style) + "\n";
+    return text;
+  }
+  text += pad_right(to_string(last.layer), widths.layer) + "  ";
+  const int hang = style.width - widths.why;
+  bool first = true;
+  for (const std::string& line : render::wrap(why, widths.why, ' ')) {
+    text += (first ? "" : std::string(static_cast<std::size_t>(hang), ' ')) +
+            render::tinted(line, Tone::faint, style) + "\n";
+    first = false;
+  }
+  return text;
+}
+
+std::string environment(const Plan& plan, const Style& style) {
+  if (plan.env.empty()) return "";
+  std::string text = "\n" + render::tinted("environment", Tone::strong, style) + "\n";
+  const EnvWidths widths = env_widths(plan, style);
+  for (const Setting& setting : plan.env) text += env_row(setting, widths, style);
+  return text;
+}
+
+std::string command(const std::vector<std::string>& argv, const Style& style) {
+  if (argv.empty()) return "";
+  std::string text = "\n" + render::tinted("command", Tone::strong, style) + "\n";
+  bool first = true;
+  for (const std::vector<std::string>& group : render::argument_groups(argv)) {
+    const std::string indent = first ? "  " : "    ";
+    const int room = style.width - static_cast<int>(indent.size());
+    text += indent + render::shorten(words(group), room, style) + "\n";
+    first = false;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_table(const Plan& plan, const Topology& topology,
+                       const std::vector<std::string>& argv, const Style& style) {
+  return header(plan, topology, style) + render::rank_tables(plan, topology, style) +
+         environment(plan, style) + command(argv.empty() ? plan.command : argv, style);
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,241 @@
+#include "text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::render {
+
+namespace {
+
+unsigned byte_at(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]);
+}
+
+/// The code point of a well-formed unit.
+unsigned long code_point(std::string_view unit) {
+  if (unit.size() == 1) return byte_at(unit, 0);
+  unsigned long code = byte_at(unit, 0) & (0xFFu >> (unit.size() + 1));
+  for (std::size_t i = 1; i < unit.size(); ++i) code = code << 6 | (byte_at(unit, i) & 0x3F);
+  return code;
+}
+
+struct Range {
+  unsigned long first;
+  unsigned long last;
+};
+
+template <std::size_t N>
+bool in(const std::array<Range, N>& ranges, unsigned long code) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const Range& r) { return code >= r.first && code <= r.last; });
+}
+
+// Controls above ASCII, and characters that change the order or the place of what follows them.
+constexpr std::array<Range, 6> kUnsafe = {{{0x80, 0x9F},
+                                           {0x200E, 0x200F},
+                                           {0x2028, 0x202E},
+                                           {0x2066, 0x2069},
+                                           {0xFEFF, 0xFEFF},
+                                           {0xFFF9, 0xFFFB}}};
+// Source: Unicode's EastAsianWidth.txt, the blocks that are wide as a whole.
+constexpr std::array<Range, 8> kWide = {{{0x1100, 0x115F},
+                                         {0x2E80, 0x303E},
+                                         {0x3041, 0xA4CF},
+                                         {0xAC00, 0xD7A3},
+                                         {0xF900, 0xFAFF},
+                                         {0xFF00, 0xFF60},
+                                         {0x1F300, 0x1FAFF},
+                                         {0x20000, 0x3FFFD}}};
+constexpr std::array<Range, 5> kCombining = {
+    {{0x300, 0x36F}, {0x200B, 0x200D}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}}};
+
+std::string byte_escape(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+}  // namespace
+
+std::size_t utf8_unit(std::string_view text) {
+  if (text.empty()) return 0;
+  const unsigned lead = byte_at(text, 0);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte_at(text, i) & 0xC0) != 0x80) return 0;
+  const unsigned long code = code_point(text.substr(0, size));
+  constexpr std::array<unsigned long, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[size] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return 0;
+  return size;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = utf8_unit(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t size = std::max<std::size_t>(utf8_unit(text), 1);
+    const std::string_view unit = text.substr(0, size);
+    const unsigned lead = byte_at(text, 0);
+    text.remove_prefix(size);
+    if (lead == '\n') {
+      out += "\\n";
+    } else if (lead == '\t') {
+      out += "\\t";
+    } else if (lead == '\r') {
+      out += "\\r";
+    } else if (lead < 0x20 || lead == 0x7F || (size == 1 && lead >= 0x80) ||
+               (size > 1 && in(kUnsafe, code_point(unit)))) {
+      out += byte_escape(unit);
+    } else {
+      out += unit;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+int unit_columns(std::string_view unit) {
+  if (unit.size() < 2) return 1;
+  const unsigned long code = code_point(unit);
+  return in(kCombining, code) ? 0 : in(kWide, code) ? 2 : 1;
+}
+
+}  // namespace
+
+int columns(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) {
+    const std::size_t size = std::max<std::size_t>(utf8_unit(text), 1);
+    width += unit_columns(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return width;
+}
+
+namespace {
+
+std::string blanks(int count) {
+  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
+}
+
+/// As many whole characters from the front as fit into `width` columns.
+std::string_view front(std::string_view text, int width) {
+  std::size_t taken = 0;
+  while (taken < text.size()) {
+    const std::size_t size = std::max<std::size_t>(utf8_unit(text.substr(taken)), 1);
+    width -= unit_columns(text.substr(taken, size));
+    if (width < 0) break;
+    taken += size;
+  }
+  return text.substr(0, taken);
+}
+
+}  // namespace
+
+std::string pad_right(std::string_view text, int width) {
+  return std::string(text) + blanks(width - columns(text));
+}
+
+std::string pad_left(std::string_view text, int width) {
+  return blanks(width - columns(text)) + std::string(text);
+}
+
+std::string shorten(std::string_view text, int width, const Style& style) {
+  if (columns(text) <= width) return std::string(text);
+  const std::string_view dots = style.unicode ? "…" : "...";
+  // The note's own length depends on the number in it; one more round settles that.
+  std::size_t kept = 0;
+  std::string note;
+  for (int round = 0; round < 2; ++round) {
+    note = fmt::format("{}(+{} bytes)", dots, text.size() - kept);
+    kept = front(text, width - columns(note)).size();
+  }
+  return std::string(text.substr(0, kept)) + fmt::format("{}(+{} bytes)", dots, text.size() - kept);
+}
+
+std::vector<std::string> wrap(std::string_view text, int width, char separator) {
+  std::vector<std::string> lines;
+  std::string line;
+  const std::vector<std::string_view> pieces = split(text, separator);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    std::string piece(pieces[i]);
+    if (separator != ' ' && i + 1 < pieces.size()) piece += separator;
+    const bool glue = separator == ' ' && !line.empty();
+    if (!line.empty() && columns(line) + (glue ? 1 : 0) + columns(piece) > width) {
+      lines.push_back(line);
+      line = piece;
+    } else {
+      line += (glue ? " " : "") + piece;
+    }
+  }
+  lines.push_back(line);
+  return lines;
+}
+
+std::string where_text(const SourceRef& where) {
+  std::string text = printable(where.file);
+  if (where.line > 0) {
+    text += fmt::format(":{}", where.line);
+    if (where.column > 0) text += fmt::format(":{}", where.column);
+  } else if (!where.pointer.empty()) {
+    text += (text.empty() ? "" : " ") + printable(where.pointer);
+  }
+  return text;
+}
+
+bool is_hidden(std::string_view name, const Decision& decision) {
+  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
+  return given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
+}
+
+std::string tinted(std::string_view text, Tone tone, const Style& style) {
+  if (!style.color || text.empty()) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", tone == Tone::strong ? 1 : 2, text);
+}
+
+namespace {
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
+}
+
+bool is_shim(std::string_view word) { return word.substr(word.rfind('/') + 1) == "hpclaunch-shim"; }
+
+}  // namespace
+
+std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv) {
+  std::vector<std::vector<std::string>> groups;
+  bool takes_value = false;  // the word before may be an option that waits for its value
+  bool after_value = false;  // ... and this group has its value already
+  for (const std::string& word : argv) {
+    const bool begins = groups.empty() || is_option(word) || is_shim(word) || after_value ||
+                        is_shim(groups.back().back());
+    if (begins) {
+      groups.emplace_back();
+      after_value = false;
+    } else {
+      after_value = takes_value;
+    }
+    takes_value = begins && is_option(word) && word != "--" && word.find('=') == std::string::npos;
+    groups.back().push_back(word);
+  }
+  return groups;
+}
+
+}  // namespace hpclaunch::render

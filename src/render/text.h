@@ -1,0 +1,56 @@
+#pragma once
+// Text for people: what is safe to print, how wide it is, how it is cut and wrapped.
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/render.h"
+
+namespace hpclaunch::render {
+
+/// Bytes of the UTF-8 character that `text` begins with, 1..4; 0 when it begins with none (also for
+/// overlong forms, surrogates and what lies above U+10FFFF, which no strict reader accepts).
+std::size_t utf8_unit(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
+/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
+/// bytes as well. Everything else, a backslash too, stays.
+std::string printable(std::string_view text);
+
+/// Columns on a terminal of a text that `printable` has seen: 2 for East Asian wide characters and
+/// pictographs, 0 for combining marks, 1 for others.
+int columns(std::string_view text);
+
+/// Blanks after (or before) the text up to `width` columns.
+std::string pad_right(std::string_view text, int width);
+std::string pad_left(std::string_view text, int width);
+
+/// At most `width` columns; what is cut is announced with its size: "abc...(+52 bytes)".
+std::string shorten(std::string_view text, int width, const Style& style);
+
+/// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
+/// a blank); a piece that is wider than a line stands alone. Never empty.
+std::vector<std::string> wrap(std::string_view text, int width, char separator);
+
+/// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
+std::string where_text(const SourceRef& where);
+
+/// True when a printer must not show this decision: a secret name, and a value that the user gave.
+bool is_hidden(std::string_view name, const Decision& decision);
+
+inline constexpr std::string_view kHidden = "<hidden>";
+
+enum class Tone { strong, faint };
+
+/// `text` between the escape sequences of a tone; unchanged when the style has no colour.
+std::string tinted(std::string_view text, Tone tone, const Style& style);
+
+/// Words of a command line that are read together: a launcher, each option with its value, a
+/// program.
+std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv);
+
+}  // namespace hpclaunch::render
