@@ -1,0 +1,49 @@
+#pragma once
+// HPCLAUNCH_PLAN: how the plan reaches the shim (docs/shim.md has the reasons).
+//
+//   wire   := "hl1." bytes 1*field            bytes: decimal length of all that follows it
+//   field  := ":" key "=" item *( "/" item )  one item for all, or one per local rank of the class
+//   item   := %HH (upper case) escapes % : / = @ and every byte outside 0x21..0x7E; "" is a value
+//             "@.rank" "@.local-rank" "@.node" "@.local-size"   numbers that the shim works out
+//   key    := directive (lower case) or the variable to set; a variable whose name begins with a
+//             lower-case letter has that letter escaped
+//
+// Directives, in this order:
+//   rank=NAME       variable that holds the global rank (required, and first)
+//   local=NAME      variable that holds the local rank (when the launcher has one; checked against
+//   layout) verify=off|warn|strict layout=C*N/...  runs of N nodes of class C, in node order
+//   (required)
+//   ...             variables for every class, one item each
+//   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that
+//   class's cpus=SET/...    bind to this list; an empty item binds nothing expect=SET/...  the
+//   launcher has bound: compare, and mend or stop as `verify` says
+#include <string>
+
+#include "hpclaunch/plan.h"
+
+namespace hpclaunch {
+
+/// Longest HPCLAUNCH_PLAN we send. Linux takes 131,072 bytes per string; launchers copy the
+/// environment into messages of their own, so we stay far below.
+inline constexpr int kMaxWireBytes = 32 * 1024;
+
+/// What the shim has room for; a test holds these against src/shim/decode.h.
+inline constexpr int kMaxWireClasses = 1024;   ///< node classes
+inline constexpr int kMaxWireVariables = 256;  ///< variables set for one rank
+
+/// Names of the launcher's variables that the shim reads: letters, digits, underscores.
+struct RankVariables {
+  std::string rank;        ///< global rank
+  std::string local_rank;  ///< "" when the launcher has none
+};
+
+/// Encodes what differs by rank: binding, per-rank and rank-fact settings. Constants are not in it:
+/// they travel by inheritance. Equal plans give equal bytes. A column whose items are all equal
+/// becomes one item. `expect` is left out under Verify::off, because nothing would read it.
+/// Errors: `unsupported` above kMaxWireBytes, with the size and what takes most of it, and above
+/// kMaxWireClasses or kMaxWireVariables; `invalid` when a name or value cannot be in an environment
+/// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, or a setting
+/// has not one value per rank of each class.
+Result<std::string> encode_wire(const Plan& plan, const RankVariables& names);
+
+}  // namespace hpclaunch

@@ -1,0 +1,206 @@
+#include "hpclaunch/wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace hpclaunch {
+namespace {
+
+std::string escape_byte(unsigned char byte) { return fmt::format("%{:02X}", byte); }
+
+std::string escape(std::string_view text) {
+  constexpr std::string_view kReserved = "%:/=@";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
+    if (plain) {
+      out += c;
+    } else {
+      out += escape_byte(static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+/// Escaped so that it cannot be taken for a directive.
+std::string escape_key(std::string_view name) {
+  if (name.front() < 'a' || name.front() > 'z') return escape(name);
+  return escape_byte(static_cast<unsigned char>(name.front())) + escape(name.substr(1));
+}
+
+bool all_equal(const std::vector<std::string>& items) {
+  return std::adjacent_find(items.begin(), items.end(), std::not_equal_to<>()) == items.end();
+}
+
+/// `items` are escaped already.
+std::string field(std::string_view key, const std::vector<std::string>& items) {
+  std::string out = fmt::format(":{}={}", key, items.front());
+  if (all_equal(items)) return out;
+  for (std::size_t i = 1; i < items.size(); ++i) out += "/" + items[i];
+  return out;
+}
+
+std::vector<std::string> escape_all(const std::vector<std::string>& values) {
+  std::vector<std::string> out;
+  out.reserve(values.size());
+  for (const std::string& value : values) out.push_back(escape(value));
+  return out;
+}
+
+bool is_identifier(std::string_view name) {
+  const auto letter = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+  };
+  const auto other = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), other);
+}
+
+Error invalid(std::string message) { return Error{ErrorKind::invalid, std::move(message)}; }
+
+Status check_per_rank(const std::string& name, const PerRank& value, const Plan& plan) {
+  if (value.items.size() != plan.classes.size()) {
+    return invalid(fmt::format("{} has values for {} node classes, the plan has {}", name,
+                               value.items.size(), plan.classes.size()));
+  }
+  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
+    const std::size_t want = plan.classes[c].ranks.size();
+    const std::size_t have = value.items[c].size();
+    if (have != want || want == 0) {
+      return invalid(fmt::format("{} has {} for the {} of node class {}", name,
+                                 have == 1 ? "1 value" : fmt::format("{} values", have),
+                                 want == 1 ? "1 rank" : fmt::format("{} ranks", want), c));
+    }
+    for (const std::string& item : value.items[c]) {
+      if (item.find('\0') != std::string::npos) {
+        return invalid(fmt::format("a value of {} has a zero byte", name));
+      }
+    }
+  }
+  return Done{};
+}
+
+/// The settings that belong into the wire, checked.
+Result<std::vector<const Setting*>> wire_settings(const Plan& plan) {
+  std::vector<const Setting*> out;
+  for (const Setting& setting : plan.env) {
+    const PerRank* per_rank = std::get_if<PerRank>(&setting.value());
+    if (per_rank == nullptr && !std::holds_alternative<RankFact>(setting.value())) continue;
+    const std::string& name = setting.name;
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
+      return invalid(fmt::format("\"{}\" cannot be the name of a variable", escape(name)));
+    if (per_rank != nullptr) {
+      const Status checked = check_per_rank(name, *per_rank, plan);
+      if (!checked) return checked.error();
+    }
+    out.push_back(&setting);
+  }
+  if (out.size() > kMaxWireVariables) {
+    return Error{ErrorKind::unsupported,
+                 fmt::format("{} variables differ by rank, the shim has room for {}", out.size(),
+                             kMaxWireVariables)};
+  }
+  return out;
+}
+
+/// Fields by name, so that an error can say what takes most room.
+struct Payload {
+  std::string text;
+  std::map<std::string, std::size_t> bytes;
+  void add(const std::string& name, const std::string& piece) {
+    text += piece;
+    bytes[name] += piece.size();
+  }
+};
+
+/// True when one item does for every rank of every class.
+bool same_everywhere(const PerRank& value) {
+  return std::all_of(value.items.begin(), value.items.end(), [&](const auto& items) {
+    return all_equal(items) && items.front() == value.items.front().front();
+  });
+}
+
+void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
+  out.add("rank", ":rank=" + names.rank);
+  if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
+  out.add("verify", fmt::format(":verify={}", to_string(plan.verify)));
+  std::string runs;
+  for (const NodeRun& run : plan.layout) {
+    runs += fmt::format("{}{}*{}", runs.empty() ? "" : "/", run.node_class, run.nodes);
+  }
+  out.add("the layout of the nodes", ":layout=" + runs);
+}
+
+void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
+  const bool expect = plan.bind_via == BindVia::launcher;
+  if (plan.bind_via == BindVia::none || (expect && plan.verify == Verify::off)) return;
+  std::vector<std::string> lists;
+  lists.reserve(node_class.ranks.size());
+  for (const RankPlan& rank : node_class.ranks) lists.push_back(rank.cpus.to_list());
+  if (all_equal(lists) && lists.front().empty()) return;
+  out.add("the lists of CPUs", field(expect ? "expect" : "cpus", lists));
+}
+
+Error too_long(std::size_t size, const Payload& payload) {
+  const auto largest =
+      std::max_element(payload.bytes.begin(), payload.bytes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return Error{
+      ErrorKind::unsupported,
+      fmt::format("the plan takes {} bytes in HPCLAUNCH_PLAN, the limit is {}; {} of them are "
+                  "for {}",
+                  size, kMaxWireBytes, largest->second, largest->first),
+      "use fewer ranks per node, nodes that are more alike, or shorter values"};
+}
+
+Status check_names(const Plan& plan, const RankVariables& names) {
+  if (!is_identifier(names.rank)) {
+    return invalid(fmt::format("\"{}\" cannot hold a launcher's rank", escape(names.rank)));
+  }
+  if (!names.local_rank.empty() && !is_identifier(names.local_rank)) {
+    return invalid(
+        fmt::format("\"{}\" cannot hold a launcher's local rank", escape(names.local_rank)));
+  }
+  if (plan.classes.size() > kMaxWireClasses) {
+    return Error{ErrorKind::unsupported,
+                 fmt::format("the plan has {} kinds of nodes, the shim has room for {}",
+                             plan.classes.size(), kMaxWireClasses)};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::string> encode_wire(const Plan& plan, const RankVariables& names) {
+  const Status checked = check_names(plan, names);
+  if (!checked) return checked.error();
+  const auto settings = wire_settings(plan);
+  if (!settings) return settings.error();
+
+  Payload out;
+  add_header(plan, names, out);
+  for (const Setting* setting : *settings) {
+    const std::string key = escape_key(setting->name);
+    if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
+      out.add(setting->name, fmt::format(":{}=@.{}", key, to_string(*fact)));
+    } else if (const auto& value = std::get<PerRank>(setting->value()); same_everywhere(value)) {
+      out.add(setting->name, field(key, escape_all(value.items.front())));
+    }
+  }
+  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
+    out.add("the classes", fmt::format(":class={}", plan.classes[c].ranks.size()));
+    for (const Setting* setting : *settings) {
+      const PerRank* value = std::get_if<PerRank>(&setting->value());
+      if (value == nullptr || same_everywhere(*value)) continue;
+      out.add(setting->name, field(escape_key(setting->name), escape_all(value->items[c])));
+    }
+    add_cpus(plan, plan.classes[c], out);
+  }
+
+  const std::string wire = fmt::format("hl1.{}{}", out.text.size(), out.text);
+  if (wire.size() > kMaxWireBytes) return too_long(wire.size(), out);
+  return wire;
+}
+
+}  // namespace hpclaunch

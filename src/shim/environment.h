@@ -1,0 +1,73 @@
+#pragma once
+// The environment that comes in and the one that goes out.
+
+#include "decode.h"
+
+namespace hpclaunch::shim {
+
+constexpr int kMaxEnvironment = 16384;  // entries handed to the program
+
+/// True when `entry` is "NAME=...".
+constexpr bool has_name(const char* entry, Text name) {
+  for (int i = 0; i < name.size; ++i) {
+    if (entry[i] == '\0' || entry[i] != name.at[i]) return false;
+  }
+  return entry[name.size] == '=';
+}
+
+/// The value of a variable, of its first entry as getenv(3) has it; `at` is null when it is not
+/// set.
+constexpr Text find(const char* const* environment, Text name) {
+  for (; *environment != nullptr; ++environment) {
+    if (has_name(*environment, name)) return Text(*environment).from(name.size + 1);
+  }
+  return {};
+}
+
+/// The environment for the program: `old` without HPCLAUNCH_PLAN and without any entry of a name
+/// that is set, all else as it was and in its order, then what is set. False: `out` has no room.
+constexpr bool compose(char* const* old, const Task& task, char** out, int capacity) {
+  int total = 0;
+  for (; *old != nullptr; ++old) {
+    bool keep = !has_name(*old, "HPCLAUNCH_PLAN");
+    for (int i = 0; i < task.count && keep; ++i) {
+      keep = !has_name(*old, {task.set[i], task.name_size[i]});
+    }
+    if (!keep) continue;
+    if (total + 1 >= capacity) return false;
+    out[total++] = *old;
+  }
+  for (int i = 0; i < task.count; ++i) {
+    bool last = true;  // a name that the plan has twice: the later one holds
+    for (int k = i + 1; k < task.count && last; ++k) {
+      last = !has_name(task.set[k], {task.set[i], task.name_size[i]});
+    }
+    if (!last) continue;
+    if (total + 1 >= capacity) return false;
+    out[total++] = task.set[i];
+  }
+  out[total] = nullptr;
+  return true;
+}
+
+/// Shall this rank report a fault that all ranks share? Rank 0 does. Where the rank is unknown,
+/// everybody does, apart from those that a launcher's usual variables call other than 0.
+constexpr bool reports(const char* const* environment, Text rank_name) {
+  int rank = 0;
+  if (rank_name.size > 0) {
+    const Text value = find(environment, rank_name);
+    if (value.at != nullptr && is_number(value, rank)) return rank == 0;
+  }
+  constexpr Text kUsual[] = {"PMI_RANK",    "SLURM_PROCID",   "OMPI_COMM_WORLD_RANK",
+                             "PALS_RANKID", "FLUX_TASK_RANK", "PMIX_RANK"};
+  bool another = false;
+  for (const Text name : kUsual) {
+    const Text value = find(environment, name);
+    if (value.at == nullptr || !is_number(value, rank)) continue;
+    if (rank == 0) return true;
+    another = true;
+  }
+  return !another;
+}
+
+}  // namespace hpclaunch::shim

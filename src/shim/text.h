@@ -1,0 +1,157 @@
+#pragma once
+// The words of the wire: pieces, numbers, escaped bytes, CPU lists. No heap, no library, no header.
+
+namespace hpclaunch::shim {
+
+constexpr int kMaxNumber = 2147483647;
+constexpr int kMaskBits = 8192;  // CONFIG_NR_CPUS of the largest kernels
+
+/// Bytes that somebody else keeps.
+struct Text {
+  const char* at = nullptr;
+  int size = 0;
+
+  constexpr Text() = default;
+  constexpr Text(const char* start, int length) : at(start), size(length) {}
+  constexpr Text(const char* zero_terminated) : at(zero_terminated) {
+    while (zero_terminated[size] != '\0') ++size;
+  }
+  constexpr Text from(int position) const { return {at + position, size - position}; }
+  friend constexpr bool operator==(Text a, Text b) {
+    if (a.size != b.size) return false;
+    for (int i = 0; i < a.size; ++i) {
+      if (a.at[i] != b.at[i]) return false;
+    }
+    return true;
+  }
+};
+
+/// Moves the piece before `stop` from `rest` to `piece`. False: no `stop`, the piece was all of it.
+constexpr bool cut(Text& rest, char stop, Text& piece) {
+  int size = 0;
+  while (size < rest.size && rest.at[size] != stop) ++size;
+  piece = {rest.at, size};
+  const bool found = size < rest.size;
+  rest = rest.from(found ? size + 1 : size);
+  return found;
+}
+
+/// Takes decimal digits off the front of `rest`. False: there are none, or the number is too large.
+constexpr bool take_number(Text& rest, int& number) {
+  int digits = 0;
+  number = 0;
+  for (; digits < rest.size && rest.at[digits] >= '0' && rest.at[digits] <= '9'; ++digits) {
+    const int digit = rest.at[digits] - '0';
+    if (number > (kMaxNumber - digit) / 10) return false;
+    number = number * 10 + digit;
+  }
+  rest = rest.from(digits);
+  return digits > 0;
+}
+
+/// True when all of `text` is one number.
+constexpr bool is_number(Text text, int& number) {
+  return take_number(text, number) && text.size == 0;
+}
+
+constexpr int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/// Takes one byte, escaped or plain, off the front of a `rest` that is not empty. -1: malformed.
+constexpr int take_byte(Text& rest) {
+  const char c = rest.at[0];
+  const bool reserved = c == ':' || c == '/' || c == '=' || c == '@';
+  if (c != '%') {
+    rest = rest.from(1);
+    return c > ' ' && c <= '~' && !reserved ? c : -1;
+  }
+  if (rest.size < 3 || hex_digit(rest.at[1]) < 0 || hex_digit(rest.at[2]) < 0) return -1;
+  const int byte = hex_digit(rest.at[1]) * 16 + hex_digit(rest.at[2]);
+  rest = rest.from(3);
+  return byte == 0 ? -1 : byte;
+}
+
+/// A name may not be empty and may not hold '=', escaped or not.
+constexpr bool valid_name(Text name) {
+  if (name.size == 0) return false;
+  while (name.size > 0) {
+    const int byte = take_byte(name);
+    if (byte < 0 || byte == '=') return false;
+  }
+  return true;
+}
+
+/// A launcher's variable: never escaped, because it is looked up as it stands.
+constexpr bool is_identifier(Text name) {
+  for (int i = 0; i < name.size; ++i) {
+    const char c = name.at[i];
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+    if (!letter && (i == 0 || c < '0' || c > '9')) return false;
+  }
+  return name.size > 0;
+}
+
+struct Mask {
+  static constexpr int kBits = 8 * static_cast<int>(sizeof(unsigned long));
+  unsigned long words[kMaskBits / kBits] = {};
+  constexpr void add(int cpu) { words[cpu / kBits] |= 1UL << (cpu % kBits); }
+  constexpr bool has(int cpu) const { return (words[cpu / kBits] >> (cpu % kBits) & 1UL) != 0; }
+  friend constexpr bool operator==(const Mask&, const Mask&) = default;
+};
+
+/// Reads "0-3,8" (cpuset(7)) into `mask`. False: not such a list; `mask` is then of no use.
+constexpr bool read_list(Text list, Mask& mask) {
+  Text range;
+  for (bool more = true; more;) {
+    more = cut(list, ',', range);
+    int first = 0;
+    if (!take_number(range, first)) return false;
+    int last = first;
+    if (range.size > 0 && (range.at[0] != '-' || !is_number(range.from(1), last))) return false;
+    if (last < first || last >= kMaskBits) return false;
+    for (int cpu = first; cpu <= last; ++cpu) mask.add(cpu);
+  }
+  return true;
+}
+
+constexpr bool valid_list(Text list) {
+  Mask ignored;
+  return list.size == 0 || read_list(list, ignored);
+}
+
+/// Item `position` of "a/b/c"; one item alone serves every position. False: the column is too
+/// short.
+constexpr bool pick(Text column, int position, Text& item) {
+  bool more = cut(column, '/', item);
+  if (!more) return true;
+  for (; more && position > 0; --position) more = cut(column, '/', item);
+  return position == 0;
+}
+
+// ---- the compiler's tests -----------------------------------------------------------------------
+
+constexpr bool item_is(Text column, int position, Text want) {
+  Text item;
+  return pick(column, position, item) && item == want;
+}
+static_assert(item_is("a/b/c", 2, "c") && item_is("a", 7, "a") && item_is("/b", 0, ""));
+static_assert(item_is("a/", 1, "") && item_is("", 3, "") && !item_is("a/b", 2, ""));
+
+constexpr bool number_is(Text text, int want) {
+  int number = -1;
+  return is_number(text, number) && number == want;
+}
+static_assert(number_is("0", 0) && number_is("2147483647", kMaxNumber) && number_is("007", 7));
+static_assert(!number_is("2147483648", 0) && !number_is("", 0) && !number_is("-1", -1));
+static_assert(!number_is("1 ", 1) && !number_is("99999999999999999999", 0));
+
+static_assert(valid_name("%68ttp_proxy") && !valid_name("") && !valid_name("A%3DB"));
+static_assert(!valid_name("A%00") && !valid_name("A%2") && !valid_name("%2f") &&
+              !valid_name("A B"));
+static_assert(is_identifier("PMI_RANK2") && !is_identifier("2A") && !is_identifier("A%42"));
+static_assert(valid_list("0-3,8") && valid_list("8191") && valid_list(""));
+static_assert(!valid_list("8192") && !valid_list("3-2") && !valid_list("1,") && !valid_list("1-"));
+
+}  // namespace hpclaunch::shim

@@ -1,0 +1,319 @@
+// encode_wire: goldens, refusals, and the law that the shim reads back what the plan says.
+#include "hpclaunch/wire.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "shim/run_rank.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+using hpclaunch::test::run_rank;
+
+namespace {
+
+const RankVariables kNames{"PMI_RANK", "MPI_LOCALRANKID"};
+
+Setting setting(std::string name, Value value) {
+  return {std::move(name), {Decision{Layer::computed, std::move(value), {}, "for the test"}}};
+}
+
+RankPlan on(const std::string& list) {
+  RankPlan rank;
+  if (!list.empty()) rank.cpus = *CpuSet::parse(list);
+  return rank;
+}
+
+Plan small_plan() {
+  Plan plan;
+  plan.hosts = {"a", "b"};
+  plan.classes = {NodeClass{{on("0-3"), on("4-7")}}};
+  plan.layout = {NodeRun{0, 2}};
+  return plan;
+}
+
+std::string encoded(const Plan& plan) {
+  const auto wire = encode_wire(plan, kNames);
+  if (!wire) FAIL(wire.error().message);
+  return *wire;
+}
+
+std::string fields_of(const Plan& plan) {
+  const std::string wire = encoded(plan);
+  return wire.substr(wire.find(':'));
+}
+
+}  // namespace
+
+TEST_CASE("the wire, byte for byte", "[wire]") {
+  Plan plan = small_plan();
+  plan.env = {setting("GONE", Unset{}),
+              setting("LOCAL_RANK", RankFact::local_rank),
+              setting("MASK", PerRank{{{"0", "1:2"}}}),
+              setting("SAME", PerRank{{{"x", "x"}}}),
+              setting("WORLD_SIZE", std::string("4")),
+              setting("http_proxy", PerRank{{{"", "h\xC3\xA9"}}})};
+  CHECK(encoded(plan) ==
+        "hl1.146:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
+        ":LOCAL_RANK=@.local-rank:SAME=x"
+        ":class=2:MASK=0/1%3A2:%68ttp_proxy=/h%C3%A9:cpus=0-3/4-7");
+}
+
+TEST_CASE("classes, runs and columns", "[wire]") {
+  Plan plan = small_plan();
+  plan.hosts = {"a", "b", "c", "d"};
+  plan.classes.push_back(NodeClass{{on("0-7")}});
+  plan.layout = {NodeRun{0, 1}, NodeRun{1, 2}, NodeRun{0, 1}};
+  plan.verify = Verify::strict;
+  plan.env = {setting("A", PerRank{{{"x", "x"}, {"x"}}}),
+              setting("B", PerRank{{{"x", "x"}, {"y"}}})};
+  const std::string head =
+      ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=strict:layout=0*1/1*2/0*1:A=x";
+  CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=0-3/4-7:class=1:B=y:cpus=0-7");
+
+  SECTION("a launcher that binds is compared with") {
+    plan.bind_via = BindVia::launcher;
+    CHECK(fields_of(plan) == head + ":class=2:B=x:expect=0-3/4-7:class=1:B=y:expect=0-7");
+    plan.verify = Verify::off;
+    CHECK(fields_of(plan).find("expect") == std::string::npos);
+  }
+  SECTION("nobody binds") {
+    plan.bind_via = BindVia::none;
+    CHECK(fields_of(plan) == head + ":class=2:B=x:class=1:B=y");
+  }
+  SECTION("ranks that are not bound") {
+    plan.classes[0].ranks[0].cpus = {};
+    plan.classes[1].ranks[0].cpus = {};
+    CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=/4-7:class=1:B=y");
+  }
+}
+
+TEST_CASE("the last decision about a variable holds", "[wire]") {
+  Plan plan = small_plan();
+  Setting overruled = setting("A", PerRank{{{"x", "y"}}});
+  overruled.history.push_back({Layer::command_line, std::string("z"), {}, "typed"});
+  Setting computed = setting("B", std::string("old"));
+  computed.history.push_back({Layer::computed, RankFact::node, {}, "a fact"});
+  plan.env = {overruled, computed};
+  CHECK(fields_of(plan).find(":A=") == std::string::npos);
+  CHECK(fields_of(plan).find(":B=@.node:") != std::string::npos);
+}
+
+TEST_CASE("a launcher without a local rank", "[wire]") {
+  const auto wire = encode_wire(small_plan(), {"R", ""});
+  REQUIRE(wire);
+  CHECK(wire->find("local=") == std::string::npos);
+}
+
+TEST_CASE("what cannot be encoded is refused, with the name", "[wire]") {
+  const auto error = [](Value value, const std::string& name) {
+    Plan plan = small_plan();
+    plan.env = {setting(name, std::move(value))};
+    const auto wire = encode_wire(plan, kNames);
+    REQUIRE(!wire);
+    return wire.error();
+  };
+  using Items = std::vector<std::vector<std::string>>;
+  CHECK(error(RankFact::rank, "").message == "\"\" cannot be the name of a variable");
+  CHECK(error(RankFact::rank, "A=B").message == "\"A%3DB\" cannot be the name of a variable");
+  CHECK(error(PerRank{Items{{"1"}}}, "A").message ==
+        "A has 1 value for the 2 ranks of node class 0");
+  CHECK(error(PerRank{Items{{"1", "2"}, {}}}, "A").message ==
+        "A has values for 2 node classes, the plan has 1");
+  CHECK(error(PerRank{Items{{"1", std::string("a\0b", 3)}}}, "A").kind == ErrorKind::invalid);
+
+  CHECK(!encode_wire(small_plan(), {"", "L"}));
+  CHECK(!encode_wire(small_plan(), {"R", "A:B"}));
+}
+
+TEST_CASE("a plan that is too long says what makes it so", "[wire]") {
+  Plan plan = small_plan();
+  plan.env = {setting("BIG", PerRank{{{std::string(20000, 'a'), std::string(20000, 'b')}}}),
+              setting("RANK", RankFact::rank)};
+  const auto wire = encode_wire(plan, kNames);
+  REQUIRE(!wire);
+  CHECK(wire.error().kind == ErrorKind::unsupported);
+  CHECK(wire.error().message ==
+        "the plan takes 40107 bytes in HPCLAUNCH_PLAN, the limit is 32768; 40006 of them are for "
+        "BIG");
+
+  std::vector<std::string> half(2, std::string(16000, 'a'));
+  half[1] = std::string(16000, 'b');
+  plan.env[0] = setting("BIG", PerRank{{half}});
+  const std::string fits = encoded(plan);
+  CHECK(run_rank(fits, 3).environment == std::vector<std::string>{"RANK=3", "BIG=" + half[1]});
+
+  plan.env.clear();
+  for (int i = 0; i < kMaxWireVariables; ++i) {
+    plan.env.push_back(setting("V" + std::to_string(1000 + i), RankFact::rank));
+  }
+  CHECK(run_rank(encoded(plan), 0).fault.empty());
+  plan.env.push_back(setting("W", RankFact::rank));
+  CHECK(!encode_wire(plan, kNames));
+}
+
+namespace {
+
+/// A random plan in the sense of the round trip: several classes, uneven layouts, all bytes.
+class Maker {
+ public:
+  explicit Maker(unsigned seed) : engine_(seed) {}
+
+  int below(int limit) { return static_cast<int>(engine_() % static_cast<unsigned>(limit)); }
+
+  Plan plan() {
+    Plan out;
+    const int classes = 1 + below(4);
+    for (int c = 0; c < classes; ++c) {
+      NodeClass node_class;
+      for (int r = below(7); r >= 0; --r) node_class.ranks.push_back(rank());
+      out.classes.push_back(node_class);
+    }
+    for (int runs = below(5); runs >= 0; --runs) {
+      out.layout.push_back({below(classes), 1 + below(4)});
+      for (int n = 0; n < out.layout.back().nodes; ++n) {
+        out.hosts.push_back("n" + std::to_string(out.hosts.size()));
+      }
+    }
+    out.bind_via = static_cast<BindVia>(below(3));
+    out.verify = static_cast<Verify>(below(3));
+    std::map<std::string, Value> variables;
+    for (int v = below(8); v > 0; --v) variables[name()] = value(out);
+    for (auto& [key, item] : variables) out.env.push_back(setting(key, item));
+    return out;
+  }
+
+ private:
+  char byte() { return static_cast<char>(1 + below(255)); }
+
+  std::string name() {
+    std::string out;
+    do {
+      const char c = below(3) == 0 ? byte() : static_cast<char>("AZaz_9"[below(6)]);
+      if (c != '=') out += c;
+    } while (out.empty() || below(4) != 0);
+    return out;
+  }
+
+  std::string text() {
+    std::string out;
+    for (int i = below(5); i > 0; --i) out += below(2) == 0 ? byte() : "%:/=@.-"[below(7)];
+    return out;
+  }
+
+  RankPlan rank() {
+    RankPlan out;
+    if (below(6) == 0) return out;
+    for (int i = below(5); i >= 0; --i) {
+      const int first = below(CpuSet::kCapacity);
+      for (int k = below(9); k >= 0; --k) out.cpus.add(std::min(first + k, CpuSet::kCapacity - 1));
+    }
+    return out;
+  }
+
+  Value value(const Plan& plan) {
+    const int kind = below(8);
+    if (kind == 0) return Unset{};
+    if (kind == 1) return text();
+    if (kind == 2) return static_cast<RankFact>(below(4));
+    PerRank out;
+    const std::string same = text();
+    const bool all = below(4) == 0;
+    for (const NodeClass& node_class : plan.classes) {
+      out.items.emplace_back();
+      const std::string first = text();
+      const bool constant = below(4) == 0;
+      for (std::size_t r = 0; r < node_class.ranks.size(); ++r) {
+        out.items.back().push_back(all ? same : constant ? first : text());
+      }
+    }
+    return out;
+  }
+
+  std::mt19937 engine_;
+};
+
+struct Want {
+  int rank, local, node, node_class;
+};
+
+std::string number_of(RankFact fact, const Want& want, const Plan& plan) {
+  const auto size = plan.classes[static_cast<std::size_t>(want.node_class)].ranks.size();
+  switch (fact) {
+    case RankFact::rank:
+      return std::to_string(want.rank);
+    case RankFact::local_rank:
+      return std::to_string(want.local);
+    case RankFact::node:
+      return std::to_string(want.node);
+    case RankFact::local_size:
+      return std::to_string(size);
+  }
+  return {};
+}
+
+void check_rank(const Plan& plan, const std::string& wire, const Want& want) {
+  const auto got = run_rank(wire, want.rank);
+  REQUIRE(got.fault == "");
+  const bool placed = !got.beyond && got.place.local == want.local && got.place.node == want.node;
+  REQUIRE(placed);
+  REQUIRE(static_cast<int>(got.verify) == static_cast<int>(plan.verify));
+
+  const auto c = static_cast<std::size_t>(want.node_class);
+  const auto r = static_cast<std::size_t>(want.local);
+  std::map<std::string, std::string> variables;
+  for (const Setting& s : plan.env) {
+    if (const auto* fact = std::get_if<RankFact>(&s.value())) {
+      variables[s.name] = number_of(*fact, want, plan);
+    }
+    if (const auto* items = std::get_if<PerRank>(&s.value()))
+      variables[s.name] = items->items[c][r];
+  }
+  std::map<std::string, std::string> found;
+  bool repeated = false;
+  for (const std::string& entry : got.environment) {
+    const auto equals = entry.find('=');
+    repeated = repeated || !found.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second;
+  }
+  REQUIRE(!repeated);
+  REQUIRE(found == variables);
+
+  const CpuSet& cpus = plan.classes[c].ranks[r].cpus;
+  const bool compares = plan.bind_via == BindVia::launcher && plan.verify != Verify::off;
+  const shim::Binding binding = cpus.empty()                     ? shim::Binding::none
+                                : plan.bind_via == BindVia::shim ? shim::Binding::bind
+                                : compares                       ? shim::Binding::expect
+                                                                 : shim::Binding::none;
+  REQUIRE(got.binding == binding);
+  if (binding == shim::Binding::none) return;
+  CpuSet mask;
+  for (int cpu = 0; cpu < CpuSet::kCapacity; ++cpu) {
+    if (got.mask.has(cpu)) mask.add(cpu);
+  }
+  REQUIRE(mask == cpus);
+}
+
+}  // namespace
+
+TEST_CASE("round trip: each rank of a random plan gets what the plan says", "[wire][law]") {
+  Maker maker(20260116);
+  for (int round = 0; round < 2000; ++round) {
+    const Plan plan = maker.plan();
+    const std::string wire = encoded(plan);
+    INFO("round " << round << " " << wire);
+    REQUIRE(wire == encoded(plan));
+    REQUIRE(std::all_of(wire.begin(), wire.end(), [](char c) { return c > ' ' && c <= '~'; }));
+    Want want{0, 0, 0, 0};
+    for (const NodeRun& run : plan.layout) {
+      want.node_class = run.node_class;
+      const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+      for (int n = 0; n < run.nodes; ++n, ++want.node) {
+        for (want.local = 0; want.local < static_cast<int>(ranks); ++want.local, ++want.rank) {
+          check_rank(plan, wire, want);
+        }
+      }
+    }
+    REQUIRE(run_rank(wire, want.rank).beyond);
+  }
+}

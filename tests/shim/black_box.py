@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""The real shim, as a launcher starts it: black_box.py SHIM musl|glibc|checked
+
+`checked` is a build with sanitizers; it is not static, so the tests of the system calls leave it out.
+"""
+import ctypes
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SHIM, LIBC = os.path.abspath(sys.argv[1]), sys.argv[2]
+HOST = os.uname().nodename
+ALLOWED = sorted(os.sched_getaffinity(0))
+LIBRARY = ctypes.CDLL(None, use_errno=True)
+
+
+def to_list(cpus):
+    """The shortest list of the kernel's format."""
+    runs = []
+    for cpu in sorted(cpus):
+        if runs and runs[-1][1] == cpu - 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in runs)
+
+
+def wire(fields):
+    return b"hl1.%d%s" % (len(fields.encode()), fields.encode())
+
+
+def strings(items):
+    items = [item if isinstance(item, bytes) else item.encode() for item in items]
+    return (ctypes.c_char_p * (len(items) + 1))(*items, None)
+
+
+def run(arguments, entries, cpus=None, program=SHIM):
+    """Starts the shim with exactly these environment entries, whatever they look like."""
+    argv, environment = strings([program, *arguments]), strings(entries)
+
+    def start():
+        if cpus is not None:
+            os.sched_setaffinity(0, cpus)
+        LIBRARY.execve(program.encode(), argv, environment)
+
+    done = subprocess.run([program], preexec_fn=start, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def run_plan(fields, *entries, arguments=("/usr/bin/env", "-0"), **options):
+    return run(arguments, [b"HPCLAUNCH_PLAN=" + wire(fields), *entries], **options)
+
+
+GREP = ("/bin/grep", "Cpus_allowed_list", "/proc/self/status")
+
+
+def bound(out):
+    return out.decode().split(":")[1].strip()
+
+
+class Variables(unittest.TestCase):
+    def test_byte_for_byte(self):
+        status, out, err = run_plan(
+            ":rank=R:layout=0*2:RANK=@.rank:class=2:LOCAL_RANK=@.local-rank:%78=a%0Ab%FF/%3A%2F",
+            "R=3", b"ODD=\xff\n\x01", "RANK=old", "no equals sign", "LAST=", "RANK=older",
+            "HPCLAUNCH_PLAN=another")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(out, b"R=3\0ODD=\xff\n\x01\0no equals sign\0LAST=\0"
+                              b"RANK=3\0LOCAL_RANK=1\0x=:/\0")
+
+    def test_arguments_pass_as_they_are(self):
+        arguments = ["", "a b", "--", "-x", "'\"$;\n", "é"]
+        status, out, _ = run_plan(":rank=R:layout=0*1:class=1", "R=0",
+                                  arguments=["/usr/bin/printf", "<%s>", *arguments])
+        self.assertEqual((status, out.decode()), (0, "".join(f"<{a}>" for a in arguments)))
+
+    def test_a_thousand_ranks_on_a_node(self):
+        column = "/".join(f"value{i}" for i in range(1000))
+        plan = f":rank=R:local=L:layout=0*2:class=1000:V={column}"
+        for rank in 0, 999, 1000, 1999:
+            status, out, err = run_plan(plan, f"R={rank}", f"L={rank % 1000}")
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.endswith(b"V=value%d\0" % (rank % 1000)), out)
+
+    def test_a_large_environment(self):
+        entries = [f"VARIABLE_{i}=value" for i in range(16000)]
+        status, out, err = run_plan(":rank=R:layout=0*1:class=1:NEW=x", "R=0", *entries)
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(out.count(b"\0"), 16002)
+        entries += [f"MORE_{i}=value" for i in range(400)]
+        status, out, err = run_plan(":rank=R:layout=0*1:class=1:NEW=x", "R=0", *entries)
+        self.assertEqual((status, out), (125, b""))
+        self.assertEqual(err, f"hpclaunch: rank 0 on {HOST}: "
+                              "the environment has more than 16384 entries\n")
+
+    def test_status_of_the_program_is_the_status(self):
+        for want in 0, 1, 42, 255:
+            status, _, err = run_plan(":rank=R:layout=0*1:class=1", "R=0",
+                                      arguments=("/bin/sh", "-c", f"exit {want}"))
+            self.assertEqual((status, err), (want, ""))
+
+
+class Binding(unittest.TestCase):
+    def test_it_binds(self):
+        for cpu in ALLOWED:
+            status, out, err = run_plan(f":rank=R:layout=0*1:class=2:cpus={ALLOWED[0]}/{cpu}",
+                                        "R=1", arguments=GREP)
+            self.assertEqual((status, err, bound(out)), (0, "", str(cpu)))
+
+    def test_an_empty_item_leaves_the_mask_alone(self):
+        for key in "cpus", "expect":
+            status, out, err = run_plan(f":rank=R:layout=0*1:class=2:{key}={ALLOWED[0]}/", "R=1",
+                                        arguments=GREP)
+            self.assertEqual((status, err, bound(out)), (0, "", to_list(ALLOWED)))
+
+    def check_refusal(self, planned, what, left):
+        line = f"hpclaunch: rank 0 on {HOST}: planned CPUs {planned}; {what} {left}\n"
+        for verify, status, err, bound_to in (("warn", 0, line, left), ("off", 0, "", left),
+                                              ("strict", 125, line, None)):
+            got, out, said = run_plan(f":rank=R:verify={verify}:layout=0*1:class=1:cpus={planned}",
+                                      "R=0", arguments=GREP)
+            self.assertEqual((got, said), (status, err))
+            self.assertEqual(bound(out) if out else None, bound_to)
+
+    def test_the_kernel_gives_less(self):
+        self.check_refusal(f"{ALLOWED[0]},8191", "the kernel gave only", str(ALLOWED[0]))
+
+    def test_the_kernel_refuses(self):
+        self.check_refusal("8190-8191", "the kernel refuses them, the rank has", to_list(ALLOWED))
+
+    def test_the_launcher_bound_as_planned(self):
+        for verify in "off", "warn", "strict":
+            for cpu in ALLOWED:
+                status, out, err = run_plan(
+                    f":rank=R:verify={verify}:layout=0*1:class=1:expect={cpu}", "R=0",
+                    cpus={cpu}, arguments=GREP)
+                self.assertEqual((status, err, bound(out)), (0, "", str(cpu)))
+
+    def check_mending(self, planned, found, ending, result):
+        line = f"hpclaunch: rank 2 on {HOST}: the launcher bound CPUs {to_list(found)}, planned {planned}"
+        for verify, status, err, bound_to in (("warn", 0, line + ending + "\n", result),
+                                              ("off", 0, "", to_list(found)),
+                                              ("strict", 125, line + "\n", None)):
+            got, out, said = run_plan(
+                f":rank=R:verify={verify}:layout=0*3:class=1:expect={planned}", "R=2",
+                cpus=found, arguments=GREP)
+            self.assertEqual((got, said), (status, err))
+            self.assertEqual(bound(out) if out else None, bound_to)
+
+    def test_the_launcher_bound_otherwise(self):
+        one = str(ALLOWED[0])
+        self.check_mending(f"{one},8191", {ALLOWED[0]}, f"; the kernel gave only {one}", one)
+        if len(ALLOWED) > 1:
+            self.check_mending(one, set(ALLOWED), "; mended", one)
+            self.check_mending(one, {ALLOWED[1]}, "; mended", one)
+
+
+class Faults(unittest.TestCase):
+    PLAN = ":rank=R:local=L:layout=0*2:class=2:A=1/2"
+
+    def check(self, entries, status, err, arguments=("/bin/true",)):
+        self.assertEqual(run(arguments, entries), (status, b"", err))
+
+    def check_plan(self, err, *entries, fields=PLAN, status=125, **options):
+        self.check([b"HPCLAUNCH_PLAN=" + wire(fields), *entries], status, err, **options)
+
+    def test_usage(self):
+        usage = "hpclaunch-shim: usage: hpclaunch-shim /ABSOLUTE/PROGRAM [ARG...]\n"
+        for arguments in (), ("",), ("true",), ("./true",), ("--help",):
+            self.check([], 125, usage, arguments=arguments)
+            self.check(["PMI_RANK=0"], 125, usage, arguments=arguments)
+            self.check(["PMI_RANK=1"], 125, "", arguments=arguments)
+
+    def test_no_plan(self):
+        line = "hpclaunch-shim: HPCLAUNCH_PLAN is not set: the launcher did not pass it on\n"
+        self.check([], 125, line)
+        self.check(["R=1"], 125, line)
+        self.check(["SLURM_PROCID=0"], 125, line)
+        self.check(["SLURM_PROCID=7"], 125, "")
+
+    def test_a_damaged_plan_is_reported_by_rank_0_alone(self):
+        damaged = b"HPCLAUNCH_PLAN=" + wire(self.PLAN)[:-3]
+        said = [run(["/bin/true"], [damaged, f"R={rank}"]) for rank in range(8)]
+        self.assertEqual({status for status, _, _ in said}, {125})
+        self.assertEqual("".join(err for _, _, err in said),
+                         "hpclaunch-shim: HPCLAUNCH_PLAN: cut short or changed on its way: "
+                         "'hl1.40:rank=R:local=L:layout=0*2:class=2:A='\n")
+        for name in "PMI_RANK", "PALS_RANKID", "PMIX_RANK":  # cut before rank=
+            self.check([b"HPCLAUNCH_PLAN=hl1.40:ra", f"{name}=1"], 125, "")
+
+    def test_what_and_where(self):
+        self.check_plan("hpclaunch-shim: HPCLAUNCH_PLAN: unknown directive: 'colour'\n",
+                        "R=0", fields=":rank=R:colour=red:layout=0*1:class=1")
+        self.check_plan("hpclaunch-shim: HPCLAUNCH_PLAN: malformed value: 'cpus=3-1/2'\n",
+                        "R=0", fields=":rank=R:layout=0*1:class=2:cpus=3-1/2")
+        self.check_plan("hpclaunch-shim: R is not set: the launcher is not the one of the plan\n")
+        self.check_plan("hpclaunch-shim: R is not a rank: '-1'\n", "R=-1")
+        self.check_plan("hpclaunch-shim: R is not a rank: '4294967296'\n", "R=4294967296")
+        self.check_plan(f"hpclaunch: rank 0 on {HOST}: L is not set: "
+                        "the launcher is not the one of the plan\n", "R=0")
+        self.check_plan(f"hpclaunch: rank 0 on {HOST}: L is not a local rank: 'x'\n", "R=0", "L=x")
+
+    def test_more_ranks_than_planned(self):
+        line = (f"hpclaunch: rank %d on {HOST}: the plan is for 4 ranks, "
+                "the launcher has started more\n")
+        self.check_plan(line % 4, "R=4", "L=1")
+        self.check_plan("", "R=5", "L=1")
+        self.check_plan(line % 6, "R=6", "L=0")
+        self.check_plan(line % 7, "R=7")
+
+    def test_the_launcher_deals_the_ranks_otherwise(self):
+        # Rank 1 of a cyclic launcher is the first rank of the second node.
+        self.check_plan(f"hpclaunch: rank 1 on {HOST}: L is 0, by the plan the local rank is 1: "
+                        "the launcher does not deal the ranks node by node\n", "R=1", "L=0")
+
+    def test_one_line_whatever_the_bytes(self):
+        status, _, err = run(["/bin/true"], ["HPCLAUNCH_PLAN=hl1.3:\n\x1b[31m\n" + "x" * 5000])
+        self.assertEqual(status, 125)
+        self.assertRegex(err, r"\A[ -~]{1020}\.\.\.\n\Z")
+
+    def test_the_program_cannot_be_started(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = os.path.join(folder, "plain")
+            with open(plain, "w", encoding="utf-8") as file:
+                file.write("neither a binary nor a script\n")
+            lost = os.path.join(folder, "lost")
+            with open(lost, "w", encoding="utf-8") as file:
+                file.write("#!/nowhere/interpreter\n")
+            os.chmod(lost, 0o755)
+            absent = os.path.join(folder, "absent\n")
+            for program, status, why in (
+                    (absent, 127, "no such file, or its interpreter is missing (errno 2)"),
+                    (lost, 127, "no such file, or its interpreter is missing (errno 2)"),
+                    (folder, 126, "permission denied, or not a file (errno 13)"),
+                    (plain + "/x", 126, "a part of the path is not a directory (errno 20)"),
+                    (plain, 126, "permission denied, or not a file (errno 13)")):
+                shown = program.replace("\n", "?")
+                line = f"hpclaunch: rank 2 on {HOST}: {shown}: {why}\n"
+                self.check_plan(line, "R=2", "L=0", status=status, arguments=[program])
+                self.check_plan("", "R=3", "L=1", status=status, arguments=[program])
+            os.chmod(plain, 0o755)
+            self.check_plan(f"hpclaunch: rank 0 on {HOST}: {plain}: "
+                            "not a program for this machine, and no #! line (errno 8)\n",
+                            "R=0", "L=0", status=126, arguments=[plain])
+
+    def test_stderr_may_be_closed(self):
+        status = subprocess.run([SHIM, "relative"], stderr=None, env={}, check=False,
+                                preexec_fn=lambda: os.close(2)).returncode
+        self.assertEqual(status, 125)
+
+
+class Damage(unittest.TestCase):
+    """Mutated plans through the program itself: a line and 125, or the program; never a signal."""
+
+    def test_mutations(self):
+        source = random.Random(20260116)
+        good = wire(f":rank=R:local=L:verify=warn:layout=0*2/1*1:RANK=@.rank:class=2:A=x/%41"
+                    f":cpus={ALLOWED[0]}/{ALLOWED[-1]}:class=1:expect={ALLOWED[0]}")
+        seen = set()
+        for _ in range(400):
+            plan = bytearray(good[good.index(b":"):])
+            for _ in range(source.randrange(4)):
+                at = source.randrange(len(plan))
+                choice = source.randrange(4)
+                if choice == 0:
+                    plan[at] = source.randrange(1, 256)
+                elif choice == 1:
+                    del plan[at:at + source.randrange(1, 6)]
+                elif choice == 2:
+                    plan[at:at] = source.choice([b":", b"/", b"%", b"@.rank", b"99999999999", b"="])
+                else:
+                    plan[at:at] = plan[source.randrange(len(plan)):][:20]
+            size = len(plan) if source.randrange(4) else source.randrange(300)
+            entries = [b"HPCLAUNCH_PLAN=hl1.%d" % size + bytes(plan).replace(b"\0", b""),
+                       b"R=%d" % source.choice([0] * 12 + [1, 4, 5]), b"L=%d" % source.choice([0, 0, 1])]
+            if source.randrange(8) == 0:
+                entries = entries[source.randrange(3):]
+            status, _, err = run(["/bin/sh", "-c", "exit 42"], entries)
+            self.assertIn(status, (42, 125), (entries, err))
+            self.assertRegex(err, r"\A([ -~]+\n)?\Z", entries)
+            seen.add((status, err != ""))
+        # All four: silent start, start with a remark, stop with a line, stop that rank 0 reports.
+        self.assertTrue({(42, False), (125, True), (125, False)} <= seen, seen)
+
+
+@unittest.skipIf(LIBC == "checked", "a sanitized build is not static")
+class SystemCalls(unittest.TestCase):
+    PLAN = f":rank=R:layout=0*1:RANK=@.rank:class=1:cpus={ALLOWED[0]}"
+
+    def trace(self, calls, program):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "trace")
+            modules = ":".join(f"/opt/module{i}/lib" for i in range(30))
+            done = subprocess.run(
+                ["strace", "-qq", "-e", f"trace={calls}", "-e", "signal=none", "-o", file, SHIM, program],
+                env={"LD_LIBRARY_PATH": modules, "R": "0", "HPCLAUNCH_PLAN": wire(self.PLAN)},
+                stderr=subprocess.PIPE, check=False)
+            with open(file, encoding="utf-8") as lines:
+                return done.returncode, [line for line in lines if re.match(r"\w+\(", line)]
+
+    def test_no_files(self):
+        status, calls = self.trace("%file,%network", "/opt/none")
+        self.assertEqual(status, 127)
+        names = [line.split("(")[0] for line in calls]
+        want = {"musl": ["execve", "execve"], "glibc": ["execve", "readlink", "execve"]}[LIBC]
+        # Where the kernel has no readlink, glibc's own look at itself is a readlinkat.
+        self.assertEqual([name.replace("readlinkat", "readlink") for name in names], want, calls)
+        if LIBC == "glibc":
+            self.assertIn('"/proc/self/exe"', calls[1])
+
+    def test_one_write(self):
+        status, calls = self.trace("write,writev,sendmsg,sendto", "/opt/none")
+        self.assertEqual((status, len(calls)), (127, 1), calls)
+        self.assertTrue(calls[0].startswith("write(2, \"hpclaunch: rank 0 on "), calls)
+
+    def test_static(self):
+        headers = subprocess.run(["readelf", "-lW", SHIM], stdout=subprocess.PIPE, check=True).stdout
+        self.assertIn(b"LOAD", headers)
+        self.assertNotIn(b"INTERP", headers)
+        self.assertNotIn(b"DYNAMIC", headers)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
