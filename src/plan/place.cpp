@@ -7,151 +7,11 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/text.h"
 #include "plan/domains.h"
+#include "plan/share.h"
 
 namespace hpclaunch {
 
 namespace {
-
-using Share = std::vector<int>;  // positions of the usable cores that one rank gets, ascending
-
-int cores_in(const Domain& domain) { return static_cast<int>(domain.cores.size()); }
-
-// Ranks per child, one by one to the child where the next rank's share is largest (the method of
-// D'Hondt). It makes the smallest share of all as large as whole cores inside children allow, and
-// leaves a child without ranks when using it would give somebody less. `most` caps each child.
-std::vector<int> deal(const std::vector<Domain>& children, int ranks, const std::vector<int>& most) {
-  std::vector<int> given(children.size(), 0);
-  for (int r = 0; r < ranks; ++r) {
-    std::size_t best = children.size();
-    for (std::size_t c = 0; c < children.size(); ++c) {
-      if (given[c] >= most[c]) continue;
-      if (best == children.size() || cores_in(children[c]) * (given[best] + 1) >
-                                         cores_in(children[best]) * (given[c] + 1))
-        best = c;
-    }
-    if (best == children.size()) break;
-    ++given[best];
-  }
-  return given;
-}
-
-int smallest_share(const std::vector<Domain>& children, const std::vector<int>& given) {
-  int smallest = 0;
-  for (std::size_t c = 0; c < children.size(); ++c)
-    if (given[c] > 0) {
-      const int share = cores_in(children[c]) / given[c];
-      smallest = smallest == 0 ? share : std::min(smallest, share);
-    }
-  return smallest;
-}
-
-// Fewer ranks than children: runs of whole neighbouring children, cut nearest to equal numbers of cores.
-std::vector<Share> runs_of_children(const std::vector<Domain>& children, int ranks) {
-  const int count = static_cast<int>(children.size());
-  std::vector<int> before(children.size() + 1, 0);  // cores in the first i children
-  for (std::size_t c = 0; c < children.size(); ++c) before[c + 1] = before[c] + cores_in(children[c]);
-  std::vector<Share> shares;
-  int begin = 0;
-  for (int r = 0; r < ranks; ++r) {
-    int end = begin + 1;
-    const int last_end = count - (ranks - r - 1);
-    const auto distance = [&](int cut) {
-      return std::abs(before[static_cast<std::size_t>(cut)] * ranks - before.back() * (r + 1));
-    };
-    while (end < last_end && distance(end + 1) < distance(end)) ++end;
-    if (r + 1 == ranks) end = count;
-    Share share;
-    for (int c = begin; c < end; ++c) {
-      const std::vector<int>& cores = children[static_cast<std::size_t>(c)].cores;
-      share.insert(share.end(), cores.begin(), cores.end());
-    }
-    std::sort(share.begin(), share.end());
-    shares.push_back(std::move(share));
-    begin = end;
-  }
-  return shares;
-}
-
-// Neighbouring cores, shares that differ by one at most, the larger ones first.
-void split_evenly(const std::vector<int>& cores, int ranks, std::vector<Share>& out) {
-  const int total = static_cast<int>(cores.size());
-  auto at = cores.begin();
-  for (int r = 0; r < ranks; ++r) {
-    const int size = total / ranks + (r < total % ranks ? 1 : 0);
-    out.emplace_back(at, at + size);
-    at += size;
-  }
-}
-
-// Every rank gets an even share of the cores of as small a domain as can be. ranks <= cores.
-void share_out(const Domain& domain, int ranks, std::vector<Share>& out) {
-  if (ranks == 0) return;
-  if (ranks == 1) {
-    out.push_back(domain.cores);
-    return;
-  }
-  if (domain.children.empty()) return split_evenly(domain.cores, ranks, out);
-  std::vector<int> most;
-  for (const Domain& child : domain.children) most.push_back(cores_in(child));
-  const std::vector<int> given = deal(domain.children, ranks, most);
-  if (ranks < static_cast<int>(domain.children.size())) {
-    std::vector<Share> runs = runs_of_children(domain.children, ranks);
-    std::size_t smallest = runs.front().size();
-    for (const Share& run : runs) smallest = std::min(smallest, run.size());
-    if (static_cast<int>(smallest) >= smallest_share(domain.children, given)) {
-      std::move(runs.begin(), runs.end(), std::back_inserter(out));
-      return;
-    }
-  }
-  for (std::size_t c = 0; c < given.size(); ++c) share_out(domain.children[c], given[c], out);
-}
-
-// Exactly `width` cores each, inside a child as long as children have room; the others from what the
-// children have left over, which may span them. ranks * width <= cores. Returns the unused cores.
-std::vector<int> pack(const Domain& domain, int ranks, int width, std::vector<Share>& out) {
-  std::vector<int> unused;
-  int left = ranks;
-  if (domain.children.empty()) {
-    unused = domain.cores;
-  } else {
-    std::vector<int> most;
-    for (const Domain& child : domain.children) most.push_back(cores_in(child) / width);
-    const std::vector<int> given = deal(domain.children, ranks, most);
-    for (std::size_t c = 0; c < given.size(); ++c) {
-      const std::vector<int> rest = pack(domain.children[c], given[c], width, out);
-      unused.insert(unused.end(), rest.begin(), rest.end());
-      left -= given[c];
-    }
-    std::sort(unused.begin(), unused.end());
-  }
-  auto at = unused.begin();
-  for (; left > 0; --left, at += width) out.emplace_back(at, at + width);
-  unused.erase(unused.begin(), at);
-  return unused;
-}
-
-std::vector<Share> exact_shares(const Domain& tree, int ranks, int width) {
-  std::vector<Share> shares;
-  share_out(tree, ranks, shares);
-  const bool roomy = std::all_of(shares.begin(), shares.end(), [&](const Share& share) {
-    return static_cast<int>(share.size()) >= width;
-  });
-  if (roomy) {
-    for (Share& share : shares) share.resize(static_cast<std::size_t>(width));
-  } else {
-    shares.clear();
-    pack(tree, ranks, width, shares);
-    std::sort(shares.begin(), shares.end());
-  }
-  return shares;
-}
-
-// More ranks than cores: blocks of neighbouring ranks share a core, block sizes differ by one at most.
-std::vector<Share> crowd(int cores, int ranks) {
-  std::vector<Share> shares;
-  for (long r = 0; r < ranks; ++r) shares.push_back({static_cast<int>(r * cores / ranks)});
-  return shares;
-}
 
 template <class Member>
 int common(const Topology& node, const std::vector<UsableCore>& cores, const Share& share,
@@ -219,11 +79,11 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want) {
 
   std::vector<Share> shares;
   if (crowded) {
-    shares = crowd(have, want.ranks);
+    shares = shared_cores(have, want.ranks);
   } else {
     const Domain tree = domain_tree(node, cores);
-    if (want.cores_per_rank > 0) shares = exact_shares(tree, want.ranks, want.cores_per_rank);
-    else share_out(tree, want.ranks, shares);
+    shares = want.cores_per_rank > 0 ? exact_shares(tree, want.ranks, want.cores_per_rank)
+                                     : even_shares(tree, want.ranks);
   }
 
   Placed placed;

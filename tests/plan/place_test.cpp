@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hpclaunch/make_plan.h"
@@ -147,16 +148,17 @@ void check_laws(const Topology& node, const PlaceRequest& want, const Placed& pl
       const bool part = !inside.empty() && inside != (domain & node.allowed);
       CHECK_FALSE((part && inside != rank.cpus));
     }
-  // Nobody could be given more by giving every rank one core more inside the smallest domains.
-  std::set<std::string> innermost;
+  // The worst-off could not be given a core more by any hand-out inside the innermost domains.
+  std::map<std::string, int> innermost;  // usable cores by the smallest domain they are in
   for (const Core& core : node.cores) {
+    if (!core.pus.intersects(node.allowed)) continue;
     CpuSet smallest = node.all_pus();
     for (const CpuSet& domain : domains(node))
       if (domain.contains(core.pus) && domain.count() < smallest.count()) smallest = domain;
-    innermost.insert(smallest.to_list());
+    ++innermost[smallest.to_list()];
   }
   int fit = 0;
-  for (const std::string& list : innermost) fit += usable_in(node, *CpuSet::parse(list)) / (fewest + 1);
+  for (const auto& [list, cores] : innermost) fit += cores / (fewest + 1);
   CHECK(fit < want.ranks);
 }
 

@@ -1,0 +1,39 @@
+# The installed tree. Its layout is fixed, not taken from GNUInstallDirs: bin/hpclaunch finds
+# ../libexec/hpclaunch/hpclaunch-shim and ../share/hpclaunch from where it lies, so that the tree can be
+# moved, copied into a container image or unpacked from a tarball.
+#
+# Only the program itself knows its options, so completions and the man page are written by it at build time.
+if(TARGET hpclaunch)
+  set(_generated ${CMAKE_BINARY_DIR}/share)
+  set(_bash ${_generated}/bash-completion/completions/hpclaunch)
+  set(_zsh ${_generated}/zsh/site-functions/_hpclaunch)
+  set(_fish ${_generated}/fish/vendor_completions.d/hpclaunch.fish)
+  set(_man ${_generated}/man/man1/hpclaunch.1)
+  foreach(_file ${_bash} ${_zsh} ${_fish} ${_man})
+    get_filename_component(_folder ${_file} DIRECTORY)
+    file(MAKE_DIRECTORY ${_folder})
+  endforeach()
+  # Through a .tmp: a program that fails half-way leaves no file that looks finished.
+  function(hpclaunch_write file)
+    string(JOIN " " _words ${ARGN})
+    add_custom_command(OUTPUT ${file}
+      COMMAND $<TARGET_FILE:hpclaunch> ${ARGN} > ${file}.tmp
+      COMMAND ${CMAKE_COMMAND} -E rename ${file}.tmp ${file}
+      DEPENDS hpclaunch VERBATIM COMMENT "Writing what hpclaunch ${_words} prints")
+  endfunction()
+  hpclaunch_write(${_bash} completion bash)
+  hpclaunch_write(${_zsh} completion zsh)
+  hpclaunch_write(${_fish} completion fish)
+  hpclaunch_write(${_man} man)
+  add_custom_target(hpclaunch_share ALL DEPENDS ${_bash} ${_zsh} ${_fish} ${_man})
+
+  # Libraries outside the system's folders (modules, Spack) are found again by the installed program.
+  set_target_properties(hpclaunch PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS hpclaunch RUNTIME DESTINATION bin)
+  install(DIRECTORY ${_generated}/ DESTINATION share PATTERN "*.tmp" EXCLUDE)
+endif()
+install(PROGRAMS ${HPCLAUNCH_SHIM} DESTINATION libexec/hpclaunch)
+install(DIRECTORY profiles/ DESTINATION share/hpclaunch/profiles FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
+install(FILES README.md LICENSE DESTINATION share/doc/hpclaunch)
+install(DIRECTORY docs/ DESTINATION share/doc/hpclaunch FILES_MATCHING PATTERN "*.md")
+install(FILES examples/train_ddp.py DESTINATION share/doc/hpclaunch/examples)

@@ -1,0 +1,81 @@
+# Unit tests: one program per module, so that a module's tests build without the rest.
+# hpclaunch_unit_test(NAME SOURCES... LINK...)
+add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
+target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2)
+target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+function(hpclaunch_unit_test name)
+  cmake_parse_arguments(T "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(test_${name} ${T_SOURCES})
+  target_link_libraries(test_${name} PRIVATE hpclaunch_test_main ${T_LINK})
+  add_test(NAME unit.${name} COMMAND test_${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
+endfunction()
+
+hpclaunch_unit_test(base SOURCES
+  tests/base/cpuset_test.cpp
+  tests/base/text_test.cpp
+  LINK hpclaunch_base)
+
+# ---- the house: who includes whom, and the installed tree ------------------------------------------
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+add_test(NAME house.layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py)
+add_test(NAME house.layers-self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py --self-test)
+set_tests_properties(house.layers house.layers-self-test PROPERTIES LABELS house TIMEOUT 60)
+if(TARGET hpclaunch)
+  add_test(NAME house.install
+           COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
+  set_tests_properties(house.install PROPERTIES LABELS house TIMEOUT 120)
+endif()
+
+hpclaunch_unit_test(render SOURCES
+  tests/render/env_test.cpp
+  tests/render/explain_test.cpp
+  tests/render/plans.cpp
+  tests/render/quote_test.cpp
+  tests/render/script_test.cpp
+  tests/render/table_test.cpp
+  tests/render/text_test.cpp
+  LINK hpclaunch_render)
+add_executable(render_tool tests/render/render_tool.cpp)
+target_link_libraries(render_tool PRIVATE hpclaunch_render)
+add_test(NAME shells.round-trip
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/render/shells.py $<TARGET_FILE:render_tool>)
+set_tests_properties(shells.round-trip PROPERTIES LABELS shells TIMEOUT 300)
+hpclaunch_unit_test(plan_json SOURCES
+  tests/model/plan_json_test.cpp
+  tests/render/plans.cpp
+  LINK hpclaunch_model)
+
+# ---- the shim: its functions, its wire, and the program itself in every build this machine can make --
+hpclaunch_unit_test(shim SOURCES
+  tests/shim/decode_test.cpp
+  tests/shim/fuzz_test.cpp)
+hpclaunch_unit_test(wire SOURCES
+  tests/plan/wire_test.cpp
+  LINK hpclaunch_plan)
+add_executable(hpclaunch-shim-checked src/shim/main.cpp)
+target_link_libraries(hpclaunch-shim-checked PRIVATE hpclaunch_flags)
+function(hpclaunch_shim_test path libc)
+  add_test(NAME shim.black-box.${libc}
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/shim/black_box.py ${path} ${libc})
+  set_tests_properties(shim.black-box.${libc} PROPERTIES LABELS shim TIMEOUT 300)
+endfunction()
+hpclaunch_shim_test($<TARGET_FILE:hpclaunch-shim-checked> checked)
+set(shim_builds ${HPCLAUNCH_SHIM_BUILDS})
+while(shim_builds)
+  list(POP_FRONT shim_builds path libc)
+  hpclaunch_shim_test(${path} ${libc})
+endwhile()
+set_tests_properties(unit.shim unit.wire PROPERTIES LABELS shim)
+
+# ---- planning: counts, placement, environment, launch lines ------------------------------------------
+hpclaunch_unit_test(job SOURCES tests/model/job_test.cpp LINK hpclaunch_model)
+hpclaunch_unit_test(place SOURCES tests/plan/place_test.cpp tests/support/random_topology.cpp LINK hpclaunch_plan)
+hpclaunch_unit_test(make_plan SOURCES
+  tests/plan/make_plan_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_plan)
+hpclaunch_unit_test(check SOURCES tests/check/check_plan_test.cpp LINK hpclaunch_check)
+hpclaunch_unit_test(dialect SOURCES tests/dialect/dialect_test.cpp LINK hpclaunch_dialect)
