@@ -79,3 +79,32 @@ hpclaunch_unit_test(make_plan SOURCES
   LINK hpclaunch_plan)
 hpclaunch_unit_test(check SOURCES tests/check/check_plan_test.cpp LINK hpclaunch_check)
 hpclaunch_unit_test(dialect SOURCES tests/dialect/dialect_test.cpp LINK hpclaunch_dialect)
+
+# ---- topology: model, probe, tree -------------------------------------------------------------------
+hpclaunch_unit_test(topology SOURCES
+  tests/model/json_position_test.cpp
+  tests/model/topology_json_test.cpp
+  tests/model/topology_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_model)
+hpclaunch_unit_test(probe SOURCES
+  tests/probe/child_test.cpp
+  tests/probe/topology_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_probe)
+add_executable(probe_bench EXCLUDE_FROM_ALL tests/probe/bench.cpp)
+target_link_libraries(probe_bench PRIVATE hpclaunch_probe)
+hpclaunch_unit_test(topology_tree SOURCES
+  tests/render/topology_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_render)
+
+# ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
+hpclaunch_unit_test(local SOURCES tests/sys/local_test.cpp LINK hpclaunch_local hpclaunch_model)
+add_executable(local_driver tests/sys/local_driver.cpp)
+target_link_libraries(local_driver PRIVATE hpclaunch_local hpclaunch_model)
+target_compile_definitions(local_driver PRIVATE HPCLAUNCH_TEST_SHIM="${HPCLAUNCH_SHIM}")
+add_dependencies(local_driver hpclaunch-shim)
+add_test(NAME local.black-box
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/local_test.py $<TARGET_FILE:local_driver>)
+set_tests_properties(unit.local local.black-box PROPERTIES LABELS local TIMEOUT 600)

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "hpclaunch/probe.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 #include "render/text.h"

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/cpuset.h"
+#include "hpclaunch/result.h"
+
+namespace hpclaunch {
+
+/// One physical processor package (socket).
+struct Package {
+  int os_index = 0;
+  std::string model;  ///< as the firmware names it; "" when unknown
+  CpuSet pus;
+  friend bool operator==(const Package&, const Package&) = default;
+};
+
+/// One NUMA node: memory, and the hardware threads that are nearest to it.
+struct NumaNode {
+  int os_index = 0;
+  std::uint64_t memory_bytes = 0;  ///< 0 when unknown
+  CpuSet pus;  ///< may equal another node's (HBM beside DDR); may be empty (memory near no CPU)
+  friend bool operator==(const NumaNode&, const NumaNode&) = default;
+};
+
+/// A cache that more than one core shares.
+struct Cache {
+  int level = 0;                 ///< 2, 3, ...
+  std::uint64_t size_bytes = 0;  ///< 0 when unknown
+  CpuSet pus;
+  friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+/// One core and all its hardware threads (siblings).
+struct Core {
+  int package = -1;  ///< OS index of its package; -1 unknown
+  /// OS index of its NUMA node; -1 unknown. Where several nodes hold its threads: the one with the
+  /// fewest PUs, and among equals the one with the lowest index.
+  int numa = -1;
+  CpuSet pus;  ///< never empty
+  friend bool operator==(const Core&, const Core&) = default;
+};
+
+/// What one node is made of. Plain data: no handle, no lifetime, comparable.
+///
+/// `pus` of every member hold what exists and is online; `allowed` holds what the cgroup and the
+/// affinity mask leave us and may be smaller. All orders are physical neighbourhood (hwloc logical
+/// order): cores that stand side by side in the vector are side by side in the machine.
+struct Topology {
+  std::string hostname;
+  std::vector<Package> packages;
+  std::vector<NumaNode> numa_nodes;
+  std::vector<Cache> caches;  ///< largest level first, then by position
+  std::vector<Core> cores;
+  CpuSet allowed;  ///< a subset of the PUs of all cores; never empty
+
+  CpuSet all_pus() const;  ///< union over cores
+  friend bool operator==(const Topology&, const Topology&) = default;
+};
+
+/// Writes the format that topology_from_json reads, with "schema": 1. Lossless as long as the
+/// strings are UTF-8 (other bytes become U+FFFD); one object per line; ends with a newline.
+std::string topology_to_json(const Topology& topology);
+
+/// Reads our own JSON (docs/topology.md). `file` names the text in errors.
+/// Errors: `invalid`, with line and column for broken JSON, with a JSON pointer (and the line it
+/// leads to) for a wrong key, type or number, and for a topology that contradicts itself (see
+/// check_topology).
+Result<Topology> topology_from_json(std::string_view text, const std::string& file);
+
+/// The laws every Topology obeys: at least one core; no PU in two cores; packages, NUMA nodes and
+/// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
+/// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
+/// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset.
+/// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
+/// without a file.
+Status check_topology(const Topology& topology);
+
+}  // namespace hpclaunch

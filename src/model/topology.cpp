@@ -1,0 +1,203 @@
+#include "hpclaunch/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace hpclaunch {
+namespace {
+
+/// One package, NUMA node or cache, seen as a set of PUs with a name.
+struct Group {
+  std::string name;
+  std::string pointer;
+  const CpuSet* pus = nullptr;
+};
+
+Error breach(const std::string& pointer, std::string message) {
+  Error error{ErrorKind::invalid, std::move(message)};
+  error.where = SourceRef{"", 0, 0, pointer};
+  return error;
+}
+
+std::vector<Group> groups_of(const Topology& topology) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < topology.packages.size(); ++i) {
+    const Package& package = topology.packages[i];
+    groups.push_back({fmt::format("package {}", package.os_index), fmt::format("/packages/{}", i),
+                      &package.pus});
+  }
+  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i) {
+    const NumaNode& node = topology.numa_nodes[i];
+    groups.push_back(
+        {fmt::format("NUMA node {}", node.os_index), fmt::format("/numa_nodes/{}", i), &node.pus});
+  }
+  for (std::size_t i = 0; i < topology.caches.size(); ++i) {
+    const Cache& cache = topology.caches[i];
+    groups.push_back({fmt::format("L{} cache with PUs {}", cache.level, cache.pus.to_list()),
+                      fmt::format("/caches/{}", i), &cache.pus});
+  }
+  return groups;
+}
+
+Status check_cores(const Topology& topology) {
+  if (topology.cores.empty()) return breach("/cores", "the topology has no core");
+  CpuSet seen;
+  for (std::size_t i = 0; i < topology.cores.size(); ++i) {
+    const CpuSet& pus = topology.cores[i].pus;
+    const std::string pointer = fmt::format("/cores/{}/pus", i);
+    if (pus.empty()) return breach(pointer, fmt::format("core {} has no PU", i));
+    if (pus.intersects(seen)) {
+      return breach(pointer, fmt::format("PU {} is in two cores", (pus & seen).first()));
+    }
+    seen |= pus;
+  }
+  if (topology.allowed.empty()) return breach("/allowed", "no PU is allowed");
+  if (!seen.contains(topology.allowed)) {
+    return breach("/allowed", fmt::format("allowed PUs {} are in no core",
+                                          (topology.allowed - seen).to_list()));
+  }
+  return Done{};
+}
+
+Status check_indices(const Topology& topology) {
+  std::set<int> packages;
+  for (std::size_t i = 0; i < topology.packages.size(); ++i) {
+    const int index = topology.packages[i].os_index;
+    const std::string pointer = fmt::format("/packages/{}/os_index", i);
+    if (index < 0) return breach(pointer, fmt::format("package number {} is negative", index));
+    if (!packages.insert(index).second) {
+      return breach(pointer, fmt::format("two packages have the number {}", index));
+    }
+    if (topology.packages[i].pus.empty()) {
+      return breach(fmt::format("/packages/{}/pus", i), fmt::format("package {} has no PU", index));
+    }
+  }
+  std::set<int> nodes;
+  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i) {
+    const int index = topology.numa_nodes[i].os_index;
+    const std::string pointer = fmt::format("/numa_nodes/{}/os_index", i);
+    if (index < 0) return breach(pointer, fmt::format("NUMA node number {} is negative", index));
+    if (!nodes.insert(index).second) {
+      return breach(pointer, fmt::format("two NUMA nodes have the number {}", index));
+    }
+  }
+  int level = 1 << 20;
+  for (std::size_t i = 0; i < topology.caches.size(); ++i) {
+    const Cache& cache = topology.caches[i];
+    const std::string pointer = fmt::format("/caches/{}/level", i);
+    if (cache.level < 2) {
+      return breach(pointer, fmt::format("cache level {} is below 2", cache.level));
+    }
+    if (cache.level > level) {
+      return breach(pointer,
+                    fmt::format("an L{} cache stands after an L{} cache", cache.level, level));
+    }
+    if (cache.pus.empty()) return breach(fmt::format("/caches/{}/pus", i), "a cache has no PU");
+    level = cache.level;
+  }
+  return Done{};
+}
+
+Status check_whole_cores(const Topology& topology, const std::vector<Group>& groups) {
+  std::array<int, CpuSet::kCapacity> core_of;
+  core_of.fill(-1);
+  for (std::size_t i = 0; i < topology.cores.size(); ++i) {
+    for (const int pu : topology.cores[i].pus.to_vector()) {
+      core_of[static_cast<std::size_t>(pu)] = static_cast<int>(i);
+    }
+  }
+  for (const Group& group : groups) {
+    for (const int pu : group.pus->to_vector()) {
+      const int core = core_of[static_cast<std::size_t>(pu)];
+      if (core < 0) {
+        return breach(group.pointer + "/pus",
+                      fmt::format("{} has PU {}, which is in no core", group.name, pu));
+      }
+      const CpuSet& whole = topology.cores[static_cast<std::size_t>(core)].pus;
+      if (!group.pus->contains(whole)) {
+        return breach(
+            group.pointer + "/pus",
+            fmt::format("{} has only a part of the core with PUs {}", group.name, whole.to_list()));
+      }
+    }
+  }
+  return Done{};
+}
+
+/// Larger groups first, each PU remembers the last group laid over it: a group that meets two
+/// different ones straddles the border of the smaller.
+Status check_nesting(std::vector<Group> groups) {
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.pus->count() > b.pus->count(); });
+  std::array<int, CpuSet::kCapacity> owner;
+  owner.fill(-1);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::vector<int> pus = groups[i].pus->to_vector();
+    for (const int pu : pus) {
+      const int first = owner[static_cast<std::size_t>(pus.front())];
+      const int here = owner[static_cast<std::size_t>(pu)];
+      if (first == here) continue;
+      const Group& other = groups[static_cast<std::size_t>(std::max(first, here))];
+      return breach(groups[i].pointer + "/pus",
+                    fmt::format("{} and {} overlap, and neither holds the other", groups[i].name,
+                                other.name));
+    }
+    for (const int pu : pus) owner[static_cast<std::size_t>(pu)] = static_cast<int>(i);
+  }
+  return Done{};
+}
+
+template <class Member>
+const CpuSet* pus_of(const std::vector<Member>& members, int os_index) {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& member) {
+    return member.os_index == os_index;
+  });
+  return found == members.end() ? nullptr : &found->pus;
+}
+
+Status check_references(const Topology& topology) {
+  for (std::size_t i = 0; i < topology.cores.size(); ++i) {
+    const Core& core = topology.cores[i];
+    const auto check = [&](const CpuSet* home, int index, const char* key,
+                           const char* noun) -> Status {
+      if (index == -1 || (home != nullptr && home->contains(core.pus))) return Done{};
+      return breach(fmt::format("/cores/{}/{}", i, key),
+                    home == nullptr
+                        ? fmt::format("core {} names {} {}, which does not exist", i, noun, index)
+                        : fmt::format("core {} names {} {}, which does not hold its PUs {}", i,
+                                      noun, index, core.pus.to_list()));
+    };
+    if (Status ok =
+            check(pus_of(topology.packages, core.package), core.package, "package", "package");
+        !ok) {
+      return ok;
+    }
+    if (Status ok = check(pus_of(topology.numa_nodes, core.numa), core.numa, "numa", "NUMA node");
+        !ok) {
+      return ok;
+    }
+  }
+  return Done{};
+}
+
+}  // namespace
+
+CpuSet Topology::all_pus() const {
+  CpuSet all;
+  for (const Core& core : cores) all |= core.pus;
+  return all;
+}
+
+Status check_topology(const Topology& topology) {
+  if (Status ok = check_cores(topology); !ok) return ok;
+  if (Status ok = check_indices(topology); !ok) return ok;
+  const std::vector<Group> groups = groups_of(topology);
+  if (Status ok = check_whole_cores(topology, groups); !ok) return ok;
+  if (Status ok = check_nesting(groups); !ok) return ok;
+  return check_references(topology);
+}
+
+}  // namespace hpclaunch

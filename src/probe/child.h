@@ -1,0 +1,22 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "hpclaunch/result.h"
+
+namespace hpclaunch::probe {
+
+/// Runs `function` in a forked child and returns what it returned, error or text (any bytes).
+///
+/// The child has no HWLOC_* variable and none that filters devices (kCleared in child.cpp), its
+/// stdout and stderr lead to us and not to the user, it leaves no core file, and it dies when we
+/// die. Nothing of the caller is changed, and the child is gone and reaped on return, whatever
+/// happened. Not for a caller with threads: the child may allocate memory.
+///
+/// Errors: the function's own; `system` when it crashed (signal named), exited by itself, threw,
+/// ran past the limit (it is killed), or could not be started. The hint quotes its last words on
+/// stderr.
+Result<std::string> run_in_child(const std::function<Result<std::string>()>& function,
+                                 double limit_seconds);
+
+}  // namespace hpclaunch::probe

@@ -1,0 +1,162 @@
+#include "hpclaunch/topology.h"
+#include "support/catch.h"
+#include "support/golden.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+Error refusal(const std::string& text) {
+  const Result<Topology> got = topology_from_json(text, "node.json");
+  INFO(text.substr(0, 300));
+  REQUIRE_FALSE(got);
+  CHECK(got.error().kind == ErrorKind::invalid);
+  REQUIRE(got.error().where);
+  CHECK(got.error().where->file == "node.json");
+  return got.error();
+}
+
+std::string place(const Error& error) {
+  return std::to_string(error.where->line) + ":" + std::to_string(error.where->column) + " " +
+         error.where->pointer;
+}
+
+}  // namespace
+
+TEST_CASE("every recorded machine of ours reads and writes back byte for byte",
+          "[topology][json]") {
+  const std::string text = test::source_file("tests/machines/hbm-2x48-snc4.json");
+  const Result<Topology> topology = topology_from_json(text, "hbm");
+  REQUIRE(topology);
+  CHECK(topology->hostname == "node-b");
+  CHECK(topology->cores.size() == 96);
+  CHECK(topology->numa_nodes.size() == 17);
+  CHECK(topology->numa_nodes.back().pus.empty());
+  CHECK(topology->allowed.count() == 176);
+  CHECK(topology_to_json(*topology) == text);
+}
+
+TEST_CASE("the round trip loses nothing", "[topology][json][law]") {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Topology topology = test::random_topology(seed);
+    const Result<Topology> back = topology_from_json(topology_to_json(topology), "x");
+    INFO("seed " << seed);
+    REQUIRE(back);
+    REQUIRE(*back == topology);
+  }
+}
+
+TEST_CASE("awkward strings and large numbers survive the round trip", "[topology][json]") {
+  Topology topology = test::random_topology(1);
+  const std::string awkward[] = {"", "\"\\\n\t\x01", "n\xC3\xA4me", std::string("a\0b", 3),
+                                 "</script>"};
+  for (const std::string& name : awkward) {
+    topology.hostname = name;
+    topology.numa_nodes = {{2'147'483'647, ~std::uint64_t{0}, {}}};
+    for (Core& core : topology.cores) core.numa = -1;
+    const Result<Topology> back = topology_from_json(topology_to_json(topology), "x");
+    REQUIRE(back);
+    CHECK(*back == topology);
+  }
+  topology.hostname = "\xFF\xFE";  // not UTF-8: JSON cannot hold it, but the text stays readable
+  CHECK(topology_from_json(topology_to_json(topology), "x"));
+}
+
+TEST_CASE("a short hand-written file is enough", "[topology][json]") {
+  const auto got =
+      topology_from_json(R"({"schema": 1, "cores": [{"pus": "0,2"}, {"pus": "1,3"}]})", "x");
+  REQUIRE(got);
+  CHECK(got->allowed.to_list() == "0-3");
+  CHECK(got->cores[1].package == -1);
+  CHECK(got->cores[1].numa == -1);
+  CHECK(got->hostname.empty());
+}
+
+TEST_CASE("broken JSON is refused with line and column", "[topology][json]") {
+  CHECK(place(refusal("{\n  \"schema\": 1,\n  \"cores\" [\n")) == "3:11 ");
+  CHECK(place(refusal("")) == "1:1 ");
+  CHECK(place(refusal("{\"schema\": 1")) == "1:13 ");
+  CHECK(place(refusal("{\"schema\": 1} x")) == "1:15 ");
+  CHECK(refusal("{\"schema\": 1, \"cores\": \"\xFF\"}").message.substr(0, 9) == "not JSON:");
+  CHECK(refusal("{\"schema\": 1e999, \"cores\": []}").message.substr(0, 9) == "not JSON:");
+  CHECK(refusal(std::string(200'000, '[')).message.substr(0, 9) == "not JSON:");
+}
+
+TEST_CASE("an unknown key is refused where it stands, with what was meant", "[topology][json]") {
+  const Error top = refusal("{\n  \"schema\": 1,\n  \"core\": [],\n  \"cores\": []\n}");
+  CHECK(top.message == "unknown key \"core\"");
+  CHECK(top.hint == "did you mean \"cores\"?");
+  CHECK(place(top) == "3:3 /core");
+  const Error inner =
+      refusal("{\"schema\": 1, \"cores\": [\n {\"pus\": \"0\"},\n {\"pus\": \"1\", \"nmua\": 0}]}");
+  CHECK(inner.hint == "did you mean \"numa\"?");
+  CHECK(place(inner) == "3:15 /cores/1/nmua");
+  const Error strange = refusal(R"({"schema": 1, "cores": [{"pus": "0", "a/b~": 1}]})");
+  CHECK(strange.where->pointer == "/cores/0/a~1b~0");
+  CHECK(strange.hint == "known here: package, numa, pus");
+  CHECK(refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})").message ==
+        "key \"pus\" occurs twice in one object");
+}
+
+TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topology][json]") {
+  const auto with_core = [](const std::string& core) {
+    return "{\"schema\": 1,\n\"cores\": [" + core + "]}";
+  };
+  CHECK(refusal("[1]").message == "a topology is an object, not an array");
+  CHECK(refusal("{}").message == "key \"schema\" is missing");
+  CHECK(refusal(R"({"schema": 2, "cores": []})").message ==
+        "\"schema\" is 2, and this program reads 1");
+  CHECK(refusal(R"({"schema": "1", "cores": []})").where->pointer == "/schema");
+  CHECK(refusal(R"({"schema": 1})").message == "key \"cores\" is missing");
+  CHECK(refusal(R"({"schema": 1, "cores": {}})").message ==
+        "\"cores\" must be an array, not an object");
+  CHECK(refusal(with_core("7")).message == "expected an object, found a number");
+  CHECK(place(refusal(with_core("{}"))) == "2:11 /cores/0");
+  CHECK(refusal(with_core(R"({"pus": 3})")).hint == "write it like \"0-3,8\"");
+  CHECK(place(refusal(with_core(R"({"pus": "3-1"})"))) == "2:12 /cores/0/pus");
+  CHECK_FALSE(refusal(with_core(R"({"pus": ""})")).message.empty());
+  CHECK_FALSE(refusal(with_core(R"({"pus": "0-4096"})")).message.empty());
+  CHECK(refusal(with_core(R"({"pus": "0", "numa": 0.5})")).message ==
+        "\"numa\" must be a whole number from -1 to 2147483647");
+  CHECK(refusal(with_core(R"({"pus": "0", "numa": -2})")).where->pointer == "/cores/0/numa");
+  CHECK(refusal(with_core(R"({"pus": "0", "numa": 99999999999})")).where->pointer ==
+        "/cores/0/numa");
+  CHECK(refusal(R"({"schema": 1, "hostname": 1, "cores": [{"pus": "0"}]})").message ==
+        "\"hostname\" must be a string, not a number");
+  CHECK(refusal(R"({"schema": 1, "allowed": "", "cores": [{"pus": "0"}]})").where->pointer ==
+        "/allowed");
+  CHECK(refusal(R"({"schema": 1, "cores": [{"pus": "0"}],
+      "numa_nodes": [{"os_index": 0, "memory_bytes": -5, "pus": "0"}]})")
+            .where->pointer == "/numa_nodes/0/memory_bytes");
+}
+
+TEST_CASE("a topology that contradicts itself is refused with the line", "[topology][json]") {
+  const Error error =
+      refusal("{\n\"schema\": 1,\n\"cores\": [\n  {\"pus\": \"0-1\"},\n  {\"pus\": \"1-2\"}\n]}");
+  CHECK(error.message == "PU 1 is in two cores");
+  CHECK(place(error) == "5:4 /cores/1/pus");
+}
+
+TEST_CASE("more members than any machine has are refused", "[topology][json]") {
+  std::string text = R"({"schema": 1, "cores": [{"pus": "0"})";
+  for (int i = 0; i < 20'000; ++i) text += ",{}";
+  CHECK(refusal(text + "]}").message == "\"cores\" has 20001 members, more than 16384");
+}
+
+TEST_CASE("every cut and every changed byte is answered, never a crash", "[topology][json][law]") {
+  const std::string text = topology_to_json(test::random_topology(3));
+  for (std::size_t cut = 0; cut + 2 < text.size(); cut += 1 + text.size() / 300) {
+    CHECK_FALSE(topology_from_json(text.substr(0, cut), "x"));
+  }
+  test::Random random(7);
+  for (int i = 0; i < 2000; ++i) {
+    std::string damaged = text;
+    for (int n = random.in(1, 3); n > 0; --n) {
+      damaged[static_cast<std::size_t>(random.in(0, static_cast<int>(text.size()) - 1))] =
+          static_cast<char>(random.in(0, 255));
+    }
+    const Result<Topology> got = topology_from_json(damaged, "x");
+    if (got) CHECK(check_topology(*got));
+  }
+}
