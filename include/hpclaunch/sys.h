@@ -59,10 +59,12 @@ std::optional<std::string> outward_address();
 /// True when `name` resolves to loopback addresses only.
 bool resolves_to_loopback(const std::string& name);
 
-/// Starts the ranks of a one-node plan on this machine and stays until they have ended; docs/cli.md,
-/// "The local launcher". Returns the exit status for the process: the first failed rank's, 128+n for
-/// signal n, 0 when all ended well. `env` is the environment of every rank (HPCLAUNCH_PLAN in it).
-/// Errors: `system` when nothing could be started.
+/// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
+/// started, have ended; docs/local-launcher.md. Returns the exit status for the process: the first
+/// failed rank's, 128+n for signal n, 0 when all ended well. Reports the failure on stderr itself.
+/// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
+/// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
+/// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.
 Result<int> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
 
 }  // namespace hpclaunch::sys

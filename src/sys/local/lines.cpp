@@ -1,0 +1,185 @@
+#include "sys/local/lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hpclaunch::sys::local {
+namespace {
+
+// Programs that write into a pipe flush whole buffers, 4 KiB or a multiple, wherever the line is.
+constexpr std::size_t kBuffer = 4096;
+
+// Where the last line that has surely ended ends; 0 for none. A \r at the very end may still get
+// its \n, so it does not count.
+std::size_t end_of_lines(std::string_view bytes) {
+  if (!bytes.empty() && bytes.back() == '\r') bytes.remove_suffix(1);
+  const std::size_t last = bytes.find_last_of("\r\n");
+  return last == std::string_view::npos ? 0 : last + 1;
+}
+
+// The first line of `lines`, its end included.
+std::string_view first_line(std::string_view lines) {
+  const std::size_t end = lines.find_first_of("\r\n");
+  if (end == std::string_view::npos) return lines;
+  const bool pair = lines[end] == '\r' && end + 1 < lines.size() && lines[end + 1] == '\n';
+  return lines.substr(0, end + (pair ? 2 : 1));
+}
+
+}  // namespace
+
+void add(Pieces& pieces, Stream stream, std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (pieces.empty() || pieces.back().stream != stream) pieces.push_back({stream, {}});
+  pieces.back().bytes += bytes;
+}
+
+Lines::Lines(int ranks, bool label, bool one_target)
+    : label_(label),
+      one_target_(one_target),
+      through_(ranks == 1 && !label),
+      width_(static_cast<int>(std::to_string(std::max(ranks - 1, 0)).size())),
+      states_(2 * static_cast<std::size_t>(ranks)) {}
+
+void Lines::feed(int rank, Stream stream, std::string_view bytes, long now, Pieces& to) {
+  if (bytes.empty()) return;
+  const int at = index(rank, stream);
+  State& state = states_[static_cast<std::size_t>(at)];
+  if (now - state.last >= kQuiet) state.burst = 0;
+  state.last = last_any_ = now;
+  state.burst += bytes.size();
+  if (through_) {
+    emit(at, bytes, bytes.back() == '\n', to);
+    return;
+  }
+  take(at, bytes, to);
+  if (state.begun.size() > kLongestLine) show(at, to);
+  if (state.begun.empty()) {
+    waiting_.erase(at);
+  } else {
+    waiting_.insert(at);
+  }
+}
+
+void Lines::take(int at, std::string_view bytes, Pieces& to) {
+  State& state = states_[static_cast<std::size_t>(at)];
+  if (state.after_cr) {  // the \r has left already, alone
+    state.after_cr = false;
+    if (bytes.front() == '\n') {
+      const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
+      end_open_line(stream, to);
+      add(to, stream, "\n");
+      bytes.remove_prefix(1);
+    }
+  }
+  if (!state.begun.empty() && state.begun.back() == '\r' && !bytes.empty()) {
+    if (bytes.front() == '\n') {
+      state.begun += '\n';
+      bytes.remove_prefix(1);
+    }
+    emit(at, state.begun, true, to);
+    state.begun.clear();
+  }
+  const std::size_t end = end_of_lines(bytes);
+  if (end > 0) {
+    if (state.begun.empty()) {
+      emit(at, bytes.substr(0, end), true, to);
+    } else {
+      state.begun += bytes.substr(0, end);
+      emit(at, state.begun, true, to);
+      state.begun.clear();
+    }
+    bytes.remove_prefix(end);
+  }
+  state.begun += bytes;
+}
+
+// `complete`: `bytes` are whole lines, or the rest of one and then whole lines.
+void Lines::emit(int at, std::string_view bytes, bool complete, Pieces& to) {
+  State& state = states_[static_cast<std::size_t>(at)];
+  const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
+  int& open = open_line(stream);
+  if (open != -1 && open != at && (label_ || open / 2 != at / 2)) {
+    add(to, open % 2 == 0 ? Stream::out : Stream::err, "\n");
+    states_[static_cast<std::size_t>(open)].ended_for_it = true;
+    open = -1;
+  }
+  if (state.shown && state.ended_for_it && bytes.front() == '\n') {
+    bytes.remove_prefix(1);
+    state.shown = false;
+  }
+  state.ended_for_it = false;
+  if (bytes.empty()) return;
+  if (label_) {
+    label_lines(at, bytes, to);
+  } else {
+    add(to, stream, bytes);
+  }
+  state.bar = complete ? bytes.back() == '\r' : state.bar;
+  state.shown = !complete;
+  open = complete ? -1 : at;
+}
+
+void Lines::label_lines(int at, std::string_view lines, Pieces& to) {
+  const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
+  const State& state = states_[static_cast<std::size_t>(at)];
+  const std::string prefix = fmt::format("[{:>{}}] ", at / 2, width_);
+  bool goes_on = state.shown && open_line(stream) == at;
+  while (!lines.empty()) {
+    const std::string_view line = first_line(lines);
+    if (!goes_on) add(to, stream, prefix);
+    add(to, stream, line);
+    goes_on = false;
+    lines.remove_prefix(line.size());
+  }
+}
+
+// Lets the beginning of a line go.
+void Lines::show(int at, Pieces& to) {
+  State& state = states_[static_cast<std::size_t>(at)];
+  if (state.begun.empty()) return;
+  const bool ends_with_cr = state.begun.back() == '\r';
+  emit(at, state.begun, ends_with_cr, to);
+  state.after_cr = ends_with_cr;
+  state.begun.clear();
+  state.burst = 0;
+}
+
+long Lines::due(int at) const {
+  const State& state = states_[static_cast<std::size_t>(at)];
+  const bool watched = at / 2 == 0 || state.bar;
+  const bool cut = state.burst % kBuffer == 0;
+  const long patient = state.last + kPatience;
+  return watched && !cut ? std::min(last_any_ + kQuiet, patient) : patient;
+}
+
+void Lines::flush(long now, Pieces& to) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    const int at = *next++;
+    if (due(at) > now) continue;
+    show(at, to);
+    waiting_.erase(at);
+  }
+}
+
+long Lines::next_flush() const {
+  long first = -1;
+  for (const int at : waiting_) first = first == -1 ? due(at) : std::min(first, due(at));
+  return first;
+}
+
+void Lines::close(int rank, Stream stream, Pieces& to) {
+  const int at = index(rank, stream);
+  show(at, to);
+  waiting_.erase(at);
+}
+
+void Lines::end_open_line(Stream stream, Pieces& to) {
+  int& open = open_line(stream);
+  if (open == -1) return;
+  add(to, open % 2 == 0 ? Stream::out : Stream::err, "\n");
+  states_[static_cast<std::size_t>(open)].ended_for_it = true;
+  open = -1;
+}
+
+}  // namespace hpclaunch::sys::local
