@@ -1,7 +1,8 @@
 # Where the libraries come from: the system's own copy first, else a pinned archive (docs/install.md).
 #
-# Each archive below is named by version and SHA-256. The sums were taken from published recipes (Spack,
-# Conan, Homebrew, Chimera Linux, Debian's signed source index), at least two that agree for each.
+# Each archive below is named by version and SHA-256. The sums are those of published recipes (Spack, Conan,
+# Homebrew, Chimera Linux, Debian's signed source index; for fmt, build files of several projects), at
+# least two that agree for each. docs/install.md says which of them were downloaded and tried.
 set(HPCLAUNCH_FETCH AUTO CACHE STRING "Download libraries: AUTO where missing, NEVER, or ALWAYS")
 set_property(CACHE HPCLAUNCH_FETCH PROPERTY STRINGS AUTO NEVER ALWAYS)
 set(HPCLAUNCH_FETCH_MIRROR "" CACHE PATH "Folder with the archives, for machines without a network")

@@ -10,13 +10,13 @@
 //
 // Directives, in this order:
 //   rank=NAME       variable that holds the global rank (required, and first)
-//   local=NAME      variable that holds the local rank (when the launcher has one; checked against
-//   layout) verify=off|warn|strict layout=C*N/...  runs of N nodes of class C, in node order
-//   (required)
+//   local=NAME      variable that holds the local rank, when the launcher has one; checked against layout
+//   verify=off|warn|strict
+//   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
-//   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that
-//   class's cpus=SET/...    bind to this list; an empty item binds nothing expect=SET/...  the
-//   launcher has bound: compare, and mend or stop as `verify` says
+//   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's
+//   cpus=SET/...    bind to this list; an empty item binds nothing
+//   expect=SET/...  the launcher has bound: compare, and mend or stop as `verify` says
 #include <string>
 
 #include "hpclaunch/plan.h"

@@ -74,6 +74,7 @@ int main_of(const std::vector<std::string>& words) {
     return exit_status(ErrorKind::usage, ExitRules::report);
   }
   const std::string& first = words.front();
+  if (first == "help" && words.size() == 2) return main_of({words[1], "--help"});
   if (first == "-h" || first == "--help" || first == "help") return print(session, overview()) ? 0 : 1;
   if (first == "-V" || first == "--version")
     return print(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION)) ? 0 : 1;

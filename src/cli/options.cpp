@@ -14,6 +14,8 @@ constexpr int kMostPorts = 65'535;
 
 }  // namespace
 
+std::string not_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+
 void declare_launch_options(CLI::App& app, LaunchArgs& args) {
   const char* placement = "Placement";
   app.add_option("-n,--ranks", args.ranks, "Ranks in all")->check(CLI::Range(1, kMost))->type_name("N")->group(placement);
@@ -26,14 +28,14 @@ void declare_launch_options(CLI::App& app, LaunchArgs& args) {
   app.add_flag("--oversubscribe", args.oversubscribe, "Let ranks share cores when there are more ranks than cores")
       ->group(placement);
   app.add_option("--hostfile", args.hostfile, "Nodes, one per line: host, host:4 or host slots=4")
-      ->type_name("FILE")->group(placement);
+      ->check(not_empty)->type_name("FILE")->group(placement);
   app.add_option("--topology", args.topology, "Plan for this node instead of the live one: hwloc XML or JSON of hpclaunch topo")
-      ->type_name("FILE")->group(placement);
+      ->check(not_empty)->type_name("FILE")->group(placement);
   app.add_option("--bind-via", args.bind_via, "Who binds ranks to CPUs: launcher, shim or none")
       ->check(CLI::IsMember({"launcher", "shim", "none"}))->type_name("WHO")->group(placement);
 
   const char* launch = "Launch";
-  app.add_option("--launcher", args.launcher, "local, hydra, or the path of an mpiexec")->type_name("NAME")->group(launch);
+  app.add_option("--launcher", args.launcher, "local, hydra, or the path of an mpiexec")->check(not_empty)->type_name("NAME")->group(launch);
   app.add_option("--launcher-arg", args.launcher_args, "Pass one argument on to the launcher; repeatable")
       ->type_name("ARG")->allow_extra_args(false)->group(launch);
   app.add_option("--verify", args.verify, "When a rank did not get its CPUs: warn (and mend), strict (stop) or off")
@@ -42,11 +44,11 @@ void declare_launch_options(CLI::App& app, LaunchArgs& args) {
       ->type_name("NAME=VALUE")->allow_extra_args(false)->group(launch);
   app.add_option("--unset", args.unset, "Remove a variable on every rank; repeatable")
       ->type_name("NAME")->allow_extra_args(false)->group(launch);
-  app.add_option("--master-addr", args.master_addr, "Where ranks meet: MASTER_ADDR")->type_name("HOST")->group(launch);
+  app.add_option("--master-addr", args.master_addr, "Where ranks meet: MASTER_ADDR")->check(not_empty)->type_name("HOST")->group(launch);
   app.add_option("--master-port", args.master_port, "Where ranks meet: MASTER_PORT")
       ->check(CLI::Range(1, kMostPorts))->type_name("PORT")->group(launch);
   app.add_flag("--label", args.label, "Begin each line of output with its rank")->group(launch);
-  app.add_option("--log-dir", args.log_dir, "Also write one file per rank there")->type_name("DIR")->group(launch);
+  app.add_option("--log-dir", args.log_dir, "Also write one file per rank there")->check(not_empty)->type_name("DIR")->group(launch);
   app.add_option("--grace", args.grace_seconds, "Seconds between TERM and KILL when ranks are ended")
       ->check(CLI::Range(0.0, 86400.0))->type_name("SECONDS")->capture_default_str()->group(launch);
 }

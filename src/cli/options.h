@@ -37,6 +37,9 @@ struct LaunchArgs {
   std::vector<std::string> command;
 };
 
+/// A check for CLI11: --hostfile "$HOSTS" with HOSTS unset must not quietly mean "this machine".
+std::string not_empty(const std::string& value);
+
 void declare_launch_options(CLI::App& app, LaunchArgs& args);
 
 /// Lets the command line end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.

@@ -82,7 +82,8 @@ Result<Meeting> choose_meeting(const LaunchArgs& args, const EnvSnapshot& env, c
 }
 
 Result<std::string> find_shim() {
-  const std::string shim = sys::real_path(sys::own_directory() + "/../libexec/hpclaunch/hpclaunch-shim");
+  const std::string bin = sys::own_directory();  // links resolved: its parent is the installation's root
+  const std::string shim = bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/hpclaunch-shim";
   if (sys::is_executable(shim)) return shim;
   return Error{ErrorKind::system, fmt::format("the installation is not whole: \"{}\" is missing", shim),
                "install again with cmake --install; bin and libexec belong together"};

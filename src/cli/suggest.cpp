@@ -16,7 +16,8 @@ Error unknown_option(const CLI::App& app, const std::string& word) {
     for (const std::string& one : option->get_snames()) known.push_back("-" + one);
   }
   std::string hint = fmt::format("hpclaunch {} --help", app.get_name());
-  if (const auto near = nearest(name, known)) hint = *near;
+  const bool is_long = name.starts_with("--");  // one letter is as near to any other
+  if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
   return Error{ErrorKind::usage, fmt::format("{}: no option \"{}\"", app.get_name(), name), hint};
 }
 

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "hpclaunch/probe.h"
 
 namespace hpclaunch::cli {
@@ -23,7 +24,8 @@ int topo(const Args& args, Session& session) {
 
 Runner declare_topo(CLI::App& app) {
   auto args = std::make_shared<Args>();
-  app.add_option("--topology", args->topology, "Show this file instead: hwloc XML, or what topo --json wrote")->type_name("FILE");
+  app.add_option("--topology", args->topology, "Show this file instead: hwloc XML, or what topo --json wrote")
+      ->check(not_empty)->type_name("FILE");
   app.add_flag("--json", args->json, "For programs, and for --topology");
   app.footer("Exit status: 0 shown, 2 the node or the file could not be read.");
   return [args](Session& session) { return topo(*args, session); };

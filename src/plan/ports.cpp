@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 
 #include "hpclaunch/make_plan.h"
@@ -17,28 +18,37 @@ std::uint64_t spread(std::string_view key) {
   return hash ^ (hash >> 33);
 }
 
+// The ports from `from` up that the kernel does not hand out, counted from 0.
+class Outside {
+ public:
+  Outside(int from, int ephemeral_first, int ephemeral_last)
+      : from_(from),
+        below_(std::clamp(ephemeral_first, from, kHighest + 1) - from),
+        above_from_(std::clamp(ephemeral_last + 1, from + below_, kHighest + 1)) {}
+
+  int count() const { return below_ + kHighest + 1 - above_from_; }
+  int at(int index) const { return index < below_ ? from_ + index : above_from_ + index - below_; }
+
+ private:
+  static constexpr int kHighest = 65535;
+  int from_;
+  int below_;
+  int above_from_;
+};
+
 }  // namespace
 
 std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int ephemeral_last) {
-  constexpr int kLowest = 10000;  // below are the ports that services have by registration
-  constexpr int kFirst = 1024;
-  constexpr int kHighest = 65535;
+  constexpr int kUnregistered = 10000;  // below are the ports that services have by registration
+  constexpr int kUnprivileged = 1024;
   constexpr int kTries = 64;
-  std::vector<int> outside;
-  for (const int from : {kLowest, kFirst}) {
-    outside.clear();
-    for (int port = from; port <= kHighest; ++port)
-      if (port < ephemeral_first || port > ephemeral_last) outside.push_back(port);
-    if (static_cast<int>(outside.size()) >= kTries) break;
-  }
-  if (static_cast<int>(outside.size()) < kTries) {  // a kernel that takes everything for itself
-    outside.clear();
-    for (int port = kLowest; port < kLowest + 1024; ++port) outside.push_back(port);
-  }
+  Outside ports(kUnregistered, ephemeral_first, ephemeral_last);
+  if (ports.count() < kTries) ports = Outside(kUnprivileged, ephemeral_first, ephemeral_last);
+  if (ports.count() < kTries) ports = Outside(kUnregistered, kUnregistered + 1024, 65535);  // it takes all
   std::vector<int> tries;
   const std::uint64_t start = spread(key);
   for (std::uint64_t i = 0; i < kTries; ++i)
-    tries.push_back(outside[static_cast<std::size_t>((start + i) % outside.size())]);
+    tries.push_back(ports.at(static_cast<int>((start + i) % static_cast<std::uint64_t>(ports.count()))));
   return tries;
 }
 

@@ -1,0 +1,216 @@
+# shellcheck shell=bash disable=SC2034
+# What scripts/demo and scripts/test share: finding and installing what they need, and building.
+# Sourced; needs bash 4. The caller has set `root` and changed into it.
+
+say() { printf '\n== %s\n' "$*"; }
+have() { command -v "$1" >/dev/null 2>&1; }
+jobs_here() { nproc 2>/dev/null || echo 1; }
+
+# ---- needs: a way to see whether it is there, and what it is called in each distribution ------------
+# Name | Debian, Ubuntu | Fedora, Rocky | needed for
+needs_build='
+compiler|g++|gcc-c++|a C++20 compiler (GCC 11, Clang 14 or newer)
+cmake|cmake|cmake|CMake 3.22 or newer
+make|ninja-build|ninja-build|Ninja or Make
+pkg-config|pkg-config|pkgconf-pkg-config|finding hwloc
+fmt|libfmt-dev|fmt-devel|library fmt 8
+CLI11|libcli11-dev|cli11-devel|library CLI11 2.1
+nlohmann_json|nlohmann-json3-dev|json-devel|library nlohmann_json 3.9
+hwloc|libhwloc-dev|hwloc-devel|library hwloc 2.3
+static-libc|libc6-dev|glibc-static|a C library to link the shim with, statically
+musl|musl-tools|musl-gcc|the smallest shim (static glibc does as well)
+'
+needs_demo="$needs_build"'
+torch|python3-torch|python3-torch|PyTorch, for examples/train_ddp.py
+'
+needs_test="$needs_demo"'
+Catch2|catch2|catch-devel|library Catch2 2.13 or 3
+hydra|mpich|mpich|tests with MPICH Hydra
+openmpi|openmpi-bin|openmpi|tests that tell Open MPI from Hydra
+lstopo|hwloc|hwloc|tests of hwloc XML files
+strace|strace|strace|tests that count system calls
+dash|dash|dash|tests of shell output
+tcsh|tcsh|tcsh|tests of shell output
+fish|fish|fish|tests of shell output
+lua5.3|lua5.3|lua|tests of Lmod output
+readelf|binutils|binutils|tests of the shim
+man|man-db groff-base|man-db groff-base|the test of the manual page
+clang-format|clang-format|clang-tools-extra|the format check
+clang-tidy|clang-tidy|clang-tools-extra|static analysis
+shellcheck|shellcheck|ShellCheck|the check of our own scripts
+'
+
+includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
+
+# GCC 9 knows -std=c++2a only, GCC 10 lacks parts of the library: ask for what the sources use.
+compiles_cpp20() {
+  printf '#include <span>\n#include <string>\n%s\n' \
+    'struct A { int b; friend bool operator==(const A&, const A&) = default; }; int main() { return A{1} == A{2}; }' |
+    c++ -std=c++20 -fsyntax-only -x c++ - >/dev/null 2>&1
+}
+
+is_there() {
+  case $1 in
+    compiler) compiles_cpp20 ;;
+    cmake) have cmake && [ "$(printf '%s\n3.22\n' "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.22 ] ;;
+    make) have ninja || have make ;;
+    fmt) includes fmt/core.h ;;
+    CLI11) includes CLI/CLI.hpp ;;
+    nlohmann_json) includes nlohmann/json.hpp ;;
+    Catch2) includes catch2/catch.hpp || includes catch2/catch_all.hpp ;;
+    hwloc) have pkg-config && pkg-config --exists 'hwloc >= 2.3' ;;
+    static-libc) have musl-gcc || echo 'int main() {}' | c++ -static -x c++ -o /dev/null - >/dev/null 2>&1 ;;
+    musl) have musl-gcc ;;
+    torch) [ -n "$(find_python)" ] ;;
+    hydra) have mpiexec.hydra ;;
+    lua5.3) have lua5.3 || have lua ;;
+    openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;
+    lstopo) have lstopo-no-graphics || have lstopo ;;
+    clang-tidy) have clang-tidy && have run-clang-tidy ;;
+    *) have "$1" ;;
+  esac
+}
+
+# The first Python that can import torch: the user's choice, the user's own, the distribution's.
+find_python() {
+  local candidate
+  for candidate in "${HPCLAUNCH_PYTHON:-}" python3 /usr/bin/python3; do
+    if [ -n "$candidate" ] && have "$candidate" && "$candidate" -c 'import torch' >/dev/null 2>&1; then
+      command -v "$candidate"
+      return
+    fi
+  done
+}
+
+# The rows of a list whose thing is not there.
+missing_of() {
+  local name rest
+  while IFS='|' read -r name rest; do
+    [ -z "$name" ] || is_there "$name" || printf '%s|%s\n' "$name" "$rest"
+  done <<<"$1"
+}
+
+column() { cut -d'|' -f"$1" | sort -u | tr '\n' ' ' | sed 's/ *$//'; }
+
+# ---- installing --------------------------------------------------------------------------------------
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# root, sudo without a password, or a person at a terminal who can type one.
+can_be_root() {
+  [ "${HPCLAUNCH_NO_INSTALL:-}" = "" ] || return 1
+  [ "$(id -u)" = 0 ] && return 0
+  have sudo || return 1
+  sudo -n true 2>/dev/null || [ -t 0 ]
+}
+
+apt_install() {
+  # Lists older than a day may name packages that the server no longer has.
+  if [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*Packages*' -mtime -1 2>/dev/null | head -n 1)" ]; then
+    as_root apt-get update -qq
+  fi
+  local get=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends)
+  as_root "${get[@]}" "$@" >/dev/null || { as_root apt-get update -qq && as_root "${get[@]}" "$@" >/dev/null; }
+}
+
+dnf_install() {
+  if grep -qE '^ID="?(rocky|almalinux|rhel|centos)' /etc/os-release; then
+    as_root dnf install -y -q epel-release dnf-plugins-core
+    as_root dnf config-manager --set-enabled crb || as_root dnf config-manager --set-enabled powertools
+    case "$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release)" in
+      8) set -- "$@" gcc-toolset-12-gcc-c++ ;;
+    esac
+  fi
+  as_root dnf install -y -q --setopt=strict=0 "$@"
+}
+
+# Compilers and MPI that Red Hat's relatives install beside the usual folders.
+use_side_installs() {
+  local folder
+  if ! compiles_cpp20 && [ -f /opt/rh/gcc-toolset-12/enable ]; then
+    # shellcheck disable=SC1091
+    . /opt/rh/gcc-toolset-12/enable
+  fi
+  for folder in /usr/lib64/mpich/bin /usr/lib64/openmpi/bin; do
+    [ -d "$folder" ] && PATH=$PATH:$folder
+  done
+  return 0
+}
+
+# install_needs LIST: installs what is missing, saying what. Sets `still_missing` (rows) and returns 0 when what
+# remains missing can be downloaded by CMake or only some tests want it; 1 when nothing can be built.
+install_needs() {
+  local list=$1 missing names
+  use_side_installs
+  missing=$(missing_of "$list")
+  if [ -n "$missing" ] && can_be_root; then
+    if have apt-get; then names=$(printf '%s\n' "$missing" | column 2); else names=$(printf '%s\n' "$missing" | column 3); fi
+    say "installing with $(package_tool): $names"
+    # Words on purpose: each name is an argument.
+    # shellcheck disable=SC2086
+    case "$(package_tool)" in
+      apt-get) apt_install $names || echo "apt-get could not install all of them" ;;
+      dnf) dnf_install $names || echo "dnf could not install all of them" ;;
+      *) echo "neither apt-get nor dnf is here" ;;
+    esac
+    hash -r
+    use_side_installs
+    missing=$(missing_of "$list")
+  fi
+  still_missing=$missing
+  [ -z "$missing" ] && return 0
+  explain_missing "$missing"
+  ! printf '%s\n' "$missing" | grep -qE '^(compiler|cmake|make|static-libc)\|'
+}
+
+package_tool() {
+  if have apt-get; then echo apt-get; elif have dnf; then echo dnf; else echo none; fi
+}
+
+explain_missing() {
+  say "missing on this machine"
+  local name what how
+  while IFS='|' read -r name _ _ what; do
+    case $name in
+      fmt | CLI11 | nlohmann_json | hwloc | Catch2) how="CMake downloads it (no network: docs/install.md)" ;;
+      static-libc) how="spack install musl && spack load musl" ;;
+      musl) how="not needed where glibc can be linked statically" ;;
+      pkg-config) how="not needed: CMake then downloads hwloc" ;;
+      compiler) how="module load gcc, or spack install gcc@12" ;;
+      cmake | make) how="module load cmake ninja, or spack install cmake ninja" ;;
+      torch) how="module load pytorch, or a virtual environment with torch; HPCLAUNCH_PYTHON=/path/to/python3 names it" ;;
+      hydra) how="module load mpich, or spack install mpich" ;;
+      lstopo) how="module load hwloc, or spack install hwloc" ;;
+      *) how="module load $name, or spack install $name" ;;
+    esac
+    printf '  %-14s %s\n  %-14s   %s\n' "$name" "$what" "" "$how"
+  done <<<"$1"
+  echo
+  echo "With root:  apt-get install $(printf '%s\n' "$1" | column 2)"
+  echo "       or:  dnf install $(printf '%s\n' "$1" | column 3)"
+}
+
+# ---- building ------------------------------------------------------------------------------------------
+# build_preset PRESET [CMAKE_OPTION...]
+build_preset() {
+  local preset=$1 generator=() more=()
+  shift
+  read -ra more <<<"${HPCLAUNCH_CMAKE_OPTIONS:-}"
+  # A build folder keeps the generator that it was made with.
+  if [ ! -f "build/$preset/CMakeCache.txt" ]; then
+    if have ninja; then generator=(-G Ninja); else generator=(-G "Unix Makefiles"); fi
+  fi
+  if have ccache; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  fi
+  mkdir -p "build/$preset"
+  cmake --preset "$preset" "${generator[@]}" "$@" "${more[@]}" >"build/$preset/configure.log" 2>&1 ||
+    { cat "build/$preset/configure.log"; return 1; }
+  if [ -t 1 ]; then  # a person is watching
+    cmake --build "build/$preset" -j "$(jobs_here)" 2>&1 | tee "build/$preset/build.log"
+    return "${PIPESTATUS[0]}"
+  fi
+  cmake --build "build/$preset" -j "$(jobs_here)" >"build/$preset/build.log" 2>&1 ||
+    { tail -n 60 "build/$preset/build.log"; return 1; }
+}

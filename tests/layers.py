@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The shape of the house, executable: who may include whom, what the pure modules may touch, and what
+may not stand in the program at all.
+
+    layers.py [--root DIR]     checks the tree; prints each violation as file:line: text; 1 if there is one
+    layers.py --self-test      plants one violation of each kind in a small tree and expects it to be found
+
+Needs Python 3.6 and nothing else.
+"""
+import argparse
+import os
+import re
+import sys
+import tempfile
+
+PUBLIC = {  # header in include/hpclaunch -> the module that owns it
+    "result.h": "base", "cpuset.h": "base", "text.h": "base",
+    "topology.h": "model", "env.h": "model", "plan.h": "model", "job.h": "model",
+    # make_plan.h holds plain data (LauncherTraits, requests) beside the planner's entry. Dialects name
+    # their traits with it, so for inclusion it counts as model; src/plan implements it.
+    "make_plan.h": "model",
+    "profile.h": "profile", "knowledge.h": "knowledge", "dialect.h": "dialect", "sys.h": "sys",
+    "wire.h": "plan", "check.h": "check", "render.h": "render", "probe.h": "probe",
+}
+MAX_PUBLIC = 14
+
+SEES = {  # module -> modules below it whose public headers it may include
+    "base": "",
+    "model": "base",
+    "profile": "base model", "knowledge": "base model", "dialect": "base model", "sys": "base model",
+    "plan": "base model profile knowledge", "check": "base model profile knowledge",
+    "render": "base model", "probe": "base model sys",
+    "cli": "base model profile knowledge dialect sys plan check render probe",
+    "shim": "",
+}
+SEES = {module: set(names.split()) for module, names in SEES.items()}
+PURE = {"base", "model", "profile", "knowledge", "dialect", "plan", "check", "render"}
+
+# What asks the machine, the clock or chance. Equal inputs must print equal bytes.
+IMPURE_HEADERS = re.compile(
+    r"^(unistd|fcntl|dlfcn|sched|signal|csignal|poll|netdb|pthread|spawn|ifaddrs|dirent|termios|time|ctime|"
+    r"filesystem|fstream|iostream|chrono|random|thread|mutex|future|hwloc)(\.h)?$|"
+    r"^(sys|arpa|netinet|net|linux|hwloc)/")
+IMPURE_NAMES = re.compile(
+    r"\b(getenv|secure_getenv|setenv|putenv|environ|popen|system|fork|execve|fopen|freopen|rand|srand|getpid)\s*\(|"
+    r"\benviron\b")
+REFUSED_EVERYWHERE = [
+    (re.compile(r"#\s*include\s*<unordered_(map|set)>"), "ordered containers only: output must not depend on hashing"),
+    (re.compile(r"\bvirtual\b"), "no virtual functions: feed values or a table of functions"),
+]
+SITES = re.compile(
+    r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps)\b", re.I)
+MAX_LINES = 450
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SOURCE = (".cpp", ".h", ".c", ".hpp", ".cc")
+
+
+def without_comments(text):
+    """The code alone, line by line: comments and the inside of string literals become blanks."""
+    piece = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"(?P<d>[^(\s]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+    def blank(match):
+        found = match.group(0)
+        line = text.rfind("\n", 0, match.start()) + 1
+        if found[0] == '"' and re.match(r"\s*#\s*include\s*$", text[line:match.start()]):
+            return found
+        return re.sub(r"[^\n]", " ", found)
+
+    return piece.sub(blank, text)
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.found = []
+
+    def report(self, path, line, text):
+        self.found.append("%s:%d: %s" % (os.path.relpath(path, self.root), line, text))
+
+    def files(self, folder):
+        for place, folders, names in os.walk(os.path.join(self.root, folder)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith(SOURCE):
+                    yield os.path.join(place, name)
+
+    def check_include(self, path, number, module, bracket, name, owner):
+        """`owner` is true for a public header of the module: it may be included from inside it."""
+        if bracket == "<":
+            if module in PURE and IMPURE_HEADERS.search(name):
+                self.report(path, number, "%s is pure and may not include <%s>" % (module, name))
+            if name.startswith("hpclaunch/"):
+                self.report(path, number, 'write "%s" with quotes' % name)
+            return
+        if name.startswith("hpclaunch/"):
+            other = PUBLIC.get(name[len("hpclaunch/"):])
+            if other is None:
+                return  # check_public reports headers that nobody owns; a missing file is the compiler's affair
+            if other != module and other not in SEES[module]:
+                self.report(path, number, "%s may not see %s (%s)" % (module, other, name))
+            return
+        if owner:
+            self.report(path, number, 'a public header includes public headers only, not "%s"' % name)
+            return
+        beside = os.path.join(os.path.dirname(path), name)
+        target = beside if name.startswith(".") or os.path.exists(beside) else os.path.join(self.root, "src", name)
+        parts = os.path.relpath(os.path.normpath(target), os.path.join(self.root, "src")).split(os.sep)
+        if parts[0] != module:
+            self.report(path, number, '"%s" is private to %s; %s may not include it' % (name, parts[0], module))
+
+    def check_file(self, path, module, owner):
+        with open(path, encoding="utf-8") as handle:
+            text = handle.read()
+        if text.count("\n") > MAX_LINES:
+            self.report(path, MAX_LINES, "%d lines; split it (limit %d)" % (text.count("\n"), MAX_LINES))
+        for number, line in enumerate(text.split("\n"), 1):
+            site = SITES.search(line)
+            if site:
+                self.report(path, number, "names a site (%s); sites are data, in profiles/" % site.group(0))
+        for number, line in enumerate(without_comments(text).split("\n"), 1):
+            include = INCLUDE.match(line)
+            if include:
+                self.check_include(path, number, module, include.group(1), include.group(2), owner)
+            elif module in PURE and IMPURE_NAMES.search(line):
+                what = IMPURE_NAMES.search(line).group(0).rstrip("( ")
+                self.report(path, number, "%s is pure and may not call %s" % (module, what))
+            for pattern, why in REFUSED_EVERYWHERE:
+                if pattern.search(line):
+                    self.report(path, number, why)
+
+    def check(self):
+        public = list(self.files("include"))
+        if len(public) > MAX_PUBLIC:
+            self.report(os.path.join(self.root, "include"), 0,
+                        "%d public headers; the limit is %d" % (len(public), MAX_PUBLIC))
+        for path in public:
+            owner = PUBLIC.get(os.path.basename(path))
+            if owner is None:
+                self.report(path, 1, "no module owns this header; add it to PUBLIC in tests/layers.py")
+            else:
+                self.check_file(path, owner, True)
+        for path in self.files("src"):
+            module = os.path.relpath(path, os.path.join(self.root, "src")).split(os.sep)[0]
+            if module not in SEES:
+                self.report(path, 1, "src/%s is no module of SEES in tests/layers.py" % module)
+            else:
+                self.check_file(path, module, False)
+        return len(public), self.found
+
+
+PLANTED = [  # (file, text, what the report must contain; "" where nothing may be reported)
+    ("src/base/a.cpp", '#include "hpclaunch/plan.h"\n', "base may not see model"),
+    ("src/render/a.cpp", '#include "hpclaunch/sys.h"\n', "render may not see sys"),
+    ("src/dialect/a.cpp", '#include "hpclaunch/wire.h"\n', "dialect may not see plan"),
+    ("src/dialect/a.cpp", '#include "hpclaunch/make_plan.h"\n', ""),
+    ("src/probe/a.cpp", '#include "hpclaunch/render.h"\n', "probe may not see render"),
+    ("src/probe/a.cpp", '#include "hpclaunch/sys.h"\n#include <hwloc.h>\n', ""),
+    ("src/shim/main.c", '#include "hpclaunch/result.h"\n', "shim may not see base"),
+    ("src/cli/a.cpp", '#include "hpclaunch/wire.h"\n#include "hpclaunch/probe.h"\n', ""),
+    ("src/cli/a.cpp", '#include "plan/place.h"\n', "is private to plan"),
+    ("src/plan/a.cpp", '#include "../sys/files.h"\n', "is private to sys"),
+    ("src/plan/a.cpp", '#include "place.h"\n#include "plan/place.h"\n', ""),
+    ("src/plan/a.cpp", "#include <unistd.h>\n", "may not include <unistd.h>"),
+    ("src/plan/a.cpp", "#include <sys/stat.h>\n", "may not include <sys/stat.h>"),
+    ("src/model/a.cpp", "#include <fstream>\n", "may not include <fstream>"),
+    ("src/sys/a.cpp", "#include <fstream>\n", ""),
+    ("src/check/a.cpp", 'auto* home = std::getenv("HOME");\n', "may not call getenv"),
+    ("src/check/a.cpp", '// getenv("HOME") is not for us\nauto s = "getenv(x)"; auto r = R"(fork())";\n', ""),
+    ("src/sys/a.cpp", "#include <unordered_map>\n", "ordered containers only"),
+    ("src/cli/a.cpp", "struct A { virtual ~A(); };\n", "no virtual functions"),
+    ("src/cli/a.cpp", "// works on Frontier\n", "names a site (Frontier)"),
+    ("src/cli/a.cpp", "int frontiers = 0;\n", ""),
+    ("src/cli/a.cpp", "int x;\n" * (MAX_LINES + 1), "split it"),
+    ("src/cli/a.cpp", "#include <hpclaunch/plan.h>\n", "with quotes"),
+    ("src/extra/a.cpp", "int x;\n", "no module of SEES"),
+    ("include/hpclaunch/other.h", "int x;\n", "no module owns this header"),
+    ("include/hpclaunch/plan.h", '#include "hpclaunch/sys.h"\n', "model may not see sys"),
+    ("include/hpclaunch/plan.h", '#include "plan/place.h"\n', "public headers only"),
+]
+
+
+def write(root, name, text):
+    path = os.path.join(root, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(text)
+
+
+def self_test():
+    wrong = 0
+    for name, text, expected in PLANTED:
+        with tempfile.TemporaryDirectory() as root:
+            write(root, "include/hpclaunch/result.h", "#pragma once\n")
+            write(root, "src/plan/place.h", "#pragma once\n")
+            write(root, name, text)
+            found = Tree(root).check()[1]
+        good = (len(found) == 1 and expected in found[0]) if expected else not found
+        if not good:
+            wrong += 1
+            print("self-test: %s %r: expected %r, got %r" % (name, text[:60], expected, found))
+    with tempfile.TemporaryDirectory() as root:
+        for name in list(PUBLIC)[:MAX_PUBLIC] + ["more.h"]:
+            write(root, "include/hpclaunch/" + name, "#pragma once\n")
+        found = Tree(root).check()[1]
+        if not any("public headers; the limit" in text for text in found):
+            wrong += 1
+            print("self-test: too many public headers were let pass: %r" % found)
+    # The graph itself: no cycle, nothing pure above what is not.
+    for module, below in SEES.items():
+        for other in below:
+            if module in SEES[other]:
+                wrong += 1
+                print("self-test: %s and %s see each other" % (module, other))
+            if module in PURE and other not in PURE:
+                wrong += 1
+                print("self-test: %s is pure and sees %s, which is not" % (module, other))
+    print("layers.py self-test: %d cases, %d wrong" % (len(PLANTED) + 1, wrong))
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="checks who includes whom")
+    parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument("--self-test", action="store_true")
+    options = parser.parse_args()
+    if options.self_test:
+        return self_test()
+    tree = Tree(options.root)
+    headers, found = tree.check()
+    if headers == 0:
+        print("no public header below %s: wrong --root?" % options.root)
+        return 1
+    for text in found:
+        print(text)
+    print("layers.py: %d public headers (limit %d), %d violations" % (headers, MAX_PUBLIC, len(found)))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
