@@ -68,6 +68,13 @@ if(NOT TARGET fmt::fmt)
   hpclaunch_system_headers(fmt)
 endif()
 
+# The C++ library linked in is of no use beside a shared fmt, which would load the shared one all the same.
+if(HPCLAUNCH_STATIC_CXX)
+  add_library(hpclaunch::fmt ALIAS fmt::fmt-header-only)
+else()
+  add_library(hpclaunch::fmt ALIAS fmt::fmt)
+endif()
+
 # ---- CLI11 ---------------------------------------------------------------------------------------
 if(NOT HPCLAUNCH_FETCH STREQUAL "ALWAYS")
   find_package(CLI11 2.1 QUIET)

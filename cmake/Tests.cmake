@@ -108,3 +108,14 @@ add_dependencies(local_driver hpclaunch-shim)
 add_test(NAME local.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/local_test.py $<TARGET_FILE:local_driver>)
 set_tests_properties(unit.local local.black-box PROPERTIES LABELS local TIMEOUT 600)
+
+# ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
+if(TARGET hpclaunch)
+  foreach(topic usage docs topo plan explain prefixes local hydra ddp)
+    add_test(NAME cli.${topic}
+             COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
+    set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
+  endforeach()
+  # They bind ranks to the same cores and wait for one another's.
+  set_tests_properties(cli.ddp PROPERTIES PROCESSORS 2)
+endif()

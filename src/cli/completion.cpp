@@ -1,10 +1,8 @@
 // Completions from the option tree, so that they cannot drift from it.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/command.h"
-#include "cli/option_tree.h"
 
 namespace hpclaunch::cli {
 
@@ -21,6 +19,7 @@ std::vector<std::string> spellings(const CommandTree& command) {
   for (const OptionInfo& option : command.options) {
     for (const std::string& name : option.short_names) words.push_back("-" + name);
     for (const std::string& name : option.long_names) words.push_back("--" + name);
+    if (option.positional) words.insert(words.end(), option.choices.begin(), option.choices.end());
   }
   return words;
 }
@@ -59,11 +58,15 @@ _hpclaunch() {{
   case "$command:$previous" in
 {}  esac
   case "$command" in
-{}    completion) words="bash zsh fish --help" ;;
-  esac
+{}  esac
   case "$current" in
     -*) COMPREPLY=($(compgen -W "$words --" -- "$current")) ;;
-    *) [ "$command" = completion ] && COMPREPLY=($(compgen -W "$words" -- "$current")) || COMPREPLY=($(compgen -c -f -- "$current")) ;;
+    *)
+      if [ "$command" = completion ]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+      else
+        COMPREPLY=($(compgen -c -f -- "$current"))
+      fi ;;
   esac
 }}
 complete -o filenames -o bashdefault -F _hpclaunch hpclaunch
@@ -154,11 +157,10 @@ int completion(const Args& args, Session& session) {
 
 }  // namespace
 
-Runner declare_completion(CLI::App& app) {
+Runner declare_completion(Parser& parser) {
   auto args = std::make_shared<Args>();
-  app.add_option("shell", args->shell, "bash, zsh or fish")
-      ->required()->check(CLI::IsMember({"bash", "zsh", "fish"}))->type_name("SHELL");
-  app.footer("bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
+  parser.word(args->shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
+  parser.footer("bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
              "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install puts all three in place.");
   return [args](Session& session) { return completion(*args, session); };
 }

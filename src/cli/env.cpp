@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -14,8 +13,8 @@ struct Args {
   bool verbose = false;
 };
 
-int env(Args& args, const CLI::App& app, Session& session) {
-  Result<std::vector<std::string>> program = program_of(app, false);
+int env(Args& args, const Parser& parser, Session& session) {
+  Result<std::vector<std::string>> program = parser.program(false);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
@@ -29,16 +28,17 @@ int env(Args& args, const CLI::App& app, Session& session) {
 
 }  // namespace
 
-Runner declare_env(CLI::App& app) {
+Runner declare_env(Parser& parser) {
   auto args = std::make_shared<Args>();
-  declare_launch_options(app, args->launch);
-  app.add_option("--format", args->format, "sh, csh, fish, dotenv, json or lmod")
-      ->check(CLI::IsMember({"sh", "csh", "fish", "dotenv", "json", "lmod"}))->type_name("FORMAT")->capture_default_str();
-  app.add_flag("-v,--verbose", args->verbose, "Each variable's reason as a comment");
-  declare_program(app);
-  app.footer("Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through hpclaunch-shim to set them.\n"
+  declare_launch_options(parser, args->launch);
+  parser.group("Output");
+  parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
+                "What to write");
+  parser.flag("-v,--verbose", args->verbose, "Each variable's reason as a comment");
+  parser.takes_program();
+  parser.footer("Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through hpclaunch-shim to set them.\n"
              "Exit status: 0 printed, 2 no plan, or the format cannot hold a value.");
-  return [args, &app](Session& session) { return env(*args, app, session); };
+  return [args, &parser](Session& session) { return env(*args, parser, session); };
 }
 
 }  // namespace hpclaunch::cli

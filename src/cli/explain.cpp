@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -47,12 +46,13 @@ int explain_names(const Args& args, Session& session) {
 
 }  // namespace
 
-Runner declare_explain(CLI::App& app) {
+Runner declare_explain(Parser& parser) {
   auto args = std::make_shared<Args>();
-  declare_launch_options(app, args->launch);
-  app.add_option("names", args->names, "Variables, or choices such as cpu-bind, launcher and ranks; all if absent")
-      ->type_name("NAME");
-  app.footer("Exit status: 0 shown, 1 nothing is decided about one of the names, 2 no plan.");
+  declare_launch_options(parser, args->launch);
+  parser.group("Names");
+  parser.words(args->names, "NAME",
+               "Variables, or choices such as cpu-bind, launcher and ranks; all if absent");
+  parser.footer("Exit status: 0 shown, 1 nothing is decided about one of the names, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }
 

@@ -1,16 +1,82 @@
-#include "cli/help.h"
-
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/command.h"
+#include "cli/parser.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
-std::string help_text(const Command& command, const CLI::App& app) {
-  std::string text = app.help();
-  const std::size_t begin = text.find("Usage:");  // CLI11 cannot be told about PROGRAM before 2.4
-  if (begin == std::string::npos) return text;
-  const std::size_t end = text.find('\n', begin);
-  return text.replace(begin, end - begin, fmt::format("Usage: hpclaunch {} {}", command.name, command.usage));
+namespace {
+
+constexpr std::size_t kColumn = 30;  // where descriptions begin
+constexpr std::size_t kWidth = 100;
+
+std::string spelling(const OptionInfo& option) {
+  if (option.positional) return option.value_name + (option.repeatable ? "..." : "");
+  std::vector<std::string> names;
+  for (const std::string& name : option.short_names) names.push_back("-" + name);
+  for (const std::string& name : option.long_names) names.push_back("--" + name);
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (!option.value_name.empty()) text += " " + option.value_name;
+  return text;
+}
+
+std::string description(const OptionInfo& option) {
+  std::string text = option.description;
+  const bool named = !option.choices.empty() && text.find(option.choices.front()) != std::string::npos;
+  if (!option.choices.empty() && !named) text += fmt::format(": {}", fmt::join(option.choices, ", "));
+  if (!option.default_text.empty()) text += fmt::format(" (default {})", option.default_text);
+  return text;
+}
+
+// Words of `text` from column kColumn on, broken at kWidth.
+std::string wrapped(const std::string& text) {
+  std::string out;
+  std::size_t column = kColumn;
+  for (const std::string_view word : split(text, ' ')) {
+    if (column > kColumn && column + 1 + word.size() > kWidth) {
+      out += "\n" + std::string(kColumn, ' ');
+      column = kColumn;
+    } else if (column > kColumn) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string help_text(const CommandTree& command) {
+  std::string text = fmt::format("hpclaunch {}: {}\n\nUsage: hpclaunch {} {}\n", command.name,
+                                 command.summary, command.name, command.usage);
+  std::string group;
+  for (const OptionInfo& option : command.options) {
+    if (option.group != group) {
+      group = option.group;
+      text += fmt::format("\n{}:\n", group);
+    }
+    std::string line = "  " + spelling(option);
+    if (line.size() + 2 > kColumn) line += "\n" + std::string(kColumn, ' ');
+    else line.resize(kColumn, ' ');
+    text += line + wrapped(description(option)) + "\n";
+  }
+  if (!command.footer.empty()) text += "\n" + command.footer + "\n";
+  return text;
+}
+
+std::vector<CommandTree> option_tree() {
+  std::vector<CommandTree> tree;
+  for (const Command& command : commands()) {
+    if (command.hidden) continue;
+    Parser parser(command);
+    command.declare(parser);
+    tree.push_back(parser.tree());
+  }
+  return tree;
 }
 
 }  // namespace hpclaunch::cli

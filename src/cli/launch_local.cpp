@@ -1,5 +1,4 @@
 // The local launcher as a command line: what a dry run prints in place of mpiexec.
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -10,19 +9,19 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  int ranks = 1;
+  std::optional<int> ranks;
   OutputOptions output;
 };
 
-int launch(const Args& args, const CLI::App& app, Session& session) {
-  Result<std::vector<std::string>> words = program_of(app, true);
+int launch(const Args& args, const Parser& parser, Session& session) {
+  Result<std::vector<std::string>> words = parser.program(true);
   if (!words) return report(session, words.error());
   if (words->size() < 2)
     return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are needed",
                                  "take the line that hpclaunch run --dry-run prints"});
   Plan plan;
   plan.hosts = {sys::host_name()};
-  plan.classes = {NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks))}};
+  plan.classes = {NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
   plan.layout = {NodeRun{}};
   plan.launcher = "local";
   plan.output = args.output;
@@ -33,14 +32,14 @@ int launch(const Args& args, const CLI::App& app, Session& session) {
 
 }  // namespace
 
-Runner declare_launch_local(CLI::App& app) {
+Runner declare_launch_local(Parser& parser) {
   auto args = std::make_shared<Args>();
-  app.add_option("-n,--ranks", args->ranks, "Ranks to start")->check(CLI::Range(1, 1'000'000))->type_name("N");
-  app.add_flag("--label", args->output.label, "Begin each line of output with its rank");
-  app.add_option("--log-dir", args->output.log_dir, "Also write one file per rank there")->type_name("DIR");
-  app.add_option("--grace", args->output.grace_seconds, "Seconds between TERM and KILL")->check(CLI::Range(0.0, 86400.0));
-  declare_program(app);
-  return [args, &app](Session& session) { return launch(*args, app, session); };
+  parser.number("-n,--ranks", args->ranks, "N", 1, 1'000'000, "Ranks to start");
+  parser.flag("--label", args->output.label, "Begin each line of output with its rank");
+  parser.text("--log-dir", args->output.log_dir, "DIR", "Also write one file per rank there");
+  parser.seconds("--grace", args->output.grace_seconds, "Seconds between TERM and KILL");
+  parser.takes_program();
+  return [args, &parser](Session& session) { return launch(*args, parser, session); };
 }
 
 }  // namespace hpclaunch::cli

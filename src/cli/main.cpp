@@ -3,12 +3,9 @@
 #include <clocale>
 #include <cstring>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/help.h"
-#include "cli/suggest.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -42,26 +39,22 @@ Style style_of(const EnvSnapshot& env) {
   return style;
 }
 
+Error unknown_command(const std::string& word) {
+  std::vector<std::string> known;
+  for (const Command& command : commands())
+    if (!command.hidden) known.emplace_back(command.name);
+  std::string hint = "hpclaunch --help";
+  if (const auto near = nearest(word, known)) hint = "hpclaunch " + *near;
+  return Error{ErrorKind::usage, fmt::format("no command \"{}\"", word), hint};
+}
+
 int run_command(const Command& command, std::vector<std::string> words, Session& session) {
   session.exit_rules = command.exit_rules;
-  CLI::App app(command.summary, command.name);
-  const Runner runner = command.declare(app);
-  app.allow_extras();
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    return print(session, help_text(command, app)) ? 0 : 1;
-  } catch (const CLI::ParseError& error) {
-    return report(session, Error{ErrorKind::usage, fmt::format("{}: {}", command.name, error.what()),
-                                 fmt::format("hpclaunch {} --help", command.name)});
-  }
-  if (!app.get_prefix_command() && app.remaining_size() > 0) {
-    const std::string word = app.remaining().front();
-    if (word.starts_with('-')) return report(session, unknown_option(app, word));
-    return report(session, Error{ErrorKind::usage, fmt::format("{}: \"{}\" is one word too many", command.name, word),
-                                 fmt::format("hpclaunch {} --help", command.name)});
-  }
+  Parser parser(command);
+  const Runner runner = command.declare(parser);
+  const Result<bool> go_on = parser.parse(std::move(words));
+  if (!go_on) return report(session, go_on.error());
+  if (!*go_on) return print(session, help_text(parser.tree())) ? 0 : 1;
   return runner(session);
 }
 

@@ -1,10 +1,8 @@
 // The manual page, from the option tree: man(7) macros.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/command.h"
-#include "cli/option_tree.h"
 
 namespace hpclaunch::cli {
 
@@ -74,7 +72,7 @@ std::string manual() {
 
 }  // namespace
 
-Runner declare_man(CLI::App&) {
+Runner declare_man(Parser&) {
   return [](Session& session) { return print(session, manual()) ? 0 : exit_status(ErrorKind::system, session.exit_rules); };
 }
 

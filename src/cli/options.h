@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/parser.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/result.h"
-
-namespace CLI {
-class App;
-}
 
 namespace hpclaunch::cli {
 
@@ -40,14 +37,7 @@ struct LaunchArgs {
 /// A check for CLI11: --hostfile "$HOSTS" with HOSTS unset must not quietly mean "this machine".
 std::string not_empty(const std::string& value);
 
-void declare_launch_options(CLI::App& app, LaunchArgs& args);
-
-/// Lets the command line end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.
-void declare_program(CLI::App& app);
-
-/// What declare_program left. Errors: `usage` for an option that does not exist (with the nearest that
-/// does), or when a program is `required` and there is none.
-Result<std::vector<std::string>> program_of(const CLI::App& app, bool required);
+void declare_launch_options(Parser& parser, LaunchArgs& args);
 
 /// Errors: `usage` for "--set NAME" without a value.
 Result<std::vector<std::pair<std::string, std::string>>> assignments(const std::vector<std::string>& set);

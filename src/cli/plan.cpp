@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -35,8 +34,8 @@ std::string as_json(const Prepared& prepared) {
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-int plan(Args& args, const CLI::App& app, Session& session) {
-  Result<std::vector<std::string>> program = program_of(app, false);
+int plan(Args& args, const Parser& parser, Session& session) {
+  Result<std::vector<std::string>> program = parser.program(false);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
@@ -51,13 +50,14 @@ int plan(Args& args, const CLI::App& app, Session& session) {
 
 }  // namespace
 
-Runner declare_plan(CLI::App& app) {
+Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
-  declare_launch_options(app, args->launch);
-  app.add_flag("--json", args->json, "Everything that was decided, for programs");
-  declare_program(app);
-  app.footer("Exit status: 0 a plan with nothing to remark, 1 a plan with remarks, 2 no plan.");
-  return [args, &app](Session& session) { return plan(*args, app, session); };
+  declare_launch_options(parser, args->launch);
+  parser.group("Output");
+  parser.flag("--json", args->json, "Everything that was decided, for programs");
+  parser.takes_program();
+  parser.footer("Exit status: 0 a plan with nothing to remark, 1 a plan with remarks, 2 no plan.");
+  return [args, &parser](Session& session) { return plan(*args, parser, session); };
 }
 
 }  // namespace hpclaunch::cli

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -40,8 +39,8 @@ int start(const Prepared& prepared, Session& session) {
   return report(session, sys::exec(prepared.argv, env, keep));
 }
 
-int run(Args& args, const CLI::App& app, Session& session) {
-  Result<std::vector<std::string>> program = program_of(app, true);
+int run(Args& args, const Parser& parser, Session& session) {
+  Result<std::vector<std::string>> program = parser.program(true);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
@@ -56,17 +55,16 @@ int run(Args& args, const CLI::App& app, Session& session) {
 
 }  // namespace
 
-Runner declare_run(CLI::App& app) {
+Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
-  declare_launch_options(app, args->launch);
-  const char* group = "Launch";
-  app.add_flag("--dry-run", args->dry_run, "Print a shell script that does what run would do, and stop")->group(group);
-  app.add_flag("-v,--verbose", args->verbose, "With --dry-run: each variable's reason as a comment")->group(group);
-  app.add_flag("--force", args->force, "Start in spite of errors that a check found")->group(group);
-  declare_program(app);
-  app.footer("Exit status: the program's own (128+n for signal n); 125 hpclaunch failed before the start, 126 the program\n"
+  declare_launch_options(parser, args->launch);
+  parser.flag("--dry-run", args->dry_run, "Print a shell script that does what run would do, and stop");
+  parser.flag("-v,--verbose", args->verbose, "With --dry-run: each variable's reason as a comment");
+  parser.flag("--force", args->force, "Start in spite of errors that a check found");
+  parser.takes_program();
+  parser.footer("Exit status: the program's own (128+n for signal n); 125 hpclaunch failed before the start, 126 the program\n"
              "cannot be executed, 127 it is not there.");
-  return [args, &app](Session& session) { return run(*args, app, session); };
+  return [args, &parser](Session& session) { return run(*args, parser, session); };
 }
 
 }  // namespace hpclaunch::cli

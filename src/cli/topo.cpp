@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -22,12 +21,12 @@ int topo(const Args& args, Session& session) {
 
 }  // namespace
 
-Runner declare_topo(CLI::App& app) {
+Runner declare_topo(Parser& parser) {
   auto args = std::make_shared<Args>();
-  app.add_option("--topology", args->topology, "Show this file instead: hwloc XML, or what topo --json wrote")
-      ->check(not_empty)->type_name("FILE");
-  app.add_flag("--json", args->json, "For programs, and for --topology");
-  app.footer("Exit status: 0 shown, 2 the node or the file could not be read.");
+  parser.text("--topology", args->topology, "FILE",
+              "Show this file instead: hwloc XML, or what topo --json wrote");
+  parser.flag("--json", args->json, "For programs, and for --topology");
+  parser.footer("Exit status: 0 shown, 2 the node or the file could not be read.");
   return [args](Session& session) { return topo(*args, session); };
 }
 

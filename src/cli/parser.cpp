@@ -1,0 +1,146 @@
+#include "cli/parser.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+struct Parser::Impl {
+  CLI::App app;
+};
+
+namespace {
+
+constexpr double kDay = 86400;
+
+std::string not_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+
+CLI::Validator one_of(const std::vector<std::string>& choices) { return CLI::IsMember(choices); }
+
+}  // namespace
+
+Parser::Parser(const Command& command) : impl_(std::make_unique<Impl>()) {
+  impl_->app.name(command.name);
+  impl_->app.allow_extras();  // so that we can name the nearest one
+  tree_.name = command.name;
+  tree_.summary = command.summary;
+  tree_.usage = command.usage;
+  describe("-h,--help", "", "This text");
+}
+
+Parser::~Parser() = default;
+
+OptionInfo& Parser::describe(const std::string& spec, const std::string& value_name,
+                             const std::string& help) {
+  OptionInfo info;
+  for (const std::string_view name : split(spec, ',')) {
+    if (name.starts_with("--")) info.long_names.emplace_back(name.substr(2));
+    else if (name.starts_with("-")) info.short_names.emplace_back(name.substr(1));
+    else info.positional = true;
+  }
+  info.value_name = value_name;
+  info.description = help;
+  info.group = group_;
+  tree_.options.push_back(std::move(info));
+  return tree_.options.back();
+}
+
+void Parser::group(const std::string& name) { group_ = name; }
+
+void Parser::flag(const std::string& spec, bool& value, const std::string& help) {
+  describe(spec, "", help);
+  impl_->app.add_flag(spec, value);
+}
+
+void Parser::number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
+                    int low, int high, const std::string& help) {
+  describe(spec, value_name, help);
+  impl_->app.add_option(spec, value)->check(CLI::Range(low, high));
+}
+
+void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
+  describe(spec, "SECONDS", help).default_text = fmt::format("{}", value);
+  impl_->app.add_option(spec, value)->check(CLI::Range(0.0, kDay));
+}
+
+void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
+                  const std::string& help) {
+  describe(spec, value_name, help).default_text = value;
+  impl_->app.add_option(spec, value)->check(not_empty);
+}
+
+void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
+                    const std::vector<std::string>& choices, const std::string& help) {
+  OptionInfo& info = describe(spec, value_name, help);
+  info.default_text = value;
+  info.choices = choices;
+  impl_->app.add_option(spec, value)->check(one_of(choices));
+}
+
+void Parser::list(const std::string& spec, std::vector<std::string>& values,
+                  const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help).repeatable = true;
+  impl_->app.add_option(spec, values)->allow_extra_args(false);
+}
+
+void Parser::words(std::vector<std::string>& values, const std::string& value_name,
+                   const std::string& help) {
+  describe("words", value_name, help).repeatable = true;
+  impl_->app.add_option("words", values);
+}
+
+void Parser::word(std::string& value, const std::string& value_name,
+                  const std::vector<std::string>& choices, const std::string& help) {
+  describe("word", value_name, help).choices = choices;
+  impl_->app.add_option(value_name, value)->required()->check(one_of(choices));
+}
+
+void Parser::takes_program() { impl_->app.prefix_command(); }
+
+void Parser::footer(const std::string& text) { tree_.footer = text; }
+
+Error Parser::unknown(const std::string& word) const {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const OptionInfo& option : tree_.options)
+    for (const std::string& one : option.long_names) known.push_back("--" + one);
+  std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
+  const bool is_long = name.starts_with("--");  // one letter is as near to any other
+  if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
+  return Error{ErrorKind::usage, fmt::format("{}: no option \"{}\"", tree_.name, name), hint};
+}
+
+Result<bool> Parser::parse(std::vector<std::string> line) {
+  CLI::App& app = impl_->app;
+  std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
+  try {
+    app.parse(line);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ParseError& error) {
+    return Error{ErrorKind::usage, fmt::format("{}: {}", tree_.name, error.what()),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
+  }
+  program_ = app.remaining();
+  const bool marked = !program_.empty() && program_.front() == "--";
+  if (!marked && !program_.empty() && program_.front().starts_with('-') && program_.front() != "-")
+    return unknown(program_.front());
+  if (!app.get_prefix_command() && !program_.empty())
+    return Error{ErrorKind::usage,
+                 fmt::format("{}: \"{}\" is one word too many", tree_.name, program_.front()),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
+  if (marked) program_.erase(program_.begin());
+  return true;
+}
+
+Result<std::vector<std::string>> Parser::program(bool required) const {
+  if (program_.empty() && required)
+    return Error{ErrorKind::usage, fmt::format("{}: no program to start", tree_.name),
+                 fmt::format("hpclaunch {} {}", tree_.name, tree_.usage)};
+  return program_;
+}
+
+}  // namespace hpclaunch::cli

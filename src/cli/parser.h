@@ -1,0 +1,91 @@
+#pragma once
+// What a command takes, declared once: the parser, --help, the manual page and the completions all read
+// it. CLI11 does the parsing and stays inside parser.cpp, because every file that includes it takes
+// several seconds to compile.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/result.h"
+
+namespace hpclaunch::cli {
+
+struct Command;
+
+/// One option or positional word, as people see it.
+struct OptionInfo {
+  std::vector<std::string> short_names;  ///< without "-"
+  std::vector<std::string> long_names;   ///< without "--"
+  std::string value_name;                ///< "" for a flag
+  std::string description;
+  std::string default_text;              ///< "" when there is none to show
+  std::string group;
+  std::vector<std::string> choices;      ///< the values it takes, when they are a closed list
+  bool positional = false;
+  bool repeatable = false;
+};
+
+/// One command with everything it takes.
+struct CommandTree {
+  std::string name;
+  std::string summary;
+  std::string usage;                ///< what follows the name
+  std::string footer;
+  std::vector<OptionInfo> options;  ///< in the order of declaration, --help first
+};
+
+/// Declare first, then parse once, then ask. Values are written where the declaration said, so what was
+/// declared must live as long as the parser. Specs are CLI11's: "-n,--ranks".
+class Parser {
+ public:
+  explicit Parser(const Command& command);
+  ~Parser();
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  void group(const std::string& name);  ///< of the options that follow
+  void flag(const std::string& spec, bool& value, const std::string& help);
+  void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
+              int low, int high, const std::string& help);
+  void seconds(const std::string& spec, double& value, const std::string& help);  ///< 0 to a day
+  void text(const std::string& spec, std::string& value, const std::string& value_name,
+            const std::string& help);  ///< refused when empty
+  void choice(const std::string& spec, std::string& value, const std::string& value_name,
+              const std::vector<std::string>& choices, const std::string& help);
+  void list(const std::string& spec, std::vector<std::string>& values, const std::string& value_name,
+            const std::string& help);  ///< once per value
+  void words(std::vector<std::string>& values, const std::string& value_name, const std::string& help);
+  void word(std::string& value, const std::string& value_name, const std::vector<std::string>& choices,
+            const std::string& help);  ///< required
+  /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.
+  void takes_program();
+  void footer(const std::string& text);
+
+  /// False when --help was asked for instead. Errors: `usage`, with the nearest option for one that
+  /// does not exist.
+  Result<bool> parse(std::vector<std::string> line);
+
+  /// What takes_program left. Errors: `usage` when `required` and there is none.
+  Result<std::vector<std::string>> program(bool required) const;
+
+  const CommandTree& tree() const { return tree_; }
+
+ private:
+  struct Impl;  // the one hidden type of the house: CLI11's App
+  OptionInfo& describe(const std::string& spec, const std::string& value_name, const std::string& help);
+  Error unknown(const std::string& word) const;
+
+  std::unique_ptr<Impl> impl_;
+  CommandTree tree_;
+  std::string group_ = "Options";
+  std::vector<std::string> program_;
+};
+
+/// The text of `hpclaunch COMMAND --help`.
+std::string help_text(const CommandTree& command);
+
+/// Every command that is not hidden.
+std::vector<CommandTree> option_tree();
+
+}  // namespace hpclaunch::cli
