@@ -68,9 +68,15 @@ if(NOT TARGET fmt::fmt)
   hpclaunch_system_headers(fmt)
 endif()
 
-# The C++ library linked in is of no use beside a shared fmt, which would load the shared one all the same.
-if(HPCLAUNCH_STATIC_CXX)
-  add_library(hpclaunch::fmt ALIAS fmt::fmt-header-only)
+# A shared fmt would load the shared C++ library, whatever is linked into the program.
+get_target_property(_fmt_type fmt::fmt TYPE)
+if(HPCLAUNCH_STATIC_CXX AND _fmt_type STREQUAL "SHARED_LIBRARY")
+  add_library(hpclaunch_fmt STATIC src/base/fmt_inside.cpp)
+  target_include_directories(hpclaunch_fmt SYSTEM PUBLIC
+                             $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_options(hpclaunch_fmt PRIVATE -fkeep-inline-functions -ffunction-sections)
+  target_link_options(hpclaunch_fmt INTERFACE -Wl,--gc-sections)
+  add_library(hpclaunch::fmt ALIAS hpclaunch_fmt)
 else()
   add_library(hpclaunch::fmt ALIAS fmt::fmt)
 endif()
