@@ -18,6 +18,27 @@ constexpr double kDay = 86400;
 
 std::string not_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
 
+// CLI11 itself reads "010" as eight, and lets "nan" pass any range.
+CLI::Validator whole_number(int low, int high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        const std::optional<long> value = parse_natural(text, high);
+        const bool octal = text.size() > 1 && text.front() == '0';
+        if (value && *value >= low && !octal) return std::string{};
+        return fmt::format("\"{}\" is no whole number from {} to {}", text, low, high);
+      },
+      "");
+}
+
+std::string seconds_of_a_day(const std::string& text) {
+  const std::size_t other = text.find_first_not_of("0123456789.");
+  double value = -1;
+  const bool number = other == std::string::npos && CLI::detail::lexical_cast(text, value);
+  return number && value >= 0 && value <= kDay
+             ? ""
+             : fmt::format("\"{}\" is no number of seconds from 0 to {}", text, kDay);
+}
+
 CLI::Validator one_of(const std::vector<std::string>& choices) { return CLI::IsMember(choices); }
 
 }  // namespace
@@ -58,12 +79,12 @@ void Parser::flag(const std::string& spec, bool& value, const std::string& help)
 void Parser::number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
                     int low, int high, const std::string& help) {
   describe(spec, value_name, help);
-  impl_->app.add_option(spec, value)->check(CLI::Range(low, high));
+  impl_->app.add_option(spec, value)->check(whole_number(low, high));
 }
 
 void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
   describe(spec, "SECONDS", help).default_text = fmt::format("{}", value);
-  impl_->app.add_option(spec, value)->check(CLI::Range(0.0, kDay));
+  impl_->app.add_option(spec, value)->check(seconds_of_a_day);
 }
 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,

@@ -24,6 +24,11 @@ class Fold {
     settings_[name].push_back(Decision{layer, std::move(value), std::move(where), std::move(why)});
   }
 
+  /// What the user exported belongs to the plan although nobody else decides about it.
+  void heed_export(const std::string& name) {
+    if (env_.has(name)) settings_[name];
+  }
+
   /// The settings, with what the user exported in its place between the layers.
   std::vector<Setting> finish() {
     std::vector<Setting> result;
@@ -120,6 +125,8 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
     fold.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
   if (meet.port != 0)
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
+  fold.heed_export("MASTER_ADDR");
+  fold.heed_export("MASTER_PORT");
   if (input.options.master_addr)
     fold.add("MASTER_ADDR", Layer::command_line, *input.options.master_addr, kCommandLine, "--master-addr");
   if (input.options.master_port)

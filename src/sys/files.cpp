@@ -50,10 +50,14 @@ namespace {
 
 enum class Found { nothing, not_executable, executable };
 
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 Found look(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return Found::nothing;
-  if (S_ISDIR(info.st_mode)) return Found::nothing;
+  if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Found::nothing;
   const bool runs = S_ISREG(info.st_mode) && faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
   return runs ? Found::executable : Found::not_executable;
 }
@@ -81,6 +85,8 @@ Result<std::string> find_program(const std::string& program, std::string_view pa
       case Found::executable: return absolute(program);
       case Found::not_executable: return cannot_execute(program);
       case Found::nothing:
+        if (is_directory(program))
+          return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program), "name a program in it"};
         return Error{ErrorKind::program_not_found, fmt::format("program \"{}\" is not there", program)};
     }
   }

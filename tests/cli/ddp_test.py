@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Real PyTorch, really distributed: examples/train_ddp.py under the local launcher and under Hydra."""
+import os
+import re
+import subprocess
+import sys
+
+import support
+from support import ROOT, Test, cpu_list, hpclaunch, need
+
+EXAMPLE = os.path.join(ROOT, "examples", "train_ddp.py")
+
+
+def python_with_torch():
+    for python in (os.environ.get("HPCLAUNCH_TEST_PYTHON"), sys.executable, "/usr/bin/python3", "python3"):
+        if not python:
+            continue
+        try:
+            found = subprocess.run([python, "-c", "import torch.distributed"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, timeout=support.LIMIT)
+        except OSError:
+            continue
+        if found.returncode == 0:
+            return python
+    raise AssertionError("no Python with torch; install python3-torch, or name one in HPCLAUNCH_TEST_PYTHON")
+
+
+class Training(Test):
+    @classmethod
+    def setUpClass(cls):
+        cls.python = python_with_torch()
+
+    def start(self, n, launcher, *words):
+        if launcher == "hydra":
+            need("mpiexec.hydra")
+        return hpclaunch("run", "-n", str(n), "--oversubscribe", "--grace", "10", "--launcher", launcher, "--", self.python, EXAMPLE,
+                         "--device", "cpu", "--steps", "12", *words)
+
+    def trained(self, n, launcher):
+        plan = self.json("plan", "-n", str(n), "--oversubscribe", "--launcher", launcher)
+        done = self.ok(self.start(n, launcher))
+        ranks = {int(m[1]): m for m in re.finditer(r"(?m)^rank (\d+)/(\d+)  local (\d+)  (\S+)  pid (\d+)  cpus (\S+)  threads (\d+)", done.out)}
+        self.assertEqual(sorted(ranks), list(range(n)), str(done))
+        self.assertEqual(len({m[5] for m in ranks.values()}), n)
+        for rank, match in ranks.items():
+            mine = plan["classes"][0]["ranks"][rank]
+            self.assertEqual([match[2], match[3], match[4]], [str(n), str(rank), support.HOST])
+            self.assertEqual(cpu_list(match[6]), cpu_list(mine["cpus"]))
+            self.assertEqual(int(match[7]), mine["cores"])
+        end = re.search(r"(?m)^done: 12 steps on %d ranks .* loss ([\d.]+) -> ([\d.]+), models equal$" % n, done.out)
+        self.assertTrue(end, str(done))
+        self.assertLess(float(end[2]), float(end[1]))
+        return end.groups()
+
+    def test_two_ranks_give_the_same_numbers_everywhere(self):
+        self.assertEqual(self.trained(2, "local"), self.trained(2, "hydra"))
+
+    def test_four_ranks_local(self):
+        self.trained(4, "local")
+
+    def test_four_ranks_hydra(self):
+        self.trained(4, "hydra")
+
+    def test_two_pretend_nodes(self):
+        need("mpiexec.hydra")
+        hosts = self.file("hosts", "nodeA\nnodeB\n")
+        done = self.ok(hpclaunch("run", "-n", "3", "--oversubscribe", "--hostfile", hosts, "--launcher-arg=-launcher", "--launcher-arg=fork",
+                                 "--master-addr", "127.0.0.1", "--", self.python, EXAMPLE, "--device", "cpu", "--steps", "4"))
+        self.assertEqual(sorted(re.findall(r"(?m)^rank (\d)/3  local (\d)", done.out)), [("0", "0"), ("1", "1"), ("2", "0")])
+        self.assertIn("models equal", done.out)
+
+    def test_a_rank_that_exits(self):
+        done = self.start(2, "local", "--fail-rank", "1", "--fail-how", "exit")
+        self.ok(done, 17)
+        self.has(done, "hpclaunch: rank 1 failed first: host " + support.HOST, "exit status 17", "rank 1 fails now")
+
+    def test_a_rank_that_raises(self):
+        done = self.start(2, "local", "--fail-rank", "0", "--fail-how", "raise")
+        self.ok(done, 1)
+        self.has(done, "hpclaunch: rank 0 failed first", "RuntimeError: asked to fail")
+
+    def test_a_rank_that_crashes(self):
+        done = self.start(4, "local", "--fail-rank", "2", "--fail-how", "segv")
+        self.ok(done, 128 + 11)
+        self.has(done, "hpclaunch: rank 2 failed first", "SIGSEGV")
+
+    def test_a_rank_that_exits_under_hydra(self):
+        done = self.start(2, "hydra", "--fail-rank", "1", "--fail-how", "exit")
+        self.ok(done, 17)
+        self.has(done, "rank 1 fails now")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""hpclaunch explain: who decided, who lost, and what is kept secret."""
+import re
+
+import support
+from support import Test, clean_env, hpclaunch, machine
+
+HERE = ("--topology", machine("laptop-8.xml"), "-n", "2")
+
+
+def blocks(text):
+    """{"NAME": [(verdict, layer, value), ...]}, newest first."""
+    found = {}
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            name = line
+            found[name] = []
+        match = re.match(r"  (holds|overruled) +(builtin|default|environment|require|computed|command line) +(.*?)(?:  +\S.*)?$", line)
+        if match:
+            found[name].append(match.groups())
+    return found
+
+
+class Explain(Test):
+    def explain(self, *words, env=None, status=0):
+        done = self.ok(hpclaunch("explain", *HERE, *words, env=env), status)
+        return blocks(done.out)
+
+    def test_everything(self):
+        found = self.explain()
+        plan = self.json("plan", *HERE)
+        names = [s["name"] for s in plan["choices"]] + [s["name"] for s in plan["env"]]
+        self.assertEqual(sorted(found), sorted(names))
+        for name, history in found.items():
+            self.assertEqual([h[0] for h in history], ["holds"] + ["overruled"] * (len(history) - 1), name)
+
+    def test_names_in_the_order_asked(self):
+        self.assertEqual(list(self.explain("OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher")),
+                         ["OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher"])
+
+    def test_choices(self):
+        found = self.explain("cpu-bind", "ranks", "nodes", "ranks-per-node", "bind-via", "hosts")
+        self.assertEqual(found["cpu-bind"][0], ("holds", "computed", "0-3 / 4-7"))
+        self.assertEqual(found["ranks"][0][:3], ("holds", "command line", "2"))
+        self.assertEqual(found["bind-via"][0][:2], ("holds", "builtin"))
+
+    def test_every_decision_says_why(self):
+        lines = self.ok(hpclaunch("explain", *HERE)).out.splitlines()
+        for above, below in zip(lines, lines[1:]):
+            if re.match(r"  (holds|overruled)", above):
+                self.assertRegex(below, r"^ {10,}\S", above)
+
+    def test_unknown_names(self):
+        done = self.ok(hpclaunch("explain", *HERE, "OMP_NUM_THREDS"), 1)
+        self.assertEqual(done.out, "")
+        self.has(done, "did you mean OMP_NUM_THREADS?")
+        done = self.ok(hpclaunch("explain", *HERE, "XYZZY_QQQ", "RANK"), 1)
+        self.assertEqual(list(blocks(done.out)), ["RANK"])
+        self.assertIn("XYZZY_QQQ", done.err)
+
+    def test_an_export_beats_a_default(self):
+        found = self.explain("OMP_NUM_THREADS", "MKL_NUM_THREADS", env=clean_env(OMP_NUM_THREADS="3"))
+        self.assertEqual(found["OMP_NUM_THREADS"], [("holds", "environment", "3"), ("overruled", "builtin", "4")])
+        self.assertEqual(found["MKL_NUM_THREADS"][0], ("holds", "builtin", "3"))
+
+    def test_an_export_yields_to_what_follows_from_the_plan(self):
+        found = self.explain("RANK", "WORLD_SIZE", env=clean_env(RANK="5", WORLD_SIZE="77"))
+        self.assertEqual([h[:3] for h in found["RANK"]], [("holds", "computed", "<rank>"), ("overruled", "environment", "5")])
+        self.assertEqual([h[:3] for h in found["WORLD_SIZE"]], [("holds", "computed", "2"), ("overruled", "environment", "77")])
+
+    def test_the_command_line_beats_all(self):
+        found = self.explain("--set", "OMP_NUM_THREADS=2", "--unset", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+                             env=clean_env(OMP_NUM_THREADS="3", MKL_NUM_THREADS="3"))
+        self.assertEqual([h[1] for h in found["OMP_NUM_THREADS"]], ["command line", "environment", "builtin"])
+        self.assertEqual(found["MKL_NUM_THREADS"][0], ("holds", "command line", "(unset)"))
+
+    def test_the_later_of_two_on_the_command_line(self):
+        found = self.explain("--set", "A=1", "--set", "A=2", "A")
+        self.assertEqual(found["A"], [("holds", "command line", "2"), ("overruled", "command line", "1")])
+
+    def test_secrets_are_hidden(self):
+        secret = "hunter2hunter2"
+        env = clean_env(MY_API_KEY=secret, WANDB_TOKEN=secret)
+        words = ("--set", "DB_PASSWORD=" + secret, "--set", "MY_API_KEY=" + secret + "x", "--set", "PLAIN=seen")
+        for command in (("explain",), ("plan",), ("plan", "--json")):
+            done = hpclaunch(*command, *HERE, *words, env=env)
+            self.assertIn(done.status, (0, 1))
+            self.assertNotIn(secret, done.out + done.err, command)
+            self.assertIn("seen", done.out)
+            self.assertIn("DB_PASSWORD", done.out)
+        # Where the value is needed it is there.
+        self.assertIn(secret, hpclaunch("env", *HERE, *words, env=env).out)
+
+    def test_leftovers_of_a_launcher(self):
+        support.need("mpiexec.hydra")
+        done = self.ok(hpclaunch("explain", *HERE, "--launcher", "hydra", "HYDRA_BINDING", env=clean_env(HYDRA_BINDING="rr")))
+        self.assertEqual([h[:3] for h in blocks(done.out)["HYDRA_BINDING"]],
+                         [("holds", "computed", "(unset)"), ("overruled", "environment", "rr")])
+
+
+if __name__ == "__main__":
+    support.main()

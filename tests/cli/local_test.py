@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""hpclaunch run on this machine, without any launcher."""
+import os
+import sys
+
+import support
+from support import Test, clean_env, cpu_list, hpclaunch
+
+ALLOWED = os.sched_getaffinity(0)
+
+
+def counts():
+    """Rank counts that need not share cores, then those that must."""
+    return [n for n in (1, 2, 5) if n <= len(ALLOWED)], [n for n in (1, 2, 5) if n > len(ALLOWED)]
+
+
+class Ranks(Test):
+    def test_identity(self):
+        for n in (1, 2, 5):
+            with self.subTest(n):
+                ranks = self.ranks_environment("run", "-n", str(n), "--oversubscribe")
+                self.assertEqual(sorted(ranks), list(range(n)))
+                ports = {env[b"MASTER_PORT"] for env in ranks.values()}
+                self.assertEqual(len(ports), 1)
+                for rank, env in ranks.items():
+                    for name in (b"RANK", b"LOCAL_RANK", b"HPCLAUNCH_LOCAL_RANK"):
+                        self.assertEqual(env[name], b"%d" % rank)
+                    for name in (b"WORLD_SIZE", b"LOCAL_WORLD_SIZE", b"LOCAL_SIZE", b"HPCLAUNCH_LOCAL_SIZE"):
+                        self.assertEqual(env[name], b"%d" % n)
+                    for name in (b"GROUP_RANK", b"NODE_RANK", b"CROSS_RANK", b"HPCLAUNCH_NODE"):
+                        self.assertEqual(env[name], b"0")
+                    self.assertEqual(env[b"GROUP_WORLD_SIZE"], b"1")
+                    self.assertEqual(env[b"MASTER_ADDR"], b"127.0.0.1")
+                    self.assertNotIn(b"HPCLAUNCH_PLAN", env)
+
+    def test_binding_is_what_the_plan_says(self):
+        apart, crowded = counts()
+        for n in apart + crowded:
+            with self.subTest(n):
+                plan = self.json("plan", "-n", str(n), "--oversubscribe")
+                self.ranks_environment("run", "-n", str(n), "--oversubscribe")
+                bound = [self.bound(rank) for rank in range(n)]
+                self.assertEqual(bound, [cpu_list(r["cpus"]) for r in plan["classes"][0]["ranks"]])
+                self.assertLessEqual(set().union(*bound), ALLOWED)
+                if n in apart:
+                    self.assertEqual(sum(map(len, bound)), len(set().union(*bound)))
+
+    def test_without_binding(self):
+        self.ranks_environment("run", "-n", "2", "--oversubscribe", "--bind-via", "none")
+        self.assertEqual([self.bound(0), self.bound(1)], [ALLOWED, ALLOWED])
+
+    def test_what_the_user_exported_stays(self):
+        mine = {"MINE": "a b\nc 'd'", "EMPTY": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": "/x:/y", "OMP_PROC_BIND": "close"}
+        env = self.ranks_environment("run", "-n", "1", env=clean_env(**mine))[0]
+        for name, value in mine.items():
+            self.assertEqual(env[name.encode()], value.encode())
+
+    def test_set_and_unset(self):
+        env = self.ranks_environment("run", "-n", "1", "--set", "A=1=2", "--set", "EMPTY=", "--set", "OMP_NUM_THREADS=7",
+                                     "--unset", "GONE", "--unset", "MKL_NUM_THREADS", env=clean_env(GONE="x"))[0]
+        self.assertEqual([env[b"A"], env[b"EMPTY"], env[b"OMP_NUM_THREADS"]], [b"1=2", b"", b"7"])
+        self.assertNotIn(b"GONE", env)
+        self.assertNotIn(b"MKL_NUM_THREADS", env)
+
+    def test_set_path_finds_the_program(self):
+        self.file("bin/our-tool", "#!/bin/sh\necho found\n", 0o755)
+        path = os.path.join(self.folder, "bin") + ":/usr/bin:/bin"
+        self.assertEqual(self.ok(hpclaunch("run", "-n", "1", "--set", "PATH=" + path, "our-tool")).out, "found\n")
+
+    def test_arguments_pass_as_bytes(self):
+        words = [b"a b", b"it's \"x\"", b"", b"-n", b"--", b"--help", b"two\nlines", b"$HOME `id` \\ *", b"\xff\xfe", "\u65e5".encode(), b"="]
+        show = self.file("show.py", "import os,sys\nsys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))\n")
+        for separator in (["--"], []):
+            done = self.ok(hpclaunch("run", "-n", "1", *separator, sys.executable, show, *words))
+            self.assertEqual(done.raw_out, b"\0".join(words))
+
+    def test_working_directory_and_relative_programs(self):
+        self.file("here.sh", "#!/bin/sh\npwd\n", 0o755)
+        done = self.ok(hpclaunch("run", "-n", "1", "./here.sh", cwd=self.folder))
+        self.assertEqual(done.out.strip(), os.path.realpath(self.folder))
+
+    def test_input_goes_to_rank_0(self):
+        done = self.ok(hpclaunch("run", "-n", "3", "--oversubscribe", "--", "/bin/sh", "-c", 'echo "$RANK:$(cat)"', stdin=b"abc\n"))
+        self.assertEqual(sorted(done.out.split()), ["0:abc", "1:", "2:"])
+
+    def test_label(self):
+        done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--label", "--", "/bin/sh", "-c", "echo hello; echo oops >&2"))
+        self.assertEqual(sorted(done.out.splitlines()), sorted(line for line in done.out.splitlines() if line.endswith("hello")))
+        self.assertEqual(len(set(done.out.splitlines())), 2)
+        self.assertEqual(len([line for line in done.err.splitlines() if line.endswith("oops")]), 2)
+
+    def test_log_dir(self):
+        logs = os.path.join(self.folder, "new", "logs")
+        self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--log-dir", logs, "--", "/bin/sh", "-c", 'echo "I am $RANK"'))
+        text = {}
+        for name in os.listdir(logs):
+            with open(os.path.join(logs, name)) as file:
+                text[name] = file.read()
+        self.assertEqual(text, {"rank-0.log": "I am 0\n", "rank-1.log": "I am 1\n"})
+
+
+class Statuses(Test):
+    def test_the_programs_own(self):
+        for status in (0, 1, 2, 17, 125, 126, 127, 255):
+            self.ok(hpclaunch("run", "-n", "1", "--", "/bin/sh", "-c", "exit %d" % status), status)
+
+    def test_signals(self):
+        for number in (9, 11, 15):
+            done = hpclaunch("run", "-n", "1", "--", "/bin/sh", "-c", "kill -%d $$" % number)
+            self.ok(done, 128 + number)
+            self.has(done, "signal %d" % number)
+
+    def test_the_first_failed_rank(self):
+        script = "if [ $RANK = 1 ]; then echo last words; exit 21; fi; sleep 300"
+        done = hpclaunch("run", "-n", "3", "--oversubscribe", "--grace", "5", "--", "/bin/sh", "-c", script)
+        self.ok(done, 21)
+        self.has(done, "rank 1 failed first", "host " + support.HOST, "exit status 21", "last words")
+        self.assertRegex(done.err, r"pid \d+")
+
+    def test_success_is_silent(self):
+        done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--", "/bin/true"))
+        self.assertEqual([done.out, done.err], ["", ""])
+
+    def test_a_program_that_goes_away_before_the_ranks_start(self):
+        script = self.file("bad-interpreter", "#!/no/such/interpreter\n", 0o755)
+        done = hpclaunch("run", "-n", "1", "--", script)
+        self.ok(done, 127)
+        self.has(done, "bad-interpreter", "interpreter")
+
+
+class OtherMachine(Test):
+    """A plan for a machine that is not this one is noticed at the rank."""
+
+    def setUp(self):
+        super().setUp()
+        base = max(ALLOWED) + 1000  # no CPU here has such a number
+        self.there = self.file("there.json", '{"schema": 1, "hostname": "there", "allowed": "%d-%d", "cores": [{"pus": "%d"}, {"pus": "%d"}]}'
+                               % (base, base + 1, base, base + 1))
+        self.first = base
+
+    def test_warn(self):
+        done = self.ok(hpclaunch("run", "-n", "1", "--cpus-per-rank", "1", "--topology", self.there, "--", "/bin/sh", "-c", "echo ran"))
+        self.assertEqual(done.out, "ran\n")
+        self.has(done, "hpclaunch: rank 0 on ", "planned CPUs %d" % self.first, "the kernel refuses them")
+
+    def test_strict(self):
+        done = hpclaunch("run", "-n", "1", "--cpus-per-rank", "1", "--verify", "strict", "--topology", self.there, "--", "/bin/sh", "-c", "echo ran")
+        self.ok(done, 125)
+        self.assertEqual(done.out, "")
+        self.has(done, "planned CPUs %d" % self.first)
+
+    def test_off(self):
+        done = self.ok(hpclaunch("run", "-n", "1", "--cpus-per-rank", "1", "--verify", "off", "--topology", self.there, "--", "/bin/sh", "-c", "echo ran"))
+        self.assertEqual([done.out, done.err], ["ran\n", ""])
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""hpclaunch plan on recorded machines: laws, held against our own reading of the files, and golden tables."""
+import os
+import re
+
+import support
+from support import HOST, ROOT, Machine, Test, clean_env, cpu_list, hpclaunch, machine, machines
+
+GOLDEN = os.path.join(ROOT, "tests", "golden", "cli")
+
+
+def counts_for(cores):
+    return sorted({n for n in (1, 2, 3, 5, 7, 8, 12, 16, cores // 2, cores - 1, cores) if 1 <= n <= cores})
+
+
+def setting(plan, name):
+    return next(s for s in plan["env"] if s["name"] == name)["value"]
+
+
+def per_rank(value, ranks):
+    return value["per_rank"][0] if isinstance(value, dict) else [value] * ranks
+
+
+class Laws(Test):
+    def check(self, name, node, plan, n, exact=None):
+        ranks = plan["classes"][0]["ranks"]
+        self.assertEqual([len(ranks), plan["world_size"]], [n, n])
+        cores = node.usable()
+        sets = [cpu_list(rank["cpus"]) for rank in ranks]
+        self.assertEqual(sum(map(len, sets)), len(set().union(*sets)), "a CPU in two ranks")
+        self.assertLessEqual(set().union(*sets), node.allowed)
+        for rank, cpus in zip(ranks, sets):
+            own = [core for core in cores if core & cpus]
+            self.assertEqual(set().union(*own), cpus, "half a core")
+            self.assertEqual(rank["cores"], len(own))
+            if exact:
+                self.assertEqual(len(own), exact)
+        if not exact:
+            self.assertEqual(set().union(*sets), node.allowed, "a core is idle")
+        numa = node.numa_of_cores()
+        room = sum(len([c for c in cores if c <= part]) // (exact or 1) for part in numa)
+        if numa and n >= len(numa) and n <= room:
+            for cpus in sets:
+                self.assertTrue(any(cpus <= part for part in numa), "%s spans NUMA nodes" % sorted(cpus))
+        if numa:
+            for rank, cpus in zip(ranks, sets):
+                if rank["numa"] is not None:
+                    self.assertLessEqual(cpus, node.numa[rank["numa"]])
+        threads = per_rank(setting(plan, "OMP_NUM_THREADS"), n)
+        self.assertEqual([int(t) for t in threads], [rank["cores"] for rank in ranks])
+        self.assertEqual(per_rank(setting(plan, "MKL_NUM_THREADS"), n), threads)
+        self.assertEqual([setting(plan, "WORLD_SIZE"), setting(plan, "LOCAL_WORLD_SIZE")], [str(n)] * 2)
+
+    def test_every_machine(self):
+        self.assertGreaterEqual(len(machines()), 6)
+        for name in machines():
+            node = Machine(machine(name))
+            for n in counts_for(len(node.usable())):
+                with self.subTest("%s, %d ranks" % (name, n)):
+                    self.check(name, node, self.json("plan", "--topology", machine(name), "-n", str(n)), n)
+
+    def test_exact_widths(self):
+        for name, n, width in (("xeon-2x52-smt2.xml", 5, 20), ("xeon-2x52-smt2.xml", 2, 8), ("epyc-1x64-nps4.xml", 8, 4),
+                               ("epyc-1x64-nps4.xml", 3, 20), ("power9-4x20-smt4.xml", 8, 10), ("hbm-2x48-snc4.json", 12, 7),
+                               ("xeon-2x8-allowed-holes.xml", 3, 2), ("arm-80-nosmt.xml", 6, 13)):
+            with self.subTest("%s, %d x %d" % (name, n, width)):
+                plan = self.json("plan", "--topology", machine(name), "-n", str(n), "--cpus-per-rank", str(width))
+                self.check(name, Machine(machine(name)), plan, n, width)
+
+    def test_without_a_count_one_rank_per_numa_node(self):
+        for name in machines():
+            node = Machine(machine(name))
+            with self.subTest(name):
+                plan = self.json("plan", "--topology", machine(name))
+                self.assertGreaterEqual(plan["world_size"], 1)
+                self.assertEqual(plan["world_size"], max(1, len(node.numa_of_cores())))
+
+    def test_more_ranks_than_cores(self):
+        for name in ("single-pu.xml", "laptop-8.xml", "xeon-2x8-allowed-holes.xml"):
+            cores = len(Machine(machine(name)).usable())
+            words = ["plan", "--topology", machine(name), "-n", str(cores + 1)]
+            self.refused(2, *words, says=["%d ranks" % (cores + 1), "--oversubscribe"])
+            plan = self.json(*words, "--oversubscribe")
+            ranks = plan["classes"][0]["ranks"]
+            self.assertEqual(len(ranks), cores + 1)
+            self.assertEqual(set(per_rank(setting(plan, "OMP_NUM_THREADS"), cores + 1)), {"1"})
+            self.assertEqual(set().union(*(cpu_list(r["cpus"]) for r in ranks)), Machine(machine(name)).allowed)
+
+    def test_equal_facts_equal_bytes(self):
+        words = ["plan", "--topology", machine("epyc-1x64-nps4.xml"), "-n", "6", "--master-port", "12345", "--", "/bin/sh"]
+        for more in ([], ["--json"]):
+            one, two = (hpclaunch(*words[:-2], *more, *words[-2:]) for _ in range(2))
+            self.assertEqual(one.raw_out, two.raw_out)
+
+    def test_bind_via_none_binds_nothing(self):
+        plan = self.json("plan", "--topology", machine("laptop-8.xml"), "-n", "2", "--bind-via", "none")
+        self.assertEqual([r["cpus"] for r in plan["classes"][0]["ranks"]], [None, None])
+        self.assertEqual(plan["bind_via"], "none")
+
+    def test_exit_status_tells_remarks(self):
+        self.json("plan", "-n", "1", status=0)
+        self.json("plan", "-n", "1", env=clean_env(WORLD_SIZE="9"), status=1)
+        done = hpclaunch("plan", "-n", "1", env=clean_env(WORLD_SIZE="9"))
+        self.ok(done, 1)
+        self.assertIn("export-overruled", done.err)
+        plan = self.json("plan", "-n", "1", env=clean_env(WORLD_SIZE="9"))
+        self.assertEqual([f["rule"] for f in plan["findings"]], ["export-overruled"])
+
+    def test_a_program_that_is_not_here_is_a_remark(self):
+        plan = self.json("plan", "-n", "1", "--topology", machine("laptop-8.xml"), status=0)
+        self.assertIsNone(plan["program"])
+        done = hpclaunch("plan", "--json", "-n", "1", "--", "/elsewhere/train")
+        self.ok(done, 1)
+        self.assertIn("program-not-here", done.out)
+
+
+class Golden(Test):
+    """The whole table. What differs between machines and builds is put back by a name."""
+
+    def normal(self, text):
+        text = text.replace(support.shim_path(), "SHIM").replace(os.path.realpath(support.HPCLAUNCH), "HPCLAUNCH")
+        text = re.sub(r"(?m)^(hosts +)%s$" % re.escape(HOST), r"\1HOST", text)
+        head, _, command = text.partition("\ncommand\n")  # how it is broken depends on how long the paths are
+        return head + "\ncommand\n" + "".join("  %s\n" % word for word in command.split())
+
+    def golden(self, name, *words):
+        done = hpclaunch("plan", "--master-port", "12345", "--master-addr", "10.0.0.1", *words, "--", "/bin/sh", "train.sh")
+        self.ok(done)
+        text = self.normal(done.out)
+        path = os.path.join(GOLDEN, name)
+        if os.environ.get("HPCLAUNCH_GOLDEN") == "update":
+            os.makedirs(GOLDEN, exist_ok=True)
+            with open(path, "w") as out:
+                out.write(text)
+        with open(path) as file:
+            self.assertEqual(file.read(), text, "golden file tests/golden/cli/%s (HPCLAUNCH_GOLDEN=update rewrites it)" % name)
+
+    def test_laptop(self):
+        self.golden("laptop-8-n3.plan", "--topology", machine("laptop-8.xml"), "-n", "3")
+
+    def test_two_packages_with_siblings(self):
+        self.golden("xeon-2x52-smt2-n12.plan", "--topology", machine("xeon-2x52-smt2.xml"), "-n", "12")
+
+    def test_four_numa_nodes_in_a_package(self):
+        self.golden("epyc-1x64-nps4-n8x4.plan", "--topology", machine("epyc-1x64-nps4.xml"), "-n", "8", "--cpus-per-rank", "4",
+                    "--label", "--grace", "5")
+
+    def test_ddr_and_hbm(self):
+        self.golden("knl-snc4-flat.plan", "--topology", machine("knl-snc4-flat.xml"))
+
+    def test_holes(self):
+        self.golden("xeon-2x8-allowed-holes-n2.plan", "--topology", machine("xeon-2x8-allowed-holes.xml"), "-n", "2")
+
+
+if __name__ == "__main__":
+    support.main()

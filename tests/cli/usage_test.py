@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Help, version, suggestions, exit statuses, and that nothing starts when something is wrong."""
+import os
+import re
+
+import support
+from support import COMMANDS, LAUNCHING, Test, hpclaunch
+
+
+class Help(Test):
+    def test_no_command_is_an_error_that_shows_the_commands(self):
+        done = self.ok(hpclaunch(), 2)
+        self.assertEqual(done.out, "")
+        for command in COMMANDS:
+            self.assertRegex(done.err, r"(?m)^  %s +\w" % command)
+
+    def test_help(self):
+        texts = {self.ok(hpclaunch(word)).out for word in ("--help", "-h", "help")}
+        self.assertEqual(len(texts), 1)
+        text = texts.pop()
+        for command in COMMANDS:
+            self.assertRegex(text, r"(?m)^  %s +\w" % command)
+        self.assertNotIn("launch-local", text)
+        self.assertIn("hpclaunch run -n 2 -- python3 train.py", text)
+
+    def test_version(self):
+        for word in ("--version", "-V"):
+            done = self.ok(hpclaunch(word))
+            self.assertRegex(done.out, r"\Ahpclaunch \d+\.\d+\.\d+\n\Z")
+
+    def test_help_of_every_command(self):
+        for command in COMMANDS:
+            for word in ("--help", "-h"):
+                done = self.ok(hpclaunch(command, word))
+                self.assertEqual(done.err, "")
+                self.assertIn("Usage: hpclaunch " + command, done.out)
+                self.assertIn("--help", done.out)
+        for command in LAUNCHING:
+            text = hpclaunch(command, "--help").out
+            for option in ("--ranks", "--hostfile", "--topology", "--launcher", "--set", "--verify"):
+                self.assertIn(option, text)
+            self.assertIn("Exit status:", text)
+        self.assertIn("--dry-run", hpclaunch("run", "--help").out)
+        self.assertIn("dotenv", hpclaunch("env", "--help").out)
+
+    def test_help_with_a_command(self):
+        for command in COMMANDS:
+            self.assertEqual(self.ok(hpclaunch("help", command)).out, self.ok(hpclaunch(command, "--help")).out)
+        self.refused(2, "help", "rn", says=["hpclaunch: try: hpclaunch run"])
+
+    def test_help_asks_nothing_of_the_machine(self):
+        done = hpclaunch("run", "--topology", "/nonexistent/file", "--help")
+        self.ok(done)
+        self.assertIn("Usage: hpclaunch run", done.out)
+
+    def test_help_after_the_program_is_the_programs(self):
+        done = self.ok(hpclaunch("run", "-n", "1", "/bin/echo", "--help-me"))
+        self.assertEqual(done.out, "--help-me\n")
+
+
+class Suggestions(Test):
+    def test_commands(self):
+        for wrong, right in (("rn", "run"), ("runn", "run"), ("plna", "plan"), ("explian", "explain"),
+                             ("top", "topo"), ("completions", "completion")):
+            self.refused(2, wrong, says=['no command "%s"' % wrong, "hpclaunch: try: hpclaunch %s\n" % right])
+        self.refused(2, "frobnicate", says=["hpclaunch: try: hpclaunch --help"])
+        self.refused(2, "--frobnicate", says=['"--frobnicate"', "hpclaunch --help"])
+
+    def test_hidden_commands_are_not_suggested(self):
+        self.assertNotIn("launch-local", self.refused(2, "launch-loca").err)
+
+    def test_options(self):
+        for wrong, right in (("--rnaks", "--ranks"), ("--oversubscribed", "--oversubscribe"), ("--hostfiel=x", "--hostfile"),
+                             ("--bindvia", "--bind-via"), ("--master-prot", "--master-port"), ("--cpu-per-rank", "--cpus-per-rank")):
+            for command in LAUNCHING:
+                self.refused(125 if command == "run" else 2, command, wrong, "2",
+                             says=['%s: no option "%s"' % (command, wrong.split("=")[0]), "hpclaunch: try: %s\n" % right])
+        self.refused(125, "run", "--dryrun", "--", "true", says=["hpclaunch: try: --dry-run"])
+        self.refused(2, "topo", "--jsno", says=["hpclaunch: try: --json"])
+        for unlike in ("--zzzzzzzzzz", "-x"):
+            self.refused(2, "plan", unlike, says=["hpclaunch: try: hpclaunch plan --help"])
+
+    def test_spellings_of_values(self):
+        plans = [self.ok(hpclaunch("plan", "--oversubscribe", "--master-port=23458", *words)).out
+                 for words in (["-n", "3"], ["-n3"], ["--ranks", "3"], ["--ranks=3"])]
+        self.assertEqual(len(set(plans)), 1)
+        self.has(hpclaunch("plan", "--launcher", "hydra", "--launcher-arg=-print-all-exitcodes", "-n", "1", "/bin/true"), "-print-all-exitcodes")
+
+    def test_one_word_too_many(self):
+        self.refused(2, "topo", "extra", says=['"extra"'])
+        self.refused(2, "completion", "bash", "zsh", says=['"zsh"'])
+
+    def test_launchers(self):
+        self.refused(125, "run", "--launcher", "hidra", "--", "/bin/true", says=['"hidra"', "--launcher hydra"])
+        self.refused(125, "run", "--launcher", "xyzzy", "--", "/bin/true", says=['"xyzzy"', "hydra, local"])
+
+
+class Errors(Test):
+    """Each also checks that the program was not started: it would have made a file."""
+
+    def setUp(self):
+        super().setUp()
+        self.mark = os.path.join(self.folder, "started")
+        self.program = self.file("program", "#!/bin/sh\n: > %s\n" % self.mark, 0o755)
+
+    def not_started(self, status, *words, says=(), env=None, program=None):
+        done = self.refused(status, "run", *words, "--", program or self.program, says=says, env=env)
+        self.assertFalse(os.path.exists(self.mark), str(done))
+        return done
+
+    def test_the_mark_is_made_when_nothing_is_wrong(self):
+        self.ok(hpclaunch("run", "-n", "1", "--", self.program))
+        self.assertTrue(os.path.exists(self.mark))
+
+    def test_program(self):
+        self.refused(125, "run", says=["no program", "hpclaunch: try: hpclaunch run"])
+        self.refused(125, "run", "-n", "1", "--", says=["no program"])
+        self.refused(127, "run", "--", "no-such-program-of-ours", says=['"no-such-program-of-ours"', "PATH"])
+        self.refused(127, "run", "--", "./no-such-program", says=['"./no-such-program"'], cwd=self.folder)
+        self.refused(127, "run", "--", self.folder + "/no/such/folder/program")
+        self.refused(127, "run", "--", "", says=["empty"])
+        plain = self.file("plain", "#!/bin/sh\n", 0o644)
+        self.refused(126, "run", "--", plain, says=[plain, "chmod +x"])
+        self.refused(126, "run", "--", "plain", says=["plain"], env=support.clean_env(PATH=self.folder))
+        self.refused(126, "run", "--", self.folder, says=[self.folder, "directory"])
+
+    def test_program_in_path_behind_a_file_that_cannot_run(self):
+        self.file("a/tool", "x", 0o644)
+        self.file("b/tool", "#!/bin/sh\necho good\n", 0o755)
+        os.mkdir(os.path.join(self.folder, "c"))
+        os.mkdir(os.path.join(self.folder, "c", "tool"))
+        path = ":".join(os.path.join(self.folder, d) for d in "cab") + ":/usr/bin:/bin"
+        done = self.ok(hpclaunch("run", "-n", "1", "--", "tool", env=support.clean_env(PATH=path)))
+        self.assertEqual(done.out, "good\n")
+
+    def test_counts(self):
+        for option in ("-n", "--ranks", "-N", "--nodes", "--ppn", "--ranks-per-node", "--cpus-per-rank"):
+            for value in ("0", "-1", "two", "1.5", "99999999999999999999", "010", "0x2", "+2", " 2"):
+                self.not_started(125, option, value, says=["--", '"%s"' % value])
+            self.not_started(125, option, "", says=["--"])
+        self.not_started(125, "-n", "3", "--ppn", "2", says=["3 ranks", "2 nodes"])
+        self.not_started(125, "-N", "2", says=["2 nodes", "--hostfile"])
+
+    def test_oversubscription_has_to_be_asked_for(self):
+        many = len(os.sched_getaffinity(0)) + 1
+        self.not_started(125, "-n", str(many), says=["%d ranks" % many, "--oversubscribe"])
+        self.not_started(125, "-n", "1", "--cpus-per-rank", str(many), says=["cpus-per-rank"])
+
+    def test_values(self):
+        self.not_started(125, "--bind-via", "lancher", says=["--bind-via", "lancher", "launcher,shim,none"])
+        self.not_started(125, "--bind-via", "launcher", says=["launcher local", "--bind-via shim"])
+        self.not_started(125, "--verify", "maybe", says=["--verify", "strict"])
+        for port in ("0", "70000", "-1", "http"):
+            self.not_started(125, "--master-port", port, says=["--master-port"])
+        for seconds in ("-1", "nan", "inf", "soon", "86401", ""):
+            self.not_started(125, "--grace", seconds, says=["--grace"])
+        self.not_started(125, "--set", "NAME", says=["--set", '"NAME"', "NAME=VALUE"])
+        self.not_started(125, "--set", "=value", says=["--set", "NAME=VALUE"])
+        self.not_started(125, "--unset", "", says=["--unset"])
+        self.not_started(125, "--unset", "A=B", says=["--unset", '"A=B"'])
+        self.not_started(125, "--launcher-arg", "x", says=["--launcher-arg", "local"])
+
+    def test_an_empty_name_is_not_silently_the_default(self):
+        for option in ("--topology", "--hostfile", "--launcher"):
+            self.not_started(125, option, "", says=[option])
+
+    def test_master_port_of_the_environment(self):
+        for port in ("0", "70000", "http", "", "12 34"):
+            done = hpclaunch("run", "-n", "1", "--", self.program, env=support.clean_env(MASTER_PORT=port))
+            self.ok(done, 125)
+            self.has(done, "MASTER_PORT", "bad-port")
+            self.assertFalse(os.path.exists(self.mark))
+
+    def test_topology_file(self):
+        self.not_started(125, "--topology", "/no/such/file", says=["/no/such/file", "No such file"])
+        broken = self.file("broken.json", '{\n  "schema": 1,\n  "cores": [ oops ]\n}\n')
+        self.not_started(125, "--topology", broken, says=["broken.json:3:14"])
+        typo = self.file("typo.json", '{\n  "schema": 1,\n  "hostnam": "a"\n}\n')
+        self.not_started(125, "--topology", typo, says=["typo.json:3", "hostnam"])
+        xml = self.file("broken.xml", '<?xml version="1.0"?>\n<topology><object type="Machine">\n')
+        self.not_started(125, "--topology", xml, says=["broken.xml"])
+        self.not_started(125, "--topology", self.folder, says=[self.folder])
+        self.not_started(125, "--topology", self.file("empty", ""), says=["empty"])
+        for command in ("plan", "topo"):
+            self.refused(2, command, "--topology", broken, says=["broken.json:3:14"])
+
+    def test_hostfile(self):
+        self.not_started(125, "--hostfile", "/no/such/hosts", says=["/no/such/hosts", "No such file"])
+        self.not_started(125, "--hostfile", self.file("h1", "nodeA\nnodeB:many\n"), says=["h1:2"])
+        self.not_started(125, "--hostfile", self.file("h2", "# none\n\n"), says=["h2"])
+
+    def test_launcher_program(self):
+        self.not_started(125, "--launcher", "/bin/true", says=["/bin/true"])
+        self.not_started(127, "--launcher", "/no/such/mpiexec", says=["/no/such/mpiexec"])
+        self.not_started(127, "--launcher", "hydra", says=["hydra"], env=support.clean_env(PATH=self.folder))
+
+    def test_inside_a_rank(self):
+        inside = support.clean_env(HPCLAUNCH_LOCAL_RANK="0")
+        done = hpclaunch("run", "-n", "1", "--", self.program, env=inside)
+        self.ok(done, 125)
+        self.has(done, "inside-a-rank", "--force")
+        self.assertEqual(done.out, "")
+        self.assertFalse(os.path.exists(self.mark))
+        done = self.ok(hpclaunch("run", "-n", "1", "--force", "--", self.program, env=inside))
+        self.assertTrue(os.path.exists(self.mark))
+        # For real, not only by the variable:
+        done = hpclaunch("run", "-n", "1", "--", support.HPCLAUNCH, "run", "-n", "1", "--", "/bin/true")
+        self.ok(done, 125)
+        self.has(done, "inside-a-rank")
+
+    def test_one_value_for_all_ranks(self):
+        for name in ("RANK", "LOCAL_RANK"):
+            done = hpclaunch("run", "-n", "2", "--oversubscribe", "--set", name + "=0", "--", self.program)
+            self.ok(done, 125)
+            self.has(done, "same-on-every-rank", name)
+            self.assertFalse(os.path.exists(self.mark))
+
+
+class Streams(Test):
+    def test_a_reader_that_left_is_no_crash(self):
+        import subprocess
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([support.HPCLAUNCH, "plan", "-n", "1"], stdout=write, stderr=subprocess.PIPE,
+                              env=support.clean_env(), timeout=support.LIMIT)
+        os.close(write)
+        self.assertIn(done.returncode, (2, -13))
+        self.assertEqual(done.stderr, b"")
+
+    def test_a_full_disk_is_said(self):
+        import subprocess
+        for words in (["plan", "-n", "1"], ["topo"], ["env", "-n", "1"], ["explain", "-n", "1"], ["completion", "bash"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([support.HPCLAUNCH, *words], stdout=full, stderr=subprocess.PIPE,
+                                      env=support.clean_env(), timeout=support.LIMIT)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(b"hpclaunch: cannot write the output", done.stderr)
+
+    def test_no_colour_outside_a_terminal(self):
+        for words in (["topo"], ["plan", "-n", "1"], ["explain", "-n", "1"]):
+            done = hpclaunch(*words, env=support.clean_env(TERM="xterm-256color", LC_ALL="C.UTF-8"))
+            self.assertNotIn("\033", done.out)
+            done.raw_out.decode("ascii")
+
+    def test_colour_and_width_on_a_terminal(self):
+        def on_terminal(**extra):
+            import pty
+            import subprocess
+            master, slave = pty.openpty()
+            child = subprocess.Popen([support.HPCLAUNCH, "plan", "--topology", support.machine("laptop-8.xml"), "-n", "2"],
+                                     stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
+                                     env=support.clean_env(**extra))
+            os.close(slave)
+            text = b""
+            while True:
+                try:
+                    part = os.read(master, 65536)
+                except OSError:
+                    break
+                if not part:
+                    break
+                text += part
+            os.close(master)
+            self.assertIn(child.wait(), (0, 1))
+            return text.decode()
+        self.assertIn("\033[", on_terminal(TERM="xterm"))
+        for extra in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
+            self.assertNotIn("\033", on_terminal(**extra))
+        narrow = on_terminal(TERM="dumb", COLUMNS="70", LC_ALL="C.UTF-8")
+        self.assertLessEqual(max(len(line) for line in re.split("\r?\n", narrow)), 70)
+
+
+if __name__ == "__main__":
+    support.main()
