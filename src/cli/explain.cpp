@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/pipeline.h"
@@ -14,33 +15,43 @@ struct Args {
   std::vector<std::string> names;
 };
 
-// Names that the plan has nothing to say about are an answer too: said, and exit status 1.
-int unknown_names(const Plan& plan, const std::vector<std::string>& names, Session& session) {
+bool decided(const Plan& plan, const std::string& name) {
+  return plan.find_env(name) != nullptr || plan.find_choice(name) != nullptr;
+}
+
+void say_unknown(const Plan& plan, const std::string& name, Session& session) {
   std::vector<std::string> known;
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
-  int unknown = 0;
-  for (const std::string& name : names) {
-    if (plan.find_env(name) != nullptr || plan.find_choice(name) != nullptr) continue;
-    ++unknown;
-    const auto near = nearest(name, known);
-    fmt::print(session.err, "hpclaunch: {}: hpclaunch decides nothing about it{}\n", name,
-               near ? fmt::format("; did you mean {}?", *near) : "");
-  }
-  return unknown;
+  const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
+  fmt::print(session.err, "hpclaunch: {}: hpclaunch decides nothing about it{}\n", name,
+             meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+}
+
+// What was decided and what is known about one name; "" when that is nothing.
+std::string one_name(const Plan& plan, const std::string& name, const Style& style) {
+  std::string text;
+  if (decided(plan, name)) text = explain(plan, {name}, style);
+  const std::string facts = catalogue_text(name, style);
+  if (facts.empty()) return text;
+  return text.empty() ? fmt::format("{}\n  not decided by hpclaunch\n{}", name, facts) : text + facts;
 }
 
 int explain_names(const Args& args, Session& session) {
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->findings);
-  const int unknown = unknown_names(prepared->plan, args.names, session);
-  std::vector<std::string> names;
-  for (const std::string& name : args.names)
-    if (prepared->plan.find_env(name) != nullptr || prepared->plan.find_choice(name) != nullptr) names.push_back(name);
-  if (names.empty() && !args.names.empty()) return 1;
-  if (!print(session, explain(prepared->plan, names, session.style)))
-    return exit_status(ErrorKind::system, session.exit_rules);
+  const Plan& plan = prepared->plan;
+  std::string text;
+  int unknown = 0;
+  for (const std::string& name : args.names) {
+    const std::string block = one_name(plan, name, session.style);
+    if (block.empty()) say_unknown(plan, name, session);
+    if (block.empty()) ++unknown;
+    else text += (text.empty() ? "" : "\n") + block;
+  }
+  if (args.names.empty()) text = explain(plan, {}, session.style);
+  if (!text.empty() && !print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
   return unknown > 0 ? 1 : 0;
 }
 
@@ -52,7 +63,7 @@ Runner declare_explain(Parser& parser) {
   parser.group("Names");
   parser.words(args->names, "NAME",
                "Variables, or choices such as cpu-bind, launcher and ranks; all if absent");
-  parser.footer("Exit status: 0 shown, 1 nothing is decided about one of the names, 2 no plan.");
+  parser.footer("Exit status: 0 shown, 1 nothing is decided or known about one of the names, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }
 

@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "cli/command.h"
 #include "hpclaunch/text.h"
@@ -39,7 +42,37 @@ std::string seconds_of_a_day(const std::string& text) {
              : fmt::format("\"{}\" is no number of seconds from 0 to {}", text, kDay);
 }
 
-CLI::Validator one_of(const std::vector<std::string>& choices) { return CLI::IsMember(choices); }
+CLI::Validator one_of(const std::vector<std::string>& choices) {
+  return CLI::Validator(
+      [choices](const std::string& text) {
+        if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string{};
+        const auto near = nearest(text, choices);
+        return fmt::format("\"{}\" is none of {}{}", text, fmt::join(choices, ", "),
+                           near ? fmt::format("; did you mean {}?", *near) : "");
+      },
+      "");
+}
+
+// "-n" at the end, or before "--": CLI11's own words for it do not name the option.
+std::optional<std::string> without_value(const CommandTree& command, const std::vector<std::string>& line) {
+  for (std::size_t i = 0; i < line.size() && line[i] != "--"; ++i) {
+    if (!line[i].starts_with('-') || (i + 1 < line.size() && line[i + 1] != "--")) continue;
+    for (const OptionInfo& option : command.options) {
+      const auto is = [&](const std::vector<std::string>& names, const char* dashes) {
+        return std::any_of(names.begin(), names.end(),
+                           [&](const std::string& name) { return line[i] == dashes + name; });
+      };
+      if (!option.value_name.empty() && (is(option.short_names, "-") || is(option.long_names, "--")))
+        return fmt::format("{} needs a value, {}", line[i], option.value_name);
+    }
+  }
+  return std::nullopt;
+}
+
+// Scripts add options to a line that may have them already: the last one holds.
+CLI::Option* last_holds(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
 
 }  // namespace
 
@@ -79,18 +112,18 @@ void Parser::flag(const std::string& spec, bool& value, const std::string& help)
 void Parser::number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
                     int low, int high, const std::string& help) {
   describe(spec, value_name, help);
-  impl_->app.add_option(spec, value)->check(whole_number(low, high));
+  last_holds(impl_->app.add_option(spec, value))->check(whole_number(low, high));
 }
 
 void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
   describe(spec, "SECONDS", help).default_text = fmt::format("{}", value);
-  impl_->app.add_option(spec, value)->check(seconds_of_a_day);
+  last_holds(impl_->app.add_option(spec, value))->check(seconds_of_a_day);
 }
 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
                   const std::string& help) {
   describe(spec, value_name, help).default_text = value;
-  impl_->app.add_option(spec, value)->check(not_empty);
+  last_holds(impl_->app.add_option(spec, value))->check(not_empty);
 }
 
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
@@ -98,7 +131,7 @@ void Parser::choice(const std::string& spec, std::string& value, const std::stri
   OptionInfo& info = describe(spec, value_name, help);
   info.default_text = value;
   info.choices = choices;
-  impl_->app.add_option(spec, value)->check(one_of(choices));
+  last_holds(impl_->app.add_option(spec, value))->check(one_of(choices));
 }
 
 void Parser::list(const std::string& spec, std::vector<std::string>& values,
@@ -136,6 +169,9 @@ Error Parser::unknown(const std::string& word) const {
 
 Result<bool> Parser::parse(std::vector<std::string> line) {
   CLI::App& app = impl_->app;
+  if (const auto lacking = without_value(tree_, line))
+    return Error{ErrorKind::usage, fmt::format("{}: {}", tree_.name, *lacking),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
   try {
     app.parse(line);

@@ -123,6 +123,10 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
   const Rendezvous& meet = input.rendezvous;
   if (!meet.address.empty())
     fold.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
+  // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
+  if (meet.address == "127.0.0.1")
+    fold.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
+             "all ranks are on this machine, and loopback is there whatever the host name resolves to");
   if (meet.port != 0)
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
   fold.heed_export("MASTER_ADDR");

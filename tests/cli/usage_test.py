@@ -147,7 +147,9 @@ class Errors(Test):
         self.not_started(125, "-n", "1", "--cpus-per-rank", str(many), says=["cpus-per-rank"])
 
     def test_values(self):
-        self.not_started(125, "--bind-via", "lancher", says=["--bind-via", "lancher", "launcher,shim,none"])
+        self.not_started(125, "--bind-via", "lancher", says=["--bind-via", "lancher", "launcher, shim, none", "did you mean launcher?"])
+        self.not_started(125, "-n", says=["-n needs a value, N"])
+        self.not_started(125, "--set", "--", "true", says=["--set needs a value, NAME=VALUE"])
         self.not_started(125, "--bind-via", "launcher", says=["launcher local", "--bind-via shim"])
         self.not_started(125, "--verify", "maybe", says=["--verify", "strict"])
         for port in ("0", "70000", "-1", "http"):
