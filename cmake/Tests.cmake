@@ -77,7 +77,10 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/make_plan_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_plan)
-hpclaunch_unit_test(check SOURCES tests/check/check_plan_test.cpp LINK hpclaunch_check)
+hpclaunch_unit_test(check SOURCES
+  tests/check/check_plan_test.cpp
+  tests/check/check_variables_test.cpp
+  LINK hpclaunch_check)
 hpclaunch_unit_test(dialect SOURCES tests/dialect/dialect_test.cpp LINK hpclaunch_dialect)
 
 # ---- topology: model, probe, tree -------------------------------------------------------------------
@@ -119,3 +122,10 @@ if(TARGET hpclaunch)
   # They bind ranks to the same cores and wait for one another's.
   set_tests_properties(cli.ddp PROPERTIES PROCESSORS 2)
 endif()
+
+# ---- the catalogue of environment variables: data, compiler, look-ups, and what the program says with it ----
+hpclaunch_unit_test(knowledge SOURCES tests/knowledge/knowledge_test.cpp LINK hpclaunch_knowledge)
+add_test(NAME knowledge.black-box
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/knowledge/knowledge_test.py
+                 $<TARGET_FILE:hpclaunch> $<TARGET_FILE:hpclaunch-catalogue> ${PROJECT_SOURCE_DIR})
+set_tests_properties(unit.knowledge knowledge.black-box PROPERTIES LABELS knowledge TIMEOUT 300)

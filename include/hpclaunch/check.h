@@ -10,10 +10,10 @@ namespace hpclaunch {
 enum class Severity { note, warning, error };
 
 struct Finding {
-  std::string rule;      ///< kebab-case
+  std::string rule;  ///< kebab-case
   Severity severity = Severity::warning;
   std::string message;
-  std::string fix;       ///< what to type; may be empty
+  std::string fix;  ///< what to type; may be empty
 };
 
 /// Compares a finished plan with what the user exported. Empty: nothing to say.

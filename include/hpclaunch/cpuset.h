@@ -17,7 +17,8 @@ namespace hpclaunch {
 /// Order    none; iteration and text are ascending.
 class CpuSet {
  public:
-  static constexpr int kCapacity = 4096;  ///< numbers 0..4095; above CONFIG_NR_CPUS of every kernel we target
+  static constexpr int kCapacity =
+      4096;  ///< numbers 0..4095; above CONFIG_NR_CPUS of every kernel we target
 
   CpuSet() = default;
 
@@ -29,16 +30,17 @@ class CpuSet {
   /// The shortest list format; "" for the empty set. parse(to_list()) gives a non-empty set back.
   std::string to_list() const;
 
-  void add(int os_index);      ///< aborts outside 0..kCapacity-1: a defect of the caller
-  void remove(int os_index);   ///< numbers outside the range are ignored
+  void add(int os_index);     ///< aborts outside 0..kCapacity-1: a defect of the caller
+  void remove(int os_index);  ///< numbers outside the range are ignored
   bool has(int os_index) const;
   int count() const;
   bool empty() const;
-  int first() const;           ///< lowest number; -1 when empty
-  int last() const;            ///< highest number; -1 when empty
+  int first() const;  ///< lowest number; -1 when empty
+  int last() const;   ///< highest number; -1 when empty
   bool intersects(const CpuSet& other) const;
-  bool contains(const CpuSet& other) const;  ///< every element of `other` is here; true for an empty `other`
-  std::vector<int> to_vector() const;        ///< ascending
+  bool contains(
+      const CpuSet& other) const;  ///< every element of `other` is here; true for an empty `other`
+  std::vector<int> to_vector() const;  ///< ascending
 
   CpuSet& operator|=(const CpuSet& other);
   CpuSet& operator&=(const CpuSet& other);

@@ -21,8 +21,9 @@ struct LauncherFacts {
 
 /// How one launcher wants to be spoken to. A row of a table, not a class: no state, no base.
 struct Dialect {
-  std::string_view name;                      ///< as in --launcher and in profiles
-  std::span<const std::string_view> programs; ///< names to look for on PATH, best first; empty: none needed
+  std::string_view name;  ///< as in --launcher and in profiles
+  std::span<const std::string_view>
+      programs;  ///< names to look for on PATH, best first; empty: none needed
   LauncherTraits (*traits)();
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim);
@@ -34,11 +35,13 @@ const Dialect* find_dialect(std::string_view name);
 
 /// Which program printed `version_text` (stdout and stderr of `PROGRAM --version`)?
 struct LauncherIdentity {
-  std::string name;      ///< a dialect's name; or a name we know and do not speak yet ("openmpi"); never empty
-  std::string version;   ///< may be empty
+  std::string
+      name;  ///< a dialect's name; or a name we know and do not speak yet ("openmpi"); never empty
+  std::string version;  ///< may be empty
 };
 
 /// nullopt when the text is nobody's. `real_path` is the program's path with links resolved.
-std::optional<LauncherIdentity> identify_launcher(std::string_view real_path, std::string_view version_text);
+std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
+                                                  std::string_view version_text);
 
 }  // namespace hpclaunch

@@ -19,7 +19,8 @@ struct PlaceRequest {
 
 struct Placed {
   std::vector<RankPlan> ranks;
-  std::vector<std::string> remarks;  ///< what a reader would ask about: ranks that span NUMA nodes, idle cores
+  std::vector<std::string>
+      remarks;  ///< what a reader would ask about: ranks that span NUMA nodes, idle cores
 };
 
 /// Lays ranks over the allowed cores of one node, without regard to devices.
@@ -36,7 +37,7 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want);
 /// What was typed, with the option's name for the histories; nullopt: not typed.
 struct PlacementOptions {
   std::optional<int> nodes;
-  std::optional<int> ranks;           ///< world size
+  std::optional<int> ranks;  ///< world size
   std::optional<int> ranks_per_node;
   std::optional<int> cores_per_rank;
   bool oversubscribe = false;
@@ -49,16 +50,16 @@ struct PlacementOptions {
 
 /// What the chosen launcher can do; data from the dialect's row, so that planning need not see dialects.
 struct LauncherTraits {
-  std::string name;                ///< "local", "hydra", ...
-  std::string rank_var;            ///< variable that holds the global rank at the rank
-  std::string local_rank_var;      ///< "" when there is none
-  bool binds_sets = false;         ///< takes one explicit set of OS indices per local rank
+  std::string name;            ///< "local", "hydra", ...
+  std::string rank_var;        ///< variable that holds the global rank at the rank
+  std::string local_rank_var;  ///< "" when there is none
+  bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank
   bool multi_node = false;
   struct Leftover {
     std::string name;  ///< variable of the launcher's own that would change what we ask for
     std::string why;
   };
-  std::vector<Leftover> leftovers; ///< removed from the launcher's environment when present
+  std::vector<Leftover> leftovers;  ///< removed from the launcher's environment when present
 };
 
 /// Where ranks meet. Filled by sys (address, free port); plan turns it into variables.
@@ -70,10 +71,11 @@ struct Rendezvous {
 };
 
 struct PlanInput {
-  Topology node;                    ///< every node looks like this one
-  std::vector<std::string> hosts;   ///< allocation or host file, launch order, each once; never empty
-  std::string hosts_why;            ///< "host file hosts.txt", "this host"
-  int slots_per_node = 0;           ///< ranks per node that the allocation asks for; 0 unknown
+  Topology node;  ///< every node looks like this one
+  std::vector<std::string>
+      hosts;               ///< allocation or host file, launch order, each once; never empty
+  std::string hosts_why;   ///< "host file hosts.txt", "this host"
+  int slots_per_node = 0;  ///< ranks per node that the allocation asks for; 0 unknown
   std::string slots_why;
   EnvSnapshot env;
   LauncherTraits launcher;

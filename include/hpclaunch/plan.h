@@ -49,8 +49,8 @@ using Value = std::variant<Unset, std::string, PerRank, RankFact>;
 struct Decision {
   Layer layer = Layer::builtin;
   Value value;
-  SourceRef where;          ///< file and line, "<command line>", "<environment>", or a rule's name
-  std::string why;          ///< one sentence without a full stop
+  SourceRef where;  ///< file and line, "<command line>", "<environment>", or a rule's name
+  std::string why;  ///< one sentence without a full stop
 };
 
 /// A variable or a choice, with everything that was decided about it.
@@ -62,10 +62,10 @@ struct Setting {
 
 /// What one local rank gets.
 struct RankPlan {
-  CpuSet cpus;     ///< empty: not bound
-  int cores = 0;   ///< physical cores in `cpus`; 1 at least (ranks that share a core count it whole)
-  int package = -1;///< OS index when all its PUs are in one package; -1 otherwise or unknown
-  int numa = -1;   ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
+  CpuSet cpus;    ///< empty: not bound
+  int cores = 0;  ///< physical cores in `cpus`; 1 at least (ranks that share a core count it whole)
+  int package = -1;  ///< OS index when all its PUs are in one package; -1 otherwise or unknown
+  int numa = -1;     ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
@@ -97,28 +97,29 @@ std::string_view to_string(Verify verify);
 
 /// What the local launcher does with the ranks' output, and how it ends them.
 struct OutputOptions {
-  bool label = false;        ///< prefix each line with the rank
-  std::string log_dir;       ///< one file per rank below it; "" for none
-  double grace_seconds = 30; ///< between TERM and KILL when ranks are ended
+  bool label = false;         ///< prefix each line with the rank
+  std::string log_dir;        ///< one file per rank below it; "" for none
+  double grace_seconds = 30;  ///< between TERM and KILL when ranks are ended
 };
 
 struct Plan {
-  std::vector<std::string> hosts;   ///< launch order, each once; never empty
-  std::vector<NodeClass> classes;   ///< never empty
-  std::vector<NodeRun> layout;      ///< covers `hosts` exactly, in order; ranks are dealt in blocks
-  std::vector<Setting> choices;     ///< placement, binding, launcher, rendezvous; in the order decided
-  std::vector<Setting> env;         ///< ascending name
-  std::string launcher;             ///< name of the dialect
+  std::vector<std::string> hosts;  ///< launch order, each once; never empty
+  std::vector<NodeClass> classes;  ///< never empty
+  std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
+  std::vector<Setting> choices;  ///< placement, binding, launcher, rendezvous; in the order decided
+  std::vector<Setting> env;      ///< ascending name
+  std::string launcher;          ///< name of the dialect
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
   std::vector<std::string> launcher_args;  ///< passed on as they are
-  std::string wire;                 ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
-  std::vector<std::string> command; ///< program and arguments; [0] absolute once resolved; may be empty for reports
+  std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
+  std::vector<std::string>
+      command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports
 
   int nodes() const { return static_cast<int>(hosts.size()); }
   int world_size() const;
-  int max_local_size() const;               ///< ranks on the fullest node
+  int max_local_size() const;                       ///< ranks on the fullest node
   bool even() const { return layout.size() == 1; }  ///< every node alike
   const Setting* find_env(std::string_view name) const;
   const Setting* find_choice(std::string_view name) const;

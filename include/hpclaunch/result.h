@@ -14,20 +14,20 @@ namespace hpclaunch {
 
 /// The kind alone decides the exit status; docs/cli.md has the table, src/cli/exit.h the function.
 enum class ErrorKind {
-  usage,        ///< the command line is wrong
-  not_found,    ///< a file or library that was asked for is not there
+  usage,              ///< the command line is wrong
+  not_found,          ///< a file or library that was asked for is not there
   program_not_found,  ///< the program or launcher to start is not there
   not_executable,     ///< it is there and cannot be executed
-  invalid,      ///< text or a file that was read does not mean anything
-  unsupported,  ///< understood, but cannot be done here
-  system,       ///< the operating system refused
+  invalid,            ///< text or a file that was read does not mean anything
+  unsupported,        ///< understood, but cannot be done here
+  system,             ///< the operating system refused
 };
 
 /// A place in a text that the reader can open and edit.
 struct SourceRef {
-  std::string file;          ///< as the user wrote it; "<command line>" and "<environment>" are not files
-  int line = 0;              ///< counted from 1; 0 when unknown
-  int column = 0;            ///< in bytes, counted from 1; 0 when unknown
+  std::string file;  ///< as the user wrote it; "<command line>" and "<environment>" are not files
+  int line = 0;      ///< counted from 1; 0 when unknown
+  int column = 0;    ///< in bytes, counted from 1; 0 when unknown
   std::string pointer = {};  ///< RFC 6901 pointer inside `file`, e.g. "/rules/3/set/FI_PROVIDER"
 
   friend bool operator==(const SourceRef&, const SourceRef&) = default;
@@ -35,8 +35,8 @@ struct SourceRef {
 
 struct Error {
   ErrorKind kind = ErrorKind::invalid;
-  std::string message;   ///< lower case, no full stop; names the offending thing and the numbers
-  std::string hint = {}; ///< what to type or edit next; may be empty
+  std::string message;    ///< lower case, no full stop; names the offending thing and the numbers
+  std::string hint = {};  ///< what to type or edit next; may be empty
   std::optional<SourceRef> where = {};
 };
 

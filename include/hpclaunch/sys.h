@@ -16,11 +16,11 @@ EnvSnapshot environment();  ///< environ, once
 /// The whole file. Errors: `not_found`, `system` (unreadable; larger than `max_bytes`).
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
 
-std::string host_name();         ///< uname(2) nodename
-std::string own_directory();     ///< directory of this executable, links resolved
-std::string working_directory(); ///< absolute; "" when it cannot be told
+std::string host_name();          ///< uname(2) nodename
+std::string own_directory();      ///< directory of this executable, links resolved
+std::string working_directory();  ///< absolute; "" when it cannot be told
 unsigned user_id();
-bool is_executable(const std::string& path);  ///< a regular file that we may execute
+bool is_executable(const std::string& path);     ///< a regular file that we may execute
 std::string real_path(const std::string& path);  ///< links resolved; `path` itself when that fails
 
 /// Where the shell would find `program`: itself when it has a '/', made absolute; else the first
@@ -35,7 +35,8 @@ Result<std::string> capture(const std::vector<std::string>& argv, double limit_s
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
 /// Descriptors in `keep` stay open in the new program; whatever else we opened does not.
-Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env, const std::vector<int>& keep = {});
+Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
+           const std::vector<int>& keep = {});
 
 /// The kernel's range for outgoing connections, /proc/sys/net/ipv4/ip_local_port_range;
 /// 32768..60999 when it cannot be read.
@@ -44,7 +45,8 @@ std::pair<int, int> ephemeral_ports();
 /// A port that nobody listens on, and the lock that keeps other launches of ours away from it.
 struct PortClaim {
   int port = 0;
-  int lock = -1;  ///< held until closed, also across exec when kept open; the port itself stays unbound
+  int lock =
+      -1;  ///< held until closed, also across exec when kept open; the port itself stays unbound
 };
 
 /// Claims the first of `candidates` that a program could listen on, on all addresses of this host, and

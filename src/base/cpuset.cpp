@@ -1,9 +1,9 @@
 #include "hpclaunch/cpuset.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/text.h"
 

@@ -1,8 +1,8 @@
 #include "hpclaunch/text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace hpclaunch {
 

@@ -1,11 +1,11 @@
-#include "hpclaunch/check.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include "check_variables.h"
+#include "hpclaunch/check.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
@@ -36,10 +36,11 @@ void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
     const Setting* setting = plan.find_env(name);
     const bool typed = setting != nullptr && setting->history.back().layer == Layer::command_line;
     if (typed && different_values > 1)
-      findings.push_back({"same-on-every-rank", Severity::error,
-                          fmt::format("{} is set or unset on the command line, so {} ranks would share it",
-                                      name, plan.world_size()),
-                          fmt::format("leave {} to hpclaunch", name)});
+      findings.push_back(
+          {"same-on-every-rank", Severity::error,
+           fmt::format("{} is set or unset on the command line, so {} ranks would share it", name,
+                       plan.world_size()),
+           fmt::format("leave {} to hpclaunch", name)});
   }
 }
 
@@ -51,9 +52,10 @@ void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
       if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
     }
   if (!names.empty())
-    findings.push_back({"export-overruled", Severity::warning,
-                        fmt::format("exported before the start and overruled: {}", fmt::join(names, ", ")),
-                        fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
+    findings.push_back(
+        {"export-overruled", Severity::warning,
+         fmt::format("exported before the start and overruled: {}", fmt::join(names, ", ")),
+         fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
 }
 
 void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
@@ -65,23 +67,28 @@ void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
   int fewest = 0;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks)
-      if (!rank.cpus.empty()) fewest = fewest == 0 ? rank.cpus.count() : std::min(fewest, rank.cpus.count());
+      if (!rank.cpus.empty())
+        fewest = fewest == 0 ? rank.cpus.count() : std::min(fewest, rank.cpus.count());
   if (count && fewest > 0 && *count > fewest)
-    findings.push_back({"more-threads-than-cpus", Severity::warning,
-                        fmt::format("OMP_NUM_THREADS={} ({}), but a rank is bound to {}", *text,
-                                    to_string(threads->history.back().layer), counted(fewest, "CPU")),
-                        "unset OMP_NUM_THREADS to get one thread per core"});
+    findings.push_back(
+        {"more-threads-than-cpus", Severity::warning,
+         fmt::format("OMP_NUM_THREADS={} ({}), but a rank is bound to {}", *text,
+                     to_string(threads->history.back().layer), counted(fewest, "CPU")),
+         "unset OMP_NUM_THREADS to get one thread per core"});
 }
 
 // Source: GCC's libgomp manual (GOMP_CPU_AFFINITY) and LLVM's OpenMP runtime (KMP_AFFINITY=explicit).
 void competing_binding(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
   if (plan.bind_via == BindVia::none) return;
   const bool explicit_list = env.get("KMP_AFFINITY").find("explicit") != std::string::npos;
-  const char* name = env.has("GOMP_CPU_AFFINITY") ? "GOMP_CPU_AFFINITY" : explicit_list ? "KMP_AFFINITY" : nullptr;
+  const char* name = env.has("GOMP_CPU_AFFINITY") ? "GOMP_CPU_AFFINITY"
+                     : explicit_list              ? "KMP_AFFINITY"
+                                                  : nullptr;
   if (name != nullptr)
-    findings.push_back({"competing-binding", Severity::warning,
-                        fmt::format("{} is exported and gives the threads of every rank the same CPUs", name),
-                        fmt::format("unset {}", name)});
+    findings.push_back(
+        {"competing-binding", Severity::warning,
+         fmt::format("{} is exported and gives the threads of every rank the same CPUs", name),
+         fmt::format("unset {}", name)});
 }
 
 // Source: each launcher's rank-side variables, docs/launchers.md.
@@ -90,9 +97,10 @@ void inside_a_rank(const EnvSnapshot& env, std::vector<Finding>& findings) {
                                  "FLUX_TASK_RANK", "PMI_FD"};
   for (const char* name : kMarks)
     if (env.has(name)) {
-      findings.push_back({"inside-a-rank", Severity::error,
-                          fmt::format("{} is set: this is already a rank of a job", name),
-                          "start hpclaunch from the batch script or the login shell, or pass --force"});
+      findings.push_back(
+          {"inside-a-rank", Severity::error,
+           fmt::format("{} is set: this is already a rank of a job", name),
+           "start hpclaunch from the batch script or the login shell, or pass --force"});
       return;
     }
 }
@@ -106,6 +114,7 @@ std::vector<Finding> check_plan(const Plan& plan, const EnvSnapshot& env) {
   overruled_exports(plan, findings);
   too_many_threads(plan, findings);
   competing_binding(plan, env, findings);
+  check_variables(plan, env, findings);
   return findings;
 }
 

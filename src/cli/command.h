@@ -14,10 +14,10 @@ using Runner = std::function<int(Session&)>;
 /// parsing never acts, acting never parses.
 struct Command {
   const char* name;
-  const char* summary;       ///< one line for `hpclaunch --help`
-  const char* usage;         ///< what follows the name in the usage line
+  const char* summary;  ///< one line for `hpclaunch --help`
+  const char* usage;    ///< what follows the name in the usage line
   ExitRules exit_rules;
-  bool hidden;               ///< for programs, not for people: left out of help and completion
+  bool hidden;  ///< for programs, not for people: left out of help and completion
   Runner (*declare)(Parser& parser);
 };
 

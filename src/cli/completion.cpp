@@ -28,16 +28,22 @@ std::string bash() {
   std::string cases;
   std::string values;
   for (const CommandTree& command : option_tree()) {
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, fmt::join(spellings(command), " "));
+    cases +=
+        fmt::format("    {}) words=\"{}\" ;;\n", command.name, fmt::join(spellings(command), " "));
     for (const OptionInfo& option : command.options)
       for (const std::string& name : option.long_names) {
         if (!option.choices.empty())
-          values += fmt::format("    {}:--{}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
-                                command.name, name, fmt::join(option.choices, " "));
+          values += fmt::format(
+              "    {}:--{}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
+              command.name, name, fmt::join(option.choices, " "));
         else if (option.value_name == "FILE")
-          values += fmt::format("    {}:--{}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", command.name, name);
+          values +=
+              fmt::format("    {}:--{}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n",
+                          command.name, name);
         else if (option.value_name == "DIR")
-          values += fmt::format("    {}:--{}) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n", command.name, name);
+          values +=
+              fmt::format("    {}:--{}) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n",
+                          command.name, name);
       }
   }
   return fmt::format(R"(# bash completion for hpclaunch; written by: hpclaunch completion bash
@@ -70,12 +76,14 @@ _hpclaunch() {{
   esac
 }}
 complete -o filenames -o bashdefault -F _hpclaunch hpclaunch
-)", fmt::join(command_names(), " "), values, cases);
+)",
+                     fmt::join(command_names(), " "), values, cases);
 }
 
 // For zsh and fish: single quotes closed, escaped and opened again.
 std::string quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
+  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
+    text.replace(at, 1, "'\\''");
   return "'" + text + "'";
 }
 
@@ -93,16 +101,22 @@ std::string zsh() {
     cases += fmt::format("    {})\n      _arguments -S \\\n", command.name);
     for (const OptionInfo& option : command.options) {
       std::string action;
-      if (!option.choices.empty()) action = fmt::format(":{}:({})", option.value_name, fmt::join(option.choices, " "));
-      else if (option.value_name == "FILE") action = ":FILE:_files";
-      else if (option.value_name == "DIR") action = ":DIR:_files -/";
-      else if (!option.value_name.empty()) action = fmt::format(":{}:", without_brackets(option.value_name));
+      if (!option.choices.empty())
+        action = fmt::format(":{}:({})", option.value_name, fmt::join(option.choices, " "));
+      else if (option.value_name == "FILE")
+        action = ":FILE:_files";
+      else if (option.value_name == "DIR")
+        action = ":DIR:_files -/";
+      else if (!option.value_name.empty())
+        action = fmt::format(":{}:", without_brackets(option.value_name));
       std::vector<std::string> words;
       for (const std::string& name : option.short_names) words.push_back("-" + name);
       for (const std::string& name : option.long_names) words.push_back("--" + name);
       for (const std::string& word : words)
-        cases += "        " + quoted(fmt::format("{}{}[{}]{}", option.repeatable ? "*" : "", word,
-                                                 without_brackets(option.description), action)) + " \\\n";
+        cases += "        " +
+                 quoted(fmt::format("{}{}[{}]{}", option.repeatable ? "*" : "", word,
+                                    without_brackets(option.description), action)) +
+                 " \\\n";
     }
     cases += command.name == "completion" ? "        '1:shell:(bash zsh fish)' ;;\n"
                                           : "        '*::program:_normal' ;;\n";
@@ -124,25 +138,33 @@ _hpclaunch() {{
 {}  esac
 }}
 _hpclaunch "$@"
-)", commands, cases);
+)",
+                     commands, cases);
 }
 
 std::string fish() {
-  std::string text = "# fish completion for hpclaunch; written by: hpclaunch completion fish\n"
-                     "complete -c hpclaunch -n __fish_use_subcommand -f\n";
+  std::string text =
+      "# fish completion for hpclaunch; written by: hpclaunch completion fish\n"
+      "complete -c hpclaunch -n __fish_use_subcommand -f\n";
   for (const CommandTree& command : option_tree()) {
-    text += fmt::format("complete -c hpclaunch -n __fish_use_subcommand -a {} -d {}\n", command.name, quoted(command.summary));
+    text += fmt::format("complete -c hpclaunch -n __fish_use_subcommand -a {} -d {}\n",
+                        command.name, quoted(command.summary));
     for (const OptionInfo& option : command.options) {
-      std::string line = fmt::format("complete -c hpclaunch -n '__fish_seen_subcommand_from {}'", command.name);
+      std::string line =
+          fmt::format("complete -c hpclaunch -n '__fish_seen_subcommand_from {}'", command.name);
       for (const std::string& name : option.short_names) line += " -s " + name;
       for (const std::string& name : option.long_names) line += " -l " + name;
-      if (!option.choices.empty()) line += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
-      else if (option.value_name == "FILE" || option.value_name == "DIR") line += " -r -F";
-      else if (!option.value_name.empty()) line += " -x";
+      if (!option.choices.empty())
+        line += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+      else if (option.value_name == "FILE" || option.value_name == "DIR")
+        line += " -r -F";
+      else if (!option.value_name.empty())
+        line += " -x";
       text += line + " -d " + quoted(option.description) + "\n";
     }
   }
-  text += "complete -c hpclaunch -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
+  text +=
+      "complete -c hpclaunch -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
   return text;
 }
 
@@ -160,8 +182,10 @@ int completion(const Args& args, Session& session) {
 Runner declare_completion(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.word(args->shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
-  parser.footer("bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
-             "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install puts all three in place.");
+  parser.footer(
+      "bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
+      "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install puts all three in "
+      "place.");
   return [args](Session& session) { return completion(*args, session); };
 }
 

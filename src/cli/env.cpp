@@ -36,8 +36,10 @@ Runner declare_env(Parser& parser) {
                 "What to write");
   parser.flag("-v,--verbose", args->verbose, "Each variable's reason as a comment");
   parser.takes_program();
-  parser.footer("Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through hpclaunch-shim to set them.\n"
-             "Exit status: 0 printed, 2 no plan, or the format cannot hold a value.");
+  parser.footer(
+      "Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through "
+      "hpclaunch-shim to set them.\n"
+      "Exit status: 0 printed, 2 no plan, or the format cannot hold a value.");
   return [args, &parser](Session& session) { return env(*args, parser, session); };
 }
 

@@ -34,7 +34,8 @@ std::string one_name(const Plan& plan, const std::string& name, const Style& sty
   if (decided(plan, name)) text = explain(plan, {name}, style);
   const std::string facts = catalogue_text(name, style);
   if (facts.empty()) return text;
-  return text.empty() ? fmt::format("{}\n  not decided by hpclaunch\n{}", name, facts) : text + facts;
+  return text.empty() ? fmt::format("{}\n  not decided by hpclaunch\n{}", name, facts)
+                      : text + facts;
 }
 
 int explain_names(const Args& args, Session& session) {
@@ -47,11 +48,14 @@ int explain_names(const Args& args, Session& session) {
   for (const std::string& name : args.names) {
     const std::string block = one_name(plan, name, session.style);
     if (block.empty()) say_unknown(plan, name, session);
-    if (block.empty()) ++unknown;
-    else text += (text.empty() ? "" : "\n") + block;
+    if (block.empty())
+      ++unknown;
+    else
+      text += (text.empty() ? "" : "\n") + block;
   }
   if (args.names.empty()) text = explain(plan, {}, session.style);
-  if (!text.empty() && !print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
+  if (!text.empty() && !print(session, text))
+    return exit_status(ErrorKind::system, session.exit_rules);
   return unknown > 0 ? 1 : 0;
 }
 
@@ -63,7 +67,8 @@ Runner declare_explain(Parser& parser) {
   parser.group("Names");
   parser.words(args->names, "NAME",
                "Variables, or choices such as cpu-bind, launcher and ranks; all if absent");
-  parser.footer("Exit status: 0 shown, 1 nothing is decided or known about one of the names, 2 no plan.");
+  parser.footer(
+      "Exit status: 0 shown, 1 nothing is decided or known about one of the names, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }
 

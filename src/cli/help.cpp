@@ -24,8 +24,10 @@ std::string spelling(const OptionInfo& option) {
 
 std::string description(const OptionInfo& option) {
   std::string text = option.description;
-  const bool named = !option.choices.empty() && text.find(option.choices.front()) != std::string::npos;
-  if (!option.choices.empty() && !named) text += fmt::format(": {}", fmt::join(option.choices, ", "));
+  const bool named =
+      !option.choices.empty() && text.find(option.choices.front()) != std::string::npos;
+  if (!option.choices.empty() && !named)
+    text += fmt::format(": {}", fmt::join(option.choices, ", "));
   if (!option.default_text.empty()) text += fmt::format(" (default {})", option.default_text);
   return text;
 }
@@ -60,8 +62,10 @@ std::string help_text(const CommandTree& command) {
       text += fmt::format("\n{}:\n", group);
     }
     std::string line = "  " + spelling(option);
-    if (line.size() + 2 > kColumn) line += "\n" + std::string(kColumn, ' ');
-    else line.resize(kColumn, ' ');
+    if (line.size() + 2 > kColumn)
+      line += "\n" + std::string(kColumn, ' ');
+    else
+      line.resize(kColumn, ' ');
     text += line + wrapped(description(option)) + "\n";
   }
   if (!command.footer.empty()) text += "\n" + command.footer + "\n";

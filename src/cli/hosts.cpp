@@ -1,9 +1,9 @@
 #include "cli/hosts.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "hpclaunch/job.h"
 #include "hpclaunch/sys.h"
@@ -26,7 +26,8 @@ Result<Hosts> from_list(const std::string& path, const std::string& what) {
     if (host.slots != hosts.slots_per_node) hosts.slots_per_node = 0;  // no one number for all
   }
   if (hosts.slots_per_node > 0)
-    hosts.slots_why = fmt::format("{} gives each node {}", what, counted(hosts.slots_per_node, "slot"));
+    hosts.slots_why =
+        fmt::format("{} gives each node {}", what, counted(hosts.slots_per_node, "slot"));
   hosts.only_here = hosts.names.size() == 1 && (same_host(hosts.names.front(), sys::host_name()) ||
                                                 hosts.names.front() == "localhost");
   return hosts;
@@ -40,9 +41,13 @@ Result<Hosts> find_hosts(const LaunchArgs& args, const EnvSnapshot& env) {
     return from_list(env.get("PBS_NODEFILE"), "PBS node file");
   const long nodes = parse_natural(env.get("SLURM_JOB_NUM_NODES", "1")).value_or(1);
   if (env.has("SLURM_JOB_ID") && nodes > 1 && args.nodes.value_or(2) > 1)
-    return Error{ErrorKind::unsupported,
-                 fmt::format("this Slurm job has {} nodes, and hpclaunch does not read Slurm's node list yet", nodes),
-                 "scontrol show hostnames > hosts.txt, then hpclaunch ... --hostfile hosts.txt; or --nodes 1"};
+    return Error{
+        ErrorKind::unsupported,
+        fmt::format(
+            "this Slurm job has {} nodes, and hpclaunch does not read Slurm's node list yet",
+            nodes),
+        "scontrol show hostnames > hosts.txt, then hpclaunch ... --hostfile hosts.txt; or --nodes "
+        "1"};
   Hosts hosts;
   hosts.names = {sys::host_name()};
   hosts.why = "this machine";
@@ -77,12 +82,14 @@ Result<Launcher> search(const std::string& wanted, const EnvSnapshot& env) {
       if (!path) continue;
       const std::optional<LauncherIdentity> identity = ask(*path);
       if (identity && identity->name == dialect.name) {
-        std::string why = wanted.empty() ? "the first launcher on PATH that hpclaunch speaks" : "--launcher";
+        std::string why =
+            wanted.empty() ? "the first launcher on PATH that hpclaunch speaks" : "--launcher";
         why += fmt::format(": {} is {} {}", *path, identity->name, identity->version);
         return Launcher{&dialect, {*path, identity->version}, why};
       }
-      instead.push_back(identity ? fmt::format("{} ({} {})", *path, identity->name, identity->version)
-                                 : fmt::format("{} (unknown)", *path));
+      instead.push_back(identity
+                            ? fmt::format("{} ({} {})", *path, identity->name, identity->version)
+                            : fmt::format("{} (unknown)", *path));
     }
   }
   return no_launcher(instead, wanted);
@@ -94,11 +101,13 @@ Result<Launcher> at_path(const std::string& program, const EnvSnapshot& env) {
   const std::optional<LauncherIdentity> identity = ask(*path);
   const Dialect* dialect = identity ? find_dialect(identity->name) : nullptr;
   if (dialect == nullptr)
-    return Error{ErrorKind::unsupported,
-                 identity ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak yet", *path,
-                                        identity->name, identity->version)
-                          : fmt::format("\"{} --version\" prints nothing that tells which launcher it is", *path),
-                 "use MPICH's mpiexec, or on one node --launcher local"};
+    return Error{
+        ErrorKind::unsupported,
+        identity
+            ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak yet", *path,
+                          identity->name, identity->version)
+            : fmt::format("\"{} --version\" prints nothing that tells which launcher it is", *path),
+        "use MPICH's mpiexec, or on one node --launcher local"};
   return Launcher{dialect, {*path, identity->version}, fmt::format("--launcher {}", program)};
 }
 
@@ -115,8 +124,9 @@ Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, c
     for (const Dialect& dialect : dialects()) names.emplace_back(dialect.name);
     const auto near = nearest(args.launcher, names);
     return Error{ErrorKind::usage, fmt::format("no launcher \"{}\"", args.launcher),
-                 near ? "--launcher " + *near
-                      : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
+                 near
+                     ? "--launcher " + *near
+                     : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
   }
   const bool first_is_here = same_host(hosts.names.front(), sys::host_name());
   if (hosts.only_here || (args.nodes == 1 && first_is_here))

@@ -12,9 +12,9 @@ namespace hpclaunch::cli {
 struct Hosts {
   std::vector<std::string> names;  ///< launch order, each once; never empty
   std::string why;
-  int slots_per_node = 0;          ///< 0 unknown
+  int slots_per_node = 0;  ///< 0 unknown
   std::string slots_why;
-  bool only_here = false;          ///< the one host is this machine
+  bool only_here = false;  ///< the one host is this machine
 };
 
 /// --hostfile, else the batch system's list, else this machine.

@@ -21,7 +21,8 @@ int launch(const Args& args, const Parser& parser, Session& session) {
                                  "take the line that hpclaunch run --dry-run prints"});
   Plan plan;
   plan.hosts = {sys::host_name()};
-  plan.classes = {NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
+  plan.classes = {
+      NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
   plan.layout = {NodeRun{}};
   plan.launcher = "local";
   plan.output = args.output;

@@ -1,9 +1,8 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <clocale>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "hpclaunch/sys.h"
@@ -14,12 +13,14 @@ namespace hpclaunch::cli {
 namespace {
 
 std::string overview() {
-  std::string text = "hpclaunch: start distributed PyTorch jobs with the right binding and environment\n\n"
-                     "Usage: hpclaunch COMMAND [OPTIONS]\n\nCommands:\n";
+  std::string text =
+      "hpclaunch: start distributed PyTorch jobs with the right binding and environment\n\n"
+      "Usage: hpclaunch COMMAND [OPTIONS]\n\nCommands:\n";
   for (const Command& command : commands())
     if (!command.hidden) text += fmt::format("  {:<11} {}\n", command.name, command.summary);
-  text += "\nOptions:\n  -h, --help     this text; hpclaunch COMMAND --help for a command's\n"
-          "  -V, --version  the version\n\nFirst: hpclaunch run -n 2 -- python3 train.py\n";
+  text +=
+      "\nOptions:\n  -h, --help     this text; hpclaunch COMMAND --help for a command's\n"
+      "  -V, --version  the version\n\nFirst: hpclaunch run -n 2 -- python3 train.py\n";
   return text;
 }
 
@@ -30,7 +31,8 @@ Style style_of(const EnvSnapshot& env) {
   std::string locale;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (locale.empty()) locale = env.get(name);
-  style.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  style.unicode =
+      locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   const std::string* no_color = env.find("NO_COLOR");
   style.color = (no_color == nullptr || no_color->empty()) && env.get("TERM", "dumb") != "dumb";
   constexpr long kNarrowest = 40;
@@ -68,13 +70,17 @@ int main_of(const std::vector<std::string>& words) {
   }
   const std::string& first = words.front();
   if (first == "help" && words.size() == 2) return main_of({words[1], "--help"});
-  if (first == "-h" || first == "--help" || first == "help") return print(session, overview()) ? 0 : 1;
+  if (first == "-h" || first == "--help" || first == "help")
+    return print(session, overview()) ? 0 : 1;
   if (first == "-V" || first == "--version")
     return print(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION)) ? 0 : 1;
   for (const Command& command : commands())
-    if (first == command.name) return run_command(command, {words.begin() + 1, words.end()}, session);
+    if (first == command.name)
+      return run_command(command, {words.begin() + 1, words.end()}, session);
   if (first.starts_with('-'))
-    return report(session, Error{ErrorKind::usage, fmt::format("no option \"{}\" before a command", first), "hpclaunch --help"});
+    return report(session,
+                  Error{ErrorKind::usage, fmt::format("no option \"{}\" before a command", first),
+                        "hpclaunch --help"});
   return report(session, unknown_command(first));
 }
 

@@ -14,9 +14,12 @@ std::string roff(const std::string& text) {
   bool line_start = true;
   for (const char c : text) {
     if (line_start && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
     line_start = c == '\n';
   }
   return out;
@@ -35,12 +38,15 @@ std::string option_heading(const OptionInfo& option) {
 }
 
 std::string command_section(const CommandTree& command) {
-  std::string text = fmt::format(".SS hpclaunch {} {}\n{}\n", roff(command.name), roff(command.usage), roff(command.summary));
+  std::string text = fmt::format(".SS hpclaunch {} {}\n{}\n", roff(command.name),
+                                 roff(command.usage), roff(command.summary));
   for (const OptionInfo& option : command.options) {
     text += fmt::format(".TP\n{}\n{}", option_heading(option), roff(option.description));
-    if (!option.choices.empty() && option.description.find(option.choices.front()) == std::string::npos)
+    if (!option.choices.empty() &&
+        option.description.find(option.choices.front()) == std::string::npos)
       text += fmt::format(" ({})", roff(fmt::format("{}", fmt::join(option.choices, ", "))));
-    if (!option.default_text.empty()) text += fmt::format(" (default {})", roff(option.default_text));
+    if (!option.default_text.empty())
+      text += fmt::format(" (default {})", roff(option.default_text));
     text += ".\n";
   }
   if (!command.footer.empty()) text += ".PP\n" + roff(command.footer) + "\n";
@@ -48,32 +54,45 @@ std::string command_section(const CommandTree& command) {
 }
 
 std::string manual() {
-  std::string text = fmt::format(".TH HPCLAUNCH 1 \"\" \"hpclaunch {}\" \"User Commands\"\n", HPCLAUNCH_VERSION);
-  text += ".SH NAME\nhpclaunch \\- start distributed PyTorch jobs with the right binding and environment\n"
-          ".SH SYNOPSIS\n";
+  std::string text =
+      fmt::format(".TH HPCLAUNCH 1 \"\" \"hpclaunch {}\" \"User Commands\"\n", HPCLAUNCH_VERSION);
+  text +=
+      ".SH NAME\nhpclaunch \\- start distributed PyTorch jobs with the right binding and "
+      "environment\n"
+      ".SH SYNOPSIS\n";
   for (const CommandTree& command : option_tree())
     text += fmt::format(".B hpclaunch {}\n{}\n.br\n", roff(command.name), roff(command.usage));
-  text += ".SH DESCRIPTION\n"
-          "hpclaunch looks at the node, gives every rank cores of its own, works out the environment that PyTorch and its\n"
-          "libraries read, and starts the program through the site's launcher or, on one node, by itself.\n"
-          ".B plan, env, explain\nand\n.B run \\-\\-dry\\-run\nshow what\n.B run\nwould do; they take the same options.\n"
-          ".SH COMMANDS\n";
+  text +=
+      ".SH DESCRIPTION\n"
+      "hpclaunch looks at the node, gives every rank cores of its own, works out the environment "
+      "that PyTorch and its\n"
+      "libraries read, and starts the program through the site's launcher or, on one node, by "
+      "itself.\n"
+      ".B plan, env, explain\nand\n.B run \\-\\-dry\\-run\nshow what\n.B run\nwould do; they take "
+      "the same options.\n"
+      ".SH COMMANDS\n";
   for (const CommandTree& command : option_tree()) text += command_section(command);
-  text += ".SH EXIT STATUS\n"
-          "plan, env, explain, topo: 0 nothing to remark, 1 remarks, 2 it did not work.\n.br\n"
-          "run: the program's own status (128+n for signal n); 125 hpclaunch failed before the start, 126 the program cannot\n"
-          "be executed, 127 it is not there.\n"
-          ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colour on a terminal.\n"
-          ".TP\n.B HPCLAUNCH_PLAN\nWritten for hpclaunch\\-shim, which removes it again; not meant to be set by hand.\n"
-          ".TP\n.B HPCLAUNCH_LOCAL_RANK, HPCLAUNCH_LOCAL_SIZE, HPCLAUNCH_NODE\nSet for every rank: its place on the node, the ranks there, the node's place in the job.\n"
-          ".SH SEE ALSO\n.BR mpiexec (1),\n.BR lstopo (1),\n.BR taskset (1)\n";
+  text +=
+      ".SH EXIT STATUS\n"
+      "plan, env, explain, topo: 0 nothing to remark, 1 remarks, 2 it did not work.\n.br\n"
+      "run: the program's own status (128+n for signal n); 125 hpclaunch failed before the start, "
+      "126 the program cannot\n"
+      "be executed, 127 it is not there.\n"
+      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colour on a terminal.\n"
+      ".TP\n.B HPCLAUNCH_PLAN\nWritten for hpclaunch\\-shim, which removes it again; not meant to "
+      "be set by hand.\n"
+      ".TP\n.B HPCLAUNCH_LOCAL_RANK, HPCLAUNCH_LOCAL_SIZE, HPCLAUNCH_NODE\nSet for every rank: its "
+      "place on the node, the ranks there, the node's place in the job.\n"
+      ".SH SEE ALSO\n.BR mpiexec (1),\n.BR lstopo (1),\n.BR taskset (1)\n";
   return text;
 }
 
 }  // namespace
 
 Runner declare_man(Parser&) {
-  return [](Session& session) { return print(session, manual()) ? 0 : exit_status(ErrorKind::system, session.exit_rules); };
+  return [](Session& session) {
+    return print(session, manual()) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  };
 }
 
 }  // namespace hpclaunch::cli

@@ -10,13 +10,15 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   constexpr int kMostPorts = 65'535;
   parser.group("Placement");
   parser.number("-n,--ranks", args.ranks, "N", 1, kMost, "Ranks in all");
-  parser.number("-N,--nodes", args.nodes, "N", 1, kMost, "Nodes to use, the first ones of the list");
+  parser.number("-N,--nodes", args.nodes, "N", 1, kMost,
+                "Nodes to use, the first ones of the list");
   parser.number("--ppn,--ranks-per-node", args.ranks_per_node, "N", 1, kMost, "Ranks on each node");
   parser.number("--cpus-per-rank", args.cores_per_rank, "N", 1, kMostCores,
                 "Cores for each rank, exactly; their hardware threads go with them");
   parser.flag("--oversubscribe", args.oversubscribe,
               "Let ranks share cores when there are more ranks than cores");
-  parser.text("--hostfile", args.hostfile, "FILE", "Nodes, one per line: host, host:4 or host slots=4");
+  parser.text("--hostfile", args.hostfile, "FILE",
+              "Nodes, one per line: host, host:4 or host slots=4");
   parser.text("--topology", args.topology, "FILE",
               "Plan for this node instead of the live one: hwloc XML, or JSON of hpclaunch topo");
   parser.choice("--bind-via", args.bind_via, "WHO", {"launcher", "shim", "none"},
@@ -32,13 +34,16 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
               "Set a variable on every rank, over everything else; repeatable");
   parser.list("--unset", args.unset, "NAME", "Remove a variable on every rank; repeatable");
   parser.text("--master-addr", args.master_addr, "HOST", "Where ranks meet: MASTER_ADDR");
-  parser.number("--master-port", args.master_port, "PORT", 1, kMostPorts, "Where ranks meet: MASTER_PORT");
+  parser.number("--master-port", args.master_port, "PORT", 1, kMostPorts,
+                "Where ranks meet: MASTER_PORT");
   parser.flag("--label", args.label, "Begin each line of output with its rank");
   parser.text("--log-dir", args.log_dir, "DIR", "Also write one file per rank there");
-  parser.seconds("--grace", args.grace_seconds, "Seconds between TERM and KILL when ranks are ended");
+  parser.seconds("--grace", args.grace_seconds,
+                 "Seconds between TERM and KILL when ranks are ended");
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> assignments(const std::vector<std::string>& set) {
+Result<std::vector<std::pair<std::string, std::string>>> assignments(
+    const std::vector<std::string>& set) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : set) {
     const std::size_t equals = text.find('=');

@@ -40,7 +40,8 @@ std::string not_empty(const std::string& value);
 void declare_launch_options(Parser& parser, LaunchArgs& args);
 
 /// Errors: `usage` for "--set NAME" without a value.
-Result<std::vector<std::pair<std::string, std::string>>> assignments(const std::vector<std::string>& set);
+Result<std::vector<std::pair<std::string, std::string>>> assignments(
+    const std::vector<std::string>& set);
 
 std::optional<BindVia> bind_via_from(const std::string& name);  ///< nullopt for ""
 Verify verify_from(const std::string& name);

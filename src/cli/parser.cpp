@@ -1,9 +1,9 @@
 #include "cli/parser.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"
@@ -19,7 +19,9 @@ namespace {
 
 constexpr double kDay = 86400;
 
-std::string not_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the value is empty" : "";
+}
 
 // CLI11 itself reads "010" as eight, and lets "nan" pass any range.
 CLI::Validator whole_number(int low, int high) {
@@ -54,7 +56,8 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
 }
 
 // "-n" at the end, or before "--": CLI11's own words for it do not name the option.
-std::optional<std::string> without_value(const CommandTree& command, const std::vector<std::string>& line) {
+std::optional<std::string> without_value(const CommandTree& command,
+                                         const std::vector<std::string>& line) {
   for (std::size_t i = 0; i < line.size() && line[i] != "--"; ++i) {
     if (!line[i].starts_with('-') || (i + 1 < line.size() && line[i + 1] != "--")) continue;
     for (const OptionInfo& option : command.options) {
@@ -62,7 +65,8 @@ std::optional<std::string> without_value(const CommandTree& command, const std::
         return std::any_of(names.begin(), names.end(),
                            [&](const std::string& name) { return line[i] == dashes + name; });
       };
-      if (!option.value_name.empty() && (is(option.short_names, "-") || is(option.long_names, "--")))
+      if (!option.value_name.empty() &&
+          (is(option.short_names, "-") || is(option.long_names, "--")))
         return fmt::format("{} needs a value, {}", line[i], option.value_name);
     }
   }
@@ -91,9 +95,12 @@ OptionInfo& Parser::describe(const std::string& spec, const std::string& value_n
                              const std::string& help) {
   OptionInfo info;
   for (const std::string_view name : split(spec, ',')) {
-    if (name.starts_with("--")) info.long_names.emplace_back(name.substr(2));
-    else if (name.starts_with("-")) info.short_names.emplace_back(name.substr(1));
-    else info.positional = true;
+    if (name.starts_with("--"))
+      info.long_names.emplace_back(name.substr(2));
+    else if (name.starts_with("-"))
+      info.short_names.emplace_back(name.substr(1));
+    else
+      info.positional = true;
   }
   info.value_name = value_name;
   info.description = help;
@@ -109,8 +116,8 @@ void Parser::flag(const std::string& spec, bool& value, const std::string& help)
   impl_->app.add_flag(spec, value);
 }
 
-void Parser::number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
-                    int low, int high, const std::string& help) {
+void Parser::number(const std::string& spec, std::optional<int>& value,
+                    const std::string& value_name, int low, int high, const std::string& help) {
   describe(spec, value_name, help);
   last_holds(impl_->app.add_option(spec, value))->check(whole_number(low, high));
 }

@@ -19,9 +19,9 @@ struct OptionInfo {
   std::vector<std::string> long_names;   ///< without "--"
   std::string value_name;                ///< "" for a flag
   std::string description;
-  std::string default_text;              ///< "" when there is none to show
+  std::string default_text;  ///< "" when there is none to show
   std::string group;
-  std::vector<std::string> choices;      ///< the values it takes, when they are a closed list
+  std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool positional = false;
   bool repeatable = false;
 };
@@ -30,7 +30,7 @@ struct OptionInfo {
 struct CommandTree {
   std::string name;
   std::string summary;
-  std::string usage;                ///< what follows the name
+  std::string usage;  ///< what follows the name
   std::string footer;
   std::vector<OptionInfo> options;  ///< in the order of declaration, --help first
 };
@@ -53,10 +53,13 @@ class Parser {
             const std::string& help);  ///< refused when empty
   void choice(const std::string& spec, std::string& value, const std::string& value_name,
               const std::vector<std::string>& choices, const std::string& help);
-  void list(const std::string& spec, std::vector<std::string>& values, const std::string& value_name,
+  void list(const std::string& spec, std::vector<std::string>& values,
+            const std::string& value_name,
             const std::string& help);  ///< once per value
-  void words(std::vector<std::string>& values, const std::string& value_name, const std::string& help);
-  void word(std::string& value, const std::string& value_name, const std::vector<std::string>& choices,
+  void words(std::vector<std::string>& values, const std::string& value_name,
+             const std::string& help);
+  void word(std::string& value, const std::string& value_name,
+            const std::vector<std::string>& choices,
             const std::string& help);  ///< required
   /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.
   void takes_program();
@@ -73,7 +76,8 @@ class Parser {
 
  private:
   struct Impl;  // the one hidden type of the house: CLI11's App
-  OptionInfo& describe(const std::string& spec, const std::string& value_name, const std::string& help);
+  OptionInfo& describe(const std::string& spec, const std::string& value_name,
+                       const std::string& help);
   Error unknown(const std::string& word) const;
 
   std::unique_ptr<Impl> impl_;

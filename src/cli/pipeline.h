@@ -14,10 +14,10 @@ struct Prepared {
   Topology node;
   Plan plan;
   Launcher launcher;
-  std::string shim;                ///< absolute
-  std::vector<std::string> argv;   ///< the launch line; empty when there is no program
+  std::string shim;               ///< absolute
+  std::vector<std::string> argv;  ///< the launch line; empty when there is no program
   std::vector<Finding> findings;
-  int port_lock = -1;              ///< see sys::PortClaim
+  int port_lock = -1;  ///< see sys::PortClaim
 };
 
 /// What the caller means to do: only a real start insists that the program exists.

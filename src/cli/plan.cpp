@@ -15,9 +15,12 @@ struct Args {
 
 const char* severity_name(Severity severity) {
   switch (severity) {
-    case Severity::note: return "note";
-    case Severity::warning: return "warning";
-    case Severity::error: return "error";
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
   }
   return "?";
 }
@@ -27,11 +30,14 @@ std::string as_json(const Prepared& prepared) {
   document["argv"] = prepared.argv;
   auto findings = nlohmann::ordered_json::array();
   for (const Finding& finding : prepared.findings)
-    findings.push_back({{"rule", finding.rule}, {"severity", severity_name(finding.severity)},
-                        {"message", finding.message}, {"fix", finding.fix}});
+    findings.push_back({{"rule", finding.rule},
+                        {"severity", severity_name(finding.severity)},
+                        {"message", finding.message},
+                        {"fix", finding.fix}});
   document["findings"] = std::move(findings);
   constexpr int kIndent = 2;
-  return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
 }
 
 int plan(Args& args, const Parser& parser, Session& session) {

@@ -49,7 +49,8 @@ int run(Args& args, const Parser& parser, Session& session) {
   report(session, prepared->findings);
   if (args.dry_run) return dry_run(args, *prepared, session);
   if (refused(prepared->findings) && !args.force)
-    return report(session, Error{ErrorKind::usage, "not started", "mend the errors above, or go on with --force"});
+    return report(session, Error{ErrorKind::usage, "not started",
+                                 "mend the errors above, or go on with --force"});
   return start(*prepared, session);
 }
 
@@ -58,12 +59,15 @@ int run(Args& args, const Parser& parser, Session& session) {
 Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
-  parser.flag("--dry-run", args->dry_run, "Print a shell script that does what run would do, and stop");
+  parser.flag("--dry-run", args->dry_run,
+              "Print a shell script that does what run would do, and stop");
   parser.flag("-v,--verbose", args->verbose, "With --dry-run: each variable's reason as a comment");
   parser.flag("--force", args->force, "Start in spite of errors that a check found");
   parser.takes_program();
-  parser.footer("Exit status: the program's own (128+n for signal n); 125 hpclaunch failed before the start, 126 the program\n"
-             "cannot be executed, 127 it is not there.");
+  parser.footer(
+      "Exit status: the program's own (128+n for signal n); 125 hpclaunch failed before the start, "
+      "126 the program\n"
+      "cannot be executed, 127 it is not there.");
   return [args, &parser](Session& session) { return run(*args, parser, session); };
 }
 

@@ -1,9 +1,9 @@
 #include "cli/session.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace hpclaunch::cli {
 
@@ -39,7 +39,8 @@ void report(Session& session, const std::vector<Finding>& findings) {
     const char* severity = finding.severity == Severity::error     ? "error"
                            : finding.severity == Severity::warning ? "warning"
                                                                    : "note";
-    std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", severity, finding.message, finding.rule);
+    std::string text =
+        fmt::format("hpclaunch: {}: {} [{}]\n", severity, finding.message, finding.rule);
     if (!finding.fix.empty()) text += fmt::format("hpclaunch: try: {}\n", finding.fix);
     std::fputs(text.c_str(), session.err);
   }
@@ -48,7 +49,8 @@ void report(Session& session, const std::vector<Finding>& findings) {
 bool print(Session& session, const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), session.out) == text.size();
   if (written && std::fflush(session.out) == 0) return true;
-  if (errno != EPIPE) std::fprintf(session.err, "hpclaunch: cannot write the output: %s\n", std::strerror(errno));
+  if (errno != EPIPE)
+    std::fprintf(session.err, "hpclaunch: cannot write the output: %s\n", std::strerror(errno));
   return false;
 }
 

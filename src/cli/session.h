@@ -18,7 +18,7 @@ struct Session {
   EnvSnapshot env;
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  Style style;                             ///< of `out`
+  Style style;  ///< of `out`
   ExitRules exit_rules = ExitRules::report;
 };
 

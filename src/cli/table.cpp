@@ -11,13 +11,19 @@ constexpr auto kLaunch = ExitRules::launch;
 constexpr const char* kProgram = "[OPTIONS] [--] [PROGRAM [ARG...]]";
 
 constexpr std::array kCommands = {
-    Command{"run", "start a program on every rank", "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch, false, declare_run},
-    Command{"plan", "show which rank gets which CPUs and variables", kProgram, kReport, false, declare_plan},
-    Command{"env", "print the environment for a batch script", kProgram, kReport, false, declare_env},
-    Command{"explain", "say why each thing is what it is", "[OPTIONS] [NAME...]", kReport, false, declare_explain},
+    Command{"run", "start a program on every rank", "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch,
+            false, declare_run},
+    Command{"plan", "show which rank gets which CPUs and variables", kProgram, kReport, false,
+            declare_plan},
+    Command{"env", "print the environment for a batch script", kProgram, kReport, false,
+            declare_env},
+    Command{"explain", "say why each thing is what it is", "[OPTIONS] [NAME...]", kReport, false,
+            declare_explain},
     Command{"topo", "show what this node is made of", "[OPTIONS]", kReport, false, declare_topo},
-    Command{"completion", "print completions for a shell", "bash|zsh|fish", kReport, false, declare_completion},
-    Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]", kLaunch, true, declare_launch_local},
+    Command{"completion", "print completions for a shell", "bash|zsh|fish", kReport, false,
+            declare_completion},
+    Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]",
+            kLaunch, true, declare_launch_local},
     Command{"man", "print the manual page", "", kReport, true, declare_man},
 };
 

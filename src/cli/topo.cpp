@@ -15,7 +15,8 @@ struct Args {
 int topo(const Args& args, Session& session) {
   const Result<Topology> node = args.topology.empty() ? probe_live() : read_topology(args.topology);
   if (!node) return report(session, node.error());
-  const std::string text = args.json ? topology_to_json(*node) : topology_tree(*node, session.style);
+  const std::string text =
+      args.json ? topology_to_json(*node) : topology_tree(*node, session.style);
   return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 

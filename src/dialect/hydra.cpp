@@ -7,10 +7,10 @@
 //                             too short a list and CPUs that do not exist: the shim compares.
 // -hosts a:4,b:2              ranks are dealt in blocks of the counts; without them one by one in turn.
 // A rank sees PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS. The environment is inherited whole.
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "dialect/rows.h"
 
@@ -32,8 +32,9 @@ std::string host_list(const Plan& plan) {
   std::size_t host = 0;
   for (const NodeRun& run : plan.layout)
     for (int n = 0; n < run.nodes; ++n, ++host)
-      hosts.push_back(fmt::format(
-          "{}:{}", plan.hosts[host], plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
+      hosts.push_back(
+          fmt::format("{}:{}", plan.hosts[host],
+                      plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
   return fmt::format("{}", fmt::join(hosts, ","));
 }
 
@@ -47,7 +48,8 @@ LauncherTraits traits() {
   traits.binds_sets = true;
   traits.multi_node = true;
   for (const char* name : {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE"})
-    traits.leftovers.push_back({name, "would change what mpiexec is asked for on its command line"});
+    traits.leftovers.push_back(
+        {name, "would change what mpiexec is asked for on its command line"});
   return traits;
 }
 
@@ -59,9 +61,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
                              plan.nodes(), kMaxArgument),
                  "use the batch system's own launcher for a job of this size"};
   Argv argv = {mpiexec.path,
-               "-hosts", hosts,
-               "-n", fmt::format("{}", plan.world_size()),
-               "-ppn", fmt::format("{}", plan.max_local_size())};
+               "-hosts",
+               hosts,
+               "-n",
+               fmt::format("{}", plan.world_size()),
+               "-ppn",
+               fmt::format("{}", plan.max_local_size())};
   if (plan.bind_via == BindVia::launcher) {
     std::vector<std::string> sets;  // one class: make_plan lets the launcher bind only then
     for (const RankPlan& rank : plan.classes.front().ranks) sets.push_back(binding_set(rank.cpus));
@@ -71,8 +76,10 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   }
   if (plan.output.label) argv.push_back("-prepend-rank");
   if (!plan.output.log_dir.empty())
-    return Error{ErrorKind::unsupported, "mpiexec of MPICH cannot write a log file per rank and keep the output",
-                 "leave --log-dir out, or pass --launcher-arg -outfile-pattern --launcher-arg DIR/rank-%r.log"};
+    return Error{ErrorKind::unsupported,
+                 "mpiexec of MPICH cannot write a log file per rank and keep the output",
+                 "leave --log-dir out, or pass --launcher-arg -outfile-pattern --launcher-arg "
+                 "DIR/rank-%r.log"};
   argv.insert(argv.end(), plan.launcher_args.begin(), plan.launcher_args.end());
   argv.push_back(shim);
   argv.insert(argv.end(), plan.command.begin(), plan.command.end());

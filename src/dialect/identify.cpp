@@ -8,7 +8,9 @@ namespace hpclaunch {
 
 namespace {
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 // The first "N.N..." after `from`: digits and dots, at least one dot.
 std::string version_after(std::string_view text, std::string_view from) {
@@ -28,14 +30,19 @@ std::string version_after(std::string_view text, std::string_view from) {
 
 }  // namespace
 
-std::optional<LauncherIdentity> identify_launcher(std::string_view real_path, std::string_view version_text) {
-  if (has(real_path, "/cray/pals/")) return LauncherIdentity{"pals", version_after(real_path, "/cray/pals/")};
-  if (has(version_text, "Intel(R) MPI")) return LauncherIdentity{"intelmpi", version_after(version_text, "Version")};
+std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
+                                                  std::string_view version_text) {
+  if (has(real_path, "/cray/pals/"))
+    return LauncherIdentity{"pals", version_after(real_path, "/cray/pals/")};
+  if (has(version_text, "Intel(R) MPI"))
+    return LauncherIdentity{"intelmpi", version_after(version_text, "Version")};
   if (has(version_text, "HYDRA build details"))
     return LauncherIdentity{"hydra", version_after(version_text, "Version:")};
   for (const std::string_view mark : {"(Open MPI)", "(OpenRTE)"})
-    if (has(version_text, mark)) return LauncherIdentity{"openmpi", version_after(version_text, mark)};
-  if (has(version_text, "(PRRTE)")) return LauncherIdentity{"prrte", version_after(version_text, "(PRRTE)")};
+    if (has(version_text, mark))
+      return LauncherIdentity{"openmpi", version_after(version_text, mark)};
+  if (has(version_text, "(PRRTE)"))
+    return LauncherIdentity{"prrte", version_after(version_text, "(PRRTE)")};
   if (has(version_text, "[global_options] [command_options]")) return LauncherIdentity{"pals", ""};
   return std::nullopt;
 }

@@ -7,7 +7,8 @@ namespace hpclaunch {
 namespace {
 
 // mpiexec is a name that five launchers share: whoever finds one asks identify_launcher.
-constexpr std::array<std::string_view, 3> kHydraPrograms = {"mpiexec.hydra", "mpiexec.mpich", "mpiexec"};
+constexpr std::array<std::string_view, 3> kHydraPrograms = {"mpiexec.hydra", "mpiexec.mpich",
+                                                            "mpiexec"};
 
 constexpr std::array kDialects = {
     Dialect{"hydra", kHydraPrograms, hydra::traits, hydra::render},

@@ -1,8 +1,8 @@
 #include "hpclaunch/job.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "hpclaunch/text.h"
 
@@ -33,7 +33,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
     slots = rest.substr(6);
     has_slots = true;
   } else if (const std::size_t colon = name.find(':');
-             colon != std::string_view::npos && name.find(':', colon + 1) == std::string_view::npos) {
+             colon != std::string_view::npos &&
+             name.find(':', colon + 1) == std::string_view::npos) {
     slots = name.substr(colon + 1);  // two colons or more: an IPv6 address, not a count
     name = name.substr(0, colon);
     has_slots = true;
@@ -44,7 +45,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   HostLine result{std::string(name), 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
-    if (!count || *count == 0) return bad(fmt::format("\"{}\" is no count from 1 to {}", slots, kMaxSlots));
+    if (!count || *count == 0)
+      return bad(fmt::format("\"{}\" is no count from 1 to {}", slots, kMaxSlots));
     result.slots = static_cast<int>(*count);
   }
   return result;
@@ -63,8 +65,10 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     if (!read) return read.error();
     const auto known = std::find_if(hosts.begin(), hosts.end(),
                                     [&](const HostSlots& host) { return host.name == read->name; });
-    if (known == hosts.end()) hosts.push_back({read->name, read->slots});
-    else known->slots = std::max(1, known->slots) + std::max(1, read->slots);
+    if (known == hosts.end())
+      hosts.push_back({read->name, read->slots});
+    else
+      known->slots = std::max(1, known->slots) + std::max(1, read->slots);
   }
   if (hosts.empty())
     return Error{ErrorKind::invalid, "host file: no host in it", "write one host per line",
@@ -75,7 +79,9 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
 bool same_host(std::string_view a, std::string_view b) {
   const auto equal = [](std::string_view x, std::string_view y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](char p, char q) {
-      const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+      const auto lower = [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+      };
       return lower(p) == lower(q);
     });
   };

@@ -7,40 +7,56 @@ namespace hpclaunch {
 
 std::string_view to_string(Layer layer) {
   switch (layer) {
-    case Layer::builtin: return "builtin";
-    case Layer::profile_default: return "default";
-    case Layer::environment: return "environment";
-    case Layer::profile_require: return "require";
-    case Layer::computed: return "computed";
-    case Layer::command_line: return "command line";
+    case Layer::builtin:
+      return "builtin";
+    case Layer::profile_default:
+      return "default";
+    case Layer::environment:
+      return "environment";
+    case Layer::profile_require:
+      return "require";
+    case Layer::computed:
+      return "computed";
+    case Layer::command_line:
+      return "command line";
   }
   return "?";
 }
 
 std::string_view to_string(RankFact fact) {
   switch (fact) {
-    case RankFact::rank: return "rank";
-    case RankFact::local_rank: return "local-rank";
-    case RankFact::node: return "node";
-    case RankFact::local_size: return "local-size";
+    case RankFact::rank:
+      return "rank";
+    case RankFact::local_rank:
+      return "local-rank";
+    case RankFact::node:
+      return "node";
+    case RankFact::local_size:
+      return "local-size";
   }
   return "?";
 }
 
 std::string_view to_string(BindVia via) {
   switch (via) {
-    case BindVia::launcher: return "launcher";
-    case BindVia::shim: return "shim";
-    case BindVia::none: return "none";
+    case BindVia::launcher:
+      return "launcher";
+    case BindVia::shim:
+      return "shim";
+    case BindVia::none:
+      return "none";
   }
   return "?";
 }
 
 std::string_view to_string(Verify verify) {
   switch (verify) {
-    case Verify::off: return "off";
-    case Verify::warn: return "warn";
-    case Verify::strict: return "strict";
+    case Verify::off:
+      return "off";
+    case Verify::warn:
+      return "warn";
+    case Verify::strict:
+      return "strict";
   }
   return "?";
 }
@@ -48,7 +64,8 @@ std::string_view to_string(Verify verify) {
 int Plan::world_size() const {
   int total = 0;
   for (const NodeRun& run : layout)
-    total += run.nodes * static_cast<int>(classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+    total += run.nodes *
+             static_cast<int>(classes[static_cast<std::size_t>(run.node_class)].ranks.size());
   return total;
 }
 

@@ -1,10 +1,10 @@
 #include "plan/environment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/text.h"
 
@@ -34,7 +34,8 @@ class Fold {
     std::vector<Setting> result;
     for (auto& [name, history] : settings_) {
       if (const std::string* exported = env_.find(name))
-        history.push_back(Decision{Layer::environment, *exported, kEnvironment, "exported before the start"});
+        history.push_back(
+            Decision{Layer::environment, *exported, kEnvironment, "exported before the start"});
       std::stable_sort(history.begin(), history.end(),
                        [](const Decision& a, const Decision& b) { return a.layer < b.layer; });
       result.push_back(Setting{name, std::move(history)});
@@ -97,11 +98,13 @@ void add_identity(Fold& fold, const Plan& plan) {
   };
   constexpr std::array kFacts = {
       Fact{"RANK", RankFact::rank, "global rank; torch.distributed env:// reads it"},
-      Fact{"LOCAL_RANK", RankFact::local_rank, "place on the node; the device index of most programs"},
+      Fact{"LOCAL_RANK", RankFact::local_rank,
+           "place on the node; the device index of most programs"},
       Fact{"GROUP_RANK", RankFact::node, "place of the node; torchrun's name for it"},
       Fact{"NODE_RANK", RankFact::node, "place of the node; Lightning's name for it"},
       Fact{"CROSS_RANK", RankFact::node, "place of the node; DeepSpeed's name for it"},
-      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank, "place on the node, whatever LOCAL_RANK means"},
+      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank,
+           "place on the node, whatever LOCAL_RANK means"},
       Fact{"HPCLAUNCH_NODE", RankFact::node, "place of the node in the job"},
   };
   for (const Fact& fact : kFacts) fold.add(fact.name, Layer::computed, fact.fact, kRule, fact.why);
@@ -109,13 +112,17 @@ void add_identity(Fold& fold, const Plan& plan) {
   Value local_size = RankFact::local_size;
   if (plan.classes.size() == 1) local_size = std::to_string(plan.max_local_size());
   fold.add("LOCAL_WORLD_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
-  fold.add("LOCAL_SIZE", Layer::computed, local_size, kRule, "ranks on this node; DeepSpeed's name for it");
+  fold.add("LOCAL_SIZE", Layer::computed, local_size, kRule,
+           "ranks on this node; DeepSpeed's name for it");
   fold.add("HPCLAUNCH_LOCAL_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
 
   const std::string nodes = std::to_string(plan.nodes());
-  fold.add("WORLD_SIZE", Layer::computed, std::to_string(plan.world_size()), kRule, "ranks in the job");
-  fold.add("GROUP_WORLD_SIZE", Layer::computed, nodes, kRule, "nodes in the job; torchrun's name for it");
-  fold.add("CROSS_SIZE", Layer::computed, nodes, kRule, "nodes in the job; DeepSpeed's name for it");
+  fold.add("WORLD_SIZE", Layer::computed, std::to_string(plan.world_size()), kRule,
+           "ranks in the job");
+  fold.add("GROUP_WORLD_SIZE", Layer::computed, nodes, kRule,
+           "nodes in the job; torchrun's name for it");
+  fold.add("CROSS_SIZE", Layer::computed, nodes, kRule,
+           "nodes in the job; DeepSpeed's name for it");
 }
 
 // What was exported or typed wins here: a script that names its meeting place means it.
@@ -125,14 +132,16 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
     fold.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
   // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
   if (meet.address == "127.0.0.1")
-    fold.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
-             "all ranks are on this machine, and loopback is there whatever the host name resolves to");
+    fold.add(
+        "GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
+        "all ranks are on this machine, and loopback is there whatever the host name resolves to");
   if (meet.port != 0)
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
   fold.heed_export("MASTER_ADDR");
   fold.heed_export("MASTER_PORT");
   if (input.options.master_addr)
-    fold.add("MASTER_ADDR", Layer::command_line, *input.options.master_addr, kCommandLine, "--master-addr");
+    fold.add("MASTER_ADDR", Layer::command_line, *input.options.master_addr, kCommandLine,
+             "--master-addr");
   if (input.options.master_port)
     fold.add("MASTER_PORT", Layer::command_line, std::to_string(*input.options.master_port),
              kCommandLine, "--master-port");

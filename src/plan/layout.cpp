@@ -1,9 +1,9 @@
 #include "plan/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/text.h"
 
@@ -49,8 +49,9 @@ Setting decide_per_node(const PlanInput& input, int nodes) {
     return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
                   "--ranks-per-node");
   if (typed.ranks)
-    return chosen("ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
-                  fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
+    return chosen(
+        "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
+        fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
   if (input.slots_per_node > 0)
     return chosen("ranks-per-node", Layer::environment, input.slots_per_node,
                   SourceRef{"<environment>"}, input.slots_why);
@@ -68,21 +69,24 @@ Result<Setting> decide_nodes(const PlanInput& input) {
                  fmt::format("{} asked for, but there {} {} ({})", counted(*typed.nodes, "node"),
                              available == 1 ? "is" : "are", available, input.hosts_why),
                  "name the nodes with --hostfile FILE, or ask for fewer", kCommandLine};
-  if (typed.nodes) return chosen("nodes", Layer::command_line, *typed.nodes, kCommandLine, "--nodes");
+  if (typed.nodes)
+    return chosen("nodes", Layer::command_line, *typed.nodes, kCommandLine, "--nodes");
   if (typed.ranks && typed.ranks_per_node) {
     const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
     if (needed > available)
-      return Error{ErrorKind::usage,
-                   fmt::format("{} at {} per node need {}, but there {} {} ({})",
-                               counted(*typed.ranks, "rank"), *typed.ranks_per_node,
-                               counted(needed, "node"), available == 1 ? "is" : "are", available,
-                               input.hosts_why),
-                   "raise --ranks-per-node or name more nodes with --hostfile FILE", kCommandLine};
+      return Error{
+          ErrorKind::usage,
+          fmt::format("{} at {} per node need {}, but there {} {} ({})",
+                      counted(*typed.ranks, "rank"), *typed.ranks_per_node, counted(needed, "node"),
+                      available == 1 ? "is" : "are", available, input.hosts_why),
+          "raise --ranks-per-node or name more nodes with --hostfile FILE", kCommandLine};
     return chosen("nodes", Layer::computed, needed, kRule, "as many as the ranks need");
   }
   if (typed.ranks && *typed.ranks < available)
-    return chosen("nodes", Layer::computed, *typed.ranks, kRule, "fewer ranks than nodes: one each");
-  return chosen("nodes", Layer::environment, available, SourceRef{"<environment>"}, input.hosts_why);
+    return chosen("nodes", Layer::computed, *typed.ranks, kRule,
+                  "fewer ranks than nodes: one each");
+  return chosen("nodes", Layer::environment, available, SourceRef{"<environment>"},
+                input.hosts_why);
 }
 
 int number(const Setting& setting) {
@@ -102,9 +106,9 @@ Result<Counts> decide_counts(const PlanInput& input) {
   if (want.ranks < want.nodes)
     return contradiction(want, "every node used gets one rank at least; lower --nodes");
   if (want.ranks > want.nodes * want.per_node)
-    return contradiction(want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
-                                           divide_up(want.ranks, want.nodes),
-                                           want.nodes * want.per_node));
+    return contradiction(
+        want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
+                          divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
   const bool fill = input.options.ranks_per_node.has_value();
   int left = want.ranks;

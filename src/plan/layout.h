@@ -8,8 +8,8 @@
 namespace hpclaunch {
 
 struct Counts {
-  std::vector<int> ranks_on;      ///< one entry per node used, in host order; each >= 1
-  std::vector<Setting> choices;   ///< "nodes", "ranks", "ranks-per-node"
+  std::vector<int> ranks_on;     ///< one entry per node used, in host order; each >= 1
+  std::vector<Setting> choices;  ///< "nodes", "ranks", "ranks-per-node"
 };
 
 /// Errors: `usage` when the counts contradict each other or ask for more nodes than there are.

@@ -1,10 +1,10 @@
 #include "hpclaunch/make_plan.h"
 
-#include <algorithm>
-#include <map>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
 
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
@@ -41,13 +41,16 @@ Status lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Plan& p
         if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
           remarks.push_back(std::move(remark));
     }
-    if (!plan.layout.empty() && plan.layout.back().node_class == at->second) ++plan.layout.back().nodes;
-    else plan.layout.push_back(NodeRun{at->second, 1});
+    if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
+      ++plan.layout.back().nodes;
+    else
+      plan.layout.push_back(NodeRun{at->second, 1});
   }
   return Done{};
 }
 
-Result<Setting> decide_binding(const PlanInput& input, Plan& plan, const std::vector<std::string>& remarks) {
+Result<Setting> decide_binding(const PlanInput& input, Plan& plan,
+                               const std::vector<std::string>& remarks) {
   const std::optional<BindVia> typed = input.options.bind_via;
   const bool launcher_can = input.launcher.binds_sets && plan.classes.size() == 1;
   if (typed == BindVia::launcher && !launcher_can)
@@ -57,7 +60,8 @@ Result<Setting> decide_binding(const PlanInput& input, Plan& plan, const std::ve
                  "leave --bind-via out, or use --bind-via shim", kCommandLine};
   plan.bind_via = typed.value_or(launcher_can ? BindVia::launcher : BindVia::shim);
   std::string why = "each rank gets whole cores of its own, hardware threads together";
-  if (input.options.cores_per_rank) why += fmt::format(", --cpus-per-rank {}", *input.options.cores_per_rank);
+  if (input.options.cores_per_rank)
+    why += fmt::format(", --cpus-per-rank {}", *input.options.cores_per_rank);
   for (const std::string& remark : remarks) why += "; " + remark;
   Setting setting{"cpu-bind", {}};
   PerRank cpus;
@@ -67,7 +71,8 @@ Result<Setting> decide_binding(const PlanInput& input, Plan& plan, const std::ve
   }
   setting.history.push_back(Decision{Layer::computed, std::move(cpus), kRule, std::move(why)});
   if (plan.bind_via == BindVia::none)
-    setting.history.push_back(Decision{Layer::command_line, Unset{}, kCommandLine, "--bind-via none"});
+    setting.history.push_back(
+        Decision{Layer::command_line, Unset{}, kCommandLine, "--bind-via none"});
   return setting;
 }
 
@@ -82,7 +87,8 @@ Status check_names(const PlacementOptions& options) {
                  "a name has no \"=\" and is not empty; write --set NAME=VALUE", kCommandLine};
   };
   const auto good = [](const std::string& name) {
-    return !name.empty() && name.find('=') == std::string::npos && name.find('\0') == std::string::npos;
+    return !name.empty() && name.find('=') == std::string::npos &&
+           name.find('\0') == std::string::npos;
   };
   for (const auto& [name, value] : options.set)
     if (!good(name)) return bad(name, "--set");
@@ -107,21 +113,24 @@ Result<Plan> make_plan(const PlanInput& input) {
   Plan plan;
   plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + static_cast<std::ptrdiff_t>(nodes));
   std::vector<std::string> remarks;
-  if (const Status laid = lay_out(input, counts->ranks_on, plan, remarks); !laid) return laid.error();
+  if (const Status laid = lay_out(input, counts->ranks_on, plan, remarks); !laid)
+    return laid.error();
   Result<Setting> binding = decide_binding(input, plan, remarks);
   if (!binding) return binding.error();
 
   plan.choices = std::move(counts->choices);
   plan.choices.push_back(std::move(*binding));
-  plan.choices.push_back(choice("bind-via", input.options.bind_via ? Layer::command_line : Layer::builtin,
-                                std::string(to_string(plan.bind_via)),
-                                input.options.bind_via ? kCommandLine : kRule,
-                                input.options.bind_via ? "--bind-via"
-                                : plan.bind_via == BindVia::launcher
-                                    ? "this launcher takes explicit CPU lists; the shim compares"
-                                    : "the launcher cannot give each rank its CPU list here; the shim binds"));
-  plan.choices.push_back(choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
-  plan.choices.push_back(choice("hosts", Layer::environment, fmt::format("{}", fmt::join(plan.hosts, " ")),
+  plan.choices.push_back(
+      choice("bind-via", input.options.bind_via ? Layer::command_line : Layer::builtin,
+             std::string(to_string(plan.bind_via)), input.options.bind_via ? kCommandLine : kRule,
+             input.options.bind_via ? "--bind-via"
+             : plan.bind_via == BindVia::launcher
+                 ? "this launcher takes explicit CPU lists; the shim compares"
+                 : "the launcher cannot give each rank its CPU list here; the shim binds"));
+  plan.choices.push_back(
+      choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
+  plan.choices.push_back(choice("hosts", Layer::environment,
+                                fmt::format("{}", fmt::join(plan.hosts, " ")),
                                 SourceRef{"<environment>"}, input.hosts_why));
   if (plan.bind_via == BindVia::none) forget_binding(plan);
 
@@ -131,7 +140,8 @@ Result<Plan> make_plan(const PlanInput& input) {
   plan.launcher_args = input.launcher_args;
   plan.command = input.command;
   plan.env = fold_environment(input, plan);
-  Result<std::string> wire = encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
+  Result<std::string> wire =
+      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   return plan;

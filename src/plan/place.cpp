@@ -1,8 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/text.h"
@@ -33,8 +33,8 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Usab
   const auto spanning =
       std::count_if(ranks.begin(), ranks.end(), [](const RankPlan& r) { return r.numa < 0; });
   if (numa_in_use.size() > 1 && spanning > 0)
-    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes",
-                                  spanning, counted(static_cast<long>(ranks.size()), "rank"),
+    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
+                                  counted(static_cast<long>(ranks.size()), "rank"),
                                   numa_in_use.size()));
   std::set<int> used;
   for (const Share& share : shares) used.insert(share.begin(), share.end());
@@ -46,7 +46,8 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Usab
       ++idle_cores;
     }
   if (idle_cores > 0)
-    remarks.push_back(fmt::format("{} left idle (CPUs {})", counted(idle_cores, "core"), idle.to_list()));
+    remarks.push_back(
+        fmt::format("{} left idle (CPUs {})", counted(idle_cores, "core"), idle.to_list()));
   return remarks;
 }
 
@@ -56,15 +57,17 @@ Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
   if (node.allowed.count() > cores)
     have += fmt::format(" ({})", counted(node.allowed.count(), "hardware thread"));
   std::string message =
-      width == 1 ? fmt::format("{} per node, but the node has {}", counted(want.ranks, "rank"), have)
-                 : fmt::format("{} per node with {} each need {}, but the node has {}",
-                               counted(want.ranks, "rank"), counted(width, "core"),
-                               counted(static_cast<long>(want.ranks) * width, "core"), have);
+      width == 1
+          ? fmt::format("{} per node, but the node has {}", counted(want.ranks, "rank"), have)
+          : fmt::format("{} per node with {} each need {}, but the node has {}",
+                        counted(want.ranks, "rank"), counted(width, "core"),
+                        counted(static_cast<long>(want.ranks) * width, "core"), have);
   const std::string hint =
       want.ranks <= cores
           ? fmt::format("use --cpus-per-rank {} or fewer", cores / want.ranks)
-          : fmt::format("use {} ranks per node or fewer, or let ranks share cores with --oversubscribe",
-                        cores / width);
+          : fmt::format(
+                "use {} ranks per node or fewer, or let ranks share cores with --oversubscribe",
+                cores / width);
   return Error{ErrorKind::usage, std::move(message), hint};
 }
 
@@ -96,7 +99,8 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want) {
     placed.ranks.push_back(std::move(rank));
   }
   if (crowded)
-    placed.remarks.push_back(fmt::format("{} share {}", counted(want.ranks, "rank"), counted(have, "core")));
+    placed.remarks.push_back(
+        fmt::format("{} share {}", counted(want.ranks, "rank"), counted(have, "core")));
   for (std::string& remark : remarks_on(node, cores, shares, placed.ranks))
     placed.remarks.push_back(std::move(remark));
   return placed;

@@ -44,11 +44,13 @@ std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int 
   constexpr int kTries = 64;
   Outside ports(kUnregistered, ephemeral_first, ephemeral_last);
   if (ports.count() < kTries) ports = Outside(kUnprivileged, ephemeral_first, ephemeral_last);
-  if (ports.count() < kTries) ports = Outside(kUnregistered, kUnregistered + 1024, 65535);  // it takes all
+  if (ports.count() < kTries)
+    ports = Outside(kUnregistered, kUnregistered + 1024, 65535);  // it takes all
   std::vector<int> tries;
   const std::uint64_t start = spread(key);
   for (std::uint64_t i = 0; i < kTries; ++i)
-    tries.push_back(ports.at(static_cast<int>((start + i) % static_cast<std::uint64_t>(ports.count()))));
+    tries.push_back(
+        ports.at(static_cast<int>((start + i) % static_cast<std::uint64_t>(ports.count()))));
   return tries;
 }
 

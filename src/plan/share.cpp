@@ -14,7 +14,8 @@ int cores_in(const Domain& domain) { return static_cast<int>(domain.cores.size()
 struct Offer {
   const Domain* domain = nullptr;
   std::vector<Offer> children;
-  std::vector<int> best;  // best[n]: cores of the worst-off of n ranks, for 1 <= n <= most; best[0] unused
+  std::vector<int>
+      best;  // best[n]: cores of the worst-off of n ranks, for 1 <= n <= most; best[0] unused
 };
 
 // Ranks handed to children one by one, each to the child where it and its neighbours there are best
@@ -57,7 +58,8 @@ class Dealer {
 std::vector<Share> runs_of_children(const std::vector<Domain>& children, int ranks) {
   const int count = static_cast<int>(children.size());
   std::vector<int> before(children.size() + 1, 0);  // cores in the first i children
-  for (std::size_t c = 0; c < children.size(); ++c) before[c + 1] = before[c] + cores_in(children[c]);
+  for (std::size_t c = 0; c < children.size(); ++c)
+    before[c + 1] = before[c] + cores_in(children[c]);
   std::vector<Share> shares;
   int begin = 0;
   for (int r = 0; r < ranks; ++r) {
@@ -134,7 +136,8 @@ void take(const Offer& offer, int ranks, std::vector<Share>& out) {
       return;
     }
   }
-  for (std::size_t c = 0; c < offer.children.size(); ++c) take(offer.children[c], dealer.given()[c], out);
+  for (std::size_t c = 0; c < offer.children.size(); ++c)
+    take(offer.children[c], dealer.given()[c], out);
 }
 
 // Inside a child as long as children have room; the others from what the children have left over,

@@ -321,15 +321,18 @@ Result<std::string> listen(Child& child, int answer_fd, int remarks_fd, double l
 }  // namespace
 
 Result<std::string> run_in_child(const std::function<Result<std::string>()>& function,
-                                 double limit_seconds) {
+                                 double limit_seconds, const std::function<void()>& meanwhile) {
   Pipe answer;
   Pipe remarks;
-  if (!answer.open() || !remarks.open()) {
-    return Error{ErrorKind::system, fmt::format("pipe: {}", std::strerror(errno))};
-  }
+  const bool piped = answer.open() && remarks.open();
   const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) return Error{ErrorKind::system, fmt::format("fork: {}", std::strerror(errno))};
+  const pid_t pid = piped ? fork() : -1;
+  if (pid < 0) {
+    Error error{ErrorKind::system,
+                fmt::format("{}: {}", piped ? "fork" : "pipe", std::strerror(errno))};
+    meanwhile();
+    return error;
+  }
   if (pid == 0) {
     settle(remarks.write_end, parent);
     be_the_child(function, answer.write_end);
@@ -337,6 +340,7 @@ Result<std::string> run_in_child(const std::function<Result<std::string>()>& fun
   Child child(pid);
   answer.close_write();
   remarks.close_write();
+  meanwhile();
   return listen(child, answer.read_end, remarks.read_end, limit_seconds);
 }
 

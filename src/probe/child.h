@@ -15,8 +15,9 @@ namespace hpclaunch::probe {
 ///
 /// Errors: the function's own; `system` when it crashed (signal named), exited by itself, threw,
 /// ran past the limit (it is killed), or could not be started. The hint quotes its last words on
-/// stderr.
-Result<std::string> run_in_child(const std::function<Result<std::string>()>& function,
-                                 double limit_seconds);
+/// stderr. `meanwhile` is what the caller does itself before it begins to listen; it runs in any case.
+Result<std::string> run_in_child(
+    const std::function<Result<std::string>()>& function, double limit_seconds,
+    const std::function<void()>& meanwhile = [] {});
 
 }  // namespace hpclaunch::probe

@@ -14,8 +14,9 @@ constexpr std::size_t kMaxFile = std::size_t{16}
                                  << 20;  ///< hwloc XML of a large node has 1 to 3 MB
 
 /// Runs a reader in a child; what it read crosses as our JSON and is checked on this side.
-Result<Topology> isolated(const std::function<Result<Topology>()>& read, const std::string& name,
-                          double limit_seconds) {
+Result<Topology> isolated(
+    const std::function<Result<Topology>()>& read, const std::string& name, double limit_seconds,
+    const std::function<void()>& meanwhile = [] {}) {
   const Result<std::string> text = probe::run_in_child(
       [&]() -> Result<std::string> {
         const Result<Topology> topology = read();
@@ -25,15 +26,15 @@ Result<Topology> isolated(const std::function<Result<Topology>()>& read, const s
         }
         return topology_to_json(*topology);
       },
-      limit_seconds);
+      limit_seconds, meanwhile);
   if (!text) return text.error();
   return topology_from_json(*text, name);
 }
 
 }  // namespace
 
-Result<Topology> probe_live(double limit_seconds) {
-  return isolated(probe::load_live, "<hwloc>", limit_seconds);
+Result<Topology> probe_live(double limit_seconds, const std::function<void()>& meanwhile) {
+  return isolated(probe::load_live, "<hwloc>", limit_seconds, meanwhile);
 }
 
 Result<Topology> read_topology(const std::string& path, double limit_seconds) {

@@ -12,7 +12,8 @@ namespace hpclaunch::sys {
 
 EnvSnapshot environment() {
   std::vector<std::string> entries;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    entries.emplace_back(*entry);
   return EnvSnapshot(std::move(entries));
 }
 

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -8,8 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/sys.h"
 
@@ -33,7 +32,8 @@ bool read_all(int fd, double limit_seconds, std::string& text) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(limit_seconds);
   char buffer[4096];
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
     pollfd poller{fd, POLLIN, 0};
     const int ready = poll(&poller, 1, static_cast<int>(left));
@@ -60,16 +60,19 @@ Result<std::string> capture(const std::vector<std::string>& argv, double limit_s
   posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // so that the limit ends its children too
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP);  // so that the limit ends its children too
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = -1;
-  const int failure = posix_spawn(&child, argv[0].c_str(), &actions, &attributes, pointers(argv).data(), environ);
+  const int failure =
+      posix_spawn(&child, argv[0].c_str(), &actions, &attributes, pointers(argv).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(ends[1]);
   if (failure != 0) {
     close(ends[0]);
-    return Error{ErrorKind::system, fmt::format("cannot start \"{}\": {}", argv[0], std::strerror(failure))};
+    return Error{ErrorKind::system,
+                 fmt::format("cannot start \"{}\": {}", argv[0], std::strerror(failure))};
   }
   std::string text;
   const bool ended = read_all(ends[0], limit_seconds, text);
@@ -78,21 +81,23 @@ Result<std::string> capture(const std::vector<std::string>& argv, double limit_s
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (!ended)
-    return Error{ErrorKind::system,
-                 fmt::format("\"{}\" did not answer within {} seconds", fmt::format("{}", argv[0]), limit_seconds)};
+    return Error{ErrorKind::system, fmt::format("\"{}\" did not answer within {} seconds",
+                                                fmt::format("{}", argv[0]), limit_seconds)};
   return text;
 }
 
-Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env, const std::vector<int>& keep) {
+Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
+           const std::vector<int>& keep) {
   for (const int fd : keep) fcntl(fd, F_SETFD, 0);
   execve(argv[0].c_str(), pointers(argv).data(), pointers(env.entries()).data());
   const int why = errno;
   for (const int fd : keep) fcntl(fd, F_SETFD, FD_CLOEXEC);
-  const ErrorKind kind = why == ENOENT                      ? ErrorKind::program_not_found
-                         : why == EACCES || why == ENOEXEC  ? ErrorKind::not_executable
-                                                            : ErrorKind::system;
+  const ErrorKind kind = why == ENOENT                     ? ErrorKind::program_not_found
+                         : why == EACCES || why == ENOEXEC ? ErrorKind::not_executable
+                                                           : ErrorKind::system;
   std::string hint;
-  if (why == E2BIG) hint = "the environment or the arguments are too large for execve(2); shorten them";
+  if (why == E2BIG)
+    hint = "the environment or the arguments are too large for execve(2); shorten them";
   return Error{kind, fmt::format("cannot execute \"{}\": {}", argv[0], std::strerror(why)), hint};
 }
 

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,8 +7,6 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -19,7 +18,8 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
     return Error{kind, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno))};
   };
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (fd < 0) return refused(errno == ENOENT || errno == ENOTDIR ? ErrorKind::not_found : ErrorKind::system);
+  if (fd < 0)
+    return refused(errno == ENOENT || errno == ENOTDIR ? ErrorKind::not_found : ErrorKind::system);
   std::string text;
   char buffer[1 << 16];
   for (;;) {
@@ -34,7 +34,8 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
     text.append(buffer, static_cast<std::size_t>(got));
     if (text.size() > max_bytes) {
       close(fd);
-      return Error{ErrorKind::system, fmt::format("\"{}\" is larger than {}", path, human_bytes(max_bytes))};
+      return Error{ErrorKind::system,
+                   fmt::format("\"{}\" is larger than {}", path, human_bytes(max_bytes))};
     }
   }
   close(fd);
@@ -58,7 +59,8 @@ bool is_directory(const std::string& path) {
 Found look(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Found::nothing;
-  const bool runs = S_ISREG(info.st_mode) && faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+  const bool runs =
+      S_ISREG(info.st_mode) && faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
   return runs ? Found::executable : Found::not_executable;
 }
 
@@ -82,12 +84,16 @@ Result<std::string> find_program(const std::string& program, std::string_view pa
     return Error{ErrorKind::program_not_found, "the program's name is empty", "write it after --"};
   if (program.find('/') != std::string::npos) {
     switch (look(program)) {
-      case Found::executable: return absolute(program);
-      case Found::not_executable: return cannot_execute(program);
+      case Found::executable:
+        return absolute(program);
+      case Found::not_executable:
+        return cannot_execute(program);
       case Found::nothing:
         if (is_directory(program))
-          return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program), "name a program in it"};
-        return Error{ErrorKind::program_not_found, fmt::format("program \"{}\" is not there", program)};
+          return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program),
+                       "name a program in it"};
+        return Error{ErrorKind::program_not_found,
+                     fmt::format("program \"{}\" is not there", program)};
     }
   }
   std::optional<std::string> unusable;

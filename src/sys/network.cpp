@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -10,8 +11,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -69,7 +68,8 @@ int try_listen(int family, int port) {
     in->sin_port = htons(static_cast<std::uint16_t>(port));
   }
   int why = 0;
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || listen(fd, 1) != 0) why = errno;
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || listen(fd, 1) != 0)
+    why = errno;
   close(fd);
   return family == AF_INET6 && why == EADDRNOTAVAIL ? 0 : why;  // IPv6 switched off
 }
@@ -91,8 +91,10 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
       first_reason = lock < 0 ? fmt::format("port {} is held by another hpclaunch", port)
                               : fmt::format("port {}: {}", port, std::strerror(why));
   }
-  return Error{ErrorKind::system, candidates.size() == 1 ? first_reason
-                                                         : fmt::format("no free port among {}: {}", candidates.size(), first_reason),
+  return Error{ErrorKind::system,
+               candidates.size() == 1
+                   ? first_reason
+                   : fmt::format("no free port among {}: {}", candidates.size(), first_reason),
                "name another one with --master-port"};
 }
 

@@ -9,7 +9,8 @@ using hpclaunch::CpuSet;
 using hpclaunch::ErrorKind;
 
 TEST_CASE("CPU lists are read and written in the kernel's format", "[cpuset]") {
-  const char* round_trips[] = {"0", "0-3", "0,2", "0-3,8,104-107", "1-8,105-112", "4095", "0-4095", "63-64"};
+  const char* round_trips[] = {"0",           "0-3",  "0,2",    "0-3,8,104-107",
+                               "1-8,105-112", "4095", "0-4095", "63-64"};
   for (const char* text : round_trips) {
     INFO(text);
     const auto set = CpuSet::parse(text);
@@ -21,11 +22,19 @@ TEST_CASE("CPU lists are read and written in the kernel's format", "[cpuset]") {
 }
 
 TEST_CASE("what is no CPU list is refused, with the piece quoted", "[cpuset]") {
-  const std::pair<const char*, const char*> cases[] = {
-      {"", "is empty"},          {"1,,2", "empty entry"},  {"1,", "empty entry"},   {"3-1", "runs backwards"},
-      {"4096", "beyond"},        {"0-4096", "beyond"},     {"a", "not a number"},   {"-1", "not a number"},
-      {"1-", "not a number"},    {"1-2-3", "not a number"}, {" 1", "not a number"}, {"0x3", "not a number"},
-      {"99999999999999999999", "not a number"}};
+  const std::pair<const char*, const char*> cases[] = {{"", "is empty"},
+                                                       {"1,,2", "empty entry"},
+                                                       {"1,", "empty entry"},
+                                                       {"3-1", "runs backwards"},
+                                                       {"4096", "beyond"},
+                                                       {"0-4096", "beyond"},
+                                                       {"a", "not a number"},
+                                                       {"-1", "not a number"},
+                                                       {"1-", "not a number"},
+                                                       {"1-2-3", "not a number"},
+                                                       {" 1", "not a number"},
+                                                       {"0x3", "not a number"},
+                                                       {"99999999999999999999", "not a number"}};
   for (const auto& [text, why] : cases) {
     INFO(text);
     const auto set = CpuSet::parse(text);

@@ -20,14 +20,16 @@ TEST_CASE("natural numbers: digits only, bounded", "[text]") {
   CHECK(parse_natural("0") == 0);
   CHECK(parse_natural("007") == 7);
   CHECK(parse_natural("2147483647") == 2147483647L);
-  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "1.0", "0x10", "2147483648", "99999999999999999999999"})
+  for (const char* bad :
+       {"", "-1", "+1", " 1", "1 ", "1.0", "0x10", "2147483648", "99999999999999999999999"})
     CHECK_FALSE(parse_natural(bad));
   CHECK(parse_natural("65535", 65535) == 65535);
   CHECK_FALSE(parse_natural("65536", 65535));
 }
 
 TEST_CASE("misspellings find their word, strangers do not", "[text]") {
-  const std::vector<std::string> words = {"run", "plan", "env", "explain", "topo", "profile", "--oversubscribe"};
+  const std::vector<std::string> words = {"run",     "plan",           "env", "explain", "topo",
+                                          "profile", "--oversubscribe"};
   CHECK(nearest("paln", words) == "plan");
   CHECK(nearest("explian", words) == "explain");
   CHECK(nearest("RUN", words) == "run");

@@ -1,7 +1,6 @@
-#include "hpclaunch/check.h"
-
 #include <algorithm>
 
+#include "hpclaunch/check.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
@@ -32,41 +31,52 @@ Setting setting(std::string name, std::vector<std::pair<Layer, Value>> decisions
 
 bool finds(const Plan& plan, const EnvSnapshot& env, const std::string& rule) {
   const auto findings = check_plan(plan, env);
-  return std::any_of(findings.begin(), findings.end(), [&](const Finding& f) { return f.rule == rule; });
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& f) { return f.rule == rule; });
 }
 
 }  // namespace
 
 TEST_CASE("a plain plan has nothing to remark", "[check]") {
-  CHECK(check_plan(plan_of({setting("RANK", {{Layer::computed, RankFact::rank}})}), EnvSnapshot{}).empty());
+  CHECK(check_plan(plan_of({setting("RANK", {{Layer::computed, RankFact::rank}})}), EnvSnapshot{})
+            .empty());
 }
 
 TEST_CASE("an export that loses is named, one that agrees is not", "[check]") {
-  const Plan loses = plan_of({setting("WORLD_SIZE", {{Layer::environment, "1"}, {Layer::computed, "2"}})});
+  const Plan loses =
+      plan_of({setting("WORLD_SIZE", {{Layer::environment, "1"}, {Layer::computed, "2"}})});
   CHECK(finds(loses, EnvSnapshot{}, "export-overruled"));
-  const Plan agrees = plan_of({setting("WORLD_SIZE", {{Layer::environment, "2"}, {Layer::computed, "2"}})});
+  const Plan agrees =
+      plan_of({setting("WORLD_SIZE", {{Layer::environment, "2"}, {Layer::computed, "2"}})});
   CHECK_FALSE(finds(agrees, EnvSnapshot{}, "export-overruled"));
 }
 
 TEST_CASE("one value for what differs by rank is an error", "[check]") {
-  const auto typed = [](const char* name) { return setting(name, {{Layer::computed, RankFact::rank}, {Layer::command_line, "0"}}); };
+  const auto typed = [](const char* name) {
+    return setting(name, {{Layer::computed, RankFact::rank}, {Layer::command_line, "0"}});
+  };
   CHECK(finds(plan_of({typed("RANK")}), EnvSnapshot{}, "same-on-every-rank"));
   CHECK(finds(plan_of({typed("LOCAL_RANK")}), EnvSnapshot{}, "same-on-every-rank"));
-  CHECK_FALSE(finds(plan_of({typed("NODE_RANK")}), EnvSnapshot{}, "same-on-every-rank"));  // one node
+  CHECK_FALSE(
+      finds(plan_of({typed("NODE_RANK")}), EnvSnapshot{}, "same-on-every-rank"));  // one node
   CHECK_FALSE(finds(plan_of({typed("RANK")}, 1), EnvSnapshot{}, "same-on-every-rank"));
 }
 
 TEST_CASE("more threads than CPUs is remarked when somebody asked for it", "[check]") {
-  CHECK(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "64"}})}), EnvSnapshot{}, "more-threads-than-cpus"));
-  CHECK_FALSE(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "2"}})}), EnvSnapshot{}, "more-threads-than-cpus"));
-  CHECK_FALSE(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "many"}})}), EnvSnapshot{}, "more-threads-than-cpus"));
+  CHECK(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "64"}})}), EnvSnapshot{},
+              "more-threads-than-cpus"));
+  CHECK_FALSE(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "2"}})}),
+                    EnvSnapshot{}, "more-threads-than-cpus"));
+  CHECK_FALSE(finds(plan_of({setting("OMP_NUM_THREADS", {{Layer::environment, "many"}})}),
+                    EnvSnapshot{}, "more-threads-than-cpus"));
 }
 
 TEST_CASE("other hands on the binding, and a rank inside a rank", "[check]") {
   const Plan plan = plan_of({});
   CHECK(finds(plan, EnvSnapshot({"GOMP_CPU_AFFINITY=0-3"}), "competing-binding"));
   CHECK(finds(plan, EnvSnapshot({"KMP_AFFINITY=explicit,proclist=[0]"}), "competing-binding"));
-  CHECK_FALSE(finds(plan, EnvSnapshot({"KMP_AFFINITY=granularity=fine,compact"}), "competing-binding"));
+  CHECK_FALSE(
+      finds(plan, EnvSnapshot({"KMP_AFFINITY=granularity=fine,compact"}), "competing-binding"));
   CHECK(finds(plan, EnvSnapshot({"OMPI_COMM_WORLD_RANK=0"}), "inside-a-rank"));
   CHECK(finds(plan, EnvSnapshot({"HPCLAUNCH_LOCAL_RANK=0"}), "inside-a-rank"));
 }

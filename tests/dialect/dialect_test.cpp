@@ -39,9 +39,12 @@ std::vector<std::vector<int>> read_hydra_binding(const std::string& text) {
     from = -1;
     if (at == text.size()) break;
     const char c = text[at++];
-    if (c == '-') from = number;
-    else if (c == ',') sets.emplace_back();
-    else REQUIRE(c == '+');
+    if (c == '-')
+      from = number;
+    else if (c == ',')
+      sets.emplace_back();
+    else
+      REQUIRE(c == '+');
   }
   return sets;
 }
@@ -67,9 +70,11 @@ TEST_CASE("the table is in order and every row is whole", "[dialect]") {
   CHECK(find_dialect("no-such") == nullptr);
 }
 
-TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local rank", "[dialect][hydra]") {
+TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local rank",
+          "[dialect][hydra]") {
   const Plan plan = two_nodes();
-  const auto argv = find_dialect("hydra")->render(plan, {"/opt/mpich/bin/mpiexec", "4.0.2"}, "/opt/shim");
+  const auto argv =
+      find_dialect("hydra")->render(plan, {"/opt/mpich/bin/mpiexec", "4.0.2"}, "/opt/shim");
   REQUIRE(argv);
   CHECK(argv->front() == "/opt/mpich/bin/mpiexec");
   CHECK(after(*argv, "-hosts") == "node1:4,node2:4");
@@ -82,7 +87,8 @@ TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local 
   CHECK(tail == Argv{"/opt/shim", "/usr/bin/python3", "train.py", "a b;c", "", "-n"});
 }
 
-TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on before the shim", "[dialect][hydra]") {
+TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on before the shim",
+          "[dialect][hydra]") {
   Plan plan = two_nodes();
   plan.bind_via = BindVia::shim;
   plan.output.label = true;
@@ -92,7 +98,8 @@ TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on befor
   CHECK(after(*argv, "-bind-to") == "none");
   CHECK(after(*argv, "-launcher") == "fork");
   CHECK(std::count(argv->begin(), argv->end(), "-prepend-rank") == 1);
-  CHECK(std::find(argv->begin(), argv->end(), "-launcher") < std::find(argv->begin(), argv->end(), "/s"));
+  CHECK(std::find(argv->begin(), argv->end(), "-launcher") <
+        std::find(argv->begin(), argv->end(), "/s"));
 }
 
 TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[dialect][hydra]") {
@@ -110,11 +117,13 @@ TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[dialect
 TEST_CASE("what Hydra cannot do is refused with the way out", "[dialect][hydra]") {
   Plan plan = two_nodes();
   plan.output.log_dir = "logs";
-  CHECK(find_dialect("hydra")->render(plan, {"/m", ""}, "/s").error().kind == ErrorKind::unsupported);
+  CHECK(find_dialect("hydra")->render(plan, {"/m", ""}, "/s").error().kind ==
+        ErrorKind::unsupported);
   plan.output.log_dir.clear();
   plan.hosts.assign(20'000, "a-host-name-of-some-length");
   plan.layout = {NodeRun{0, 20'000}};
-  CHECK_THAT(find_dialect("hydra")->render(plan, {"/m", ""}, "/s").error().message, ContainsSubstring("20000 hosts"));
+  CHECK_THAT(find_dialect("hydra")->render(plan, {"/m", ""}, "/s").error().message,
+             ContainsSubstring("20000 hosts"));
 }
 
 TEST_CASE("the local launcher's line is a command of hpclaunch", "[dialect][local]") {
@@ -124,8 +133,9 @@ TEST_CASE("the local launcher's line is a command of hpclaunch", "[dialect][loca
   plan.output = {true, "logs", 5};
   const auto argv = find_dialect("local")->render(plan, {"/bin/hpclaunch", ""}, "/s");
   REQUIRE(argv);
-  CHECK(*argv == Argv{"/bin/hpclaunch", "launch-local", "--ranks", "4", "--label", "--log-dir", "logs", "--grace", "5",
-                      "--", "/s", "/usr/bin/python3", "train.py", "a b;c", "", "-n"});
+  CHECK(*argv == Argv{"/bin/hpclaunch", "launch-local", "--ranks", "4", "--label", "--log-dir",
+                      "logs", "--grace", "5", "--", "/s", "/usr/bin/python3", "train.py", "a b;c",
+                      "", "-n"});
   plan.launcher_args = {"-x"};
   CHECK_FALSE(find_dialect("local")->render(plan, {"/bin/hpclaunch", ""}, "/s"));
 }
@@ -138,14 +148,22 @@ TEST_CASE("launchers are told apart by what they print, not by their name", "[di
     const char* version;
   };
   const Case cases[] = {
-      {"/usr/bin/mpiexec.hydra", "HYDRA build details:\n    Version:                                 4.0.2\n", "hydra", "4.0.2"},
-      {"/usr/bin/orterun", "mpiexec.openmpi (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", "openmpi", "4.1.4"},
+      {"/usr/bin/mpiexec.hydra",
+       "HYDRA build details:\n    Version:                                 4.0.2\n", "hydra",
+       "4.0.2"},
+      {"/usr/bin/orterun",
+       "mpiexec.openmpi (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", "openmpi",
+       "4.1.4"},
       {"/usr/bin/mpirun", "mpirun (Open MPI) 4.1.6a1\n", "openmpi", "4.1.6"},
       {"/opt/ompi/bin/prterun", "mpirun.openmpi (Open MPI) 5.0.7\n", "openmpi", "5.0.7"},
       {"/usr/bin/prterun", "prterun (PRRTE) 3.0.8\n", "prrte", "3.0.8"},
-      {"/opt/intel/mpiexec.hydra", "Intel(R) MPI Library for Linux* OS, Version 2021.11 Build 20231005\n", "intelmpi", "2021.11"},
+      {"/opt/intel/mpiexec.hydra",
+       "Intel(R) MPI Library for Linux* OS, Version 2021.11 Build 20231005\n", "intelmpi",
+       "2021.11"},
       {"/opt/cray/pals/1.3.4/bin/mpiexec", "whatever", "pals", "1.3.4"},
-      {"/bin/mpiexec", "mpiexec: unrecognized option\nUsage: mpiexec [global_options] [command_options] cmd1", "pals", ""},
+      {"/bin/mpiexec",
+       "mpiexec: unrecognized option\nUsage: mpiexec [global_options] [command_options] cmd1",
+       "pals", ""},
   };
   for (const Case& one : cases) {
     INFO(one.text);

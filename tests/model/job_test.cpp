@@ -16,9 +16,9 @@ TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
 }
 
 TEST_CASE("a bad host file is refused with file and line", "[job]") {
-  const std::pair<const char*, int> cases[] = {{"n1\nn2:0\n", 2}, {"n1:x", 1},     {"n[1-4]", 1}, {"a,b", 1},
-                                               {"n1 4", 1},       {"n1 slots=", 1}, {":4", 1},     {"n1:4097", 1},
-                                               {"", 0},           {"# none\n", 0}};
+  const std::pair<const char*, int> cases[] = {
+      {"n1\nn2:0\n", 2}, {"n1:x", 1}, {"n[1-4]", 1},  {"a,b", 1}, {"n1 4", 1},
+      {"n1 slots=", 1},  {":4", 1},   {"n1:4097", 1}, {"", 0},    {"# none\n", 0}};
   for (const auto& [text, line] : cases) {
     INFO(text);
     const auto hosts = parse_host_file(text, "hosts.txt");
@@ -46,7 +46,9 @@ TEST_CASE("an environment keeps order, odd entries and bytes", "[env]") {
   CHECK(env.has("EMPTY"));
   CHECK(env.find("odd") == nullptr);
   CHECK(env.get("none", "other") == "other");
-  const EnvSnapshot changed = env.with({{"B", "9"}, {"A", std::nullopt}, {"Z", "new"}, {"C", ""}, {"odd", "set"}});
-  CHECK(changed.entries() == std::vector<std::string>{"B=9", "odd", "EMPTY=", "X=a=b", "C=", "Z=new", "odd=set"});
+  const EnvSnapshot changed =
+      env.with({{"B", "9"}, {"A", std::nullopt}, {"Z", "new"}, {"C", ""}, {"odd", "set"}});
+  CHECK(changed.entries() ==
+        std::vector<std::string>{"B=9", "odd", "EMPTY=", "X=a=b", "C=", "Z=new", "odd=set"});
   CHECK(env.with({}).entries() == env.entries());
 }

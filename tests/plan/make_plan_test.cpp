@@ -39,7 +39,8 @@ std::vector<int> sizes(const Plan& plan) {
   std::vector<int> result;
   for (const NodeRun& run : plan.layout)
     for (int n = 0; n < run.nodes; ++n)
-      result.push_back(static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
+      result.push_back(
+          static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
   return result;
 }
 
@@ -60,20 +61,21 @@ TEST_CASE("counts follow from what was typed", "[plan][counts]") {
     int hosts, nodes, ranks, per_node, slots;  // 0: not typed
     Sizes expect;
   };
-  const Case cases[] = {
-      {1, 0, 0, 0, 0, {2}},        // one per NUMA node
-      {3, 0, 0, 0, 4, {4, 4, 4}},  // what the allocation asks for
-      {3, 2, 0, 0, 0, {2, 2}},     {3, 0, 6, 0, 0, {2, 2, 2}},    {3, 0, 7, 0, 0, {3, 2, 2}},
-      {3, 0, 2, 0, 0, {1, 1}},     {3, 0, 5, 2, 0, {2, 2, 1}},    {3, 0, 4, 2, 0, {2, 2}},
-      {3, 3, 0, 5, 0, {5, 5, 5}},  {3, 3, 7, 5, 0, {5, 1, 1}},    {3, 0, 1, 0, 8, {1}},
-      {4, 0, 8, 0, 4, {2, 2, 2, 2}}};
+  const Case cases[] = {{1, 0, 0, 0, 0, {2}},        // one per NUMA node
+                        {3, 0, 0, 0, 4, {4, 4, 4}},  // what the allocation asks for
+                        {3, 2, 0, 0, 0, {2, 2}},    {3, 0, 6, 0, 0, {2, 2, 2}},
+                        {3, 0, 7, 0, 0, {3, 2, 2}}, {3, 0, 2, 0, 0, {1, 1}},
+                        {3, 0, 5, 2, 0, {2, 2, 1}}, {3, 0, 4, 2, 0, {2, 2}},
+                        {3, 3, 0, 5, 0, {5, 5, 5}}, {3, 3, 7, 5, 0, {5, 1, 1}},
+                        {3, 0, 1, 0, 8, {1}},       {4, 0, 8, 0, 4, {2, 2, 2, 2}}};
   for (const Case& one : cases) {
     PlanInput in = input(one.hosts, 8, 2);
     if (one.nodes > 0) in.options.nodes = one.nodes;
     if (one.ranks > 0) in.options.ranks = one.ranks;
     if (one.per_node > 0) in.options.ranks_per_node = one.per_node;
     in.slots_per_node = one.slots;
-    INFO(one.hosts << " hosts, -N " << one.nodes << " -n " << one.ranks << " --ppn " << one.per_node);
+    INFO(one.hosts << " hosts, -N " << one.nodes << " -n " << one.ranks << " --ppn "
+                   << one.per_node);
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(sizes(*plan) == one.expect);
@@ -226,7 +228,8 @@ TEST_CASE("who binds", "[plan][binding]") {
 }
 
 TEST_CASE("ports stay outside the kernel's range and apart for different jobs", "[plan][ports]") {
-  const std::pair<int, int> ranges[] = {{32768, 60999}, {1024, 65535}, {10000, 65535}, {9000, 65000}, {1024, 60000}};
+  const std::pair<int, int> ranges[] = {
+      {32768, 60999}, {1024, 65535}, {10000, 65535}, {9000, 65000}, {1024, 60000}};
   for (const auto& [low, high] : ranges) {
     const std::vector<int> ports = candidate_ports("job", low, high);
     CHECK(std::set<int>(ports.begin(), ports.end()).size() == 64);
@@ -238,11 +241,13 @@ TEST_CASE("ports stay outside the kernel's range and apart for different jobs", 
     CHECK(candidate_ports("job", low, high) == ports);
   }
   std::set<int> first;
-  for (int job = 0; job < 1000; ++job) first.insert(candidate_ports(std::to_string(job), 32768, 60999).front());
+  for (int job = 0; job < 1000; ++job)
+    first.insert(candidate_ports(std::to_string(job), 32768, 60999).front());
   CHECK(first.size() > 950);
 }
 
-TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a reason", "[plan][law]") {
+TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a reason",
+          "[plan][law]") {
   test::Random random(3);
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     PlanInput in = input(random.in(1, 5), 2);

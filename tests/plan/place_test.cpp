@@ -12,14 +12,15 @@ using namespace hpclaunch;
 namespace {
 
 int usable(const Topology& node) {
-  return static_cast<int>(std::count_if(node.cores.begin(), node.cores.end(),
-                                        [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+  return static_cast<int>(
+      std::count_if(node.cores.begin(), node.cores.end(),
+                    [&](const Core& core) { return core.pus.intersects(node.allowed); }));
 }
 
 int usable_in(const Topology& node, const CpuSet& pus) {
-  return static_cast<int>(std::count_if(node.cores.begin(), node.cores.end(), [&](const Core& core) {
-    return core.pus.intersects(node.allowed & pus);
-  }));
+  return static_cast<int>(
+      std::count_if(node.cores.begin(), node.cores.end(),
+                    [&](const Core& core) { return core.pus.intersects(node.allowed & pus); }));
 }
 
 std::vector<CpuSet> domains(const Topology& node) {
@@ -106,7 +107,8 @@ TEST_CASE("exact widths stay inside domains as long as there is room", "[place]"
   CHECK(lists(node, {2, 7}) == Lists{"0-6", "8-14"});
   CHECK(lists(node, {4, 3}) == Lists{"0-2", "4-6", "8-10", "12-14"});
   CHECK(lists(node, {3, 5}) == Lists{"0-4", "5-7,13-14", "8-12"});  // no other way for one of three
-  CHECK(place(node, {3, 6}).error().message == "3 ranks per node with 6 cores each need 18 cores, but the node has 16 cores allowed");
+  CHECK(place(node, {3, 6}).error().message ==
+        "3 ranks per node with 6 cores each need 18 cores, but the node has 16 cores allowed");
   CHECK(place(node, {3, 6}).error().hint == "use --cpus-per-rank 5 or fewer");
 }
 
@@ -115,7 +117,8 @@ TEST_CASE("more ranks than cores is refused with both numbers, or shared on requ
   const auto refused = place(node, {3});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == ErrorKind::usage);
-  CHECK(refused.error().message == "3 ranks per node, but the node has 2 cores allowed (4 hardware threads)");
+  CHECK(refused.error().message ==
+        "3 ranks per node, but the node has 2 cores allowed (4 hardware threads)");
   CHECK_THAT(refused.error().hint, ContainsSubstring("--oversubscribe"));
   CHECK(lists(node, {3, 0, true}) == Lists{"0,2", "0,2", "1,3"});
   CHECK(lists(node, {2, 0, true}) == Lists{"0,2", "1,3"});
@@ -135,7 +138,8 @@ void check_laws(const Topology& node, const PlaceRequest& want, const Placed& pl
     CHECK(usable_in(node, rank.cpus) == rank.cores);
     if (want.cores_per_rank > 0) CHECK(rank.cores == want.cores_per_rank);
     for (const Core& core : node.cores)  // hardware threads go together
-      if (core.pus.intersects(rank.cpus)) CHECK((core.pus & node.allowed) == (core.pus & rank.cpus));
+      if (core.pus.intersects(rank.cpus))
+        CHECK((core.pus & node.allowed) == (core.pus & rank.cpus));
     seen |= rank.cpus;
     fewest = std::min(fewest, rank.cores);
   }
@@ -172,7 +176,8 @@ TEST_CASE("laws of placement over thousands of machines", "[place][law]") {
     PlaceRequest want;
     want.ranks = random.chance(50) ? random.in(1, std::min(cores, 8)) : random.in(1, cores);
     if (random.chance(25)) want.cores_per_rank = random.in(1, std::max(1, cores / want.ranks));
-    INFO("seed " << seed << ", " << want.ranks << " ranks of " << want.cores_per_rank << " cores on " << cores);
+    INFO("seed " << seed << ", " << want.ranks << " ranks of " << want.cores_per_rank
+                 << " cores on " << cores);
     const auto placed = place(node, want);
     REQUIRE(placed);
     check_laws(node, want, *placed);
@@ -207,6 +212,7 @@ TEST_CASE("renumbering the hardware threads changes the numbers only", "[place][
     const auto b = place(other, {ranks});
     REQUIRE(a);
     REQUIRE(b);
-    for (std::size_t r = 0; r < a->ranks.size(); ++r) CHECK(move(a->ranks[r].cpus) == b->ranks[r].cpus);
+    for (std::size_t r = 0; r < a->ranks.size(); ++r)
+      CHECK(move(a->ranks[r].cpus) == b->ranks[r].cpus);
   }
 }

@@ -1,0 +1,149 @@
+#pragma once
+// The catalogue of environment variables: who reads which name, and what a value may be. Pure look-ups in
+// read-only data that profiles/variables/ is compiled into; nothing is built or sorted at start.
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hpclaunch::knowledge {
+
+enum class Type {
+  boolean,
+  integer,
+  size,  ///< a number of something, bytes unless `unit` says otherwise
+  time,  ///< a number, with a unit behind it where the library allows one
+  real,
+  word,  ///< one of `values`
+  list,  ///< items separated by commas
+  text,
+  path,
+  path_list,  ///< separated by colons
+  cpu_list,   ///< "0-3,8", or a word of the library's own
+  range,      ///< "FROM:TO"
+  algorithm,  ///< "NAME" or "NAME:FROM-TO;..." with a name among `values`
+};
+
+std::string_view to_string(Type type);
+
+/// How far what is said here can be trusted.
+enum class Confidence { source, docs, secondary };
+
+std::string_view to_string(Confidence confidence);
+
+enum class Direction {
+  input,   ///< a library reads it
+  output,  ///< a launcher or batch system sets it
+  both,
+};
+
+/// How the code that reads a library's variables understands them.
+struct Library {
+  std::string_view name;    ///< "nccl", "libfabric/cxi"
+  std::string_view title;   ///< for people
+  std::string_view parser;  ///< repository:path that the rules below were read in; "" when assumed
+  std::string_view truths;  ///< words for true and false, each separated by '|';
+  std::string_view falsehoods;  ///< both "" when a boolean may be any integer
+  bool booleans_any_case = true;
+  bool words_any_case = false;
+  bool c_numbers = true;          ///< 0x10 is 16 and 010 is 8; else decimal digits only
+  std::string_view suffixes;      ///< letters that may follow a number, "" for none
+  std::string_view number_words;  ///< words that stand for a number, separated by '|'
+  std::string_view bad_boolean;   ///< what the library does with anything else; "" when not known
+  std::string_view bad_number;
+  std::string_view bad_word;
+};
+
+/// Text fields are "" where nothing is known. All views point into the program itself.
+struct Variable {
+  std::string_view name;
+  Library library;
+  Type type = Type::text;
+  Confidence confidence = Confidence::secondary;
+  Direction direction = Direction::input;
+  bool closed = false;      ///< `values` are all there are
+  bool internal = false;    ///< for the library's own developers
+  bool any_case = false;    ///< letter case of `values` does not matter
+  bool numbers = false;     ///< items of a list are integers
+  std::string_view values;  ///< separated by '|'
+  std::string_view unit;
+  std::string_view lowest;  ///< decimal integers; "" for no limit
+  std::string_view highest;
+  std::string_view standard;   ///< the default, a value or words about it
+  std::string_view standards;  ///< defaults by version, as a sentence part
+  std::string_view since;
+  std::string_view removed;
+  std::string_view successor;  ///< the newer name
+  std::string_view reader;     ///< repository:path, several separated by ", "
+  std::string_view syntax;
+  std::string_view needs;  ///< "OTHER=value" without which this one is not read
+  std::string_view what;   ///< one sentence
+  std::string_view note;
+};
+
+/// nullopt when the catalogue has no such name. Names are compared exactly.
+std::optional<Variable> find(std::string_view name);
+
+std::size_t count();
+Variable at(std::size_t index);  ///< ascending name; index < count()
+
+struct Misspelling {
+  std::string_view wrong;
+  std::string_view meant;  ///< "" when no variable was meant
+  std::string_view note;
+  bool certain = true;  ///< false: nobody was found who reads it, which is not proof
+};
+
+std::optional<Misspelling> find_misspelling(std::string_view name);
+std::size_t count_misspellings();
+Misspelling misspelling_at(std::size_t index);
+
+/// Names with a part that varies.
+struct Family {
+  std::string_view pattern;  ///< '*' stands for any text
+  std::string_view library;
+  enum class Unknown {
+    suspect,  ///< the set is closed: a name that is not in the catalogue is a mistake or newer than it
+    near_miss,  ///< only what looks like a known name is suspect
+    open,       ///< anything goes
+  } unknown = Unknown::open;
+  std::string_view
+      stands_for;  ///< what the part before '*' becomes to give the name that is meant; "-" for itself
+  std::string_view rule;
+};
+
+/// The family with the longest pattern that matches; nullopt for a name that nobody lays claim to.
+std::optional<Family> find_family(std::string_view name);
+
+/// What is wrong with a value, as the end of a sentence about it ("is not ..."), and what was probably
+/// meant ("" when that cannot be told). nullopt: nothing is known against it. An empty value is never wrong:
+/// libraries take it for "not set".
+struct Fault {
+  std::string what;
+  std::string meant;
+};
+std::optional<Fault> find_fault(const Variable& variable, std::string_view value);
+
+enum class Grade {
+  fine,
+  remark,    ///< works, and there is a newer way
+  doubtful,  ///< probably not what was meant
+  wrong,     ///< read in the library's source: this does not do what was meant
+};
+
+struct Verdict {
+  Grade grade = Grade::fine;
+  enum class About { nothing, unknown_name, old_name, value } about = About::nothing;
+  std::string message;     ///< "" when fine
+  std::string suggestion;  ///< NAME=VALUE, or NAME for an old name or an empty value; may be empty
+};
+
+/// Judges an assignment. Names outside every family are the user's own and fine.
+Verdict check(std::string_view name, std::string_view value);
+
+/// What there is to say about a name, as label and text, for people; empty when nothing is known.
+std::vector<std::pair<std::string, std::string>> describe(std::string_view name);
+
+}  // namespace hpclaunch::knowledge

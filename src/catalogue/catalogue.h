@@ -1,0 +1,64 @@
+#pragma once
+// hpclaunch-catalogue: the host program that turns profiles/variables/ into a C++ table at build time.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/result.h"
+
+namespace hpclaunch::catalogue {
+
+struct Library {
+  std::map<std::string, std::string> texts;  ///< fields of knowledge::Library by name
+  bool booleans_any_case = true;
+  bool words_any_case = false;
+  bool c_numbers = true;
+};
+
+/// As knowledge::Variable, with owned texts.
+struct Variable {
+  std::string name;
+  std::size_t library = 0;  ///< place in Catalogue::libraries
+  int type = 0, confidence = 0, direction = 0;
+  bool closed = false, internal = false, any_case = false, numbers = false;
+  std::map<std::string, std::string>
+      texts;  ///< fields of knowledge::Variable by name; absent is ""
+  SourceRef where;
+
+  std::string text(const std::string& field) const {
+    const auto at = texts.find(field);
+    return at == texts.end() ? "" : at->second;
+  }
+};
+
+struct Misspelling {
+  std::string wrong, meant, note;
+  bool certain = true;
+  SourceRef where;
+};
+
+struct Family {
+  std::string pattern, library, stands_for, rule;
+  int unknown = 0;
+};
+
+struct Catalogue {
+  std::vector<Library> libraries;
+  std::vector<Variable> variables;  ///< ascending name after `finish`
+  std::vector<Misspelling> misspellings;
+  std::vector<Family> families;
+};
+
+/// Adds one file. What kind it is follows from its members: "variables", "misspellings" or "families".
+/// Reports all that is wrong with it, each with file and line.
+std::vector<Error> read_file(const std::string& file, const std::string& text,
+                             Catalogue& catalogue);
+
+/// Sorts, and checks what needs all files: names once only, successors and meant names that exist,
+/// defaults that satisfy their own rules.
+std::vector<Error> finish(Catalogue& catalogue);
+
+/// The C++ file. Equal catalogues give equal bytes.
+std::string emit(const Catalogue& catalogue);
+
+}  // namespace hpclaunch::catalogue

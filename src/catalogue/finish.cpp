@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "catalogue.h"
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::catalogue {
+
+namespace {
+
+void fault(std::vector<Error>& errors, const SourceRef& where, std::string message,
+           std::string hint = "") {
+  errors.push_back({ErrorKind::invalid, std::move(message), std::move(hint), where});
+}
+
+const std::string& text(const std::map<std::string, std::string>& texts, const char* field) {
+  static const std::string kNone;
+  const auto at = texts.find(field);
+  return at == texts.end() ? kNone : at->second;
+}
+
+// The look-up's view of a variable, so that defaults are judged by the rules that users' values are.
+knowledge::Variable view(const Variable& v, const Library& library) {
+  knowledge::Variable out;
+  out.name = v.name;
+  out.library.truths = text(library.texts, "truths");
+  out.library.falsehoods = text(library.texts, "falsehoods");
+  out.library.booleans_any_case = library.booleans_any_case;
+  out.library.words_any_case = library.words_any_case;
+  out.library.c_numbers = library.c_numbers;
+  out.library.suffixes = text(library.texts, "suffixes");
+  out.library.number_words = text(library.texts, "number_words");
+  out.type = static_cast<knowledge::Type>(v.type);
+  out.closed = v.closed;
+  out.any_case = v.any_case;
+  out.numbers = v.numbers;
+  out.values = text(v.texts, "values");
+  out.lowest = text(v.texts, "lowest");
+  out.highest = text(v.texts, "highest");
+  return out;
+}
+
+// true and false become the word that the library itself reads.
+std::string exported_default(const Variable& v, const Library& library) {
+  const std::string& standard = text(v.texts, "standard");
+  if (standard != "true" && standard != "false") return standard;
+  if (v.type != static_cast<int>(knowledge::Type::boolean)) return standard;
+  const std::string& words = text(library.texts, standard == "true" ? "truths" : "falsehoods");
+  if (words.empty()) return standard == "true" ? "1" : "0";
+  return std::string(split(words, '|').front());
+}
+
+void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
+  for (Variable& v : catalogue.variables) {
+    const Library& library = catalogue.libraries[v.library];
+    std::string& standard = v.texts["standard"];
+    standard = exported_default(v, library);
+    if (const auto bad = knowledge::find_fault(view(v, library), standard))
+      fault(errors, v.where,
+            fmt::format("the default of {}, \"{}\", {}", v.name, standard, bad->what));
+    const std::string& note = text(v.texts, "default_note");
+    if (!note.empty()) standard += standard.empty() ? note : fmt::format(" ({})", note);
+  }
+}
+
+bool has(const Catalogue& catalogue, const std::string& name) {
+  const auto at =
+      std::lower_bound(catalogue.variables.begin(), catalogue.variables.end(), name,
+                       [](const Variable& v, const std::string& n) { return v.name < n; });
+  return at != catalogue.variables.end() && at->name == name;
+}
+
+void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
+  for (const Variable& v : catalogue.variables) {
+    const std::string& newer = text(v.texts, "successor");
+    if (!newer.empty() && (!has(catalogue, newer) || newer == v.name))
+      fault(
+          errors, v.where,
+          fmt::format("{} is said to be renamed to {}, which is no other variable", v.name, newer));
+  }
+  for (const Misspelling& m : catalogue.misspellings) {
+    if (has(catalogue, m.wrong))
+      fault(errors, m.where, fmt::format("{} is a variable, no misspelling", m.wrong));
+    if (!m.meant.empty() && !has(catalogue, m.meant))
+      fault(errors, m.where, fmt::format("{} is no variable", m.meant));
+    if (m.meant.empty() && m.note.empty())
+      fault(errors, m.where, fmt::format("{}: say what was meant, or why not", m.wrong));
+  }
+}
+
+}  // namespace
+
+std::vector<Error> finish(Catalogue& catalogue) {
+  std::vector<Error> errors;
+  const auto by_name = [](const Variable& a, const Variable& b) { return a.name < b.name; };
+  std::stable_sort(catalogue.variables.begin(), catalogue.variables.end(), by_name);
+  std::sort(catalogue.misspellings.begin(), catalogue.misspellings.end(),
+            [](const Misspelling& a, const Misspelling& b) { return a.wrong < b.wrong; });
+  for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
+    const SourceRef& first = catalogue.variables[i - 1].where;
+    if (catalogue.variables[i].name == catalogue.variables[i - 1].name)
+      fault(errors, catalogue.variables[i].where,
+            fmt::format("{} stands in {}:{} too", catalogue.variables[i].name, first.file,
+                        first.line));
+  }
+  if (catalogue.libraries.size() > 255)
+    fault(errors, {}, "more than 255 libraries do not fit into a row");
+  settle_defaults(catalogue, errors);
+  check_references(catalogue, errors);
+  return errors;
+}
+
+}  // namespace hpclaunch::catalogue

@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "catalogue.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+bool report(const std::vector<Error>& errors) {
+  for (const Error& error : errors) {
+    const SourceRef where = error.where.value_or(SourceRef{});
+    fmt::print(stderr, "{}:{}: error: {}{}\n", where.file, where.line, error.message,
+               error.hint.empty() ? "" : fmt::format(" (try: {})", error.hint));
+  }
+  return errors.empty();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr,
+               "usage: hpclaunch-catalogue OUTPUT FILE...     (OUTPUT \"-\": check only)\n");
+    return 2;
+  }
+  const std::string output = argv[1];
+  std::vector<std::string> files(argv + 2, argv + argc);
+  std::sort(files.begin(), files.end());
+  catalogue::Catalogue catalogue;
+  bool good = true;
+  for (const std::string& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in.is_open() || in.bad()) {
+      fmt::print(stderr, "{}:0: error: cannot be read\n", file);
+      return 2;
+    }
+    good = report(catalogue::read_file(file, text, catalogue)) && good;
+  }
+  if (!good || !report(catalogue::finish(catalogue))) return 1;
+  if (output == "-") return 0;
+  std::ofstream out(output, std::ios::binary | std::ios::trunc);
+  out << catalogue::emit(catalogue) << std::flush;
+  if (out.good()) return 0;
+  fmt::print(stderr, "{}: cannot be written\n", output);
+  std::remove(output.c_str());
+  return 2;
+}

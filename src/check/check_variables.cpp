@@ -1,0 +1,83 @@
+#include "check_variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/knowledge.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using knowledge::Grade;
+using knowledge::Verdict;
+
+const char* rule_of(Verdict::About about) {
+  switch (about) {
+    case Verdict::About::unknown_name:
+      return "unknown-variable";
+    case Verdict::About::old_name:
+      return "old-variable";
+    case Verdict::About::value:
+      return "bad-value";
+    case Verdict::About::nothing:
+      break;
+  }
+  return "";
+}
+
+Severity severity_of(Grade grade) {
+  if (grade == Grade::wrong) return Severity::error;
+  return grade == Grade::doubtful ? Severity::warning : Severity::note;
+}
+
+// The value of a secret stays out of messages; its name may still be misspelt.
+Verdict judge(const std::string& name, const std::string& value) {
+  return knowledge::check(name, is_secret(name) ? "" : value);
+}
+
+// What to type instead. A newer name comes without a value: its values may mean something else.
+std::string fix_of(const Verdict& verdict, const char* how) {
+  if (verdict.suggestion.empty()) return "";
+  const bool old = verdict.about == Verdict::About::old_name;
+  return fmt::format("{} {}", old ? "hpclaunch explain" : how, verdict.suggestion);
+}
+
+void typed(const Setting& setting, std::vector<Finding>& findings) {
+  const Decision& holds = setting.history.back();
+  const auto* value = std::get_if<std::string>(&holds.value);
+  if (holds.layer != Layer::command_line || value == nullptr) return;
+  const Verdict verdict = judge(setting.name, *value);
+  if (verdict.grade == Grade::fine) return;
+  findings.push_back({rule_of(verdict.about), severity_of(verdict.grade), verdict.message,
+                      fix_of(verdict, "--set")});
+}
+
+void exported(const std::string& name, const std::string& value, std::vector<Finding>& findings) {
+  const Verdict verdict = judge(name, value);
+  if (verdict.grade != Grade::doubtful && verdict.grade != Grade::wrong) return;
+  std::string fix = fix_of(verdict, "export");
+  if (fix.empty()) fix = fmt::format("unset {}", name);
+  findings.push_back({rule_of(verdict.about), Severity::warning,
+                      fmt::format("exported: {}", verdict.message), fix});
+}
+
+}  // namespace
+
+void check_variables(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
+  for (const Setting& setting : plan.env) {
+    typed(setting, findings);
+    const bool holds = setting.history.back().layer == Layer::environment;
+    const std::string* value = env.find(setting.name);
+    if (holds && value != nullptr) exported(setting.name, *value, findings);
+  }
+  for (std::size_t i = 0; i < knowledge::count_misspellings(); ++i) {
+    const std::string wrong(knowledge::misspelling_at(i).wrong);
+    const Setting* setting = plan.find_env(wrong);
+    const std::string* value = env.find(wrong);
+    if (value != nullptr && setting == nullptr) exported(wrong, *value, findings);
+  }
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+#include "knowledge/table.h"
+
+namespace hpclaunch::knowledge {
+
+namespace {
+
+bool suggestible(const Variable& v) {
+  return v.removed.empty() && v.successor.empty() && !v.internal;
+}
+
+// Known names that begin like the family's pattern: what an unknown name can have been meant to be.
+std::vector<std::string> relatives(std::string_view pattern) {
+  const std::string_view prefix = pattern.substr(0, pattern.find('*'));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kTable.row_count; ++i) {
+    if (!std::string_view(kTable.text + kTable.rows[i].name).starts_with(prefix)) continue;
+    const Variable v = at(i);
+    if (suggestible(v)) names.emplace_back(v.name);
+  }
+  return names;
+}
+
+// In sets that grow, a name counts as misspelt only when all parts between underscores are right but
+// one, and that one is nearly so: three edits anywhere would hit too many names that are meant.
+bool differs_in_one_part(std::string_view a, std::string_view b) {
+  const std::vector<std::string_view> x = split(a, '_');
+  const std::vector<std::string_view> y = split(b, '_');
+  if (x.size() != y.size()) return false;
+  int different = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i]) continue;
+    const std::vector<std::string> other = {std::string(y[i])};
+    if (++different > 1 || x[i].size() < 3 || !nearest(x[i], other)) return false;
+  }
+  return different == 1;
+}
+
+std::string near_name(std::string_view name, const Family& family) {
+  const std::vector<std::string> names = relatives(family.pattern);
+  const std::optional<std::string> near = nearest(name, names);
+  if (near && (family.unknown == Family::Unknown::suspect || differs_in_one_part(name, *near)))
+    return *near;
+  return "";
+}
+
+std::string assignment(std::string_view name, std::string_view value) {
+  return value.empty() ? std::string(name) : fmt::format("{}={}", name, value);
+}
+
+Verdict misspelt(const Misspelling& known, std::string_view name, std::string_view value) {
+  std::string message = fmt::format("nothing reads {}", name);
+  if (!known.certain) message += ", as far as is known";
+  if (!known.note.empty()) message += fmt::format(": {}", known.note);
+  return {known.certain ? Grade::wrong : Grade::doubtful, Verdict::About::unknown_name, message,
+          known.meant.empty() ? "" : assignment(known.meant, value)};
+}
+
+Verdict unknown(std::string_view name, std::string_view value) {
+  const std::optional<Family> family = find_family(name);
+  if (!family || family->unknown == Family::Unknown::open) return {};
+  const std::string near = near_name(name, *family);
+  if (near.empty() && family->unknown == Family::Unknown::near_miss) return {};
+  std::string message = fmt::format("no variable {} is known of {}", name, family->library);
+  if (!near.empty()) message += fmt::format("; {} is", near);
+  return {Grade::doubtful, Verdict::About::unknown_name, message,
+          near.empty() ? "" : assignment(near, value)};
+}
+
+Verdict judge_value(const Variable& v, std::string_view name, std::string_view value) {
+  const std::optional<Fault> fault = find_fault(v, value);
+  if (!fault) return {};
+  const bool sure = v.confidence == Confidence::source && !v.library.parser.empty();
+  return {sure ? Grade::wrong : Grade::doubtful, Verdict::About::value,
+          fmt::format("{}={} {}", name, value, fault->what),
+          fault->meant.empty() ? "" : assignment(name, fault->meant)};
+}
+
+// The newer name alone: what its values mean may have changed with it.
+Verdict old_name(const Variable& v) {
+  if (!v.removed.empty())
+    return {Grade::doubtful, Verdict::About::old_name,
+            fmt::format("{} is no longer read ({})", v.name, v.removed), std::string(v.successor)};
+  return {Grade::remark, Verdict::About::old_name,
+          fmt::format("{} has a newer name, {}", v.name, v.successor), std::string(v.successor)};
+}
+
+// MPIR_PARAM_X stands for MPIR_CVAR_X, and so on.
+std::optional<Variable> find_by_family(std::string_view name) {
+  const std::optional<Family> family = find_family(name);
+  if (!family || family->stands_for == "-") return std::nullopt;
+  const std::size_t prefix = family->pattern.find('*');
+  return find(fmt::format("{}{}", family->stands_for, name.substr(std::min(prefix, name.size()))));
+}
+
+std::string range_text(const Variable& v) {
+  if (v.lowest.empty() && v.highest.empty()) return "";
+  if (v.highest.empty()) return fmt::format("{} or more", v.lowest);
+  if (v.lowest.empty()) return fmt::format("{} at the most", v.highest);
+  return fmt::format("{} to {}", v.lowest, v.highest);
+}
+
+std::string commas(std::string_view words) {
+  std::string text;
+  for (const std::string_view word : split(words, '|')) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+std::string values_text(const Variable& v) {
+  std::string text(to_string(v.type));
+  if (v.numbers) text += " of integers";
+  if (!v.unit.empty()) text += fmt::format(" in {}", v.unit);
+  const std::string range = range_text(v);
+  if (!range.empty()) text += ", " + range;
+  if (!v.values.empty()) {
+    text += fmt::format(": {}{}", commas(v.values), v.closed ? "" : ", ...");
+    if (v.closed && v.type == Type::word)
+      text += v.any_case ? " (letter case does not matter)" : " (spelt exactly so)";
+  }
+  if (v.type == Type::boolean)
+    text += v.library.truths.empty()
+                ? ": 1 or 0"
+                : fmt::format(": {} or {}", commas(v.library.truths), commas(v.library.falsehoods));
+  return text;
+}
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void add(Facts& facts, const char* label, std::string text) {
+  if (!text.empty()) facts.emplace_back(label, std::move(text));
+}
+
+Facts describe_variable(const Variable& v) {
+  Facts facts;
+  add(facts, "what", std::string(v.what));
+  add(facts, "library",
+      v.library.title.empty() ? std::string(v.library.name)
+                              : fmt::format("{} ({})", v.library.title, v.library.name));
+  add(facts, "value", values_text(v));
+  add(facts, "form", std::string(v.syntax));
+  add(facts, "default", std::string(v.standards.empty() ? v.standard : v.standards));
+  add(facts, "since", std::string(v.since));
+  add(facts, "removed", std::string(v.removed));
+  add(facts, "newer name", std::string(v.successor));
+  add(facts, v.direction == Direction::output ? "set by" : "read by", std::string(v.reader));
+  add(facts, "needs", std::string(v.needs));
+  add(facts, "note", std::string(v.note));
+  add(facts, "known", std::string(to_string(v.confidence)));
+  return facts;
+}
+
+}  // namespace
+
+Verdict check(std::string_view name, std::string_view value) {
+  if (const std::optional<Misspelling> known = find_misspelling(name))
+    return misspelt(*known, name, value);
+  std::optional<Variable> v = find(name);
+  if (!v) v = find_by_family(name);
+  if (!v) return unknown(name, value);
+  if (!v->removed.empty()) return old_name(*v);
+  const Verdict bad = judge_value(*v, name, value);
+  if (bad.grade != Grade::fine || v->successor.empty()) return bad;
+  return old_name(*v);
+}
+
+std::vector<std::pair<std::string, std::string>> describe(std::string_view name) {
+  Facts facts;
+  if (const std::optional<Misspelling> known = find_misspelling(name)) {
+    const Verdict verdict = misspelt(*known, name, "");
+    facts.emplace_back("misspelt", verdict.message);
+    if (!known->meant.empty()) facts.emplace_back("meant", known->meant);
+    return facts;
+  }
+  if (const std::optional<Variable> v = find(name)) return describe_variable(*v);
+  if (const std::optional<Variable> v = find_by_family(name)) {
+    facts = describe_variable(*v);
+    facts.emplace(facts.begin(), "stands for", v->name);
+    return facts;
+  }
+  if (const std::optional<Family> family = find_family(name)) {
+    const Verdict verdict = unknown(name, "");
+    if (!verdict.message.empty()) facts.emplace_back("unknown", verdict.message);
+    facts.emplace_back("family", fmt::format("{} ({})", family->pattern, family->library));
+    if (!family->rule.empty()) facts.emplace_back("rule", family->rule);
+  }
+  return facts;
+}
+
+}  // namespace hpclaunch::knowledge

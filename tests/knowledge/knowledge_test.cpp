@@ -1,0 +1,225 @@
+#include "hpclaunch/knowledge.h"
+
+#include <algorithm>
+#include <set>
+#include <type_traits>
+
+#include "hpclaunch/text.h"
+#include "knowledge/table.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+using namespace hpclaunch::knowledge;
+
+// What the compiler can be made to promise: rows are bytes, so the table lies in the program as it is.
+static_assert(std::is_trivially_destructible_v<Table> && std::is_standard_layout_v<Row>);
+static_assert(sizeof(Row) == 64);
+
+namespace {
+
+Grade grade(const std::string& name, const std::string& value) { return check(name, value).grade; }
+
+std::string suggestion(const std::string& name, const std::string& value) {
+  return check(name, value).suggestion;
+}
+
+Variable of(Type type, std::string_view values = "") {
+  Variable v;
+  v.name = "NAME";
+  v.type = type;
+  v.values = values;
+  v.closed = !values.empty();
+  return v;
+}
+
+bool good(const Variable& v, std::string_view value) { return !find_fault(v, value).has_value(); }
+
+}  // namespace
+
+TEST_CASE("names ascend, each once, and each is found", "[knowledge]") {
+  REQUIRE(count() > 6000);
+  for (std::size_t i = 0; i < count(); ++i) {
+    const Variable v = at(i);
+    INFO(v.name);
+    if (i > 0) REQUIRE(at(i - 1).name < v.name);
+    const auto found = find(v.name);
+    REQUIRE(found);
+    REQUIRE(found->name == v.name);
+    REQUIRE_FALSE(v.reader.empty());
+    REQUIRE_FALSE(v.library.title.empty());
+  }
+  for (const char* name :
+       {"", "A", "NCCL", "NCCL_DEBU", "NCCL_DEBUGX", "nccl_debug", "zzz", "\xff"})
+    CHECK_FALSE(find(name));
+}
+
+TEST_CASE("defaults and values satisfy their own rules", "[knowledge]") {
+  for (std::size_t i = 0; i < count(); ++i) {
+    const Variable v = at(i);
+    INFO(v.name);
+    std::set<std::string_view> seen;
+    if (v.values.empty()) continue;
+    for (const std::string_view value : split(v.values, '|')) {
+      REQUIRE(seen.insert(value).second);
+      REQUIRE(good(v, value));
+    }
+    if (v.standard.find('(') == std::string_view::npos &&
+        v.standard.find(' ') == std::string_view::npos)
+      CHECK(good(v, v.standard));
+  }
+}
+
+TEST_CASE("what hpclaunch sets itself is known and described", "[knowledge]") {
+  for (const char* name : {"RANK",
+                           "LOCAL_RANK",
+                           "WORLD_SIZE",
+                           "LOCAL_WORLD_SIZE",
+                           "GROUP_RANK",
+                           "NODE_RANK",
+                           "CROSS_RANK",
+                           "CROSS_SIZE",
+                           "LOCAL_SIZE",
+                           "GROUP_WORLD_SIZE",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "OMP_NUM_THREADS",
+                           "MKL_NUM_THREADS",
+                           "BLIS_NUM_THREADS",
+                           "OPENBLAS_NUM_THREADS",
+                           "NUMEXPR_NUM_THREADS",
+                           "NUMEXPR_MAX_THREADS",
+                           "PYTHONUNBUFFERED",
+                           "HPCLAUNCH_LOCAL_RANK",
+                           "HPCLAUNCH_LOCAL_SIZE",
+                           "HPCLAUNCH_NODE",
+                           "HPCLAUNCH_PLAN"}) {
+    const auto v = find(name);
+    INFO(name);
+    REQUIRE(v);
+    CHECK_FALSE(v->what.empty());
+  }
+}
+
+TEST_CASE("misspellings lead to variables, and newer names exist", "[knowledge]") {
+  REQUIRE(count_misspellings() > 0);
+  for (std::size_t i = 0; i < count_misspellings(); ++i) {
+    const Misspelling m = misspelling_at(i);
+    INFO(m.wrong);
+    CHECK_FALSE(find(m.wrong));
+    if (!m.meant.empty()) CHECK(find(m.meant));
+    CHECK(find_misspelling(m.wrong)->meant == m.meant);
+    const Verdict verdict = check(m.wrong, "1");
+    CHECK(verdict.grade == (m.certain ? Grade::wrong : Grade::doubtful));
+    CHECK(verdict.about == Verdict::About::unknown_name);
+  }
+  for (std::size_t i = 0; i < count(); ++i)
+    if (!at(i).successor.empty()) CHECK(find(at(i).successor));
+}
+
+TEST_CASE("names: known, nearly known, and the user's own", "[knowledge]") {
+  CHECK(suggestion("FI_CXI_OVFLOW_BUF_SIZE", "8") == "FI_CXI_OFLOW_BUF_SIZE=8");
+  CHECK(grade("FI_CXI_OVFLOW_BUF_SIZE", "8") == Grade::wrong);
+  CHECK(suggestion("NCCL_SOKET_IFNAME", "hsn0") == "NCCL_SOCKET_IFNAME=hsn0");
+  CHECK(grade("NCCL_SOKET_IFNAME", "hsn0") == Grade::doubtful);
+  CHECK(grade("NCCL_OF_ANOTHER_PLANET", "1") == Grade::doubtful);  // a closed set
+  CHECK(suggestion("NCCL_OF_ANOTHER_PLANET", "1").empty());
+  CHECK(suggestion("HIP_VISIBLE_DEVICE", "0") == "HIP_VISIBLE_DEVICES=0");
+  CHECK(suggestion("MASTER_ADRR", "n1") == "MASTER_ADDR=n1");
+  for (const char* own : {"FOO", "EPOCHS", "WORLD", "CUDA_IS_FUN", "SLURM_MY_NOTE", "OMPI_MCA_btl",
+                          "MY_NCCL_DEBUG", "SLURM_SPANK_X", "EBROOTGCC", "A", "_", "NCCL", "RANKS"})
+    CHECK(grade(own, "anything at all") == Grade::fine);
+}
+
+TEST_CASE("old names are told from names that still work", "[knowledge]") {
+  const Verdict gone = check("NCCL_IB_CUDA_SUPPORT", "1");
+  CHECK(gone.grade == Grade::doubtful);
+  CHECK(gone.about == Verdict::About::old_name);
+  CHECK(gone.suggestion == "NCCL_NET_GDR_LEVEL");
+  const Verdict older = check("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
+  CHECK(older.grade == Grade::remark);
+  CHECK(older.suggestion == "PYTORCH_ALLOC_CONF");
+  CHECK(check("MPIR_PARAM_ENABLE_GPU", "True").about ==
+        Verdict::About::value);  // read as MPIR_CVAR_ENABLE_GPU
+  CHECK(grade("MPIR_PARAM_ENABLE_GPU", "1") == Grade::fine);
+}
+
+TEST_CASE("values are judged as each library reads them", "[knowledge]") {
+  CHECK(grade("NCCL_IB_DISABLE", "true") == Grade::wrong);  // strtoll makes it 0
+  CHECK(suggestion("NCCL_IB_DISABLE", "true") == "NCCL_IB_DISABLE=1");
+  CHECK(grade("NCCL_IB_DISABLE", "0x1") == Grade::fine);
+  CHECK(grade("FI_CXI_ODP", "True") == Grade::fine);  // any case in libfabric
+  CHECK(grade("FI_CXI_ODP", "y") == Grade::wrong);
+  CHECK(grade("CCL_ATL_SHM", "true") == Grade::wrong);
+  CHECK(suggestion("CCL_ATL_SHM", "off") == "CCL_ATL_SHM=0");
+  CHECK(grade("CCL_LOG_LEVEL", "WARN") == Grade::fine);  // lower-cased by oneCCL
+  CHECK(grade("ZE_FLAT_DEVICE_HIERARCHY", "flat") == Grade::wrong);
+  CHECK(suggestion("ZE_FLAT_DEVICE_HIERARCHY", "flat") == "ZE_FLAT_DEVICE_HIERARCHY=FLAT");
+  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "Yes") == Grade::fine);
+  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "on") == Grade::wrong);
+  CHECK(suggestion("FI_CXI_OFLOW_BUF_SIZE", "8M") == "FI_CXI_OFLOW_BUF_SIZE=8388608");
+  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "101") == Grade::wrong);
+  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "100") == Grade::fine);
+  CHECK(grade("UCX_RNDV_THRESH", "inf") == Grade::fine);
+  CHECK(grade("OMP_NUM_THREADS", "4,2") == Grade::fine);
+  CHECK(grade("OMP_NUM_THREADS", "4,none") == Grade::doubtful);  // no source was read for it
+  CHECK(grade("OMP_PROC_BIND", "SPREAD,close") == Grade::fine);
+  CHECK(grade("NCCL_DEBUG_SUBSYS", "^NET,INIT") == Grade::fine);
+  CHECK(grade("CCL_ALLREDUCE_SCALEOUT", "direct:0-1048576;rabenseifner:1048577-max") ==
+        Grade::fine);
+  CHECK(grade("CCL_ALLREDUCE", "topo;") == Grade::fine);
+  CHECK(grade("CCL_ALLREDUCE", "tree") == Grade::wrong);
+  CHECK(grade("NCCL_NET", "AWS Libfabric") == Grade::fine);
+  for (const char* name : {"NCCL_IB_DISABLE", "NCCL_DEBUG", "OMP_NUM_THREADS", "CCL_ALLREDUCE"})
+    CHECK(grade(name, "") == Grade::fine);
+}
+
+TEST_CASE("each type refuses what it is not", "[knowledge]") {
+  Variable v = of(Type::integer);
+  v.lowest = "-1";
+  v.highest = "64";
+  for (const char* value : {"-1", "0", "64", "+3", "0x40", "007"}) CHECK(good(v, value));
+  for (const char* value : {"-2", "65", "x", "1x", "1 ", "-", "0x41", "99999999999999999999999"})
+    CHECK_FALSE(good(v, value));
+  v.library.c_numbers = false;
+  CHECK(good(v, "010"));  // ten
+  CHECK_FALSE(good(v, "0x40"));
+
+  Variable time = of(Type::time);
+  CHECK(good(time, "1.5"));
+  CHECK_FALSE(good(time, "5s"));
+  time.library.suffixes = "k";
+  CHECK(good(time, "140ns"));
+  CHECK_FALSE(good(time, "140lightyears"));
+
+  const Variable real = of(Type::real);
+  CHECK(good(real, "0.25"));
+  CHECK_FALSE(good(real, "a quarter"));
+  const Variable cpus = of(Type::cpu_list);
+  for (const char* value : {"0-3,8", "0-6:2 9", "auto"}) CHECK(good(cpus, value));
+  CHECK_FALSE(good(cpus, "0-3;8"));
+
+  Variable word = of(Type::word, "a|b|c");
+  CHECK(good(word, "b"));
+  CHECK_FALSE(good(word, "B"));
+  CHECK(find_fault(word, "B")->meant == "b");
+  word.closed = false;
+  CHECK(good(word, "d"));
+}
+
+TEST_CASE("what is known can be told", "[knowledge]") {
+  const auto has = [](const std::string& name, const std::string& label, const std::string& part) {
+    const auto facts = describe(name);
+    return std::any_of(facts.begin(), facts.end(), [&](const auto& fact) {
+      return fact.first == label && fact.second.find(part) != std::string::npos;
+    });
+  };
+  CHECK(has("NCCL_DEBUG", "library", "nccl"));
+  CHECK(has("NCCL_DEBUG", "read by", "NVIDIA/nccl:"));
+  CHECK(has("FI_CXI_OFLOW_BUF_SIZE", "default", "2097152 since 1.21.0"));
+  CHECK(has("FI_CXI_OVFLOW_BUF_SIZE", "meant", "FI_CXI_OFLOW_BUF_SIZE"));
+  CHECK(has("MPIR_PARAM_ENABLE_GPU", "stands for", "MPIR_CVAR_ENABLE_GPU"));
+  CHECK(has("OMPI_MCA_btl", "family", "OMPI_MCA_*"));
+  CHECK(has("SLURM_CPUS_PER_TASK_HET_GROUP_2", "family", "SLURM_*_HET_GROUP_*"));
+  CHECK(describe("MY_OWN").empty());
+  CHECK(describe("").empty());
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""The catalogue of variables from outside: its files against the published schema, the program that
+compiles them against broken input, and what `hpclaunch` says with it.
+
+    knowledge_test.py HPCLAUNCH HPCLAUNCH_CATALOGUE SOURCE_FOLDER
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HPCLAUNCH, CATALOGUE, ROOT = sys.argv[1:4]
+FILES = sorted(glob.glob(os.path.join(ROOT, "profiles/variables/*.json")))
+DATA = [f for f in FILES if not f.endswith("/schema.json")]
+MACHINE = os.path.join(ROOT, "tests/machines/laptop-8.xml")
+
+
+def load(path):
+    with open(path, encoding="ascii") as handle:
+        return json.loads(re.sub(r"^\s*//.*$", "", handle.read(), flags=re.M))
+
+
+SCHEMA = load(os.path.join(ROOT, "profiles/variables/schema.json"))
+KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+
+
+def is_kind(value, kind):
+    return isinstance(value, KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def faults(value, schema, place=""):
+    """The part of JSON Schema that ours uses, so that the test needs no package."""
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(is_kind(value, kind) for kind in kinds):
+        yield "%s: not %s" % (place, kinds)
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield "%s: %r not among %s" % (place, value, schema["enum"])
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        yield "%s: %r against %s" % (place, value, schema["pattern"])
+    if "anyOf" in schema and all(list(faults(value, one, place)) for one in schema["anyOf"]):
+        yield "%s: none of anyOf" % place
+    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
+        yield "%s: empty" % place
+    if isinstance(value, list):
+        if len(value) < schema.get("minItems", 0) or (schema.get("uniqueItems") and len(set(map(str, value))) < len(value)):
+            yield "%s: empty or not unique" % place
+        for item in value:
+            yield from faults(item, schema.get("items", {}), place)
+    if isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield "%s: no %s" % (place, name)
+        for name, member in value.items():
+            other = schema.get("additionalProperties", True)
+            if not re.search(schema.get("propertyNames", {}).get("pattern", ""), name):
+                yield "%s: name %r" % (place, name)
+            if name in schema.get("properties", {}):
+                yield from faults(member, schema["properties"][name], place + "/" + name)
+            elif other is False:
+                yield "%s: unknown member %s" % (place, name)
+            elif isinstance(other, dict):
+                yield from faults(member, other, place + "/" + name)
+
+
+def run(*words, env=None):
+    clean = {"PATH": os.environ["PATH"], "HOME": "/"}
+    clean.update(env or {})
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=clean, timeout=120)
+
+
+class Data(unittest.TestCase):
+    def test_files_obey_the_schema(self):
+        self.assertGreater(len(DATA), 40)
+        for path in DATA:
+            self.assertEqual(list(faults(load(path), SCHEMA, os.path.basename(path))), [])
+
+    def test_names_are_sorted_and_stand_in_one_file_only(self):
+        home = {}
+        for path in DATA:
+            names = list(load(path).get("variables", {}))
+            self.assertEqual(names, sorted(names), path)
+            for name in names:
+                self.assertNotIn(name, home)
+                home[name] = path
+        self.assertGreater(len(home), 6000)
+
+    def test_sentences_are_sentences_of_one_line(self):
+        for path in DATA:
+            for name, v in load(path).get("variables", {}).items():
+                what = v.get("what", "X.")
+                self.assertRegex(what, r"^[A-Z0-9].*[^.]\.$|^X\.$", name)
+                self.assertLessEqual(len(what), 160, name)
+
+    def test_no_place_of_one_machine(self):
+        for path in FILES:
+            with open(path, encoding="ascii") as handle:
+                self.assertNotRegex(handle.read(), r"/work/|/tmp/brief", path)
+
+
+class Compiler(unittest.TestCase):
+    """hpclaunch-catalogue: every mistake has a file and a line."""
+
+    GOOD = """{
+  "library": "x", "title": "X",
+  "variables": {
+    "X_A": {"type": "int", "min": 1, "default": 2, "read_by": "r:p", "confidence": "source"},
+    "X_B": {"type": "enum", "values": ["a", "b"], "default": "a", "read_by": "r:p", "confidence": "docs"}
+  }
+}
+"""
+
+    def compile(self, *texts):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, "f%d.json" % i) for i in range(len(texts))]
+            for path, text in zip(paths, texts):
+                with open(path, "w", encoding="utf-8") as handle:
+                    handle.write(text)
+            output = os.path.join(folder, "out.cpp")
+            done = run(CATALOGUE, output, *paths)
+            text = ""
+            if os.path.exists(output):
+                with open(output, encoding="ascii") as handle:
+                    text = handle.read()
+            return done, text
+
+    def refuses(self, text, line, *parts):
+        done, output = self.compile(text)
+        self.assertEqual((done.returncode, output), (1, ""), done.stderr)
+        self.assertIn("f0.json:%d: error: " % line, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_good_and_the_same_twice(self):
+        first, text = self.compile(self.GOOD)
+        self.assertEqual((first.returncode, first.stderr), (0, ""))
+        self.assertIn("X_A", text)
+        self.assertEqual(self.compile(self.GOOD)[1], text)
+
+    def test_mistakes(self):
+        good = self.GOOD
+        self.refuses(good.replace('"min"', '"mni"'), 4, 'no member "mni"', "try: min")
+        self.refuses(good.replace('"enum"', '"enmu"'), 5, '"enmu" is not one of', "try: enum")
+        self.refuses(good.replace('"default": 2', '"default": 0'), 4, "the default of X_A", "is below 1")
+        self.refuses(good.replace('"default": "a"', '"default": "c"'), 5, "the default of X_B", "is not a or b")
+        self.refuses(good.replace('["a", "b"]', '["a", "a"]'), 5, '"values" has "a" twice')
+        self.refuses(good.replace("X_B", "X_A"), 5, '"X_A" stands here twice')
+        self.refuses(good.replace("X_B", "W"), 5, "W stands after X_A", "sort the names")
+        self.refuses(good.replace("X_B", "X-B"), 5, '"X-B" is no name of a variable')
+        self.refuses(good.replace(', "confidence": "docs"', ""), 5, '"confidence" is missing')
+        self.refuses(good.replace('"read_by": "r:p", "confidence": "docs"', '"confidence": "docs"'), 5, '"read_by" is missing')
+        self.refuses(good.replace('"type": "int"', '"type": "int", "what": "No stop"'), 4, "full stop")
+        self.refuses(good.replace('"type": "int"', '"type": "int", "note": "caf\u00e9"'), 4, "printable ASCII")
+        self.refuses(good.replace('"type": "int"', '"type": "int", "renamed": "X_C"'), 4, "renamed to X_C")
+        self.refuses(good.replace('"title": "X",', '"title": "X", "sentences": "required",'), 4, 'no sentence "what"')
+        self.refuses(good.replace('"min": 1,', '"min": "1",'), 4, '"min" is a whole number')
+        self.refuses(good.replace("},\n", "},,\n"), 4)
+        self.refuses("", 1)
+        self.refuses("[]", 1, "an object is wanted")
+        self.refuses("{}", 1, 'neither "variables"')
+        self.refuses('{"misspellings": {"X": {"meant": "Y"}}}', 1, "Y is no variable")
+
+    def test_a_name_in_two_files(self):
+        done, _ = self.compile(self.GOOD, self.GOOD)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"f1\.json:4: error: X_A stands in .*f0\.json:4 too")
+
+    def test_every_cut_is_refused_and_none_crashes(self):
+        for end in range(0, len(self.GOOD) - 2, 7):
+            done, output = self.compile(self.GOOD[:end])
+            self.assertEqual((done.returncode, output), (1, ""), self.GOOD[:end])
+
+    def test_the_table_is_constant(self):
+        text = self.compile(self.GOOD)[1]
+        for table in ("kText[]", "kLibraries[]", "kRows[]", "kMisspellings[]", "kFamilies[]"):
+            self.assertRegex(text, r"constexpr \w+ " + re.escape(table))
+        self.assertIn("constinit const Table kTable", text)
+
+
+class Program(unittest.TestCase):
+    def explain(self, *names, status=0, env=None):
+        done = run(HPCLAUNCH, "explain", "--topology", MACHINE, "-n", "2", *names, env=env)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def test_explain_adds_what_is_known(self):
+        out = self.explain("OMP_NUM_THREADS").stdout
+        self.assertIn("  holds ", out)
+        self.assertIn("  library    OpenMP", out)
+
+    def test_explain_knows_what_the_plan_does_not_decide(self):
+        out = self.explain("NCCL_IB_DISABLE").stdout
+        self.assertIn("not decided by hpclaunch", out)
+        self.assertIn("NVIDIA/nccl:", out)
+        self.assertIn("FI_CXI_OFLOW_BUF_SIZE", self.explain("FI_CXI_OVFLOW_BUF_SIZE").stdout)
+
+    def test_explain_keeps_inside_the_width(self):
+        for name in ("CCL_WORKER_AFFINITY", "FI_CXI_OFLOW_BUF_SIZE", "NCCL_ALGO", "MPIR_CVAR_ENABLE_GPU"):
+            for line in self.explain(name).stdout.splitlines():
+                self.assertTrue(len(line) <= 100 or " " not in line[13:], line)
+
+    def test_explain_of_nothing(self):
+        done = self.explain("MY_OWN", status=1)
+        self.assertEqual(done.stdout, "")
+        done = self.explain("NCCL_IB_DISBLE", "RANK", status=1)
+        self.assertIn("did you mean NCCL_IB_DISABLE?", done.stderr)
+        self.assertIn("RANK", done.stdout)
+
+    def dry_run(self, *words, env=None):
+        return run(HPCLAUNCH, "run", "--dry-run", "--topology", MACHINE, "-n", "2", *words, "--", "true", env=env)
+
+    def test_set_is_checked(self):
+        for words, parts in (
+                ("NCCL_IB_DISABLE=true", ("error", "[bad-value]", "try: --set NCCL_IB_DISABLE=1")),
+                ("FI_CXI_OVFLOW_BUF_SIZE=8", ("error", "[unknown-variable]", "try: --set FI_CXI_OFLOW_BUF_SIZE=8")),
+                ("NCCL_SOKET_IFNAME=hsn0", ("warning", "[unknown-variable]", "try: --set NCCL_SOCKET_IFNAME=hsn0")),
+                ("NCCL_TREE_THRESHOLD=0", ("warning", "[old-variable]", "try: hpclaunch explain NCCL_ALGO"))):
+            done = self.dry_run("--set", words)
+            self.assertEqual(done.returncode, 0)
+            for part in parts:
+                self.assertIn(part, done.stderr)
+
+    def test_errors_refuse_a_start_and_force_goes_on(self):
+        line = [HPCLAUNCH, "run", "-n", "1", "--set", "NCCL_IB_DISABLE=true", "--", "sh", "-c", "echo started"]
+        done = run(*line)
+        self.assertEqual((done.returncode, done.stdout), (125, ""))
+        line.insert(2, "--force")
+        done = run(*line)
+        self.assertEqual((done.returncode, done.stdout), (0, "started\n"), done.stderr)
+
+    def test_exports_are_left_alone(self):
+        quiet = self.dry_run(env={"NCCL_IB_DISABLE": "true", "NCCL_SOKET_IFNAME": "x", "MINE": "1"})
+        self.assertEqual(quiet.stderr, "")
+        done = self.dry_run(env={"FI_CXI_OVFLOW_BUF_SIZE": "8", "OMP_NUM_THREADS": "many"})
+        self.assertEqual(done.stderr.count("warning: exported: "), 2)
+        self.assertNotIn("error", done.stderr)
+
+
+class Object(unittest.TestCase):
+    def test_the_table_costs_no_relocations_and_no_code_at_start(self):
+        found = glob.glob(os.path.join(os.path.dirname(CATALOGUE), "CMakeFiles/hpclaunch_knowledge.dir/generated/catalogue.cpp.*"))
+        found = [f for f in found if f.endswith((".o", ".obj"))]
+        if not found:
+            self.skipTest("the compiler left no object file here")
+        try:
+            sections = run("readelf", "-SW", found[0]).stdout
+            symbols = run("readelf", "-sW", found[0]).stdout
+        except FileNotFoundError:
+            self.skipTest("no readelf")
+        if "__asan" in symbols:
+            self.skipTest("the sanitizer registers every table at start")
+        size = {name: int(octal, 16) for name, octal in
+                re.findall(r"\] (\S+) +\S+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ", sections)}
+        self.assertGreater(size[".rodata"], 500000)
+        self.assertFalse([name for name in size if name.startswith((".init_array", ".ctors", ".rela.rodata"))])
+        pointers = sum(bytes_ for name, bytes_ in size.items() if name.startswith(".rela.data")) / 24
+        self.assertLessEqual(pointers, 8)  # of kTable itself
+
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
