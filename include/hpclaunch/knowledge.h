@@ -1,6 +1,6 @@
 #pragma once
-// The catalogue of environment variables: who reads which name, and what a value may be. Pure look-ups in
-// read-only data that profiles/variables/ is compiled into; nothing is built or sorted at start.
+// The catalogue of environment variables: who reads which name, and what a value may be. Pure look-ups
+// in read-only data that profiles/variables/ is compiled into; nothing is built or sorted at start.
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -105,12 +105,11 @@ struct Family {
   std::string_view pattern;  ///< '*' stands for any text
   std::string_view library;
   enum class Unknown {
-    suspect,  ///< the set is closed: a name that is not in the catalogue is a mistake or newer than it
+    suspect,    ///< a closed set: an unknown name is a mistake, or newer than this
     near_miss,  ///< only what looks like a known name is suspect
     open,       ///< anything goes
   } unknown = Unknown::open;
-  std::string_view
-      stands_for;  ///< what the part before '*' becomes to give the name that is meant; "-" for itself
+  std::string_view stands_for;  ///< what the part before '*' becomes; "-": the name is itself
   std::string_view rule;
 };
 
@@ -118,8 +117,8 @@ struct Family {
 std::optional<Family> find_family(std::string_view name);
 
 /// What is wrong with a value, as the end of a sentence about it ("is not ..."), and what was probably
-/// meant ("" when that cannot be told). nullopt: nothing is known against it. An empty value is never wrong:
-/// libraries take it for "not set".
+/// meant ("" when that cannot be told). nullopt: nothing is known against it. An empty value is never
+/// wrong: libraries take it for "not set".
 struct Fault {
   std::string what;
   std::string meant;

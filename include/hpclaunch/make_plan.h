@@ -73,9 +73,10 @@ struct Rendezvous {
 struct PlanInput {
   Topology node;  ///< every node looks like this one
   std::vector<std::string>
-      hosts;               ///< allocation or host file, launch order, each once; never empty
-  std::string hosts_why;   ///< "host file hosts.txt", "this host"
-  int slots_per_node = 0;  ///< ranks per node that the allocation asks for; 0 unknown
+      hosts;              ///< allocation or host file, launch order, each once; never empty
+  std::string hosts_why;  ///< "host file hosts.txt", "this host"
+  std::vector<int>
+      slots;  ///< ranks that the allocation asks for on each host; empty: it does not say
   std::string slots_why;
   EnvSnapshot env;
   LauncherTraits launcher;

@@ -1,5 +1,5 @@
 #pragma once
-// hpclaunch-catalogue: the host program that turns profiles/variables/ into a C++ table at build time.
+// hpclaunch-catalogue: turns profiles/variables/ into a C++ table on the building machine.
 #include <map>
 #include <string>
 #include <vector>
@@ -49,7 +49,7 @@ struct Catalogue {
   std::vector<Family> families;
 };
 
-/// Adds one file. What kind it is follows from its members: "variables", "misspellings" or "families".
+/// Adds one file. Its members say of which kind: "variables", "misspellings" or "families".
 /// Reports all that is wrong with it, each with file and line.
 std::vector<Error> read_file(const std::string& file, const std::string& text,
                              Catalogue& catalogue);

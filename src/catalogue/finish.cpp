@@ -21,7 +21,7 @@ const std::string& text(const std::map<std::string, std::string>& texts, const c
   return at == texts.end() ? kNone : at->second;
 }
 
-// The look-up's view of a variable, so that defaults are judged by the rules that users' values are.
+// The look-up's view of a variable: defaults are judged by the rules for users' values.
 knowledge::Variable view(const Variable& v, const Library& library) {
   knowledge::Variable out;
   out.name = v.name;

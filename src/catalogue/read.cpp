@@ -24,7 +24,7 @@ const Words kCases = {"exact", "any"};
 const Words kNumbers = {"decimal", "c"};
 const Words kSentences = {"optional", "required"};
 
-// One object of a document, whose members are asked for one by one. What nobody asked for is an error.
+// An object whose members are asked for one by one. What nobody asked for is an error.
 class Object {
  public:
   Object(const Document& document, const json& object, std::string path, std::vector<Error>& errors)
@@ -101,7 +101,7 @@ class Object {
     return fmt::format("{}", fmt::join(items, separator));
   }
 
-  /// The place of a word among `known`; `otherwise` when the member is absent (-1: it must be there).
+  /// The place of a word among `known`; `otherwise` when absent (-1: it must be there).
   int choice(const char* member, const Words& known, int otherwise) {
     const std::string word = text(member, otherwise < 0);
     if (word.empty()) return std::max(otherwise, 0);

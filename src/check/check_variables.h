@@ -7,8 +7,8 @@ namespace hpclaunch {
 
 /// Compares what was typed and exported with the catalogue of variables, and appends what is odd.
 ///
-/// Typed values are judged in full. Exports are the user's own affair: of them only those that the plan also
-/// decides about are judged, and known misspellings; nothing about an export is more than a warning.
+/// Typed values are judged in full. Exports are the user's own affair: of them only those that the plan
+/// also decides about are judged, and known misspellings; none gets more than a warning.
 void check_variables(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings);
 
 }  // namespace hpclaunch

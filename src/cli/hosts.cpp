@@ -20,14 +20,12 @@ Result<Hosts> from_list(const std::string& path, const std::string& what) {
   if (!read) return read.error();
   Hosts hosts;
   hosts.why = fmt::format("{} {}", what, path);
-  hosts.slots_per_node = read->front().slots;
   for (const HostSlots& host : *read) {
     hosts.names.push_back(host.name);
-    if (host.slots != hosts.slots_per_node) hosts.slots_per_node = 0;  // no one number for all
+    if (host.slots > 0) hosts.slots.push_back(host.slots);
   }
-  if (hosts.slots_per_node > 0)
-    hosts.slots_why =
-        fmt::format("{} gives each node {}", what, counted(hosts.slots_per_node, "slot"));
+  if (hosts.slots.size() != hosts.names.size()) hosts.slots.clear();
+  if (!hosts.slots.empty()) hosts.slots_why = fmt::format("{} has a count for each node", what);
   hosts.only_here = hosts.names.size() == 1 && (same_host(hosts.names.front(), sys::host_name()) ||
                                                 hosts.names.front() == "localhost");
   return hosts;

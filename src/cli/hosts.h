@@ -12,7 +12,7 @@ namespace hpclaunch::cli {
 struct Hosts {
   std::vector<std::string> names;  ///< launch order, each once; never empty
   std::string why;
-  int slots_per_node = 0;  ///< 0 unknown
+  std::vector<int> slots;  ///< ranks for each host; empty when the list does not say for all
   std::string slots_why;
   bool only_here = false;  ///< the one host is this machine
 };

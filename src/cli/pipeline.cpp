@@ -189,7 +189,7 @@ Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpo
   input.node = *node;
   input.hosts = around->hosts.names;
   input.hosts_why = around->hosts.why;
-  input.slots_per_node = around->hosts.slots_per_node;
+  input.slots = around->hosts.slots;
   input.slots_why = around->hosts.slots_why;
   input.env = session.env;
   input.launcher = around->launcher.dialect->traits();

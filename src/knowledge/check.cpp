@@ -26,8 +26,8 @@ std::vector<std::string> relatives(std::string_view pattern) {
   return names;
 }
 
-// In sets that grow, a name counts as misspelt only when all parts between underscores are right but
-// one, and that one is nearly so: three edits anywhere would hit too many names that are meant.
+// In sets that grow, a name counts as misspelt only when all parts between underscores are right
+// but one, and that one is nearly so: three edits anywhere would hit names that are meant.
 bool differs_in_one_part(std::string_view a, std::string_view b) {
   const std::vector<std::string_view> x = split(a, '_');
   const std::vector<std::string_view> y = split(b, '_');

@@ -1,6 +1,6 @@
 #pragma once
-// The shape of the compiled catalogue. Texts are offsets into one block of bytes, 0 for "": a row with
-// pointers would have to be relocated at every start of the program.
+// The shape of the compiled catalogue. Texts are offsets into one block of bytes, 0 for "": a row
+// with pointers would have to be relocated at every start of the program.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// What a value may be. Compiled into hpclaunch-catalogue too, which judges the defaults by the same rules;
-// so nothing here looks at the table.
+// What a value may be. Compiled into hpclaunch-catalogue too, which judges the defaults by the same
+// rules; so nothing here looks at the table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::string with_consequence(std::string what, std::string_view consequence) {
   return what;
 }
 
-// How many characters at the begin are a whole number, by the library's rules; the number is left in `number`.
+// How many characters at the begin are a whole number, by the library's rules; `number` gets it.
 std::size_t read_number(std::string_view text, bool c_numbers, long long& number) {
   const bool minus = text.starts_with('-');
   const std::size_t sign = minus || text.starts_with('+') ? 1 : 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -52,9 +53,11 @@ Setting decide_per_node(const PlanInput& input, int nodes) {
     return chosen(
         "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
         fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
-  if (input.slots_per_node > 0)
-    return chosen("ranks-per-node", Layer::environment, input.slots_per_node,
-                  SourceRef{"<environment>"}, input.slots_why);
+  if (!input.slots.empty()) {
+    const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
+    return chosen("ranks-per-node", Layer::environment, *most, SourceRef{"<environment>"},
+                  input.slots_why);
+  }
   const int natural = natural_per_node(input.node);
   return chosen("ranks-per-node", Layer::builtin, natural, kRule,
                 natural == 1 ? "no count was given: one rank on a node with one NUMA node"
@@ -93,6 +96,22 @@ int number(const Setting& setting) {
   return static_cast<int>(*parse_natural(std::get<std::string>(setting.value())));
 }
 
+// Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
+// node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
+std::vector<int> deal(const PlanInput& input, const Wanted& want) {
+  const bool as_listed =
+      !input.options.ranks && !input.options.ranks_per_node && !input.slots.empty();
+  if (as_listed) return {input.slots.begin(), input.slots.begin() + want.nodes};
+  const bool fill = input.options.ranks_per_node.has_value();
+  std::vector<int> ranks_on;
+  int left = want.ranks;
+  for (int after = want.nodes - 1; after >= 0; --after) {
+    ranks_on.push_back(fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1));
+    left -= ranks_on.back();
+  }
+  return ranks_on;
+}
+
 }  // namespace
 
 Result<Counts> decide_counts(const PlanInput& input) {
@@ -110,20 +129,14 @@ Result<Counts> decide_counts(const PlanInput& input) {
         want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
                           divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
-  const bool fill = input.options.ranks_per_node.has_value();
-  int left = want.ranks;
-  for (int n = 0; n < want.nodes; ++n) {
-    const int after = want.nodes - n - 1;  // nodes that still need a rank each
-    const int here = fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1);
-    counts.ranks_on.push_back(here);
-    left -= here;
-  }
+  counts.ranks_on = deal(input, want);
+  const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
   const bool typed_total = input.options.ranks.has_value();
   counts.choices.push_back(std::move(*nodes));
   counts.choices.push_back(std::move(per_node));
   counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                                  want.ranks, typed_total ? kCommandLine : kRule,
-                                  typed_total ? "--ranks" : "nodes times ranks per node"));
+                                  total, typed_total ? kCommandLine : kRule,
+                                  typed_total ? "--ranks" : "the sum over the nodes"));
   return counts;
 }
 

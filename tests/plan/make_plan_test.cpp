@@ -73,7 +73,7 @@ TEST_CASE("counts follow from what was typed", "[plan][counts]") {
     if (one.nodes > 0) in.options.nodes = one.nodes;
     if (one.ranks > 0) in.options.ranks = one.ranks;
     if (one.per_node > 0) in.options.ranks_per_node = one.per_node;
-    in.slots_per_node = one.slots;
+    if (one.slots > 0) in.slots.assign(static_cast<std::size_t>(one.hosts), one.slots);
     INFO(one.hosts << " hosts, -N " << one.nodes << " -n " << one.ranks << " --ppn "
                    << one.per_node);
     const auto plan = make_plan(in);
@@ -87,6 +87,17 @@ TEST_CASE("counts follow from what was typed", "[plan][counts]") {
     for (const NodeRun& run : plan->layout)
       CHECK(static_cast<std::size_t>(run.node_class) < plan->classes.size());
   }
+}
+
+TEST_CASE("a list with a count for each node is taken as it is", "[plan][counts]") {
+  PlanInput in = input(3, 8);
+  in.slots = {4, 2, 1};
+  CHECK(sizes(*make_plan(in)) == Sizes{4, 2, 1});
+  in.options.nodes = 2;
+  CHECK(sizes(*make_plan(in)) == Sizes{4, 2});
+  in.options.nodes.reset();
+  in.options.ranks = 6;  // somebody asked for something else: spread evenly
+  CHECK(sizes(*make_plan(in)) == Sizes{2, 2, 2});
 }
 
 TEST_CASE("counts that contradict each other are refused with the numbers", "[plan][counts]") {
