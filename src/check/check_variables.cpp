@@ -68,15 +68,14 @@ void exported(const std::string& name, const std::string& value, std::vector<Fin
 void check_variables(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
   for (const Setting& setting : plan.env) {
     typed(setting, findings);
-    const bool holds = setting.history.back().layer == Layer::environment;
-    const std::string* value = env.find(setting.name);
-    if (holds && value != nullptr) exported(setting.name, *value, findings);
+    if (setting.history.back().layer != Layer::environment) continue;
+    if (const std::string* value = env.find(setting.name)) exported(setting.name, *value, findings);
   }
   for (std::size_t i = 0; i < knowledge::count_misspellings(); ++i) {
-    const std::string wrong(knowledge::misspelling_at(i).wrong);
-    const Setting* setting = plan.find_env(wrong);
+    const std::string_view wrong = knowledge::misspelling_at(i).wrong;
     const std::string* value = env.find(wrong);
-    if (value != nullptr && setting == nullptr) exported(wrong, *value, findings);
+    if (value != nullptr && plan.find_env(wrong) == nullptr)
+      exported(std::string(wrong), *value, findings);
   }
 }
 

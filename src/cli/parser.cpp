@@ -176,16 +176,17 @@ Error Parser::unknown(const std::string& word) const {
 
 Result<bool> Parser::parse(std::vector<std::string> line) {
   CLI::App& app = impl_->app;
-  if (const auto lacking = without_value(tree_, line))
-    return Error{ErrorKind::usage, fmt::format("{}: {}", tree_.name, *lacking),
-                 fmt::format("hpclaunch {} --help", tree_.name)};
+  const std::vector<std::string> typed = line;
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
   try {
     app.parse(line);
   } catch (const CLI::CallForHelp&) {
     return false;
   } catch (const CLI::ParseError& error) {
-    return Error{ErrorKind::usage, fmt::format("{}: {}", tree_.name, error.what()),
+    const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    const auto lacking = mismatch ? without_value(tree_, typed) : std::nullopt;
+    return Error{ErrorKind::usage,
+                 fmt::format("{}: {}", tree_.name, lacking.value_or(error.what())),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   }
   program_ = app.remaining();

@@ -4,6 +4,7 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
+#include "knowledge/shown.h"
 #include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
@@ -49,8 +50,17 @@ std::string near_name(std::string_view name, const Family& family) {
   return "";
 }
 
+bool among(char c, std::string_view others) {
+  const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return word || others.find(c) != std::string_view::npos;
+}
+
+// What a shell would read otherwise than it stands is left for the user to fill in.
 std::string assignment(std::string_view name, std::string_view value) {
-  return value.empty() ? std::string(name) : fmt::format("{}={}", name, value);
+  const bool plain =
+      std::all_of(value.begin(), value.end(), [](char c) { return among(c, "_.,:/+-=^%@"); });
+  if (value.empty()) return std::string(name);
+  return fmt::format("{}={}", name, plain ? value : "...");
 }
 
 Verdict misspelt(const Misspelling& known, std::string_view name, std::string_view value) {
@@ -77,7 +87,7 @@ Verdict judge_value(const Variable& v, std::string_view name, std::string_view v
   if (!fault) return {};
   const bool sure = v.confidence == Confidence::source && !v.library.parser.empty();
   return {sure ? Grade::wrong : Grade::doubtful, Verdict::About::value,
-          fmt::format("{}={} {}", name, value, fault->what),
+          fmt::format("{}={} {}", name, shown(value), fault->what),
           fault->meant.empty() ? "" : assignment(name, fault->meant)};
 }
 

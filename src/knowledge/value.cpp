@@ -7,6 +7,7 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
+#include "knowledge/shown.h"
 
 namespace hpclaunch::knowledge {
 
@@ -98,7 +99,7 @@ std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
       (rest.size() == 1 || byte) && v.library.suffixes.find(rest[0]) != std::string_view::npos;
   if (used == 0) return Fault{with_consequence("is not a number", v.library.bad_number), ""};
   if (!rest.empty() && !suffix)
-    return Fault{with_consequence(fmt::format("is not a number: \"{}\" is left over", rest),
+    return Fault{with_consequence(fmt::format("is not a number: \"{}\" is left over", shown(rest)),
                                   v.library.bad_number),
                  v.type == Type::size ? spelt_out(number, rest) : ""};
   if (suffix) return std::nullopt;  // limits count in the base unit
@@ -152,7 +153,8 @@ std::optional<Fault> list_fault(const Variable& v, std::string_view value) {
     else
       fault = word_fault(v, item);
     if (fault) {
-      if (item != value) fault->what = fmt::format("has an item \"{}\" that {}", item, fault->what);
+      if (item != value)
+        fault->what = fmt::format("has an item \"{}\" that {}", shown(item), fault->what);
       if (item != value) fault->meant.clear();
       return fault;
     }
@@ -167,7 +169,7 @@ std::optional<Fault> algorithm_fault(const Variable& v, std::string_view value) 
         !among(v.values, name, v.library.words_any_case).empty())
       continue;
     const bool whole = value.find_first_of(":;") == std::string_view::npos;
-    return Fault{fmt::format("names \"{}\", which is not {}", name, listed(v.values)),
+    return Fault{fmt::format("names \"{}\", which is not {}", shown(name), listed(v.values)),
                  whole ? nearest_of(v.values, name) : ""};
   }
   return std::nullopt;
@@ -196,7 +198,8 @@ std::optional<Fault> time_fault(const Variable& v, std::string_view value) {
   if (!among(kUnits, value.substr(letters), false).empty())
     return real_fault(v, value.substr(0, letters));
   return Fault{
-      fmt::format("ends in \"{}\", which is not {}", value.substr(letters), listed(kUnits)), ""};
+      fmt::format("ends in \"{}\", which is not {}", shown(value.substr(letters)), listed(kUnits)),
+      ""};
 }
 
 std::optional<Fault> cpu_list_fault(std::string_view value) {
@@ -209,6 +212,15 @@ std::optional<Fault> cpu_list_fault(std::string_view value) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view value) {
+  constexpr std::size_t kMost = 100;
+  std::string text;
+  for (const char c : value.substr(0, kMost))
+    text += c >= ' ' && c <= '~' ? std::string(1, c)
+                                 : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return value.size() > kMost ? text + "..." : text;
+}
 
 std::optional<Fault> find_fault(const Variable& variable, std::string_view value) {
   if (value.empty()) return std::nullopt;

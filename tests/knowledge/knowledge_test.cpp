@@ -173,6 +173,23 @@ TEST_CASE("values are judged as each library reads them", "[knowledge]") {
     CHECK(grade(name, "") == Grade::fine);
 }
 
+TEST_CASE("messages are one printable line, and suggestions can be typed", "[knowledge]") {
+  const std::string nasty = "\x1b[31m\n\xff" + std::string(5000, 'x') + ";rm -rf";
+  for (const char* name : {"NCCL_DEBUG", "NCCL_IB_DISABLE", "OMP_NUM_THREADS", "OMP_PROC_BIND",
+                           "CCL_ALLREDUCE", "UCX_DC_FC_HARD_REQ_TIMEOUT", "FI_CXI_OVFLOW_BUF_SIZE",
+                           "NCCL_SOKET_IFNAME", "CCL_WORKER_AFFINITY"})
+    for (const std::string& value :
+         {nasty, "1," + nasty, "1" + nasty, "topo:" + nasty, "topo;" + nasty}) {
+      const Verdict verdict = check(name, value);
+      INFO(name);
+      CHECK(verdict.message.size() < 900);
+      for (const std::string& text : {verdict.message, verdict.suggestion})
+        CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }));
+      CHECK(verdict.suggestion.find(';') == std::string::npos);
+    }
+  CHECK(suggestion("FI_CXI_OVFLOW_BUF_SIZE", "$(reboot)") == "FI_CXI_OFLOW_BUF_SIZE=...");
+}
+
 TEST_CASE("each type refuses what it is not", "[knowledge]") {
   Variable v = of(Type::integer);
   v.lowest = "-1";
