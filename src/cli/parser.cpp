@@ -55,20 +55,15 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
       "");
 }
 
-// "-n" at the end, or before "--": CLI11's own words for it do not name the option.
-std::optional<std::string> without_value(const CommandTree& command,
-                                         const std::vector<std::string>& line) {
-  for (std::size_t i = 0; i < line.size() && line[i] != "--"; ++i) {
-    if (!line[i].starts_with('-') || (i + 1 < line.size() && line[i + 1] != "--")) continue;
-    for (const OptionInfo& option : command.options) {
-      const auto is = [&](const std::vector<std::string>& names, const char* dashes) {
-        return std::any_of(names.begin(), names.end(),
-                           [&](const std::string& name) { return line[i] == dashes + name; });
-      };
-      if (!option.value_name.empty() &&
-          (is(option.short_names, "-") || is(option.long_names, "--")))
-        return fmt::format("{} needs a value, {}", line[i], option.value_name);
-    }
+// "-n" at the end of the line: CLI11's own words for it do not name the option.
+std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
+  for (const OptionInfo& option : command.options) {
+    const auto is = [&](const std::vector<std::string>& names, const char* dashes) {
+      return std::any_of(names.begin(), names.end(),
+                         [&](const std::string& name) { return last == dashes + name; });
+    };
+    if (!option.value_name.empty() && (is(option.short_names, "-") || is(option.long_names, "--")))
+      return fmt::format("{} needs a value, {}", last, option.value_name);
   }
   return std::nullopt;
 }
@@ -176,7 +171,7 @@ Error Parser::unknown(const std::string& word) const {
 
 Result<bool> Parser::parse(std::vector<std::string> line) {
   CLI::App& app = impl_->app;
-  const std::vector<std::string> typed = line;
+  const std::string last = line.empty() ? "" : line.back();
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
   try {
     app.parse(line);
@@ -184,7 +179,7 @@ Result<bool> Parser::parse(std::vector<std::string> line) {
     return false;
   } catch (const CLI::ParseError& error) {
     const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
-    const auto lacking = mismatch ? without_value(tree_, typed) : std::nullopt;
+    const auto lacking = mismatch ? without_value(tree_, last) : std::nullopt;
     return Error{ErrorKind::usage,
                  fmt::format("{}: {}", tree_.name, lacking.value_or(error.what())),
                  fmt::format("hpclaunch {} --help", tree_.name)};

@@ -148,8 +148,10 @@ class Errors(Test):
 
     def test_values(self):
         self.not_started(125, "--bind-via", "lancher", says=["--bind-via", "lancher", "launcher, shim, none", "did you mean launcher?"])
-        self.not_started(125, "-n", says=["-n needs a value, N"])
-        self.not_started(125, "--set", "--", "true", says=["--set needs a value, NAME=VALUE"])
+        self.refused(125, "run", "-n", says=["-n needs a value, N"])
+        self.refused(2, "plan", "--bind-via", says=["--bind-via needs a value, WHO"])
+        self.not_started(125, "-n", says=["--ranks", "--"])
+        self.not_started(125, "--set", says=["--set", "NAME=VALUE"])
         self.not_started(125, "--bind-via", "launcher", says=["launcher local", "--bind-via shim"])
         self.not_started(125, "--verify", "maybe", says=["--verify", "strict"])
         for port in ("0", "70000", "-1", "http"):
