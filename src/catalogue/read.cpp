@@ -198,7 +198,7 @@ Variable read_variable(const std::string& name, const json& value, const Documen
   v.name = name;
   v.where = document.where(path);
   v.type = object.choice("type", kTypes, -1);
-  const std::string type = kTypes[static_cast<std::size_t>(v.type)];
+  const auto& type = kTypes[static_cast<std::size_t>(v.type)];
   v.confidence = object.choice("confidence", kConfidences, confidence);
   v.direction = object.choice("direction", kDirections, 0);
   v.texts["values"] = object.words("values", "|");
@@ -241,7 +241,7 @@ void check_order(const Document& document, const char* section, std::vector<Erro
   if (at == document.order.end()) return;
   for (std::size_t i = 0; i < at->second.size(); ++i) {
     const std::string& name = at->second[i];
-    const SourceRef where = document.where(path + "/" + name);
+    const SourceRef where = document.where(fmt::format("{}/{}", path, name));
     if (!is_name(name) && section != std::string("families"))
       errors.push_back(
           {ErrorKind::invalid, fmt::format("\"{}\" is no name of a variable", name), "", where});
