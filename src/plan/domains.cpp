@@ -10,7 +10,7 @@ std::vector<UsableCore> usable_cores(const Topology& node) {
   std::vector<UsableCore> cores;
   for (std::size_t i = 0; i < node.cores.size(); ++i) {
     CpuSet pus = node.cores[i].pus & node.allowed;
-    if (!pus.empty()) cores.push_back({std::move(pus), static_cast<int>(i)});
+    if (!pus.empty()) cores.push_back({pus, static_cast<int>(i)});
   }
   return cores;
 }

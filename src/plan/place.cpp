@@ -96,7 +96,7 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want) {
     rank.cores = static_cast<int>(share.size());
     rank.package = common(node, cores, share, &Core::package);
     rank.numa = common(node, cores, share, &Core::numa);
-    placed.ranks.push_back(std::move(rank));
+    placed.ranks.push_back(rank);
   }
   if (crowded)
     placed.remarks.push_back(

@@ -14,7 +14,6 @@ namespace hpclaunch {
 
 namespace {
 
-using render::pad_left;
 using render::pad_right;
 using render::Tone;
 
@@ -136,7 +135,7 @@ std::string short_value(const std::string& name, const Decision& decision, int w
     long count = 0;
     for (const std::vector<std::string>& one : items->items) count += static_cast<long>(one.size());
     const std::string first = whole.substr(0, whole.find(" / "));
-    const std::string text =
+    std::string text =
         fmt::format("{} / {} ({})", first, style.unicode ? "…" : "...", counted(count, "item"));
     if (render::columns(text) <= width) return text;
   }
