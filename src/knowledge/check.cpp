@@ -176,7 +176,7 @@ Verdict check(std::string_view name, std::string_view value) {
   if (!v) v = find_by_family(name);
   if (!v) return unknown(name, value);
   if (!v->removed.empty()) return old_name(*v);
-  const Verdict bad = judge_value(*v, name, value);
+  Verdict bad = judge_value(*v, name, value);
   if (bad.grade != Grade::fine || v->successor.empty()) return bad;
   return old_name(*v);
 }
