@@ -97,11 +97,6 @@ class Data(unittest.TestCase):
                 self.assertRegex(what, r"^[A-Z0-9].*[^.]\.$|^X\.$", name)
                 self.assertLessEqual(len(what), 160, name)
 
-    def test_no_place_of_one_machine(self):
-        for path in FILES:
-            with open(path, encoding="ascii") as handle:
-                self.assertNotRegex(handle.read(), r"/work/|/tmp/brief", path)
-
 
 class Compiler(unittest.TestCase):
     """hpclaunch-catalogue: every mistake has a file and a line."""
