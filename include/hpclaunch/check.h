@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/env.h"
@@ -8,6 +9,8 @@
 namespace hpclaunch {
 
 enum class Severity { note, warning, error };
+
+std::string_view to_string(Severity severity);
 
 struct Finding {
   std::string rule;  ///< kebab-case

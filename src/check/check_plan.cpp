@@ -10,6 +10,18 @@
 
 namespace hpclaunch {
 
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
+  }
+  return "?";
+}
+
 namespace {
 
 bool exported(const Setting& setting) {

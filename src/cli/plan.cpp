@@ -13,25 +13,13 @@ struct Args {
   bool json = false;
 };
 
-const char* severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "?";
-}
-
 std::string as_json(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
   document["argv"] = prepared.argv;
   auto findings = nlohmann::ordered_json::array();
   for (const Finding& finding : prepared.findings)
     findings.push_back({{"rule", finding.rule},
-                        {"severity", severity_name(finding.severity)},
+                        {"severity", to_string(finding.severity)},
                         {"message", finding.message},
                         {"fix", finding.fix}});
   document["findings"] = std::move(findings);

@@ -36,11 +36,8 @@ int report(Session& session, const Error& error) {
 
 void report(Session& session, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    const char* severity = finding.severity == Severity::error     ? "error"
-                           : finding.severity == Severity::warning ? "warning"
-                                                                   : "note";
-    std::string text =
-        fmt::format("hpclaunch: {}: {} [{}]\n", severity, finding.message, finding.rule);
+    std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", to_string(finding.severity),
+                                   finding.message, finding.rule);
     if (!finding.fix.empty()) text += fmt::format("hpclaunch: try: {}\n", finding.fix);
     std::fputs(text.c_str(), session.err);
   }
