@@ -86,6 +86,12 @@ def cpu_list():
     return ",".join(str(a) if a == b else "%d-%d" % (a, b) for a, b in runs)
 
 
+def say(text, stream=sys.stdout):
+    """One write for the whole line, so that lines of different ranks do not mix on their way."""
+    stream.write(text + "\n")
+    stream.flush()
+
+
 def device_name(device):
     if device.type == "cpu":
         return "cpu"
@@ -93,7 +99,7 @@ def device_name(device):
 
 
 def fail(how):
-    print("rank %s fails now, as asked (%s)" % (os.environ["RANK"], how), file=sys.stderr, flush=True)
+    say("rank %s fails now, as asked (%s)" % (os.environ["RANK"], how), sys.stderr)
     if how == "exit":
         os._exit(17)
     if how == "segv":
@@ -126,7 +132,7 @@ def train(options, rank, world, device):
         dist.all_reduce(mean)
         losses.append(mean.item() / world)
         if rank == 0 and (step % max(1, options.steps // 5) == 0 or step == options.steps - 1):
-            print("step %3d  loss %.4f" % (step, losses[-1]), flush=True)
+            say("step %3d  loss %.4f" % (step, losses[-1]))
     return losses, model
 
 
@@ -144,9 +150,9 @@ def main():
     rank, world, local_rank = rendezvous()
     device, backend = choose_device(options.device, local_rank)
     dist.init_process_group(backend, init_method="env://")
-    print("rank %d/%d  local %d  %s  pid %d  cpus %s  threads %d  device %s"
-          % (rank, world, local_rank, socket.gethostname(), os.getpid(), cpu_list(), torch.get_num_threads(),
-             device_name(device)), flush=True)
+    say("rank %d/%d  local %d  %s  pid %d  cpus %s  threads %d  device %s"
+        % (rank, world, local_rank, socket.gethostname(), os.getpid(), cpu_list(), torch.get_num_threads(),
+           device_name(device)))
     dist.barrier()
     started = time.time()
     losses, model = train(options, rank, world, device)
@@ -154,9 +160,9 @@ def main():
     equal = same_everywhere(model)
     fell = losses[-1] < losses[0]
     if rank == 0:
-        print("done: %d steps on %d rank%s in %.2f s (torch %s, %s), loss %.4f -> %.4f, models %s"
-              % (options.steps, world, "" if world == 1 else "s", took, torch.__version__, backend, losses[0],
-                 losses[-1], "equal" if equal else "DIFFER"), flush=True)
+        say("done: %d steps on %d rank%s in %.2f s (torch %s, %s), loss %.4f -> %.4f, models %s"
+            % (options.steps, world, "" if world == 1 else "s", took, torch.__version__, backend, losses[0],
+               losses[-1], "equal" if equal else "DIFFER"))
     leave(rank, 0 if equal and fell else 1)
 
 
