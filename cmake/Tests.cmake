@@ -71,8 +71,9 @@ endwhile()
 set_tests_properties(unit.shim unit.wire PROPERTIES LABELS shim)
 
 # ---- planning: counts, placement, environment, launch lines ------------------------------------------
-hpclaunch_unit_test(job SOURCES tests/model/job_test.cpp LINK hpclaunch_model)
+hpclaunch_unit_test(job SOURCES tests/model/hostlist_test.cpp tests/model/job_test.cpp LINK hpclaunch_model)
 hpclaunch_unit_test(place SOURCES tests/plan/place_test.cpp tests/support/random_topology.cpp LINK hpclaunch_plan)
+hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(make_plan SOURCES
   tests/plan/make_plan_test.cpp
   tests/support/random_topology.cpp
@@ -81,7 +82,10 @@ hpclaunch_unit_test(check SOURCES
   tests/check/check_plan_test.cpp
   tests/check/check_variables_test.cpp
   LINK hpclaunch_check)
-hpclaunch_unit_test(dialect SOURCES tests/dialect/dialect_test.cpp LINK hpclaunch_dialect)
+hpclaunch_unit_test(dialect SOURCES
+  tests/dialect/dialect_test.cpp
+  tests/dialect/launch_lines_test.cpp
+  LINK hpclaunch_dialect hpclaunch::fmt)
 
 # ---- topology: model, probe, tree -------------------------------------------------------------------
 hpclaunch_unit_test(topology SOURCES
@@ -129,3 +133,23 @@ add_test(NAME knowledge.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/knowledge/knowledge_test.py
                  $<TARGET_FILE:hpclaunch> $<TARGET_FILE:hpclaunch-catalogue> ${PROJECT_SOURCE_DIR})
 set_tests_properties(unit.knowledge knowledge.black-box PROPERTIES LABELS knowledge TIMEOUT 300)
+
+# ---- profiles: the format, what the program carries, and the schema against the loader -------------------
+hpclaunch_unit_test(profile SOURCES
+  tests/profile/builtin_test.cpp
+  tests/profile/detect_test.cpp
+  tests/profile/facts_test.cpp
+  tests/profile/fuzz_test.cpp
+  tests/profile/node_test.cpp
+  tests/profile/parse_test.cpp
+  tests/profile/resolve_test.cpp
+  LINK hpclaunch_profile)
+add_executable(profile_check tests/profile/profile_check.cpp)
+target_link_libraries(profile_check PRIVATE hpclaunch_profile)
+add_test(NAME profile.schema
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/schema_test.py
+                 $<TARGET_FILE:profile_check> ${PROJECT_SOURCE_DIR})
+add_test(NAME profile.embed
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/embed_test.py
+                 $<TARGET_FILE:hpclaunch-embed>)
+set_tests_properties(unit.profile profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)

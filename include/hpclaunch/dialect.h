@@ -15,7 +15,7 @@ using Argv = std::vector<std::string>;
 
 /// A launcher that was found on this machine and told apart. A dialect never runs anything.
 struct LauncherFacts {
-  std::string path;     ///< absolute
+  std::string path;     ///< absolute; a bare name in plans for machines that have the program
   std::string version;  ///< "4.0.2"; "" when the program does not say
 };
 
@@ -27,6 +27,7 @@ struct Dialect {
   LauncherTraits (*traits)();
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim);
+  bool shared_names = false;  ///< other launchers' programs have the same names
 };
 
 /// All dialects, ascending name.
@@ -43,5 +44,9 @@ struct LauncherIdentity {
 /// nullopt when the text is nobody's. `real_path` is the program's path with links resolved.
 std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
                                                   std::string_view version_text);
+
+/// The launcher that `real_path` tells by itself: "pals" below .../cray/pals/, "hydra" for
+/// .../mpiexec.hydra, "openmpi" for .../orterun. "" when it could be anybody's, as .../bin/mpiexec.
+std::string_view evident_launcher(std::string_view real_path);
 
 }  // namespace hpclaunch

@@ -10,6 +10,9 @@
 
 namespace hpclaunch {
 
+struct NodeModel;  // hpclaunch/profile.h
+struct Profile;
+
 /// How ranks are laid over the cores of one node.
 struct PlaceRequest {
   int ranks = 1;               ///< on this node, >= 1
@@ -44,8 +47,21 @@ struct PlacementOptions {
   std::optional<BindVia> bind_via;
   std::optional<std::string> master_addr;
   std::optional<int> master_port;
+  std::optional<int> ranks_per_device;
+  std::string device_mode;  ///< "" not typed
+  std::string gpu_view;     ///< "own", "all", "launcher"; "" not typed
+  std::string stack;        ///< "" not typed
+  bool local_rank_node =
+      false;  ///< --local-rank node: LOCAL_RANK is the place on the node in every view
   std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
   std::vector<std::string> unset;                        ///< --unset NAME, in order
+};
+
+/// How a launcher spreads a number of ranks over its nodes, node by node.
+enum class Dealing {
+  any,      ///< each node gets what the plan says
+  fills,    ///< every node the same number, apart from the last, which gets what is left
+  spreads,  ///< evenly; the first nodes get one more when it does not come out even
 };
 
 /// What the chosen launcher can do; data from the dialect's row, so that planning need not see dialects.
@@ -55,9 +71,11 @@ struct LauncherTraits {
   std::string local_rank_var;  ///< "" when there is none
   bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank
   bool multi_node = false;
+  Dealing dealing = Dealing::any;
   struct Leftover {
     std::string name;  ///< variable of the launcher's own that would change what we ask for
     std::string why;
+    bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
   };
   std::vector<Leftover> leftovers;  ///< removed from the launcher's environment when present
 };
@@ -70,8 +88,21 @@ struct Rendezvous {
   std::string port_why;
 };
 
+/// What the batch system says about this job.
+struct JobFacts {
+  std::string scheduler = "none";  ///< "pbs", "slurm", "flux", "none"
+  std::string id = "0";            ///< "0" outside a job
+  std::string user;
+  bool whole_allocation = false;  ///< PlanInput::hosts is the job's own list
+};
+
 struct PlanInput {
-  Topology node;  ///< every node looks like this one
+  Topology node;                     ///< every node looks like this one
+  const Profile* profile = nullptr;  ///< resolved; nullptr: none
+  std::string profile_why;           ///< what decided for it, or why there is none
+  const NodeModel* model = nullptr;  ///< where `node` comes from; nullptr: measured or from a file
+  std::optional<Topology> live;      ///< this node, when it is one of the job's and was probed
+  JobFacts job;
   std::vector<std::string>
       hosts;              ///< allocation or host file, launch order, each once; never empty
   std::string hosts_why;  ///< "host file hosts.txt", "this host"
@@ -90,7 +121,8 @@ struct PlanInput {
 };
 
 /// Facts in, plan out. Pure.
-/// Errors: `usage` for counts that contradict each other or the node; `unsupported` for several nodes
+/// Errors: `usage` for counts that contradict each other or the node, for a stack, mode or view that
+/// the profile does not have, and where a rule of the profile refuses; `unsupported` for several nodes
 /// under a launcher that has one, and as encode_wire.
 Result<Plan> make_plan(const PlanInput& input);
 

@@ -1,5 +1,6 @@
 #pragma once
 // The Plan: everything the launch will do, decided and explained before anything is done.
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,16 @@ struct Decision {
   Value value;
   SourceRef where;  ///< file and line, "<command line>", "<environment>", or a rule's name
   std::string why;  ///< one sentence without a full stop
+
+  // What a profile's rule says beside; empty for other layers.
+  std::string rule = {};         ///< its id
+  std::string profile = {};      ///< the profile that it was written in
+  std::string source = {};       ///< URL
+  std::string checked = {};      ///< YYYY-MM-DD
+  std::string condition = {};    ///< each test with the fact that met it; "" when it always holds
+  std::string printed = {};      ///< what the source prints, where that is a mistake
+  std::string printed_why = {};  ///< why that fails
+  std::string disputed = {};     ///< what another source says
 };
 
 /// A variable or a choice, with everything that was decided about it.
@@ -64,8 +75,12 @@ struct Setting {
 struct RankPlan {
   CpuSet cpus;    ///< empty: not bound
   int cores = 0;  ///< physical cores in `cpus`; 1 at least (ranks that share a core count it whole)
-  int package = -1;  ///< OS index when all its PUs are in one package; -1 otherwise or unknown
-  int numa = -1;     ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
+  int package = -1;    ///< OS index when all its PUs are in one package; -1 otherwise or unknown
+  int numa = -1;       ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
+  int unit = -1;       ///< what it gets of the devices, by the driver's count; -1: nothing
+  int device = -1;     ///< the device of that unit
+  int subdevice = -1;  ///< the part of the device; -1: the whole
+  std::map<std::string, int> roles;  ///< PU of each helper thread that the site's binding has
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
@@ -102,8 +117,17 @@ struct OutputOptions {
   double grace_seconds = 30;  ///< between TERM and KILL when ranks are ended
 };
 
+/// What a rule of the profile has to say about this launch.
+struct PlanReport {
+  std::string rule;
+  std::string severity;  ///< "note", "warning", "error"
+  std::string message;
+  std::string fix;
+};
+
 struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
+  bool whole_allocation = false;   ///< hosts are the job's own list: the launcher knows them
   std::vector<NodeClass> classes;  ///< never empty
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
   std::vector<Setting> choices;  ///< placement, binding, launcher, rendezvous; in the order decided
@@ -112,7 +136,13 @@ struct Plan {
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
+  std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
+  std::vector<std::string> profile_args;   ///< launcher flags that the profile's rules ask for
   std::vector<std::string> launcher_args;  ///< passed on as they are
+  std::vector<std::string> batch;  ///< directives that the allocation must have been asked for with
+  std::string core_limit;          ///< of every rank: bytes, "unlimited", or "" to leave it
+  std::vector<std::string> make_dirs;  ///< made by the ranks on every node
+  std::vector<PlanReport> reports;
   std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
   std::vector<std::string>
       command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports

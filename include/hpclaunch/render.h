@@ -46,9 +46,11 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
                                bool comments);
 
 /// A POSIX shell script that does what `run` would do: the changes, then `exec` of the argv.
+/// `needs`: directives that the job must have been submitted with; they become comments at the top.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
-                                  const std::vector<std::string>& argv, bool comments);
+                                  const std::vector<std::string>& argv, bool comments,
+                                  const std::vector<std::string>& needs = {});
 
 /// The machine as a text tree: packages, NUMA nodes, caches, cores, PUs, memory, and what is
 /// allowed.

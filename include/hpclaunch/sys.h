@@ -20,6 +20,12 @@ std::string host_name();          ///< uname(2) nodename
 std::string own_directory();      ///< directory of this executable, links resolved
 std::string working_directory();  ///< absolute; "" when it cannot be told
 unsigned user_id();
+/// Names in a directory, ascending, without "." and ".."; empty when there is no such directory.
+/// Errors: `system` when it is there and cannot be read.
+Result<std::vector<std::string>> list_directory(const std::string& path);
+/// True when somebody else than its owner may change the file or replace it: the file is writable by
+/// group or world, or belongs to neither us nor root.
+bool others_may_write(const std::string& path);
 bool is_executable(const std::string& path);     ///< a regular file that we may execute
 std::string real_path(const std::string& path);  ///< links resolved; `path` itself when that fails
 

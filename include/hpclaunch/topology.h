@@ -43,6 +43,30 @@ struct Core {
   friend bool operator==(const Core&, const Core&) = default;
 };
 
+/// An accelerator as its driver counts it: a GPU, or a GCD where the driver shows each as a device.
+struct Device {
+  int index = 0;                   ///< from 0 in PCI address order: what a visibility mask counts
+  std::string vendor;              ///< "nvidia", "amd", "intel"
+  std::string model;               ///< "" when unknown
+  std::string pci;                 ///< "0000:18:00.0"; "" when unknown
+  std::uint64_t memory_bytes = 0;  ///< 0 when unknown
+  int subdevices = 0;  ///< parts that a rank can get by itself (tiles); 0: only the whole
+  int numa = -1;       ///< OS index of the nearest NUMA node; -1 unknown
+  CpuSet pus;          ///< nearest hardware threads; empty when unknown
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// A network interface for the job's own traffic.
+struct Nic {
+  std::string name;    ///< IP interface, "hsn0"; may be empty
+  std::string fabric;  ///< libfabric domain or verbs device, "cxi0", "mlx5_0"; may be empty
+  std::string pci;     ///< "" when unknown
+  int numa = -1;       ///< OS index of the nearest NUMA node; -1 unknown
+
+  friend bool operator==(const Nic&, const Nic&) = default;
+};
+
 /// What one node is made of. Plain data: no handle, no lifetime, comparable.
 ///
 /// `pus` of every member hold what exists and is online; `allowed` holds what the cgroup and the
@@ -54,6 +78,8 @@ struct Topology {
   std::vector<NumaNode> numa_nodes;
   std::vector<Cache> caches;  ///< largest level first, then by position
   std::vector<Core> cores;
+  std::vector<Device> devices;  ///< ascending index
+  std::vector<Nic> nics;
   CpuSet allowed;  ///< a subset of the PUs of all cores; never empty
 
   CpuSet all_pus() const;  ///< union over cores
@@ -73,7 +99,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// The laws every Topology obeys: at least one core; no PU in two cores; packages, NUMA nodes and
 /// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
-/// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset.
+/// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
+/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);

@@ -12,6 +12,8 @@
 //   rank=NAME       variable that holds the global rank (required, and first)
 //   local=NAME      variable that holds the local rank, when the launcher has one; checked against layout
 //   verify=off|warn|strict
+//   core=BYTES|unlimited  soft limit of a core dump, as far as the hard limit allows
+//   dir=PATH/...    absolute paths of directories to make, in this order, with mode 0700
 //   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
 //   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's
@@ -42,8 +44,9 @@ struct RankVariables {
 /// becomes one item. `expect` is left out under Verify::off, because nothing would read it.
 /// Errors: `unsupported` above kMaxWireBytes, with the size and what takes most of it, and above
 /// kMaxWireClasses or kMaxWireVariables; `invalid` when a name or value cannot be in an environment
-/// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, or a setting
-/// has not one value per rank of each class.
+/// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, a setting has
+/// not one value per rank of each class, the core limit is neither "unlimited" nor a number of up to 18
+/// digits, or a directory is no absolute path of at most 4,095 bytes.
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names);
 
 }  // namespace hpclaunch

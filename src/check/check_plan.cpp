@@ -70,6 +70,30 @@ void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
          fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
 }
 
+// What the site demands against what the user exported: both values, unless they are nobody's business.
+void overruled_by_profile(const Plan& plan, std::vector<Finding>& findings) {
+  for (const Setting& setting : plan.env) {
+    const Decision& holds = setting.history.back();
+    const std::string* was = exported_value(setting);
+    if (holds.layer != Layer::profile_require || was == nullptr || holds.value == Value(*was))
+      continue;
+    const auto* now = std::get_if<std::string>(&holds.value);
+    // What was put before the user's own value overrules nothing.
+    if (now != nullptr && !was->empty() && now->ends_with(":" + *was)) continue;
+    const bool secret = is_secret(setting.name);
+    const std::string before = secret ? "<hidden>" : *was;
+    const std::string after = std::holds_alternative<Unset>(holds.value) ? "unset"
+                              : now == nullptr                           ? "one value per rank"
+                              : secret                                   ? "<hidden>"
+                                                                         : "\"" + *now + "\"";
+    findings.push_back(
+        {"export-against-profile", Severity::warning,
+         fmt::format("{}=\"{}\" was exported, and profile {} (rule {}) makes it {}: {}",
+                     setting.name, before, holds.profile, holds.rule, after, holds.why),
+         fmt::format("--set {}=... overrules the profile", setting.name)});
+  }
+}
+
 void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
   const Setting* threads = plan.find_env("OMP_NUM_THREADS");
   if (threads == nullptr || threads->history.back().layer == Layer::builtin) return;
@@ -124,6 +148,7 @@ std::vector<Finding> check_plan(const Plan& plan, const EnvSnapshot& env) {
   inside_a_rank(env, findings);
   one_value_for_all(plan, findings);
   overruled_exports(plan, findings);
+  overruled_by_profile(plan, findings);
   too_many_threads(plan, findings);
   competing_binding(plan, env, findings);
   check_variables(plan, env, findings);

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/pipeline.h"
+#include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -17,6 +20,39 @@ struct Args {
 
 bool decided(const Plan& plan, const std::string& name) {
   return plan.find_env(name) != nullptr || plan.find_choice(name) != nullptr;
+}
+
+// Flags go by their name with or without dashes, since a shell user types "explain pmi".
+std::string known_as(const Plan& plan, const std::string& name) {
+  if (decided(plan, name)) return name;
+  for (const char* lead : {"--", "-", "batch --", "batch "})
+    if (decided(plan, lead + name)) return lead + name;
+  return name;
+}
+
+std::string heading(const std::string& title, const Style& style) {
+  return style.color ? fmt::format("\n\x1b[1m== {} ==\x1b[0m\n\n", title)
+                     : fmt::format("\n== {} ==\n\n", title);
+}
+
+// Everything: choices first, then variables by the library that reads them.
+std::string everything(const Plan& plan, const Style& style) {
+  std::vector<std::string> names;
+  for (const Setting& setting : plan.choices) names.push_back(setting.name);
+  std::string text = explain(plan, names, style);
+  std::map<std::string, std::vector<std::string>> by_library;
+  std::vector<std::string> others;
+  for (const Setting& setting : plan.env) {
+    const auto known = knowledge::find(setting.name);
+    if (known)
+      by_library[std::string(known->library.title)].push_back(setting.name);
+    else
+      others.push_back(setting.name);
+  }
+  for (const auto& [library, members] : by_library)
+    text += heading(library, style) + explain(plan, members, style);
+  if (!others.empty()) text += heading("other variables", style) + explain(plan, others, style);
+  return text;
 }
 
 void say_unknown(const Plan& plan, const std::string& name, Session& session) {
@@ -45,7 +81,8 @@ int explain_names(const Args& args, Session& session) {
   const Plan& plan = prepared->plan;
   std::string text;
   int unknown = 0;
-  for (const std::string& name : args.names) {
+  for (const std::string& typed : args.names) {
+    const std::string name = known_as(plan, typed);
     const std::string block = one_name(plan, name, session.style);
     if (block.empty()) say_unknown(plan, name, session);
     if (block.empty())
@@ -53,7 +90,7 @@ int explain_names(const Args& args, Session& session) {
     else
       text += (text.empty() ? "" : "\n") + block;
   }
-  if (args.names.empty()) text = explain(plan, {}, session.style);
+  if (args.names.empty()) text = everything(plan, session.style);
   if (!text.empty() && !print(session, text))
     return exit_status(ErrorKind::system, session.exit_rules);
   return unknown > 0 ? 1 : 0;

@@ -1,11 +1,11 @@
 #pragma once
-// Which nodes there are, and by which launcher they are reached.
+// Which nodes there are.
 #include <string>
 #include <vector>
 
 #include "cli/options.h"
-#include "cli/session.h"
-#include "hpclaunch/dialect.h"
+#include "hpclaunch/env.h"
+#include "hpclaunch/result.h"
 
 namespace hpclaunch::cli {
 
@@ -15,20 +15,13 @@ struct Hosts {
   std::vector<int> slots;  ///< ranks for each host; empty when the list does not say for all
   std::string slots_why;
   bool only_here = false;  ///< the one host is this machine
+  bool allocation =
+      false;  ///< the batch system's own list, as it stands: its launcher has the same
 };
 
-/// --hostfile, else the batch system's list, else this machine.
-/// Errors: as parse_host_file; `unsupported` for an allocation of several nodes that cannot be read yet.
+/// --hostfile, else the innermost batch system's list (a Flux instance may run inside another's job),
+/// else this machine. Asks `flux hostlist` inside a Flux instance; runs nothing otherwise.
+/// Errors: as parse_host_file and expand_hostlist; `unsupported` for a job whose nodes cannot be told.
 Result<Hosts> find_hosts(const LaunchArgs& args, const EnvSnapshot& env);
-
-struct Launcher {
-  const Dialect* dialect = nullptr;
-  LauncherFacts facts;
-  std::string why;
-};
-
-/// --launcher, else the local one when `only_here` and `one_node`, else the first on PATH that we speak.
-/// Errors: `usage` for an unknown name, `program_not_found`; the message lists what was found instead.
-Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts);
 
 }  // namespace hpclaunch::cli

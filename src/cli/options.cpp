@@ -13,6 +13,8 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   parser.number("-N,--nodes", args.nodes, "N", 1, kMost,
                 "Nodes to use, the first ones of the list");
   parser.number("--ppn,--ranks-per-node", args.ranks_per_node, "N", 1, kMost, "Ranks on each node");
+  parser.number("--ranks-per-device", args.ranks_per_device, "K", 1, kMostCores,
+                "Ranks that share one device, or one part of it under --device-mode");
   parser.number("--cpus-per-rank", args.cores_per_rank, "N", 1, kMostCores,
                 "Cores for each rank, exactly; their hardware threads go with them");
   parser.flag("--oversubscribe", args.oversubscribe,
@@ -24,8 +26,21 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   parser.choice("--bind-via", args.bind_via, "WHO", {"launcher", "shim", "none"},
                 "Who binds ranks to CPUs");
 
+  parser.group("Site");
+  parser.text("--profile", args.profile, "NAME",
+              "What is known of the site: a name of hpclaunch profile list, a file, or none");
+  parser.text("--stack", args.stack, "NAME", "Which of the site's software stacks");
+  parser.text("--node-type", args.node_type, "NAME", "Which of the site's kinds of nodes");
+  parser.text("--device-mode", args.device_mode, "NAME",
+              "What one rank gets of a device, as the profile names it: tile, gpu, ...");
+  parser.choice(
+      "--gpu-view", args.gpu_view, "VIEW", {"own", "all", "launcher"},
+      "What a rank sees: its own device, all of them, or what the launcher's flags leave");
+  parser.choice("--local-rank", args.local_rank, "WHAT", {"device", "node"},
+                "LOCAL_RANK: device indexes what the rank sees, node is its place on the node");
+
   parser.group("Launch");
-  parser.text("--launcher", args.launcher, "NAME", "local, hydra, or the path of an mpiexec");
+  parser.text("--launcher", args.launcher, "NAME", "local, hydra, pals, slurm, flux, or the path of a launcher");
   parser.list("--launcher-arg", args.launcher_args, "ARG",
               "Pass one argument on to the launcher, as in --launcher-arg=-v; repeatable");
   parser.choice("--verify", args.verify, "HOW", {"warn", "strict", "off"},

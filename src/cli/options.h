@@ -16,7 +16,14 @@ struct LaunchArgs {
   std::optional<int> nodes;
   std::optional<int> ranks;
   std::optional<int> ranks_per_node;
+  std::optional<int> ranks_per_device;
   std::optional<int> cores_per_rank;
+  std::string profile;
+  std::string stack;
+  std::string node_type;
+  std::string device_mode;
+  std::string gpu_view;
+  std::string local_rank;
   bool oversubscribe = false;
   std::string hostfile;
   std::string topology;

@@ -1,11 +1,13 @@
 #include "cli/pipeline.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
+#include "cli/meeting.h"
+#include "cli/node.h"
+#include "cli/profiles.h"
 #include "hpclaunch/job.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/probe.h"
@@ -16,78 +18,7 @@ namespace hpclaunch::cli {
 
 namespace {
 
-// Equal launches get equal ports, so that a dry run shows what a run does; jobs get ports of their own.
-std::string port_key(const LaunchArgs& args, const EnvSnapshot& env) {
-  for (const char* name : {"PBS_JOBID", "SLURM_JOB_ID", "FLUX_URI", "LSB_JOBID"})
-    if (const std::string* job = env.find(name))
-      return fmt::format("{}/{}", *job, fmt::join(args.command, " "));
-  return fmt::format("{}/{}/{}", sys::user_id(), sys::working_directory(),
-                     fmt::join(args.command, " "));
-}
-
-struct Meeting {
-  Rendezvous rendezvous;
-  int lock = -1;
-};
-
-// A port that somebody else chose is checked, not changed.
-void check_given_port(int port, const std::string& who, Meeting& meeting,
-                      std::vector<Finding>& findings) {
-  const Result<sys::PortClaim> claim = sys::claim_port({port});
-  if (claim) {
-    meeting.lock = claim->lock;
-    return;
-  }
-  findings.push_back({"port-taken", Severity::error,
-                      fmt::format("MASTER_PORT {} ({}): {}", port, who, claim.error().message),
-                      "leave the port to hpclaunch, or name a free one with --master-port"});
-}
-
-Result<Meeting> choose_meeting(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
-                               bool one_node, std::vector<Finding>& findings) {
-  Meeting meeting;
-  const std::string& first = hosts.names.front();
-  const bool here = hosts.only_here || same_host(first, sys::host_name());
-  Rendezvous& meet = meeting.rendezvous;
-  if (one_node && here) {
-    meet.address = "127.0.0.1";
-    meet.address_why = "all ranks are on this machine";
-  } else if (here && sys::resolves_to_loopback(first)) {
-    meet.address = sys::outward_address().value_or(first);
-    meet.address_why =
-        fmt::format("{} leads to loopback here; this is the machine's address for others", first);
-  } else {
-    meet.address = first;
-    meet.address_why = "the first host, where rank 0 runs";
-  }
-  const std::string* exported = env.find("MASTER_PORT");
-  if (args.master_port || exported != nullptr) {
-    const long port =
-        args.master_port ? *args.master_port : parse_natural(*exported, 65535).value_or(0);
-    if (port == 0)
-      findings.push_back({"bad-port", Severity::error,
-                          fmt::format("MASTER_PORT=\"{}\" is no port", *exported),
-                          "unset MASTER_PORT"});
-    else if (here)
-      check_given_port(static_cast<int>(port), args.master_port ? "--master-port" : "exported",
-                       meeting, findings);
-    return meeting;
-  }
-  const auto [low, high] = sys::ephemeral_ports();
-  const std::vector<int> candidates = candidate_ports(port_key(args, env), low, high);
-  meet.port = candidates.front();
-  meet.port_why = fmt::format("outside the kernel's own range {}-{}", low, high);
-  if (!here) {
-    meet.port_why += fmt::format("; not checked, since rank 0 runs on {}", first);
-    return meeting;
-  }
-  const Result<sys::PortClaim> claim = sys::claim_port(candidates);
-  if (!claim) return claim.error();
-  meet.port = claim->port;
-  meet.port_why += "; nobody listens on it here";
-  meeting.lock = claim->lock;
-  return meeting;
-}
+constexpr double kProbeSeconds = 20;
 
 Result<std::string> find_shim() {
   const std::string bin =
@@ -124,6 +55,11 @@ Result<PlacementOptions> placement_options(const LaunchArgs& args) {
   options.ranks = args.ranks;
   options.ranks_per_node = args.ranks_per_node;
   options.cores_per_rank = args.cores_per_rank;
+  options.ranks_per_device = args.ranks_per_device;
+  options.device_mode = args.device_mode;
+  options.gpu_view = args.gpu_view;
+  options.stack = args.stack;
+  options.local_rank_node = args.local_rank == "node";
   options.oversubscribe = args.oversubscribe;
   options.bind_via = bind_via_from(args.bind_via);
   if (!args.master_addr.empty()) options.master_addr = args.master_addr;
@@ -140,30 +76,182 @@ bool uses_one_node(const LaunchArgs& args, const Hosts& hosts) {
   return args.ranks && args.ranks_per_node && *args.ranks <= *args.ranks_per_node;
 }
 
+JobFacts job_facts(const EnvSnapshot& env) {
+  JobFacts job;
+  constexpr std::pair<const char*, const char*> kIds[] = {
+      {"flux", "FLUX_JOB_ID"}, {"slurm", "SLURM_JOB_ID"}, {"pbs", "PBS_JOBID"}};
+  for (const auto& [scheduler, name] : kIds)
+    if (env.has(name) || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
+      job.scheduler = scheduler;
+      job.id = env.get(name, "0");
+      break;
+    }
+  job.user = env.get("USER", env.get("LOGNAME"));
+  if (job.user.empty()) job.user = fmt::format("uid{}", sys::user_id());
+  return job;
+}
+
+// Planning for a site that is not here: as many nodes as were asked for.
+void make_up_hosts(int nodes, Hosts& hosts) {
+  hosts.names.clear();
+  for (int n = 1; n <= nodes; ++n) hosts.names.push_back(fmt::format("node{:05}", n));
+  hosts.slots.clear();
+  hosts.only_here = false;
+  hosts.allocation = true;
+  hosts.why = "made up, since this is no job: the batch system's own will take their place";
+}
+
+int nodes_asked_for(const LaunchArgs& args) {
+  if (args.nodes) return *args.nodes;
+  if (args.ranks && args.ranks_per_node)
+    return (*args.ranks + *args.ranks_per_node - 1) / *args.ranks_per_node;
+  return 1;
+}
+
+struct Site {
+  Hosts hosts;
+  JobFacts job;
+  ChosenProfile chosen;
+  const NodeModel* model = nullptr;
+  bool is_here = false;  // this machine is a node of the job
+
+  const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
+};
+
+Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose, Site& site,
+                 std::vector<Finding>& findings) {
+  Result<Hosts> hosts = find_hosts(args, env);
+  if (!hosts) return hosts.error();
+  site.hosts = std::move(*hosts);
+  site.job = job_facts(env);
+  const bool in_job = site.job.scheduler != "none";
+  const std::string here = sys::host_name();
+  std::vector<std::string> names = {site.hosts.names.front()};
+  if (here != names.front()) names.push_back(here);
+  Result<ChosenProfile> chosen = choose_profile(args.profile, env, names, in_job, findings);
+  if (!chosen) return chosen.error();
+  site.chosen = std::move(*chosen);
+  Result<const NodeModel*> model = choose_model(args, site.profile(), env, site.job);
+  if (!model) return model.error();
+  site.model = *model;
+  site.is_here = std::any_of(site.hosts.names.begin(), site.hosts.names.end(),
+                             [&](const std::string& host) { return same_host(host, here); });
+  const bool elsewhere = site.model != nullptr && !in_job && args.hostfile.empty();
+  if (elsewhere && purpose == Purpose::show) {
+    make_up_hosts(nodes_asked_for(args), site.hosts);
+    site.is_here = false;
+  }
+  site.job.whole_allocation = site.hosts.allocation;
+  return Done{};
+}
+
 // What there is to know apart from the node itself.
 struct Surroundings {
   std::vector<std::string> command;
-  Hosts hosts;
   Launcher launcher;
   Meeting meeting;
   std::string shim;
 };
 
 Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose,
-                                 std::vector<Finding>& findings) {
+                                 const Site& site, std::vector<Finding>& findings) {
   Result<std::vector<std::string>> command = resolve(args, env, purpose, findings);
   if (!command) return command.error();
-  Result<Hosts> hosts = find_hosts(args, env);
-  if (!hosts) return hosts.error();
-  Result<Launcher> launcher = find_launcher(args, env, *hosts);
+  const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
+  Result<Launcher> launcher =
+      find_launcher(args, env, site.hosts, preferred, purpose == Purpose::start);
   if (!launcher) return launcher.error();
+  if (!launcher->remark.empty())
+    findings.push_back({"launcher-not-here", Severity::note, launcher->remark, ""});
   Result<Meeting> meeting =
-      choose_meeting(args, env, *hosts, uses_one_node(args, *hosts), findings);
+      choose_meeting(args, env, site.hosts, uses_one_node(args, site.hosts), findings);
   if (!meeting) return meeting.error();
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
-  return Surroundings{std::move(*command), std::move(*hosts), std::move(*launcher),
-                      std::move(*meeting), std::move(*shim)};
+  return Surroundings{std::move(*command), std::move(*launcher), std::move(*meeting),
+                      std::move(*shim)};
+}
+
+// The node, and whatever else takes time while the probe works.
+struct Seen {
+  Topology node;
+  const NodeModel* model = nullptr;
+  std::optional<Topology> live;
+};
+
+Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site& site,
+                      const std::function<void()>& meanwhile, std::vector<Finding>& findings) {
+  Seen seen;
+  if (!args.topology.empty()) {
+    meanwhile();
+    Result<Topology> node = read_topology(args.topology, kProbeSeconds);
+    if (!node) return node.error();
+    seen.node = std::move(*node);
+    return seen;
+  }
+  if (site.model == nullptr || site.is_here) {
+    Result<Topology> live = probe_live(kProbeSeconds, meanwhile);
+    if (!live) return live.error();
+    seen.live = std::move(*live);
+  } else {
+    meanwhile();
+  }
+  Node node = settle_node(site.model, seen.live, env, findings);
+  seen.node = std::move(node.topology);
+  seen.model = node.model;
+  return seen;
+}
+
+PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, const Site& site, Seen seen,
+                     const Surroundings& around, PlacementOptions options) {
+  PlanInput input;
+  input.node = std::move(seen.node);
+  input.profile = site.profile();
+  input.profile_why = site.chosen.why;
+  input.model = seen.model;
+  if (site.is_here) input.live = std::move(seen.live);
+  input.job = site.job;
+  input.hosts = site.hosts.names;
+  input.hosts_why = site.hosts.why;
+  input.slots = site.hosts.slots;
+  input.slots_why = site.hosts.slots_why;
+  input.env = env;
+  input.launcher = around.launcher.dialect->traits();
+  input.launcher_why = around.launcher.why;
+  input.rendezvous = around.meeting.rendezvous;
+  input.options = std::move(options);
+  input.verify = verify_from(args.verify);
+  input.output = {args.label, args.log_dir, args.grace_seconds};
+  input.launcher_args = args.launcher_args;
+  input.command = around.command;
+  return input;
+}
+
+Severity severity_from(const std::string& name) {
+  for (const Severity severity : {Severity::note, Severity::error})
+    if (name == to_string(severity)) return severity;
+  return Severity::warning;
+}
+
+// The plan with everything that is said about it, and its launch line.
+Status complete(const PlanInput& input, Surroundings around, Prepared& prepared) {
+  Result<Plan> plan = make_plan(input);
+  if (!plan) return plan.error();
+  prepared.node = input.node;
+  prepared.plan = std::move(*plan);
+  prepared.launcher = std::move(around.launcher);
+  prepared.shim = std::move(around.shim);
+  prepared.port_lock = around.meeting.lock;
+  for (const PlanReport& said : prepared.plan.reports)
+    prepared.findings.push_back({said.rule, severity_from(said.severity), said.message, said.fix});
+  for (Finding& finding : check_plan(prepared.plan, input.env))
+    prepared.findings.push_back(std::move(finding));
+  if (prepared.plan.command.empty()) return Done{};
+  Result<Argv> argv =
+      prepared.launcher.dialect->render(prepared.plan, prepared.launcher.facts, prepared.shim);
+  if (!argv) return argv.error();
+  prepared.argv = std::move(*argv);
+  return Done{};
 }
 
 }  // namespace
@@ -172,50 +260,54 @@ Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpo
   Prepared prepared;
   Result<PlacementOptions> options = placement_options(args);
   if (!options) return options.error();
+  Site site;
+  if (const Status found = find_site(args, session.env, purpose, site, prepared.findings); !found)
+    return found.error();
   Result<Surroundings> around = Error{};
-  const auto look = [&] { around = look_around(args, session.env, purpose, prepared.findings); };
-  constexpr double kProbeSeconds = 20;
-  Result<Topology> node = Error{};
-  if (args.topology.empty()) {
-    node = probe_live(kProbeSeconds, look);
-  } else {
-    look();
-    if (around) node = read_topology(args.topology, kProbeSeconds);
-  }
+  const auto look = [&] {
+    around = look_around(args, session.env, purpose, site, prepared.findings);
+  };
+  Result<Seen> seen = see_node(args, session.env, site, look, prepared.findings);
   if (!around) return around.error();
-  if (!node) return node.error();
+  if (!seen) return seen.error();
+  const PlanInput input =
+      plan_input(args, session.env, site, std::move(*seen), *around, std::move(*options));
+  if (const Status done = complete(input, std::move(*around), prepared); !done) return done.error();
+  return prepared;
+}
 
-  PlanInput input;
-  input.node = *node;
-  input.hosts = around->hosts.names;
-  input.hosts_why = around->hosts.why;
-  input.slots = around->hosts.slots;
-  input.slots_why = around->hosts.slots_why;
-  input.env = session.env;
-  input.launcher = around->launcher.dialect->traits();
-  input.launcher_why = around->launcher.why;
-  input.rendezvous = std::move(around->meeting.rendezvous);
-  input.options = std::move(*options);
-  input.verify = verify_from(args.verify);
-  input.output = {args.label, args.log_dir, args.grace_seconds};
-  input.launcher_args = args.launcher_args;
-  input.command = std::move(around->command);
-  Result<Plan> plan = make_plan(input);
-  if (!plan) return plan.error();
-
-  prepared.node = std::move(*node);
-  prepared.plan = std::move(*plan);
-  prepared.launcher = std::move(around->launcher);
-  prepared.shim = std::move(around->shim);
-  prepared.port_lock = around->meeting.lock;
-  for (Finding& finding : check_plan(prepared.plan, session.env))
-    prepared.findings.push_back(std::move(finding));
-  if (!prepared.plan.command.empty()) {
-    Result<Argv> argv =
-        prepared.launcher.dialect->render(prepared.plan, prepared.launcher.facts, prepared.shim);
-    if (!argv) return argv.error();
-    prepared.argv = std::move(*argv);
-  }
+Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& env,
+                                   const Profile& profile, const std::vector<std::string>& hosts) {
+  Prepared prepared;
+  Result<PlacementOptions> options = placement_options(args);
+  if (!options) return options.error();
+  Site site;
+  site.chosen = {profile, "named by the case"};
+  site.job = job_facts(env);
+  site.job.whole_allocation = true;
+  Result<const NodeModel*> model = choose_model(args, site.profile(), env, site.job);
+  if (!model) return model.error();
+  if (*model == nullptr)
+    return Error{ErrorKind::usage, fmt::format("{} has no node model", profile.name),
+                 "describe its nodes under \"nodes\""};
+  site.model = *model;
+  make_up_hosts(std::max(nodes_asked_for(args), static_cast<int>(hosts.size())), site.hosts);
+  std::copy(hosts.begin(), hosts.end(), site.hosts.names.begin());
+  Surroundings around;
+  const std::string wanted = args.launcher.empty() ? profile.launcher : args.launcher;
+  around.launcher.dialect = find_dialect(wanted.empty() ? "local" : wanted);
+  if (around.launcher.dialect == nullptr)
+    return Error{ErrorKind::usage, fmt::format("no launcher \"{}\"", wanted), ""};
+  const auto programs = around.launcher.dialect->programs;
+  around.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
+  around.launcher.why = "the profile's";
+  around.meeting.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
+                               candidate_ports(profile.name, 1, 0).front(), "made up"};
+  around.shim = "hpclaunch-shim";
+  around.command = args.command;
+  const PlanInput input = plan_input(
+      args, env, site, Seen{(*model)->topology, *model, std::nullopt}, around, std::move(*options));
+  if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
   return prepared;
 }
 

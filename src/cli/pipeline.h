@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/hosts.h"
+#include "cli/launchers.h"
 #include "cli/options.h"
 #include "cli/session.h"
+#include "hpclaunch/profile.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch::cli {
@@ -24,6 +25,11 @@ struct Prepared {
 enum class Purpose { show, start };
 
 Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpose);
+
+/// The same without looking at this machine at all: the profile's node, these hosts (more are made up), no
+/// PATH, no ports, `env` and nothing else. For golden cases and for pages about a site.
+Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& env,
+                                   const Profile& profile, const std::vector<std::string>& hosts);
 
 /// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN, ascending
 /// name; what differs by rank is the shim's. Comments say who decided and why.

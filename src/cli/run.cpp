@@ -16,8 +16,8 @@ struct Args {
 };
 
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
-  const Result<std::string> script =
-      render_script(environment_changes(prepared.plan), prepared.argv, args.verbose);
+  const Result<std::string> script = render_script(
+      environment_changes(prepared.plan), prepared.argv, args.verbose, prepared.plan.batch);
   if (!script) return report(session, script.error());
   return print(session, *script) ? 0 : 1;
 }

@@ -12,14 +12,12 @@
 
 #include <algorithm>
 
+#include "dialect/line.h"
 #include "dialect/rows.h"
 
 namespace hpclaunch::hydra {
 
 namespace {
-
-// Linux refuses a longer argument (MAX_ARG_STRLEN is 32 pages).
-constexpr std::size_t kMaxArgument = 131'000;
 
 std::string binding_set(const CpuSet& cpus) {
   std::string set = cpus.to_list();
@@ -55,10 +53,10 @@ LauncherTraits traits() {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   const std::string hosts = host_list(plan);
-  if (hosts.size() > kMaxArgument)
+  if (hosts.size() > line::kMaxArgument)
     return Error{ErrorKind::unsupported,
                  fmt::format("the list of {} hosts is longer than one argument may be ({} bytes)",
-                             plan.nodes(), kMaxArgument),
+                             plan.nodes(), line::kMaxArgument),
                  "use the batch system's own launcher for a job of this size"};
   Argv argv = {mpiexec.path,
                "-hosts",
@@ -80,10 +78,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
                  "mpiexec of MPICH cannot write a log file per rank and keep the output",
                  "leave --log-dir out, or pass --launcher-arg -outfile-pattern --launcher-arg "
                  "DIR/rank-%r.log"};
-  argv.insert(argv.end(), plan.launcher_args.begin(), plan.launcher_args.end());
-  argv.push_back(shim);
-  argv.insert(argv.end(), plan.command.begin(), plan.command.end());
-  return argv;
+  return line::finish(std::move(argv), plan, "", shim);
 }
 
 }  // namespace hpclaunch::hydra

@@ -1,6 +1,6 @@
 // Which launcher is this program? By what it prints, not by its name.
-// Source of the texts: runs of MPICH 4.0.2 and 4.2.1, Open MPI 4.1.4 and 5.0.7, PRRTE 3.0.8; for Intel MPI
-// and PALS their documentation and reports (docs/launchers.md says which).
+// Source of the texts: runs of MPICH 4.0.2 and 4.2.1, Open MPI 4.1.4 and 5.0.7, PRRTE 3.0.8, flux-core
+// 0.88.0 and programs of Slurm 24.11; for Intel MPI and PALS their documentation and reports.
 #include "hpclaunch/dialect.h"
 #include "hpclaunch/text.h"
 
@@ -43,8 +43,31 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
       return LauncherIdentity{"openmpi", version_after(version_text, mark)};
   if (has(version_text, "(PRRTE)"))
     return LauncherIdentity{"prrte", version_after(version_text, "(PRRTE)")};
+  if (has(version_text, "libflux-core:"))
+    return LauncherIdentity{"flux", version_after(version_text, "libflux-core:")};
+  if (version_text.starts_with("slurm ") || version_text.starts_with("slurm-wlm "))
+    return LauncherIdentity{"slurm", version_after(version_text, "slurm")};
+  if (version_text.starts_with("srun: "))  // no configuration in reach: it complains instead
+    return LauncherIdentity{"slurm", ""};
   if (has(version_text, "[global_options] [command_options]")) return LauncherIdentity{"pals", ""};
   return std::nullopt;
+}
+
+std::string_view evident_launcher(std::string_view real_path) {
+  struct Mark {
+    std::string_view part;
+    std::string_view name;
+  };
+  constexpr Mark kMarks[] = {{"hydra", "hydra"},     {"mpich", "hydra"},  {"orterun", "openmpi"},
+                             {"prterun", "openmpi"}, {"prun", "openmpi"}, {"openmpi", "openmpi"},
+                             {"ompi", "openmpi"},    {"srun", "slurm"},   {"flux", "flux"},
+                             {"jsrun", "jsrun"}};
+  if (has(real_path, "/cray/pals/")) return "pals";
+  const std::string_view name = real_path.substr(real_path.rfind('/') + 1);
+  std::string_view found;
+  for (const Mark& mark : kMarks)
+    if (has(name, mark.part)) found = mark.name;  // "jsrun" after "srun"
+  return found;
 }
 
 }  // namespace hpclaunch

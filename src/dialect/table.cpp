@@ -10,9 +10,16 @@ namespace {
 constexpr std::array<std::string_view, 3> kHydraPrograms = {"mpiexec.hydra", "mpiexec.mpich",
                                                             "mpiexec"};
 
+constexpr std::array<std::string_view, 2> kPalsPrograms = {"mpiexec", "mpirun"};
+constexpr std::array<std::string_view, 1> kSlurmPrograms = {"srun"};
+constexpr std::array<std::string_view, 1> kFluxPrograms = {"flux"};
+
 constexpr std::array kDialects = {
-    Dialect{"hydra", kHydraPrograms, hydra::traits, hydra::render},
-    Dialect{"local", {}, local::traits, local::render},
+    Dialect{"flux", kFluxPrograms, flux::traits, flux::render, false},
+    Dialect{"hydra", kHydraPrograms, hydra::traits, hydra::render, true},
+    Dialect{"local", {}, local::traits, local::render, false},
+    Dialect{"pals", kPalsPrograms, pals::traits, pals::render, true},
+    Dialect{"slurm", kSlurmPrograms, slurm::traits, slurm::render, false},
 };
 
 }  // namespace

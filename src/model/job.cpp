@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "hpclaunch/text.h"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr long kMaxSlots = 4096;
 
 struct HostLine {
-  std::string name;
+  std::string_view name;
   int slots = 0;
 };
 
@@ -42,7 +43,7 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   if (name.empty()) return bad("no host name");
   if (name.find_first_of("[],=") != std::string_view::npos)
     return bad("a list or bracket expression, which is not one host");
-  HostLine result{std::string(name), 0};
+  HostLine result{name, 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
     if (!count || *count == 0)
@@ -56,6 +57,7 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
 
 Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std::string& file) {
   std::vector<HostSlots> hosts;
+  std::map<std::string_view, std::size_t> places;
   int number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;
@@ -63,12 +65,15 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     if (line.empty()) continue;
     const Result<HostLine> read = read_line(line, file, number);
     if (!read) return read.error();
-    const auto known = std::find_if(hosts.begin(), hosts.end(),
-                                    [&](const HostSlots& host) { return host.name == read->name; });
-    if (known == hosts.end())
-      hosts.push_back({read->name, read->slots});
-    else
-      known->slots = std::max(1, known->slots) + std::max(1, read->slots);
+    // Batch systems write names in order and repeat them at once: the hint makes that cheap.
+    const std::size_t before = places.size();
+    const auto known = places.try_emplace(places.end(), read->name, hosts.size());
+    if (places.size() > before) {
+      hosts.push_back({std::string(read->name), read->slots});
+    } else {
+      HostSlots& host = hosts[known->second];
+      host.slots = std::max(1, host.slots) + std::max(1, read->slots);
+    }
   }
   if (hosts.empty())
     return Error{ErrorKind::invalid, "host file: no host in it", "write one host per line",

@@ -77,6 +77,16 @@ Json decision_json(const std::string& name, const Decision& decision) {
   out["value"] = hidden ? Json{{"hidden", true}} : value_json(decision.value);
   out["where"] = where_json(decision.where);
   out["why"] = text(decision.why);
+  const std::pair<const char*, const std::string*> said[] = {{"rule", &decision.rule},
+                                                             {"profile", &decision.profile},
+                                                             {"source", &decision.source},
+                                                             {"checked", &decision.checked},
+                                                             {"condition", &decision.condition},
+                                                             {"printed", &decision.printed},
+                                                             {"printed_why", &decision.printed_why},
+                                                             {"disputed", &decision.disputed}};
+  for (const auto& [key, value] : said)
+    if (!value->empty()) out[key] = text(*value);
   return out;
 }
 
@@ -109,6 +119,9 @@ Json classes_json(const Plan& plan) {
       one["cores"] = rank.cores;
       one["package"] = known(rank.package);
       one["numa"] = known(rank.numa);
+      one["unit"] = known(rank.unit);
+      one["device"] = known(rank.device);
+      one["subdevice"] = known(rank.subdevice);
       ranks.push_back(std::move(one));
     }
     classes.push_back(Json{{"ranks", std::move(ranks)}});
@@ -134,6 +147,16 @@ Json layout_json(const Plan& plan) {
     rank += run.nodes * per_node;
   }
   return layout;
+}
+
+Json reports_json(const Plan& plan) {
+  Json list = Json::array();
+  for (const PlanReport& report : plan.reports)
+    list.push_back(Json{{"rule", text(report.rule)},
+                        {"severity", text(report.severity)},
+                        {"message", text(report.message)},
+                        {"fix", report.fix.empty() ? Json(nullptr) : text(report.fix)}});
+  return list;
 }
 
 /// Where a name has TOKEN only as the beginning of TOKENIZER and the like, nothing is secret.
@@ -170,7 +193,13 @@ std::string plan_to_json(const Plan& plan) {
   out["max_local_size"] = plan.max_local_size();
   out["hosts"] = texts(plan.hosts);
   out["launcher"] = text(plan.launcher);
+  out["profile_args"] = texts(plan.profile_args);
   out["launcher_args"] = texts(plan.launcher_args);
+  out["gpu_view"] = plan.gpu_view.empty() ? Json(nullptr) : Json(plan.gpu_view);
+  out["batch"] = texts(plan.batch);
+  out["core_limit"] = plan.core_limit.empty() ? Json(nullptr) : text(plan.core_limit);
+  out["make_dirs"] = texts(plan.make_dirs);
+  out["reports"] = reports_json(plan);
   out["bind_via"] = std::string(to_string(plan.bind_via));
   out["verify"] = std::string(to_string(plan.verify));
   out["output"] =

@@ -9,6 +9,8 @@
 namespace hpclaunch {
 namespace {
 
+constexpr int kMostSubdevices = 64;
+
 /// One package, NUMA node or cache, seen as a set of PUs with a name.
 struct Group {
   std::string name;
@@ -183,6 +185,40 @@ Status check_references(const Topology& topology) {
   return Done{};
 }
 
+Status check_devices(const Topology& topology) {
+  const CpuSet all = topology.all_pus();
+  int last = -1;
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    const Device& device = topology.devices[i];
+    const std::string pointer = fmt::format("/devices/{}", i);
+    if (device.index <= last)
+      return breach(pointer + "/index",
+                    fmt::format("device {} stands after device {}", device.index, last));
+    last = device.index;
+    if (device.vendor != "nvidia" && device.vendor != "amd" && device.vendor != "intel")
+      return breach(pointer + "/vendor",
+                    fmt::format("\"{}\" is no vendor: nvidia, amd or intel", device.vendor));
+    if (device.subdevices < 0 || device.subdevices > kMostSubdevices)
+      return breach(pointer + "/subdevices",
+                    fmt::format("device {} has {} sub-devices", device.index, device.subdevices));
+    if (!all.contains(device.pus))
+      return breach(pointer + "/pus", fmt::format("device {} is near PUs {}, which are in no core",
+                                                  device.index, (device.pus - all).to_list()));
+    if (device.numa != -1 && pus_of(topology.numa_nodes, device.numa) == nullptr)
+      return breach(pointer + "/numa",
+                    fmt::format("device {} names NUMA node {}, which does not exist", device.index,
+                                device.numa));
+  }
+  for (std::size_t i = 0; i < topology.nics.size(); ++i) {
+    const Nic& nic = topology.nics[i];
+    if (nic.numa != -1 && pus_of(topology.numa_nodes, nic.numa) == nullptr)
+      return breach(fmt::format("/nics/{}/numa", i),
+                    fmt::format("interface {} names NUMA node {}, which does not exist",
+                                nic.name.empty() ? nic.fabric : nic.name, nic.numa));
+  }
+  return Done{};
+}
+
 }  // namespace
 
 CpuSet Topology::all_pus() const {
@@ -197,7 +233,8 @@ Status check_topology(const Topology& topology) {
   const std::vector<Group> groups = groups_of(topology);
   if (Status ok = check_whole_cores(topology, groups); !ok) return ok;
   if (Status ok = check_nesting(groups); !ok) return ok;
-  return check_references(topology);
+  if (Status ok = check_references(topology); !ok) return ok;
+  return check_devices(topology);
 }
 
 }  // namespace hpclaunch

@@ -233,6 +233,29 @@ void read_groups(Reader& reader, const json& document, Topology& topology) {
   });
 }
 
+void read_devices(Reader& reader, const json& document, Topology& topology) {
+  reader.each(document, "devices", false, [&](const json& item, const std::string& at) {
+    reader.only(item, at,
+                {"index", "vendor", "model", "pci", "memory_bytes", "subdevices", "numa", "pus"});
+    Device device;
+    device.index = reader.integer(item, at, "index", 0, std::nullopt);
+    device.vendor = reader.string(item, at, "vendor");
+    device.model = reader.string(item, at, "model");
+    device.pci = reader.string(item, at, "pci");
+    device.memory_bytes = reader.natural(item, at, "memory_bytes");
+    device.subdevices = reader.integer(item, at, "subdevices", 0, 0);
+    device.numa = reader.integer(item, at, "numa", -1, -1);
+    if (item.is_object() && item.contains("pus")) device.pus = reader.cpus(item, at, "pus", true);
+    topology.devices.push_back(std::move(device));
+  });
+  reader.each(document, "nics", false, [&](const json& item, const std::string& at) {
+    reader.only(item, at, {"name", "fabric", "pci", "numa"});
+    topology.nics.push_back({reader.string(item, at, "name"), reader.string(item, at, "fabric"),
+                             reader.string(item, at, "pci"),
+                             reader.integer(item, at, "numa", -1, -1)});
+  });
+}
+
 void check_schema(Reader& reader, const json& document) {
   if (!document.is_object()) {
     return reader.fail("", fmt::format("a topology is an object, not {}", json_noun(document)));
@@ -259,6 +282,19 @@ void append_array(std::string& out, const char* key, const std::vector<Item>& it
   out += last ? "\n" : ",\n";
 }
 
+std::string device_line(const Device& device) {
+  return fmt::format(
+      R"("index": {}, "vendor": {}, "model": {}, "pci": {}, "memory_bytes": {}, "subdevices": {}, )"
+      R"("numa": {}, "pus": "{}")",
+      device.index, json_text(device.vendor), json_text(device.model), json_text(device.pci),
+      device.memory_bytes, device.subdevices, device.numa, device.pus.to_list());
+}
+
+std::string nic_line(const Nic& nic) {
+  return fmt::format(R"("name": {}, "fabric": {}, "pci": {}, "numa": {})", json_text(nic.name),
+                     json_text(nic.fabric), json_text(nic.pci), nic.numa);
+}
+
 }  // namespace
 
 std::string topology_to_json(const Topology& topology) {
@@ -277,10 +313,14 @@ std::string topology_to_json(const Topology& topology) {
     return fmt::format(R"("level": {}, "size_bytes": {}, "pus": "{}")", cache.level,
                        cache.size_bytes, cache.pus.to_list());
   });
-  append_array(out, "cores", topology.cores, true, [](const Core& core) {
+  const bool nics = !topology.nics.empty();
+  const bool devices = !topology.devices.empty();
+  append_array(out, "cores", topology.cores, !devices && !nics, [](const Core& core) {
     return fmt::format(R"("package": {}, "numa": {}, "pus": "{}")", core.package, core.numa,
                        core.pus.to_list());
   });
+  if (devices) append_array(out, "devices", topology.devices, !nics, device_line);
+  if (nics) append_array(out, "nics", topology.nics, true, nic_line);
   return out + "}\n";
 }
 
@@ -291,10 +331,12 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
   check_schema(reader, *document);
   if (reader.failed) return *reader.failed;
   reader.only(*document, "",
-              {"schema", "hostname", "allowed", "packages", "numa_nodes", "caches", "cores"});
+              {"schema", "hostname", "allowed", "packages", "numa_nodes", "caches", "cores",
+               "devices", "nics"});
   Topology topology;
   topology.hostname = reader.string(*document, "", "hostname");
   read_groups(reader, *document, topology);
+  read_devices(reader, *document, topology);
   topology.allowed = document->contains("allowed") ? reader.cpus(*document, "", "allowed", false)
                                                    : topology.all_pus();
   if (reader.failed) return *reader.failed;

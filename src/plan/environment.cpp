@@ -2,51 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <map>
 
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
 namespace {
-
-const SourceRef kCommandLine{"<command line>"};
-const SourceRef kEnvironment{"<environment>"};
-const SourceRef kRule{"hpclaunch"};
-
-class Fold {
- public:
-  explicit Fold(const EnvSnapshot& env) : env_(env) {}
-
-  void add(const std::string& name, Layer layer, Value value, SourceRef where, std::string why) {
-    settings_[name].push_back(Decision{layer, std::move(value), std::move(where), std::move(why)});
-  }
-
-  /// What the user exported belongs to the plan although nobody else decides about it.
-  void heed_export(const std::string& name) {
-    if (env_.has(name)) settings_[name];
-  }
-
-  /// The settings, with what the user exported in its place between the layers.
-  std::vector<Setting> finish() {
-    std::vector<Setting> result;
-    for (auto& [name, history] : settings_) {
-      if (const std::string* exported = env_.find(name))
-        history.push_back(
-            Decision{Layer::environment, *exported, kEnvironment, "exported before the start"});
-      std::stable_sort(history.begin(), history.end(),
-                       [](const Decision& a, const Decision& b) { return a.layer < b.layer; });
-      result.push_back(Setting{name, std::move(history)});
-    }
-    return result;
-  }
-
- private:
-  const EnvSnapshot& env_;
-  std::map<std::string, std::vector<Decision>> settings_;
-};
 
 // Cores of each rank as a value: one number when all ranks have the same.
 Value cores_value(const Plan& plan) {
@@ -98,8 +60,6 @@ void add_identity(Fold& fold, const Plan& plan) {
   };
   constexpr std::array kFacts = {
       Fact{"RANK", RankFact::rank, "global rank; torch.distributed env:// reads it"},
-      Fact{"LOCAL_RANK", RankFact::local_rank,
-           "place on the node; the device index of most programs"},
       Fact{"GROUP_RANK", RankFact::node, "place of the node; torchrun's name for it"},
       Fact{"NODE_RANK", RankFact::node, "place of the node; Lightning's name for it"},
       Fact{"CROSS_RANK", RankFact::node, "place of the node; DeepSpeed's name for it"},
@@ -149,8 +109,7 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
 
 }  // namespace
 
-std::vector<Setting> fold_environment(const PlanInput& input, const Plan& placed) {
-  Fold fold(input.env);
+void add_own_opinions(const PlanInput& input, const Plan& placed, Fold& fold) {
   add_threads(fold, input, placed);
   add_identity(fold, placed);
   add_rendezvous(fold, input);
@@ -163,7 +122,6 @@ std::vector<Setting> fold_environment(const PlanInput& input, const Plan& placed
     fold.add(name, Layer::command_line, value, kCommandLine, "--set");
   for (const std::string& name : input.options.unset)
     fold.add(name, Layer::command_line, Unset{}, kCommandLine, "--unset");
-  return fold.finish();
 }
 
 }  // namespace hpclaunch

@@ -7,13 +7,11 @@
 #include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/fold.h"
 
 namespace hpclaunch {
 
 namespace {
-
-const SourceRef kCommandLine{"<command line>"};
-const SourceRef kRule{"hpclaunch"};
 
 struct Wanted {
   int nodes = 1;
@@ -22,8 +20,12 @@ struct Wanted {
 };
 
 Setting chosen(std::string name, Layer layer, int value, SourceRef where, std::string why) {
-  return Setting{std::move(name),
-                 {Decision{layer, std::to_string(value), std::move(where), std::move(why)}}};
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::to_string(value);
+  decision.where = std::move(where);
+  decision.why = std::move(why);
+  return Setting{std::move(name), {std::move(decision)}};
 }
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
@@ -43,8 +45,16 @@ Error contradiction(const Wanted& want, std::string hint) {
                std::move(hint), kCommandLine};
 }
 
+// A node file with one line per node says nothing about ranks where nodes have devices: sites write one
+// line whatever the job is.
+bool slots_count(const PlanInput& input, const Units& units, int nodes) {
+  if (input.slots.empty()) return false;
+  return units.count() == 0 ||
+         *std::max_element(input.slots.begin(), input.slots.begin() + nodes) > 1;
+}
+
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
-Setting decide_per_node(const PlanInput& input, int nodes) {
+Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
   const PlacementOptions& typed = input.options;
   if (typed.ranks_per_node)
     return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
@@ -53,10 +63,23 @@ Setting decide_per_node(const PlanInput& input, int nodes) {
     return chosen(
         "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
         fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
-  if (!input.slots.empty()) {
+  if (typed.ranks_per_device)
+    return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_device * units.count(),
+                  kCommandLine,
+                  fmt::format("--ranks-per-device {} on {}", *typed.ranks_per_device,
+                              counted(units.count(), "device")));
+  if (slots_count(input, units, nodes)) {
     const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
     return chosen("ranks-per-node", Layer::environment, *most, SourceRef{"<environment>"},
                   input.slots_why);
+  }
+  if (units.count() > 0) {
+    const int each = std::max(1, units.ranks_per_unit);
+    return chosen("ranks-per-node", Layer::builtin, each * units.count(), kRule,
+                  each == 1 ? fmt::format("no count was given: one rank for each of {}",
+                                          counted(units.count(), "device"))
+                            : fmt::format("no count was given: {} for each of {}",
+                                          counted(each, "rank"), counted(units.count(), "device")));
   }
   const int natural = natural_per_node(input.node);
   return chosen("ranks-per-node", Layer::builtin, natural, kRule,
@@ -98,11 +121,12 @@ int number(const Setting& setting) {
 
 // Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
-std::vector<int> deal(const PlanInput& input, const Wanted& want) {
-  const bool as_listed =
-      !input.options.ranks && !input.options.ranks_per_node && !input.slots.empty();
+std::vector<int> deal(const PlanInput& input, const Units& units, const Wanted& want) {
+  const bool as_listed = !input.options.ranks && !input.options.ranks_per_node &&
+                         !input.options.ranks_per_device && slots_count(input, units, want.nodes);
   if (as_listed) return {input.slots.begin(), input.slots.begin() + want.nodes};
-  const bool fill = input.options.ranks_per_node.has_value();
+  const bool fill = input.launcher.dealing == Dealing::fills ||
+                    (input.options.ranks_per_node && input.launcher.dealing == Dealing::any);
   std::vector<int> ranks_on;
   int left = want.ranks;
   for (int after = want.nodes - 1; after >= 0; --after) {
@@ -114,12 +138,12 @@ std::vector<int> deal(const PlanInput& input, const Wanted& want) {
 
 }  // namespace
 
-Result<Counts> decide_counts(const PlanInput& input) {
+Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   Result<Setting> nodes = decide_nodes(input);
   if (!nodes) return nodes.error();
   Wanted want;
   want.nodes = number(*nodes);
-  Setting per_node = decide_per_node(input, want.nodes);
+  Setting per_node = decide_per_node(input, units, want.nodes);
   want.per_node = number(per_node);
   want.ranks = input.options.ranks.value_or(want.nodes * want.per_node);
   if (want.ranks < want.nodes)
@@ -129,7 +153,7 @@ Result<Counts> decide_counts(const PlanInput& input) {
         want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
                           divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
-  counts.ranks_on = deal(input, want);
+  counts.ranks_on = deal(input, units, want);
   const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
   const bool typed_total = input.options.ranks.has_value();
   counts.choices.push_back(std::move(*nodes));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
+#include "plan/units.h"
 
 namespace hpclaunch {
 
@@ -13,6 +14,6 @@ struct Counts {
 };
 
 /// Errors: `usage` when the counts contradict each other or ask for more nodes than there are.
-Result<Counts> decide_counts(const PlanInput& input);
+Result<Counts> decide_counts(const PlanInput& input, const Units& units);
 
 }  // namespace hpclaunch

@@ -5,52 +5,89 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
+#include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
 #include "plan/environment.h"
 #include "plan/layout.h"
+#include "plan/node_ranks.h"
+#include "plan/rules.h"
+#include "plan/visibility.h"
 
 namespace hpclaunch {
 
 namespace {
 
-const SourceRef kCommandLine{"<command line>"};
-const SourceRef kRule{"hpclaunch"};
+Decision decided(Layer layer, Value value, SourceRef where, std::string why) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
+  decision.where = std::move(where);
+  decision.why = std::move(why);
+  return decision;
+}
 
 Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why) {
   return Setting{std::move(name),
-                 {Decision{layer, std::move(value), std::move(where), std::move(why)}}};
+                 {decided(layer, std::move(value), std::move(where), std::move(why))}};
 }
 
+struct LaidOut {
+  std::vector<const Binding*> rules;  // one per class; nullptr where none was used
+  std::vector<std::string> remarks;
+};
+
 // One class per number of ranks on a node; neighbouring nodes of one class form a run.
-Status lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Plan& plan,
-               std::vector<std::string>& remarks) {
+Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units& units,
+                        const std::vector<int>& ranks_on, Plan& plan) {
+  LaidOut laid;
   std::map<int, int> class_of;
   for (const int ranks : ranks_on) {
     const auto [at, fresh] = class_of.emplace(ranks, static_cast<int>(plan.classes.size()));
     if (fresh) {
-      PlaceRequest want;
-      want.ranks = ranks;
-      want.cores_per_rank = input.options.cores_per_rank.value_or(0);
-      want.oversubscribe = input.options.oversubscribe;
-      Result<Placed> placed = place(input.node, want);
+      Result<NodeRanks> placed = place_ranks(input, facts, units, ranks);
       if (!placed) return placed.error();
       plan.classes.push_back(NodeClass{std::move(placed->ranks)});
+      laid.rules.push_back(placed->rule);
       for (std::string& remark : placed->remarks)
-        if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end())
-          remarks.push_back(std::move(remark));
+        if (std::find(laid.remarks.begin(), laid.remarks.end(), remark) == laid.remarks.end())
+          laid.remarks.push_back(std::move(remark));
     }
     if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
       ++plan.layout.back().nodes;
     else
       plan.layout.push_back(NodeRun{at->second, 1});
   }
-  return Done{};
+  return laid;
 }
 
-Result<Setting> decide_binding(const PlanInput& input, Plan& plan,
-                               const std::vector<std::string>& remarks) {
+template <class Item>
+PerRank per_rank(const Plan& plan, Item item) {
+  PerRank values;
+  for (const NodeClass& one : plan.classes) {
+    values.items.emplace_back();
+    for (const RankPlan& rank : one.ranks) values.items.back().push_back(item(rank));
+  }
+  return values;
+}
+
+std::string binding_why(const PlanInput& input, const LaidOut& laid) {
+  const bool near = std::any_of(laid.rules.begin(), laid.rules.end(),
+                                [](const Binding* rule) { return rule == nullptr; });
+  std::string why = "each rank gets whole cores of its own, hardware threads together";
+  if (near && !input.node.devices.empty()) why += ", as near to its device as is known";
+  if (input.options.cores_per_rank)
+    why += fmt::format(", --cpus-per-rank {}", *input.options.cores_per_rank);
+  if (input.model != nullptr && !input.model->reserved.empty())
+    why += fmt::format("; CPUs {} are kept for the system: {}", input.model->reserved.to_list(),
+                       input.model->reserved_why);
+  for (const std::string& remark : laid.remarks) why += "; " + remark;
+  return why;
+}
+
+Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
   const std::optional<BindVia> typed = input.options.bind_via;
   const bool launcher_can = input.launcher.binds_sets && plan.classes.size() == 1;
   if (typed == BindVia::launcher && !launcher_can)
@@ -58,27 +95,76 @@ Result<Setting> decide_binding(const PlanInput& input, Plan& plan,
                  fmt::format("launcher {} takes no list of CPUs per rank{}", input.launcher.name,
                              input.launcher.binds_sets ? " that differs between nodes" : ""),
                  "leave --bind-via out, or use --bind-via shim", kCommandLine};
-  plan.bind_via = typed.value_or(launcher_can ? BindVia::launcher : BindVia::shim);
-  std::string why = "each rank gets whole cores of its own, hardware threads together";
-  if (input.options.cores_per_rank)
-    why += fmt::format(", --cpus-per-rank {}", *input.options.cores_per_rank);
-  for (const std::string& remark : remarks) why += "; " + remark;
+  const bool by_devices = units.view == "launcher";  // its own flags bind CPUs with devices
+  plan.bind_via = typed.value_or(launcher_can || by_devices ? BindVia::launcher : BindVia::shim);
+  plan.choices.push_back(
+      choice("bind-via", typed ? Layer::command_line : Layer::builtin,
+             std::string(to_string(plan.bind_via)), typed ? kCommandLine : kRule,
+             typed        ? "--bind-via"
+             : by_devices ? "the launcher binds cores together with devices; the shim compares"
+             : plan.bind_via == BindVia::launcher
+                 ? "this launcher takes explicit CPU lists; the shim compares"
+                 : "the launcher cannot give each rank its CPU list here; the shim binds"));
+  return Done{};
+}
+
+Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   Setting setting{"cpu-bind", {}};
-  PerRank cpus;
-  for (const NodeClass& one : plan.classes) {
-    cpus.items.emplace_back();
-    for (const RankPlan& rank : one.ranks) cpus.items.back().push_back(rank.cpus.to_list());
+  Decision bound = decided(Layer::computed,
+                           per_rank(plan, [](const RankPlan& rank) { return rank.cpus.to_list(); }),
+                           kRule, binding_why(input, laid));
+  if (const Binding* rule = laid.rules.front()) {
+    bound.layer = Layer::profile_default;
+    bound.where = rule->origin.where;
+    bound.rule = rule->id;
+    bound.profile = rule->origin.profile;
+    bound.why = rule->origin.why;
+    for (const std::string& remark : laid.remarks) bound.why += "; " + remark;
+    bound.source = rule->origin.source;
+    bound.checked = rule->origin.checked;
+    bound.printed = rule->origin.printed;
+    bound.printed_why = rule->origin.printed_why;
+    bound.disputed = rule->origin.disputed;
   }
-  setting.history.push_back(Decision{Layer::computed, std::move(cpus), kRule, std::move(why)});
+  setting.history.push_back(std::move(bound));
   if (plan.bind_via == BindVia::none)
     setting.history.push_back(
-        Decision{Layer::command_line, Unset{}, kCommandLine, "--bind-via none"});
+        decided(Layer::command_line, Unset{}, kCommandLine, "--bind-via none"));
   return setting;
 }
 
-void forget_binding(Plan& plan) {
-  for (NodeClass& one : plan.classes)
-    for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
+void add_device_choice(const Units& units, Plan& plan) {
+  if (units.list.empty()) return;
+  plan.gpu_view = units.view;
+  plan.choices.push_back(Setting{
+      "devices",
+      {decided(
+          Layer::computed,
+          per_rank(plan,
+                   [](const RankPlan& rank) {
+                     return rank.unit < 0 ? std::string() : std::to_string(rank.unit);
+                   }),
+          kRule,
+          fmt::format("{} on the node, dealt in blocks in the order of the cores they are near to",
+                      counted(units.count(), "device")))}});
+}
+
+// Cores that a service uses only while it runs may be bound, but not in silence.
+void report_services(const PlanInput& input, Plan& plan) {
+  if (input.model == nullptr || plan.bind_via == BindVia::none) return;
+  CpuSet used;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) used |= rank.cpus;
+  for (const ServiceCores& service : input.model->services) {
+    const CpuSet both = used & service.pus;
+    if (both.empty()) continue;
+    plan.reports.push_back(
+        {"service-cores", "note",
+         fmt::format("CPUs {} are bound to ranks, and {} uses them while it runs ({})",
+                     both.to_list(), service.name, service.why),
+         fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
+                     service.name)});
+  }
 }
 
 Status check_names(const PlacementOptions& options) {
@@ -97,49 +183,89 @@ Status check_names(const PlacementOptions& options) {
   return Done{};
 }
 
-}  // namespace
+Status check_launcher(const PlanInput& input, std::size_t nodes) {
+  if (nodes <= 1 || input.launcher.multi_node) return Done{};
+  return Error{ErrorKind::unsupported,
+               fmt::format("launcher {} starts ranks on this machine only, the plan has {}",
+                           input.launcher.name, counted(static_cast<long>(nodes), "node")),
+               "use --nodes 1, or another launcher with --launcher NAME"};
+}
 
-Result<Plan> make_plan(const PlanInput& input) {
-  if (const Status names = check_names(input.options); !names) return names.error();
-  Result<Counts> counts = decide_counts(input);
-  if (!counts) return counts.error();
-  const std::size_t nodes = counts->ranks_on.size();
-  if (nodes > 1 && !input.launcher.multi_node)
-    return Error{ErrorKind::unsupported,
-                 fmt::format("launcher {} starts ranks on this machine only, the plan has {}",
-                             input.launcher.name, counted(static_cast<long>(nodes), "node")),
-                 "use --nodes 1, or another launcher with --launcher NAME"};
-
-  Plan plan;
+void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
   plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + static_cast<std::ptrdiff_t>(nodes));
-  std::vector<std::string> remarks;
-  if (const Status laid = lay_out(input, counts->ranks_on, plan, remarks); !laid)
-    return laid.error();
-  Result<Setting> binding = decide_binding(input, plan, remarks);
-  if (!binding) return binding.error();
-
-  plan.choices = std::move(counts->choices);
-  plan.choices.push_back(std::move(*binding));
-  plan.choices.push_back(
-      choice("bind-via", input.options.bind_via ? Layer::command_line : Layer::builtin,
-             std::string(to_string(plan.bind_via)), input.options.bind_via ? kCommandLine : kRule,
-             input.options.bind_via ? "--bind-via"
-             : plan.bind_via == BindVia::launcher
-                 ? "this launcher takes explicit CPU lists; the shim compares"
-                 : "the launcher cannot give each rank its CPU list here; the shim binds"));
-  plan.choices.push_back(
-      choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
-  plan.choices.push_back(choice("hosts", Layer::environment,
-                                fmt::format("{}", fmt::join(plan.hosts, " ")),
-                                SourceRef{"<environment>"}, input.hosts_why));
-  if (plan.bind_via == BindVia::none) forget_binding(plan);
-
+  plan.whole_allocation = input.job.whole_allocation && nodes == input.hosts.size();
   plan.launcher = input.launcher.name;
   plan.verify = input.verify;
   plan.output = input.output;
   plan.launcher_args = input.launcher_args;
   plan.command = input.command;
-  plan.env = fold_environment(input, plan);
+}
+
+void set_placed_facts(const Plan& plan, Facts& facts) {
+  int fewest = 0;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks)
+      fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
+  facts.job["min_cores"] = std::to_string(fewest);
+  facts.job["even"] = plan.even() ? "yes" : "no";
+}
+
+Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
+  Fold fold(input.env);
+  add_own_opinions(input, plan, fold);
+  if (const Status done = apply_rules(input, facts, units, plan, fold); !done) return done;
+  if (const Status done = add_visibility(input, units, plan, fold); !done) return done;
+  if (const Status done = apply_late_rules(input, facts, units, plan, fold); !done) return done;
+  plan.env = fold.finish();
+  return Done{};
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanInput& input) {
+  if (const Status names = check_names(input.options); !names) return names.error();
+  Result<Units> units = find_units(input);
+  if (!units) return units.error();
+  Result<Counts> counts = decide_counts(input, *units);
+  if (!counts) return counts.error();
+  const std::size_t nodes = counts->ranks_on.size();
+  if (const Status launcher = check_launcher(input, nodes); !launcher) return launcher.error();
+
+  Plan plan;
+  copy_input(input, nodes, plan);
+  const int most = *std::max_element(counts->ranks_on.begin(), counts->ranks_on.end());
+  const int ranks = std::accumulate(counts->ranks_on.begin(), counts->ranks_on.end(), 0);
+  decide_view(input, most, *units);
+  Facts facts = early_facts(input, *units, static_cast<int>(nodes), ranks, most);
+  Result<std::optional<Setting>> stack = decide_stack(input, facts);
+  if (!stack) return stack.error();
+  if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
+  Result<LaidOut> laid = lay_out(input, facts, *units, counts->ranks_on, plan);
+  if (!laid) return laid.error();
+  set_placed_facts(plan, facts);
+
+  plan.choices.push_back(choice("profile", Layer::computed,
+                                input.profile != nullptr ? input.profile->name : "none", kRule,
+                                input.profile_why));
+  if (*stack) plan.choices.push_back(std::move(**stack));
+  for (Setting& setting : units->choices) plan.choices.push_back(std::move(setting));
+  for (Setting& setting : counts->choices) plan.choices.push_back(std::move(setting));
+  const std::size_t binding_at = plan.choices.size();
+  if (const Status via = decide_via(input, *units, plan); !via) return via.error();
+  plan.choices.insert(plan.choices.begin() + static_cast<std::ptrdiff_t>(binding_at),
+                      binding_choice(input, plan, *laid));
+  add_device_choice(*units, plan);
+  plan.choices.push_back(
+      choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
+  plan.choices.push_back(choice("hosts", Layer::environment,
+                                fmt::format("{}", fmt::join(plan.hosts, " ")), kEnvironment,
+                                input.hosts_why));
+  report_services(input, plan);
+  if (plan.bind_via == BindVia::none)
+    for (NodeClass& one : plan.classes)
+      for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
+
+  if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
   Result<std::string> wire =
       encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
   if (!wire) return wire.error();

@@ -125,6 +125,9 @@ void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
   out.add("verify", fmt::format(":verify={}", to_string(plan.verify)));
+  if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
+  if (!plan.make_dirs.empty())
+    out.add("the directories to make", field("dir", escape_all(plan.make_dirs)));
   std::string runs;
   for (const NodeRun& run : plan.layout) {
     runs += fmt::format("{}{}*{}", runs.empty() ? "" : "/", run.node_class, run.nodes);
@@ -170,11 +173,28 @@ Status check_names(const Plan& plan, const RankVariables& names) {
   return Done{};
 }
 
+Status check_limits(const Plan& plan) {
+  constexpr std::size_t kMaxDigits = 18;
+  constexpr std::size_t kMaxPath = 4095;
+  const std::string& core = plan.core_limit;
+  const bool is_number =
+      core.size() <= kMaxDigits && core.find_first_not_of("0123456789") == std::string::npos;
+  if (core != "unlimited" && !is_number)
+    return invalid(
+        fmt::format("\"{}\" is no core limit: a number of bytes or unlimited", escape(core)));
+  for (const std::string& path : plan.make_dirs)
+    if (!path.starts_with('/') || path.size() > kMaxPath || path.find('\0') != std::string::npos)
+      return invalid(fmt::format("\"{}\" is no absolute path of a directory to make", path));
+  return Done{};
+}
+
 }  // namespace
 
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names) {
   const Status checked = check_names(plan, names);
   if (!checked) return checked.error();
+  const Status limits = check_limits(plan);
+  if (!limits) return limits.error();
   const auto settings = wire_settings(plan);
   if (!settings) return settings.error();
 

@@ -42,6 +42,24 @@ struct Widths {
   int value = 0;
 };
 
+// Why, by which rule, under which condition, and who says so.
+std::vector<std::string> reasons(const Decision& decision) {
+  std::vector<std::string> said;
+  if (!decision.why.empty()) said.push_back(decision.why);
+  if (!decision.rule.empty())
+    said.push_back(fmt::format("rule {} of profile {}", decision.rule, decision.profile));
+  if (!decision.condition.empty()) said.push_back("because " + decision.condition);
+  if (!decision.source.empty())
+    said.push_back(fmt::format(
+        "source {}{}", decision.source,
+        decision.checked.empty() ? "" : fmt::format(", compared on {}", decision.checked)));
+  if (!decision.printed.empty())
+    said.push_back(fmt::format("the source prints: {}{}", decision.printed,
+                               decision.printed_why.empty() ? "" : "; " + decision.printed_why));
+  if (!decision.disputed.empty()) said.push_back("another source: " + decision.disputed);
+  return said;
+}
+
 std::string block(const Setting& setting, const Style& style) {
   Widths widths;
   for (const Decision& decision : setting.history) {
@@ -69,10 +87,10 @@ std::string block(const Setting& setting, const Style& style) {
     text += tone(row);
     for (const std::string& line : value.below) text += tone(indent + line);
     if (wide && !where.empty()) text += tone(indent + where);
-    if (d->why.empty()) continue;
     const int room = std::max(style.width - static_cast<int>(indent.size()), 20);
-    for (const std::string& line : render::wrap(render::printable(d->why), room, ' '))
-      text += render::tinted(indent + line, render::Tone::faint, style) + "\n";
+    for (const std::string& said : reasons(*d))
+      for (const std::string& line : render::wrap(render::printable(said), room, ' '))
+        text += render::tinted(indent + line, render::Tone::faint, style) + "\n";
   }
   return text;
 }

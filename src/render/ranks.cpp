@@ -50,10 +50,17 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
   return touched.empty() ? "-" : touched.to_list();
 }
 
-constexpr std::size_t kColumns = 5;  // all but the CPUs, which stand last and wrap
+constexpr std::size_t kColumns = 6;  // all but the CPUs, which stand last and wrap
 using Row = std::array<std::string, kColumns>;
-constexpr std::array<std::string_view, kColumns> kHeads = {"local", "ranks", "package", "NUMA",
-                                                           "cores"};
+constexpr std::array<std::string_view, kColumns> kHeads = {"local",   "ranks", "device",
+                                                           "package", "NUMA",  "cores"};
+constexpr std::size_t kDevice = 2;  // left out where no rank has one
+
+std::string device_text(const RankPlan& rank) {
+  if (rank.device < 0) return "-";
+  return rank.subdevice < 0 ? fmt::format("{}", rank.device)
+                            : fmt::format("{}.{}", rank.device, rank.subdevice);
+}
 
 std::string cpu_lines(const CpuSet& cpus, int indent, const Style& style) {
   if (cpus.empty()) return "not bound\n";
@@ -70,24 +77,29 @@ std::string table(const Kind& kind, const Topology& node, const Style& style) {
     const RankPlan& rank = kind.node->ranks[r];
     std::vector<int> ranks = kind.first_ranks;
     for (int& number : ranks) number += static_cast<int>(r);
-    rows.push_back({fmt::format("{}", r), number_list(ranks, style),
+    rows.push_back({fmt::format("{}", r), number_list(ranks, style), device_text(rank),
                     part_text(rank, rank.package, node.packages),
                     part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
   }
   std::array<int, kColumns> widths{};
+  const bool devices = std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
+                                   [](const RankPlan& rank) { return rank.device >= 0; });
+  const auto shown = [&](std::size_t c) { return c != kDevice || devices; };
   int indent = 2;
   for (std::size_t c = 0; c < kColumns; ++c) {
+    if (!shown(c)) continue;
     widths[c] = static_cast<int>(kHeads[c].size());
     for (const Row& row : rows) widths[c] = std::max(widths[c], columns(row[c]));
     indent += widths[c] + 2;
   }
   std::string head = " ";
   for (std::size_t c = 0; c < kColumns; ++c)
-    head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
+    if (shown(c)) head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
   std::string text = tinted(head + "  CPUs", Tone::strong, style) + "\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
     text += "  ";
-    for (std::size_t c = 0; c < kColumns; ++c) text += pad_left(rows[r][c], widths[c]) + "  ";
+    for (std::size_t c = 0; c < kColumns; ++c)
+      if (shown(c)) text += pad_left(rows[r][c], widths[c]) + "  ";
     text += cpu_lines(kind.node->ranks[r].cpus, indent, style);
   }
   return text;

@@ -29,7 +29,8 @@ std::string command_lines(const std::vector<std::string>& argv) {
 }  // namespace
 
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
-                                  const std::vector<std::string>& argv, bool comments) {
+                                  const std::vector<std::string>& argv, bool comments,
+                                  const std::vector<std::string>& needs) {
   if (argv.empty())
     return Error{ErrorKind::usage, "there is no program to run", "name it after --"};
   for (const std::string& word : argv)
@@ -40,7 +41,10 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
   if (!exports) return exports.error();
   std::string text =
       "#!/bin/sh\n"
-      "# Written by hpclaunch: what `hpclaunch run` would do, for any POSIX shell.\n\n";
+      "# Written by hpclaunch: what `hpclaunch run` would do, for any POSIX shell.\n";
+  for (const std::string& need : needs)
+    text += "# The job must have been submitted with: " + render::printable(need) + "\n";
+  text += "\n";
   if (!changes.empty()) text += *exports + "\n";
   return text + "exec " + command_lines(argv);
 }

@@ -82,6 +82,38 @@ std::string machine_text(const Plan& plan, const Topology& node) {
                             allowed == 1 ? "core" : "cores");
 }
 
+std::string choice_text(const Plan& plan, const char* name) {
+  const Setting* setting = plan.find_choice(name);
+  const auto* text = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
+  return text == nullptr ? "" : *text;
+}
+
+/// "example, stack 2025"; "" without a profile.
+std::string site_text(const Plan& plan) {
+  const std::string profile = choice_text(plan, "profile");
+  if (profile.empty() || profile == "none") return "";
+  const std::string stack = choice_text(plan, "stack");
+  return stack.empty() ? profile : fmt::format("{}, stack {}", profile, stack);
+}
+
+std::string devices_text(const Plan& plan) {
+  if (plan.gpu_view.empty()) return "";
+  const std::string mode = choice_text(plan, "device-mode");
+  const std::string_view sees = plan.gpu_view == "all" ? "each rank sees all of them"
+                                : plan.gpu_view == "own"
+                                    ? "each rank sees its own"
+                                    : "each rank sees what the launcher leaves";
+  return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
+}
+
+/// What the job must have been asked for, and what else the ranks get.
+std::string needs_text(const Plan& plan) {
+  std::string text;
+  for (const std::string& directive : plan.batch)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", directive);
+  return text;
+}
+
 std::string header(const Plan& plan, const Topology& node, const Style& style) {
   constexpr int kLabel = 10;
   std::string text;
@@ -97,6 +129,9 @@ std::string header(const Plan& plan, const Topology& node, const Style& style) {
   line("program", render::shorten(program, style.width - kLabel, style));
   line("ranks", ranks_text(plan));
   line("hosts", render::host_list(plan.hosts, style.width - kLabel, style));
+  line("site", render::printable(site_text(plan)));
+  line("devices", render::printable(devices_text(plan)));
+  line("job needs", render::printable(needs_text(plan)));
   line("launcher", render::printable(plan.launcher));
   line("binding", binding_text(plan));
   line("node", machine_text(plan, node));

@@ -316,6 +316,26 @@ void print(const std::vector<Branch>& branches, const std::string& prefix, const
   }
 }
 
+std::string near_text(int numa, const CpuSet& pus) {
+  if (!pus.empty()) return fmt::format(", near CPUs {}", pus.to_list());
+  return numa < 0 ? "" : fmt::format(", near NUMA node {}", numa);
+}
+
+std::string device_text(const Device& device) {
+  std::string text = sized(glued(fmt::format("device {}", device.index)), device.memory_bytes);
+  text += " " + (device.model.empty() ? device.vendor : device.model);
+  if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
+  if (!device.pci.empty()) text += ", PCI " + device.pci;
+  return text + near_text(device.numa, device.pus);
+}
+
+std::string nic_text(const Nic& nic) {
+  std::string text = "interface " + (nic.name.empty() ? nic.fabric : nic.name);
+  if (!nic.name.empty() && !nic.fabric.empty()) text += fmt::format(" ({})", nic.fabric);
+  if (!nic.pci.empty()) text += ", PCI " + nic.pci;
+  return text + near_text(nic.numa, {});
+}
+
 }  // namespace
 
 std::string topology_tree(const Topology& topology, const Style& style) {
@@ -329,6 +349,8 @@ std::string topology_tree(const Topology& topology, const Style& style) {
     const std::string label = glued(fmt::format("NUMA node {}", node.os_index));
     branches.push_back({sized(label, node.memory_bytes) + ", near no CPU", {}});
   }
+  for (const Device& device : topology.devices) branches.push_back({device_text(device), {}});
+  for (const Nic& nic : topology.nics) branches.push_back({nic_text(nic), {}});
   print(branches, "", style.unicode ? kBox : kPlain, width, out);
   return out;
 }

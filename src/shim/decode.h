@@ -55,6 +55,8 @@ struct Plan {
   Text layout;
   Text fields;  ///< all that follows the length
   Verify verify = Verify::warn;
+  Text core;         ///< "unlimited" or bytes; empty: the limit stays
+  Text directories;  ///< escaped paths, '/' between; empty: none
   int classes = 0;
   int class_ranks[kMaxClasses] = {};
 };
@@ -91,6 +93,22 @@ constexpr bool read_verify(Text word, Verify& verify) {
   return false;
 }
 
+constexpr bool read_core(Text word, Plan& plan) {
+  unsigned long long ignored = 0;
+  return plan.core = word, word == "unlimited" || is_bytes(word, ignored);
+}
+
+/// As many as there are, unlike the columns, every one of them an absolute path.
+constexpr bool read_directories(Text column, Plan& plan) {
+  plan.directories = column;
+  Text item;
+  for (bool more = true; more;) {
+    more = cut(column, '/', item);
+    if (!valid_path(item)) return false;
+  }
+  return true;
+}
+
 constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   const bool inside = plan.classes > 0;
   const int ranks = inside ? plan.class_ranks[plan.classes - 1] : 1;
@@ -106,6 +124,8 @@ constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   if (inside) return {"unknown directive", key};
   if (key == "local") return is_identifier(plan.local_name = column) ? Fault{} : malformed;
   if (key == "verify") return read_verify(column, plan.verify) ? Fault{} : malformed;
+  if (key == "core") return read_core(column, plan) ? Fault{} : malformed;
+  if (key == "dir") return read_directories(column, plan) ? Fault{} : malformed;
   if (key == "layout") return plan.layout = column, Fault{};
   return {"unknown directive", key};
 }

@@ -5,6 +5,8 @@
 // dynamic library, no log file. Its input is the environment, its output is execve(2).
 // tests/shim/black_box.py proves it with strace. Messages and exit codes: docs/shim.md.
 #include <errno.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -127,6 +129,61 @@ void bind(const Task& task, const Place& place, Verify verify) {
   line.print();
 }
 
+/// The soft limit, as far as the hard one allows. Raising beyond it is nobody's to do at this point.
+void limit_core(const Plan& plan) {
+  rlimit limit;
+  if (plan.core.size == 0 || getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  unsigned long long bytes = 0;
+  const bool unlimited = !is_bytes(plan.core, bytes);
+  const rlim_t wanted = unlimited ? RLIM_INFINITY : static_cast<rlim_t>(bytes);
+  const bool fits = limit.rlim_max == RLIM_INFINITY || (!unlimited && wanted <= limit.rlim_max);
+  limit.rlim_cur = fits ? wanted : limit.rlim_max;
+  setrlimit(RLIMIT_CORE, &limit);  // lowers, or raises to the hard limit: neither can be refused
+}
+
+const char* directory_reason(int error) {
+  switch (error) {
+    case ENOENT:
+      return "the directory above it is missing";
+    case EACCES:
+    case EPERM:
+      return "permission denied";
+    case ENOTDIR:
+      return "a part of the path is not a directory";
+    case EROFS:
+      return "the file system is read-only";
+    case ENOSPC:
+    case EDQUOT:
+      return "no space";
+    default:
+      return "not made";
+  }
+}
+
+/// Every rank asks for every directory, so that none starts before they are there. Of those that
+/// cannot be made the node's first rank names the first one.
+void make_directories(const Plan& plan, const Place& place) {
+  static char path[kMaxPath];
+  static char failed[kMaxPath];
+  Text rest = plan.directories;
+  Text item;
+  int failures = 0;
+  int error = 0;
+  for (bool more = rest.size > 0; more;) {
+    more = cut(rest, '/', item);
+    if (!read_path(item, path) || mkdir(path, 0700) == 0 || errno == EEXIST) continue;
+    if (failures++ > 0) continue;
+    error = errno;
+    read_path(item, failed);
+  }
+  if (failures == 0 || place.local != 0) return;
+  Line line = rank_line(place);
+  line.add("directory ").add(failed).add(": ").add(directory_reason(error));
+  line.add(" (errno ").add(error).add(")");
+  if (failures > 1) line.add(", and ").add(failures - 1).add(" more");
+  line.print();
+}
+
 /// Reads the plan and finds this rank in it, or stops.
 void find_place(char** environment, Plan& plan, Place& place) {
   Line line("hpclaunch-shim: ");
@@ -230,6 +287,8 @@ int main(int argc, char** argv, char** environment) {
     stop(kFailed, line);
   }
   bind(task, place, plan.verify);
+  limit_core(plan);
+  make_directories(plan, place);
   execve(argv[1], argv + 1, out);
   not_started(errno, argv[1], place);
 }

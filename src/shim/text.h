@@ -54,6 +54,19 @@ constexpr bool is_number(Text text, int& number) {
   return take_number(text, number) && text.size == 0;
 }
 
+constexpr int kMaxBytesDigits = 18;
+
+/// True when all of `text` is a number of bytes: up to 18 decimal digits.
+constexpr bool is_bytes(Text text, unsigned long long& number) {
+  number = 0;
+  if (text.size == 0 || text.size > kMaxBytesDigits) return false;
+  for (int i = 0; i < text.size; ++i) {
+    if (text.at[i] < '0' || text.at[i] > '9') return false;
+    number = number * 10 + static_cast<unsigned long long>(text.at[i] - '0');
+  }
+  return true;
+}
+
 constexpr int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
@@ -81,6 +94,26 @@ constexpr bool valid_name(Text name) {
     if (byte < 0 || byte == '=') return false;
   }
   return true;
+}
+
+constexpr int kMaxPath = 4096;  // Linux's PATH_MAX, the zero included
+
+/// Writes the bytes of an escaped path and a zero to `out`. False: not absolute, malformed or too
+/// long.
+constexpr bool read_path(Text item, char (&out)[kMaxPath]) {
+  int size = 0;
+  while (item.size > 0) {
+    const int byte = take_byte(item);
+    if (byte < 0 || size == kMaxPath - 1 || (size == 0 && byte != '/')) return false;
+    out[size++] = static_cast<char>(byte);
+  }
+  out[size] = '\0';
+  return size > 0;
+}
+
+constexpr bool valid_path(Text item) {
+  char ignored[kMaxPath] = {};
+  return read_path(item, ignored);
 }
 
 /// A launcher's variable: never escaped, because it is looked up as it stands.
@@ -146,6 +179,15 @@ constexpr bool number_is(Text text, int want) {
 static_assert(number_is("0", 0) && number_is("2147483647", kMaxNumber) && number_is("007", 7));
 static_assert(!number_is("2147483648", 0) && !number_is("", 0) && !number_is("-1", -1));
 static_assert(!number_is("1 ", 1) && !number_is("99999999999999999999", 0));
+
+constexpr bool bytes_are(Text text, unsigned long long want) {
+  unsigned long long number = 0;
+  return is_bytes(text, number) && number == want;
+}
+static_assert(bytes_are("0", 0) && bytes_are("999999999999999999", 999999999999999999ULL));
+static_assert(!bytes_are("1000000000000000000", 0) && !bytes_are("", 0) && !bytes_are("-1", 0));
+static_assert(valid_path("%2F") && valid_path("%2Ftmp%2Fa%20b") && !valid_path(""));
+static_assert(!valid_path("tmp") && !valid_path("/tmp") && !valid_path("%2Fa%00"));
 
 static_assert(valid_name("%68ttp_proxy") && !valid_name("") && !valid_name("A%3DB"));
 static_assert(!valid_name("A%00") && !valid_name("A%2") && !valid_name("%2f") &&

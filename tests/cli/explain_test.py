@@ -12,6 +12,8 @@ def blocks(text):
     """{"NAME": [(verdict, layer, value), ...]}, newest first."""
     found = {}
     for line in text.splitlines():
+        if line.startswith("== "):  # the library whose variables follow
+            continue
         if line and not line.startswith(" "):
             name = line
             found[name] = []

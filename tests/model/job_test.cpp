@@ -29,6 +29,22 @@ TEST_CASE("a bad host file is refused with file and line", "[job]") {
   }
 }
 
+TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {
+  // Quadratic work would be ten thousand million comparisons: minutes.
+  constexpr int kHosts = 100'000;
+  std::string text;
+  for (int i = 0; i < kHosts; ++i) text += "n" + std::to_string(i * 7919LL % kHosts) + "\n";
+  const auto once = parse_host_file(text, "h");
+  REQUIRE(once);
+  CHECK(once->size() == kHosts);
+  CHECK(once->front() == HostSlots{"n0", 0});
+  CHECK(once->at(1) == HostSlots{"n7919", 0});
+  const auto twice = parse_host_file(text + text, "h");
+  REQUIRE(twice);
+  CHECK(twice->size() == kHosts);
+  CHECK(twice->at(1) == HostSlots{"n7919", 2});
+}
+
 TEST_CASE("host names are compared as far as they go", "[job]") {
   CHECK(same_host("n1", "N1"));
   CHECK(same_host("n1", "n1.site.org"));

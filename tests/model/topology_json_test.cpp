@@ -63,6 +63,28 @@ TEST_CASE("awkward strings and large numbers survive the round trip", "[topology
   CHECK(topology_from_json(topology_to_json(topology), "x"));
 }
 
+TEST_CASE("devices and interfaces survive the round trip", "[topology][json][devices]") {
+  const auto read = topology_from_json(
+      "{\"schema\": 1, \"cores\": [{\"pus\": \"0\"}, {\"pus\": \"1\"}],"
+      " \"devices\": [{\"index\": 0, \"vendor\": \"intel\", \"subdevices\": 2, \"pus\": \"1\"},"
+      "             {\"index\": 3, \"vendor\": \"amd\", \"pci\": \"0000:c1:00.0\", "
+      "\"memory_bytes\": 7}],"
+      " \"nics\": [{\"fabric\": \"mlx5_0\"}]}",
+      "t");
+  REQUIRE(read);
+  REQUIRE(read->devices.size() == 2);
+  CHECK(read->devices[0].subdevices == 2);
+  CHECK(read->devices[1].memory_bytes == 7);
+  CHECK(read->nics[0].fabric == "mlx5_0");
+  const auto again = topology_from_json(topology_to_json(*read), "t");
+  REQUIRE(again);
+  CHECK(*again == *read);
+  const auto bad = topology_from_json(
+      "{\"schema\": 1, \"cores\": [{\"pus\": \"0\"}],\n \"devices\": [{\"index\": 0}]}", "t");
+  REQUIRE(!bad);
+  CHECK(bad.error().where->line == 2);
+}
+
 TEST_CASE("a short hand-written file is enough", "[topology][json]") {
   const auto got =
       topology_from_json(R"({"schema": 1, "cores": [{"pus": "0,2"}, {"pus": "1,3"}]})", "x");

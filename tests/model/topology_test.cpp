@@ -137,6 +137,36 @@ TEST_CASE("breaches about packages, NUMA nodes and caches are named", "[topology
   }
 }
 
+TEST_CASE("breaches about devices and interfaces are named", "[topology][devices]") {
+  Topology good = lawful();
+  Device device;
+  device.vendor = "nvidia";
+  device.pus = cpus("0-1,4-5");
+  device.numa = 0;
+  good.devices = {device};
+  good.nics = {{"hsn0", "cxi0", "", 1}};
+  CHECK(check_topology(good));
+
+  Topology bad = good;
+  bad.devices.push_back(device);
+  CHECK(complaint(bad).pointer == "/devices/1/index");
+  bad = good;
+  bad.devices[0].vendor = "acme";
+  CHECK(complaint(bad).pointer == "/devices/0/vendor");
+  bad = good;
+  bad.devices[0].pus = cpus("6-8");
+  CHECK_THAT(complaint(bad).message, ContainsSubstring("near PUs 8"));
+  bad = good;
+  bad.devices[0].numa = 7;
+  CHECK(complaint(bad).pointer == "/devices/0/numa");
+  bad = good;
+  bad.devices[0].subdevices = 65;
+  CHECK(complaint(bad).pointer == "/devices/0/subdevices");
+  bad = good;
+  bad.nics[0].numa = 9;
+  CHECK_THAT(complaint(bad).message, ContainsSubstring("interface hsn0"));
+}
+
 TEST_CASE("random topologies are lawful, repeatable and of every kind", "[topology][law]") {
   int with_holes = 0;
   int restricted = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "shim/run_rank.h"
 #include "support/catch.h"
@@ -86,6 +87,37 @@ TEST_CASE("classes, runs and columns", "[wire]") {
     plan.classes[0].ranks[0].cpus = {};
     plan.classes[1].ranks[0].cpus = {};
     CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=/4-7:class=1:B=y");
+  }
+}
+
+TEST_CASE("limits and directories come before the layout", "[wire]") {
+  Plan plan = small_plan();
+  plan.core_limit = "0";
+  plan.make_dirs = {"/tmp/me", "/tmp/me/a:b c"};
+  CHECK(fields_of(plan) ==
+        ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:core=0:dir=%2Ftmp%2Fme/%2Ftmp%2Fme%2Fa"
+        "%3Ab%20c:layout=0*2:class=2:cpus=0-3/4-7");
+  plan.make_dirs = {"/tmp/me", "/tmp/me"};
+  CHECK(fields_of(plan).find(":dir=%2Ftmp%2Fme:layout") != std::string::npos);
+  for (const char* core : {"unlimited", "1", "999999999999999999"}) {
+    plan.core_limit = core;
+    CHECK(run_rank(encoded(plan), 3).core == core);
+  }
+  for (const char* core : {"-1", "1k", " 0", "Unlimited", "1000000000000000000", "0:dir=%2Fx"}) {
+    INFO(core);
+    plan.core_limit = core;
+    const auto wire = encode_wire(plan, kNames);
+    REQUIRE_FALSE(wire);
+    CHECK(wire.error().kind == ErrorKind::invalid);
+  }
+  plan.core_limit.clear();
+  plan.make_dirs = {"/" + std::string(4094, 'x')};
+  CHECK(run_rank(encoded(plan), 0).directories == plan.make_dirs);
+  for (const std::string& path : {std::string(), std::string("tmp"), std::string("/a\0b", 4),
+                                  "/" + std::string(4095, 'x'), std::string("$HOME/x")}) {
+    INFO(path);
+    plan.make_dirs = {"/fine", path};
+    CHECK_FALSE(encode_wire(plan, kNames));
   }
 }
 
@@ -178,6 +210,9 @@ class Maker {
     }
     out.bind_via = static_cast<BindVia>(below(3));
     out.verify = static_cast<Verify>(below(3));
+    if (below(2) == 0) out.core_limit = below(2) == 0 ? "unlimited" : std::to_string(engine_());
+    for (int d = below(4); d > 0; --d)
+      out.make_dirs.push_back("/" + std::to_string(below(9)) + text());
     std::map<std::string, Value> variables;
     for (int v = below(8); v > 0; --v) variables[name()] = value(out);
     for (auto& [key, item] : variables) out.env.push_back(setting(key, item));
@@ -259,6 +294,9 @@ void check_rank(const Plan& plan, const std::string& wire, const Want& want) {
   const bool placed = !got.beyond && got.place.local == want.local && got.place.node == want.node;
   REQUIRE(placed);
   REQUIRE(static_cast<int>(got.verify) == static_cast<int>(plan.verify));
+  REQUIRE(got.core == plan.core_limit);
+  const bool all_equal = std::set(plan.make_dirs.begin(), plan.make_dirs.end()).size() == 1;
+  REQUIRE(got.directories == (all_equal ? std::vector{plan.make_dirs.front()} : plan.make_dirs));
 
   const auto c = static_cast<std::size_t>(want.node_class);
   const auto r = static_cast<std::size_t>(want.local);

@@ -7,6 +7,7 @@ import ctypes
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,74 @@ class Binding(unittest.TestCase):
             self.check_mending(one, {ALLOWED[1]}, "; mended", one)
 
 
+CORE = resource.getrlimit(resource.RLIMIT_CORE)
+
+
+class Limits(unittest.TestCase):
+    """core=: the soft limit, never above the hard one."""
+
+    def core(self, word, soft, hard):
+        done = subprocess.run(
+            [SHIM, sys.executable, "-c", "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"],
+            env={"R": "0", "HPCLAUNCH_PLAN": wire(f":rank=R:{word}layout=0*1:class=1").decode()},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (soft, hard)),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+        self.assertEqual(done.stderr, b"")
+        return tuple(int(word) for word in done.stdout.split())
+
+    def test_soft_limit(self):
+        hard = 1 << 20 if CORE[1] == resource.RLIM_INFINITY else min(CORE[1], 1 << 20)
+        for word, want in (("", hard // 2), ("core=0:", 0), ("core=1:", min(1, hard)), ("core=999999999999999999:", hard),
+                           ("core=unlimited:", hard)):
+            self.assertEqual(self.core(word, hard // 2, hard), (want, hard), word)
+
+    @unittest.skipIf(CORE[1] != resource.RLIM_INFINITY, "core dumps have a hard limit here")
+    def test_no_hard_limit(self):
+        infinity = resource.RLIM_INFINITY
+        for word, want in (("core=0:", 0), ("core=8589934592:", 8 << 30), ("core=unlimited:", infinity)):
+            self.assertEqual(self.core(word, 4096, infinity), (want, infinity), word)
+
+
+class Directories(unittest.TestCase):
+    def setUp(self):
+        self.held = tempfile.TemporaryDirectory()
+        self.folder = self.held.name
+
+    def tearDown(self):
+        self.held.cleanup()
+
+    def make(self, *paths, rank=0, local=0):
+        """Status and stderr of a rank of two on its node that is to make these."""
+        items = "/".join(re.sub(r"[^!-~]|[%:/=@]", lambda m: "%%%02X" % ord(m.group()), path) for path in paths)
+        status, _, err = run_plan(f":rank=R:local=L:dir={items}:layout=0*1:class=2", f"R={rank}", f"L={local}",
+                                  arguments=("/bin/true",))
+        return status, err
+
+    def test_in_order_with_any_name(self):
+        first, second = os.path.join(self.folder, "a b:c=%@"), os.path.join(self.folder, "a b:c=%@", "below")
+        os.umask(0)
+        for rank in 0, 1, 0:  # the second finds them there
+            self.assertEqual(self.make(first, second, rank=rank, local=rank), (0, ""))
+        for path in first, second:
+            self.assertEqual(os.stat(path).st_mode & 0o7777, 0o700)
+        os.chmod(first, 0o755)  # what is there is left as it is
+        self.assertEqual(self.make(first), (0, ""))
+        self.assertEqual(os.stat(first).st_mode & 0o7777, 0o755)
+
+    def test_what_cannot_be_made_is_one_line_per_node(self):
+        plain = os.path.join(self.folder, "plain")
+        with open(plain, "w", encoding="utf-8"):
+            pass
+        lost, good = os.path.join(self.folder, "no", "parent"), os.path.join(self.folder, "good")
+        line = f"hpclaunch: rank 0 on {HOST}: directory %s: %s\n"
+        above = "the directory above it is missing (errno 2)"
+        self.assertEqual(self.make(lost), (0, line % (lost, above)))
+        self.assertEqual(self.make(lost, rank=1, local=1), (0, ""))
+        self.assertEqual(self.make(plain + "/x"), (0, line % (plain + "/x", "a part of the path is not a directory (errno 20)")))
+        self.assertEqual(self.make(lost, good, plain + "/x", "/no/such"), (0, line % (lost, above + ", and 2 more")))
+        self.assertTrue(os.path.isdir(good))
+
+
 class Faults(unittest.TestCase):
     PLAN = ":rank=R:local=L:layout=0*2:class=2:A=1/2"
 
@@ -259,7 +328,7 @@ class Damage(unittest.TestCase):
 
     def test_mutations(self):
         source = random.Random(20260116)
-        good = wire(f":rank=R:local=L:verify=warn:layout=0*2/1*1:RANK=@.rank:class=2:A=x/%41"
+        good = wire(f":rank=R:local=L:verify=warn:core=0:dir=%2Fno%2Fsuch/%2F:layout=0*2/1*1:RANK=@.rank:class=2:A=x/%41"
                     f":cpus={ALLOWED[0]}/{ALLOWED[-1]}:class=1:expect={ALLOWED[0]}")
         seen = set()
         for _ in range(400):
@@ -292,13 +361,13 @@ class Damage(unittest.TestCase):
 class SystemCalls(unittest.TestCase):
     PLAN = f":rank=R:layout=0*1:RANK=@.rank:class=1:cpus={ALLOWED[0]}"
 
-    def trace(self, calls, program):
+    def trace(self, calls, program, plan=PLAN):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "trace")
             modules = ":".join(f"/opt/module{i}/lib" for i in range(30))
             done = subprocess.run(
                 ["strace", "-qq", "-e", f"trace={calls}", "-e", "signal=none", "-o", file, SHIM, program],
-                env={"LD_LIBRARY_PATH": modules, "R": "0", "HPCLAUNCH_PLAN": wire(self.PLAN)},
+                env={"LD_LIBRARY_PATH": modules, "R": "0", "HPCLAUNCH_PLAN": wire(plan)},
                 stderr=subprocess.PIPE, check=False)
             with open(file, encoding="utf-8") as lines:
                 return done.returncode, [line for line in lines if re.match(r"\w+\(", line)]
@@ -312,6 +381,12 @@ class SystemCalls(unittest.TestCase):
         self.assertEqual([name.replace("readlinkat", "readlink") for name in names], want, calls)
         if LIBC == "glibc":
             self.assertIn('"/proc/self/exe"', calls[1])
+
+    def test_no_files_but_the_directories(self):
+        status, calls = self.trace("%file,%network", "/opt/none", ":rank=R:core=0:dir=%2F/%2Ftmp:layout=0*1:class=1")
+        self.assertEqual(status, 127)
+        names = [line.split("(")[0].replace("mkdirat", "mkdir") for line in calls]
+        self.assertEqual([name for name in names if not name.startswith("readlink")], ["execve", "mkdir", "mkdir", "execve"], calls)
 
     def test_one_write(self):
         status, calls = self.trace("write,writev,sendmsg,sendto", "/opt/none")

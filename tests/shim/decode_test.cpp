@@ -56,6 +56,26 @@ TEST_CASE("an empty item in a list of CPUs binds nothing", "[shim]") {
   CHECK(run_rank(wire, 2).binding == shim::Binding::expect);
 }
 
+TEST_CASE("limits and directories are everybody's", "[shim]") {
+  const std::string body = ":rank=R:core=0:dir=%2Ftmp%2Fa%20b/%2Ftmp%2F%FF:layout=0*2:class=1:A=x";
+  for (const int rank : {0, 1}) {
+    const auto result = run_rank(wire_of(body), rank);
+    CHECK(result.fault.empty());
+    CHECK(result.core == "0");
+    CHECK(result.directories == Entries{"/tmp/a b", "/tmp/\xFF"});
+    CHECK(result.environment == Entries{"A=x"});
+  }
+  const auto none = run_rank(wire_of(":rank=R:layout=0*1:class=1"), 0);
+  CHECK(none.core.empty());
+  CHECK(none.directories.empty());
+  CHECK(run_rank(wire_of(":rank=R:core=unlimited:layout=0*1:class=1"), 0).core == "unlimited");
+  const std::string longest(shim::kMaxPath - 2, 'x');
+  CHECK(run_rank(wire_of(":rank=R:dir=%2F" + longest + ":layout=0*1:class=1"), 0).directories ==
+        Entries{"/" + longest});
+  CHECK(run_rank(wire_of(":rank=R:dir=%2Fx" + longest + ":layout=0*1:class=1"), 0).fault ==
+        "malformed value");
+}
+
 TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", "[shim]") {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {":layout=0*1:class=1", "does not begin with rank="},
@@ -73,6 +93,20 @@ TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", 
       {":rank=R:layout=0*1:class=99999999999", "malformed value"},
       {":rank=R:local=:layout=0*1:class=1", "malformed value"},
       {":rank=R:verify=loud:layout=0*1:class=1", "malformed value"},
+      {":rank=R:core=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:core=-1:layout=0*1:class=1", "malformed value"},
+      {":rank=R:core=0/0:layout=0*1:class=1", "malformed value"},
+      {":rank=R:core=Unlimited:layout=0*1:class=1", "malformed value"},
+      {":rank=R:core=1000000000000000000:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=tmp:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=/tmp:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=%2Ftmp/:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=%2Ftmp/b:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=%2Ft%00:layout=0*1:class=1", "malformed value"},
+      {":rank=R:dir=@.rank:layout=0*1:class=1", "malformed value"},
+      {":rank=R:layout=0*1:class=1:core=0", "unknown directive"},
+      {":rank=R:layout=0*1:class=1:dir=%2Fa", "unknown directive"},
       {":rank=R:colour=red:layout=0*1:class=1", "unknown directive"},
       {":rank=R:layout=0*1:class=1:rank=S", "unknown directive"},
       {":rank=R:layout=0*1:class=1:verify=off", "unknown directive"},

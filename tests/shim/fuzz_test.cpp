@@ -30,6 +30,7 @@ const std::vector<std::string> kPieces = {
     "@.rank",  "@.node",   "@.",         ":class=2",    ":class=0",   ":cpus=",   "0-8191", "8192",
     ":rank=R", ":local=L", ":verify=on", ":layout=0*1", "2147483647", "/1*",      ",",      "-",
     ":A=",     "hl1.",     ":%61=",      ":expect=1/2", "4294967296", ":class=1", "0*",     "//",
+    ":core=",  ":dir=%2F", "unlimited",  "%2Ftmp",
 };
 
 std::string column(Source& random, int ranks, bool cpus) {
@@ -49,7 +50,11 @@ std::string fields(Source& random) {
   const int classes = 1 + random.below(3);
   std::string out = ":rank=R";
   if (random.below(2) == 0) out += ":local=L";
-  out += ":verify=" + random.of({"off", "warn", "strict"}) + ":layout=";
+  out += ":verify=" + random.of({"off", "warn", "strict"});
+  if (random.below(2) == 0)
+    out += ":core=" + random.of({"0", "unlimited", "1048576", "2147483648"});
+  if (random.below(2) == 0) out += ":dir=%2Fa" + random.of({"", "/%2Fa%2Fb", "/%2F%FF%01/%2Fc"});
+  out += ":layout=";
   for (int runs = random.below(4); runs >= 0; --runs) {
     out += std::to_string(random.below(classes)) + "*" + std::to_string(1 + random.below(40));
     if (runs > 0) out += "/";
@@ -108,6 +113,7 @@ void check_laws(const test::RankResult& result, const std::vector<std::string>& 
   REQUIRE(result.place.local < result.place.local_size);
   REQUIRE(result.place.node >= 0);
   REQUIRE(result.place.node <= result.place.rank);
+  for (const std::string& path : result.directories) REQUIRE(path.front() == '/');
   std::vector<std::string> names;
   for (const std::string& entry : result.environment) {
     REQUIRE(entry.rfind("HPCLAUNCH_PLAN=", 0) != 0);

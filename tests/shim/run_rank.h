@@ -34,6 +34,8 @@ struct RankResult {
   shim::Verify verify = shim::Verify::warn;
   shim::Binding binding = shim::Binding::none;
   shim::Mask mask;
+  std::string core;                      ///< as it stands in the plan
+  std::vector<std::string> directories;  ///< as they are made
   std::vector<std::string> environment;
 };
 
@@ -66,6 +68,15 @@ inline RankResult run_rank(std::string_view wire, int rank,
   };
   if (failed(shim::read_plan(exact.text(), *plan))) return result;
   result.verify = plan->verify;
+  result.core.assign(plan->core.at == nullptr ? "" : plan->core.at,
+                     static_cast<std::size_t>(plan->core.size));
+  const auto path = std::make_unique<char[][shim::kMaxPath]>(1);
+  shim::Text item;
+  shim::Text rest = plan->directories;
+  for (bool more = rest.size > 0; more;) {
+    more = shim::cut(rest, '/', item);
+    if (shim::read_path(item, path[0])) result.directories.emplace_back(path[0]);
+  }
   result.place.rank = rank;
   result.beyond = !shim::locate(*plan, result.place);
   if (result.beyond) return result;

@@ -1,0 +1,320 @@
+#pragma once
+// Profiles: what a site recommends, as data. docs/profiles.md is the manual, profiles/schema.json the
+// schema. Pure: nothing here reads a file or asks the machine, and nothing in a profile is executed.
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hpclaunch/cpuset.h"
+#include "hpclaunch/env.h"
+#include "hpclaunch/result.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// Why something is in a profile, and who says so.
+struct Origin {
+  std::string profile;  ///< name of the profile that it was written in
+  SourceRef where;      ///< its place in that file
+  std::string why;      ///< one sentence without a full stop
+  std::string source;   ///< URL; may be empty
+  std::string
+      checked;  ///< YYYY-MM-DD, when somebody last compared it with the source; may be empty
+  std::string printed;      ///< what the source prints, where that is a mistake; "" otherwise
+  std::string printed_why;  ///< why the printed form fails
+  std::string disputed;     ///< what another source says; "" when nobody disagrees
+};
+
+// ---- conditions and facts --------------------------------------------------------------------------
+
+/// One test of one fact. Operators that compare order take both sides as whole numbers, or, where one
+/// is a dotted version, part by part. A fact that is not set passes `is_unset`, `ne` and `unlike` only.
+struct Test {
+  enum class Op { eq, ne, lt, le, gt, ge, like, unlike, is_set, is_unset };
+  std::string fact;
+  Op op = Op::eq;
+  std::vector<std::string>
+      values;  ///< eq and like: any of them; ne and unlike: none; order: exactly one
+};
+
+/// All must hold. Empty: always.
+using When = std::vector<Test>;
+
+/// A name that conditions and ${...} may use.
+struct FactInfo {
+  enum class Scope {
+    job,    ///< the same for every rank
+    rank,   ///< one per rank; for values, not for conditions
+    group,  ///< any name that begins with `name`, which ends in '.'
+    late,   ///< as group, and known only when the environment is folded: value.NAME
+  };
+  std::string_view name;
+  Scope scope;
+  std::string_view what;  ///< one sentence for the manual and for hover help
+};
+
+/// Ascending name.
+std::span<const FactInfo> known_facts();
+
+/// Facts by name. A look-up falls through: rank facts, job facts, then the groups.
+struct Facts {
+  std::map<std::string, std::string, std::less<>> job;
+  std::map<std::string, std::string, std::less<>> rank;  ///< of one rank; usually empty
+  std::map<std::string, std::string, std::less<>>
+      modules;                                             ///< module.NAME: version, "" without one
+  std::map<std::string, std::string, std::less<>> values;  ///< value.NAME: what NAME is in the plan
+  const EnvSnapshot* env = nullptr;                        ///< env.NAME
+
+  std::optional<std::string> find(std::string_view name) const;
+};
+
+/// Name and version of each module in LOADEDMODULES ("a/1.2:b"); a name that comes again keeps the last.
+/// "a/b/1.2" is a with version b/1.2, and also a/b with version 1.2.
+std::map<std::string, std::string, std::less<>> loaded_modules(const EnvSnapshot& env);
+
+bool holds(const Test& test, const Facts& facts);
+bool holds(const When& when, const Facts& facts);  ///< tests of value.NAME included
+bool is_late(const When& when);                    ///< asks for value.NAME
+
+/// "nodes = 32 > 16, stack = a": each test with the fact that met it, for explain.
+std::string met(const When& when, const Facts& facts);
+
+/// A value with ${fact} in it; `$$` is one '$'.
+struct Template {
+  std::string text;
+  /// Repeats `text` and joins the results: `rank` once per local rank, `unit` once per device that a
+  /// rank can get, with ${unit} counting from 0; `once`: no repetition.
+  enum class Each { once, rank, unit } each = Each::once;
+  std::string join;
+  friend bool operator==(const Template&, const Template&) = default;
+};
+
+/// Facts named in a template, in order, each once.
+std::vector<std::string> facts_in(const Template& value);
+
+/// One expansion of `text`. Errors: `invalid`, naming the fact that is not set.
+Result<std::string> expand(std::string_view text, const Facts& facts);
+
+// ---- the parts of a profile ------------------------------------------------------------------------
+
+struct ServiceCores {
+  std::string name;
+  CpuSet pus;
+  std::string why;
+};
+
+struct NodeModel {
+  std::string name;
+  std::string doc;
+  int count = 0;      ///< nodes of this kind at the site; 0 unknown
+  Topology topology;  ///< `allowed` is everything but `reserved`
+  CpuSet reserved;    ///< PUs kept for the system
+  std::string reserved_why;
+  std::vector<ServiceCores> services;  ///< used by a service only while it runs
+  bool live = false;  ///< locality is not published: inside a job the node itself is asked
+  When when;          ///< chosen when it holds and --node-type was not typed
+  Origin origin;
+};
+
+struct Stack {
+  std::string name;
+  std::string doc;
+  std::vector<When> when;  ///< chosen when one of them holds and --stack was not typed
+  Origin origin;
+};
+
+struct DeviceMode {
+  std::string name;
+  std::string doc;
+  bool subdevices = false;  ///< a rank's unit is a sub-device (tile), else a whole device
+  std::string mask;         ///< variable; "" for the vendor's own
+  std::string mask_item;    ///< template of one entry; "" for ${unit}
+  Origin origin;
+};
+
+/// The cores of each rank by rule. Offsets count cores from the first core of the rank's group,
+/// reserved cores included.
+struct Binding {
+  std::string id;
+  When when;
+  enum class Per { node, package, numa, l3 } per = Per::package;
+  int first = 0;
+  int stride = 1;
+  int at_least = 0;                  ///< base = max(at_least, first + stride * i)
+  std::vector<std::vector<int>> at;  ///< explicit bases, one list for all groups or one per group
+  bool split = false;       ///< cores from `first` on are shared evenly; stride and cores unused
+  int low = 0, high = 0;    ///< the rank's cores: base+low .. base+high
+  bool siblings = false;    ///< all hardware threads of the cores, else the first ones
+  std::vector<int> groups;  ///< order of groups by OS index or position; empty: as they stand
+  bool interleave = false;  ///< rank i goes to group i mod groups
+  struct Role {             ///< cores for helper threads: ${role.NAME}
+    std::string name;
+    bool from_base = true;  ///< offset counts from the rank's base, else first + stride * i
+    int first = 0;
+    int stride = 0;
+  };
+  std::vector<Role> roles;
+  Origin origin;
+};
+
+struct Assignment {
+  std::string name;
+  Template value;
+};
+
+struct Report {
+  std::string severity;  ///< "note", "warning", "error"
+  std::string message;   ///< template
+  std::string fix;
+};
+
+struct Rule {
+  std::string id;
+  When when;
+  std::vector<Assignment> defaults;  ///< yield to what was exported
+  std::vector<Assignment> require;   ///< overrule what was exported
+  std::vector<Assignment> prepend;   ///< put before what was exported, ':' between
+  std::vector<std::string> unset;    ///< removed, whoever set them
+  std::map<std::string, std::vector<std::string>>
+      launch;  ///< dialect -> launcher flags (templates)
+  std::map<std::string, std::vector<std::string>>
+      batch;                              ///< scheduler -> directives that the job needs
+  std::optional<std::string> core_limit;  ///< "0", a number of bytes, or "unlimited"
+  std::vector<std::string> make_dirs;     ///< templates; made on every node by the ranks
+  std::optional<Report> report;
+  Origin origin;
+};
+
+struct Signal {
+  std::string env;     ///< variable whose value is matched; "" for a host name
+  std::string like;    ///< fnmatch(3) pattern; letter case counts for variables, not for hosts
+  bool proves = true;  ///< false: supports a proof, and is not one (names that several sites share)
+};
+
+struct Retirement {
+  std::string date;       ///< YYYY-MM-DD
+  std::string successor;  ///< name of a profile; may be empty
+  Origin origin;
+};
+
+struct Note {
+  std::string id;
+  std::string title;
+  std::string text;
+  Origin origin;
+};
+
+/// A golden case: what must come out for what was asked.
+struct Case {
+  std::string name;
+  std::string doc;
+  std::vector<std::string> options;        ///< as typed after `hpclaunch plan`
+  std::map<std::string, std::string> env;  ///< exported
+  std::vector<std::string> hosts;          ///< of the allocation; made up when fewer than the nodes
+  std::vector<std::string> program;        ///< "python train.py" when absent
+  std::optional<std::vector<std::string>>
+      argv;                           ///< whole launch line before the shim, [0] by base name
+  std::vector<std::string> argv_has;  ///< each is one argument of it
+  std::vector<std::string> argv_lacks;
+  std::optional<std::string> cpus;              ///< lists of the first node's ranks, ':' between
+  std::optional<std::string> devices;           ///< units of the first node's ranks, ':' between
+  std::map<std::string, std::string> set;       ///< the same on every rank
+  std::map<std::string, std::string> per_rank;  ///< on the first node, ':' between ranks
+  std::vector<std::string> absent;              ///< variables that the plan leaves out or removes
+  std::vector<std::string> batch;               ///< directives
+  std::optional<std::string> core_limit;
+  std::vector<std::string> make_dirs;
+  std::vector<std::string> reports;    ///< ids of rules that report
+  std::optional<std::string> refused;  ///< part of the refusal's message
+  Origin origin;
+};
+
+struct Profile {
+  std::string name;
+  std::string doc;
+  bool part = false;  ///< a building block: never matched, only extended
+  std::vector<std::string> extends;
+  std::optional<Retirement> retired;
+  std::vector<Signal> detect;
+  std::string launcher;      ///< dialect; "" for any
+  std::string scheduler;     ///< "pbs", "slurm", "flux"; "" unknown
+  int ranks_per_device = 0;  ///< 0: not said
+  std::string gpu_view;      ///< "own", "all", "launcher"; "" not said
+  std::string device_mode;   ///< the default one; "" for the first
+  std::string stack;         ///< the default one; "" for the first
+  std::string
+      fill;  ///< which devices fewer ranks than devices get: "spread", "compact"; "" not said
+  std::vector<NodeModel> nodes;  ///< the first is the default
+  std::vector<Stack> stacks;
+  std::vector<DeviceMode> device_modes;
+  std::vector<Binding> bindings;  ///< the last that holds and fits is used
+  std::vector<Rule> rules;        ///< all that hold, in order; later ones overrule earlier ones
+  std::vector<Note> notes;
+  std::vector<Case> expect;  ///< own cases only: they are not inherited
+  SourceRef where;
+  /// By JSON pointer: names of other profiles, and of defaults, for errors that need those profiles.
+  std::map<std::string, SourceRef> places;
+
+  const Stack* find_stack(std::string_view wanted) const;
+  const DeviceMode* find_mode(std::string_view wanted) const;
+  const NodeModel* find_node(std::string_view wanted) const;
+};
+
+/// What a text holds, and everything that is wrong with it (each with file, line, column and pointer).
+/// With problems the profile is what could be read, and must not be used to launch.
+struct ParsedProfile {
+  Profile profile;
+  std::vector<Error> problems;
+};
+
+/// One file by itself: syntax, closed schema, types, known facts and operators, ids unique, templates
+/// well formed. JSON with `//` comments. Never throws; texts above 1 MiB are a problem.
+ParsedProfile parse_profile(std::string_view text, const std::string& file);
+
+/// Finds another profile by name. Errors: `not_found` with a suggestion.
+using ProfileLookup = std::function<Result<Profile>(const std::string& name)>;
+
+/// The profile with what it extends merged in, left to right, its own last: entries of a list with the
+/// same id or name are replaced whole, in place. `extends` is kept for display.
+/// Errors: `invalid` for a cycle or more than four levels; those of `find`; a default mode, stack or
+/// retirement successor that does not exist.
+Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find);
+
+/// Compiled into the program.
+struct BuiltinProfile {
+  std::string_view name;
+  std::string_view file;    ///< "builtin:profiles/site/NAME.json"
+  std::string_view text;    ///< the file, byte for byte
+  std::string_view detect;  ///< its "detect" array as JSON; "[]" for parts
+};
+
+std::span<const BuiltinProfile> builtin_profiles();  ///< ascending name
+
+/// Reads a "detect" array. Broken entries are left out: parse_profile reports them.
+std::vector<Signal> parse_signals(std::string_view json);
+
+// ---- which site is this? ---------------------------------------------------------------------------
+
+struct SiteSignals {
+  std::string profile;
+  std::vector<Signal> detect;
+};
+
+struct Detection {
+  std::string profile;               ///< "" when no site, or more than one, is proved
+  std::vector<std::string> proofs;   ///< "PBS_JOBID=1.x.example matches *.example", best first
+  std::vector<std::string> support;  ///< the same for signals that prove nothing by themselves
+  std::vector<std::pair<std::string, std::string>> rivals;  ///< profile, signal: proved as well
+  std::vector<std::pair<std::string, std::string>> hints;   ///< profile, signal: supported only
+};
+
+/// `hosts`: names of this machine and of the job's nodes; any that matches will do.
+Detection detect_site(std::span<const SiteSignals> sites, const EnvSnapshot& env,
+                      std::span<const std::string> hosts);
+
+}  // namespace hpclaunch

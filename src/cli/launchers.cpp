@@ -1,0 +1,199 @@
+#include "cli/launchers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+// What a program with a launcher's name turns out to be; nullopt when it does not answer.
+std::optional<LauncherIdentity> ask(const std::string& path) {
+  constexpr double kSeconds = 5;
+  const Result<std::string> text = sys::capture({path, "--version"}, kSeconds);
+  if (!text) return std::nullopt;
+  return identify_launcher(sys::real_path(path), *text);
+}
+
+// The same by the path alone: without starting anything, and often without an answer.
+std::optional<LauncherIdentity> look_at(const std::string& path) {
+  const std::string real = sys::real_path(path);
+  const std::string_view name = evident_launcher(real);
+  if (name.empty()) return std::nullopt;
+  const auto known = identify_launcher(real, "");
+  return LauncherIdentity{std::string(name), known ? known->version : ""};
+}
+
+std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
+  if (!identity) return fmt::format("{} (unknown)", path);
+  return identity->version.empty()
+             ? fmt::format("{} ({})", path, identity->name)
+             : fmt::format("{} ({} {})", path, identity->name, identity->version);
+}
+
+Error no_launcher(const std::vector<std::string>& instead, std::string_view wanted) {
+  std::string message = wanted.empty() ? "no launcher on PATH that hpclaunch speaks"
+                                       : fmt::format("launcher {} is not on PATH", wanted);
+  if (!instead.empty()) message += fmt::format("; found {}", fmt::join(instead, ", "));
+  return Error{ErrorKind::program_not_found, message,
+               wanted.empty() || wanted == "hydra"
+                   ? "load MPICH's module or install it, or name its mpiexec with --launcher PATH"
+                   : "load the module that brings it, or name its program with --launcher PATH"};
+}
+
+Launcher local_launcher(std::string why, std::string remark = "") {
+  return Launcher{find_dialect("local"),
+                  {sys::own_directory() + "/hpclaunch", ""},
+                  std::move(why),
+                  std::move(remark)};
+}
+
+enum class Trust {
+  asked,  ///< a shared name has to say what it is
+  taken,  ///< a shared name is taken for what is wanted, unless it is evidently another's
+};
+
+// One launcher, by what its program is called.
+Result<Launcher> by_name(const Dialect& dialect, const EnvSnapshot& env, Trust trust,
+                         std::string_view who) {
+  std::vector<std::string> instead;
+  for (const std::string_view program : dialect.programs) {
+    const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
+    if (!path) continue;
+    const bool asks = dialect.shared_names && trust == Trust::asked;
+    const auto identity = asks ? ask(*path) : look_at(*path);
+    const bool is_it = identity ? identity->name == dialect.name : !asks;
+    if (is_it || !dialect.shared_names) {
+      const std::string version = is_it && identity ? identity->version : "";
+      return Launcher{&dialect,
+                      {*path, version},
+                      fmt::format("{}: {} is {}{}{}", who, *path, dialect.name,
+                                  version.empty() ? "" : " ", version),
+                      ""};
+    }
+    instead.push_back(shown(*path, identity));
+  }
+  return no_launcher(instead, dialect.name);
+}
+
+Result<Launcher> not_here(const Dialect& dialect, const Error& error, std::string_view who) {
+  return Launcher{&dialect,
+                  {std::string(dialect.programs.front()), ""},
+                  std::string(who),
+                  fmt::format("{}: the plan is for a machine that has it", error.message)};
+}
+
+// The first program on PATH that says it is one of those we speak.
+Result<Launcher> search(const EnvSnapshot& env) {
+  std::vector<std::string_view> asked;
+  std::vector<std::string> instead;
+  for (const Dialect& dialect : dialects()) {
+    if (!dialect.shared_names) continue;
+    for (const std::string_view program : dialect.programs) {
+      if (std::find(asked.begin(), asked.end(), program) != asked.end()) continue;
+      asked.push_back(program);
+      const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
+      if (!path) continue;
+      const auto identity = ask(*path);
+      const Dialect* found = identity ? find_dialect(identity->name) : nullptr;
+      if (found != nullptr)
+        return Launcher{found,
+                        {*path, identity->version},
+                        fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {} {}",
+                                    *path, identity->name, identity->version),
+                        ""};
+      instead.push_back(shown(*path, identity));
+    }
+  }
+  return no_launcher(instead, "");
+}
+
+Result<Launcher> at_path(const std::string& program, const EnvSnapshot& env) {
+  const Result<std::string> path = sys::find_program(program, env.get("PATH"));
+  if (!path) return path.error();
+  std::optional<LauncherIdentity> identity = ask(*path);
+  if (!identity) identity = look_at(*path);
+  const Dialect* dialect = identity ? find_dialect(identity->name) : nullptr;
+  if (dialect == nullptr)
+    return Error{
+        ErrorKind::unsupported,
+        identity
+            ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak yet", *path,
+                          identity->name, identity->version)
+            : fmt::format("\"{} --version\" prints nothing that tells which launcher it is", *path),
+        "use MPICH's mpiexec, or on one node --launcher local"};
+  return Launcher{dialect, {*path, identity->version}, fmt::format("--launcher {}", program), ""};
+}
+
+Error unknown_name(const std::string& wanted, std::string_view who) {
+  std::vector<std::string> names;
+  for (const Dialect& dialect : dialects()) names.emplace_back(dialect.name);
+  const auto near = nearest(wanted, names);
+  return Error{ErrorKind::usage, fmt::format("{}no launcher \"{}\"", who, wanted),
+               near ? "--launcher " + *near
+                    : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
+}
+
+Result<Launcher> typed(const std::string& wanted, const EnvSnapshot& env, bool must_exist) {
+  if (wanted.find('/') != std::string::npos) return at_path(wanted, env);
+  if (wanted == "local") return local_launcher("--launcher");
+  const Dialect* dialect = find_dialect(wanted);
+  if (dialect == nullptr) return unknown_name(wanted, "");
+  Result<Launcher> found = by_name(*dialect, env, Trust::asked, "--launcher");
+  if (found || must_exist) return found;
+  return not_here(*dialect, found.error(), "--launcher");
+}
+
+Result<Launcher> of_profile(const std::string& preferred, const EnvSnapshot& env, bool one_here,
+                            bool must_exist) {
+  constexpr std::string_view kWho = "the profile's launcher";
+  if (preferred == "local") return local_launcher(std::string(kWho));
+  const Dialect* dialect = find_dialect(preferred);
+  if (dialect == nullptr) return unknown_name(preferred, "the profile asks for one unknown: ");
+  Result<Launcher> found = by_name(*dialect, env, Trust::taken, kWho);
+  if (found) return found;
+  if (one_here)
+    return local_launcher("one node, this one, and the profile's launcher is not here",
+                          found.error().message);
+  if (must_exist) return found;
+  return not_here(*dialect, found.error(), kWho);
+}
+
+// nullopt: in no batch system that brings a launcher of its own, or without that launcher.
+std::optional<Launcher> of_batch_system(const EnvSnapshot& env) {
+  struct System {
+    const char* variable;
+    const char* launcher;
+    const char* who;
+  };
+  constexpr System kInnermostFirst[] = {{"FLUX_URI", "flux", "inside a Flux instance"},
+                                        {"SLURM_JOB_ID", "slurm", "inside a Slurm job"}};
+  for (const System& system : kInnermostFirst) {
+    if (env.get(system.variable).empty()) continue;
+    Result<Launcher> found = by_name(*find_dialect(system.launcher), env, Trust::taken, system.who);
+    if (found) return std::move(*found);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+                               const std::string& preferred, bool must_exist) {
+  if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
+  const bool one_here =
+      hosts.only_here || (args.nodes == 1 && same_host(hosts.names.front(), sys::host_name()));
+  if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
+  if (one_here) return local_launcher("one node, this one: no launcher is needed");
+  if (std::optional<Launcher> own = of_batch_system(env)) return std::move(*own);
+  return search(env);
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,96 @@
+#include "cli/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+// How many devices the batch system has given: its mask, else its count. Nothing: none.
+std::size_t granted_devices(const EnvSnapshot& env) {
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
+    if (const std::string* mask = env.find(name); mask != nullptr && !mask->empty())
+      return split(*mask, ',').size();
+  return static_cast<std::size_t>(parse_natural(env.get("SLURM_GPUS_ON_NODE", "0")).value_or(0));
+}
+
+// A job on a part of a node: its cores are what is here, its devices what was granted; where those are
+// is not known.
+Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnapshot& env) {
+  Topology node = live;
+  if (!node.devices.empty()) return node;
+  const std::size_t granted = std::min(granted_devices(env), model.topology.devices.size());
+  for (std::size_t d = 0; d < granted; ++d) {
+    Device device = model.topology.devices[d];
+    device.pus = CpuSet{};
+    device.numa = -1;
+    node.devices.push_back(std::move(device));
+  }
+  return node;
+}
+
+std::string shape(const Topology& node) {
+  return fmt::format("{}, {}, {}", counted(static_cast<long>(node.packages.size()), "package"),
+                     counted(static_cast<long>(node.cores.size()), "core"),
+                     counted(node.all_pus().count(), "hardware thread"));
+}
+
+}  // namespace
+
+Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
+                                      const EnvSnapshot& env, const JobFacts& job) {
+  if (profile == nullptr || profile->nodes.empty()) {
+    if (args.node_type.empty()) return nullptr;
+    return Error{ErrorKind::usage,
+                 fmt::format("--node-type {}: no profile in use has nodes", args.node_type),
+                 "leave it out, or name a profile with --profile"};
+  }
+  if (!args.node_type.empty()) {
+    if (const NodeModel* model = profile->find_node(args.node_type)) return model;
+    std::vector<std::string> names;
+    for (const NodeModel& model : profile->nodes) names.push_back(model.name);
+    const auto near = nearest(args.node_type, names);
+    return Error{ErrorKind::usage,
+                 fmt::format("{} has no node type \"{}\"", profile->name, args.node_type),
+                 near ? fmt::format("did you mean --node-type {}?", *near)
+                      : fmt::format("one of {}", fmt::join(names, ", "))};
+  }
+  Facts facts;
+  facts.env = &env;
+  facts.modules = loaded_modules(env);
+  facts.job["scheduler"] = job.scheduler;
+  facts.job["in_job"] = job.scheduler == "none" ? "no" : "yes";
+  for (const NodeModel& model : profile->nodes)
+    if (!model.when.empty() && holds(model.when, facts)) return &model;
+  for (const NodeModel& model : profile->nodes)
+    if (model.when.empty()) return &model;
+  return &profile->nodes.front();
+}
+
+Node settle_node(const NodeModel* model, const std::optional<Topology>& live,
+                 const EnvSnapshot& env, std::vector<Finding>& findings) {
+  if (model == nullptr) return {*live, nullptr};
+  if (!live) return {model->topology, model};
+  if (model->live) return {of_this_job(*model, *live, env), nullptr};
+  Node node{model->topology, model};
+  if (live->all_pus() == model->topology.all_pus()) {
+    node.topology.allowed &= live->allowed;
+    if (!node.topology.allowed.empty()) return node;
+    node.topology.allowed = live->allowed;  // nothing but reserved cores was left to us
+    return node;
+  }
+  findings.push_back({"node-differs", Severity::warning,
+                      fmt::format("this node has {}, the profile's node \"{}\" has {}; the plan "
+                                  "is for the latter, and each rank checks what it gets",
+                                  shape(*live), model->name, shape(model->topology)),
+                      "hpclaunch topo shows this node; --profile none plans for it"});
+  return node;
+}
+
+}  // namespace hpclaunch::cli

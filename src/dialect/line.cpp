@@ -1,0 +1,128 @@
+#include "dialect/line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::line {
+
+std::vector<std::string> given_args(const Plan& plan) {
+  std::vector<std::string> args = plan.profile_args;
+  args.insert(args.end(), plan.launcher_args.begin(), plan.launcher_args.end());
+  return args;
+}
+
+bool gives(const std::vector<std::string>& args, std::initializer_list<std::string_view> names) {
+  const auto meets = [](std::string_view arg, std::string_view name) {
+    if (!arg.starts_with(name)) return false;
+    const bool is_letter = name.size() == 2;  // its value may follow at once
+    return is_letter || arg.size() == name.size() || arg[name.size()] == '=';
+  };
+  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return meets(arg, name); });
+  });
+}
+
+bool gives_key(const std::vector<std::string>& args, std::string_view letter, std::string_view word,
+               std::string_view key) {
+  const auto is_key = [&](std::string_view text) {
+    return text.starts_with(key) && (text.size() == key.size() || text[key.size()] == '=');
+  };
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    std::string_view arg = args[i];
+    if (arg == letter || arg == word) {
+      if (i + 1 < args.size() && is_key(args[i + 1])) return true;
+    } else if (arg.starts_with(word) && arg.size() > word.size() && arg[word.size()] == '=') {
+      if (is_key(arg.substr(word.size() + 1))) return true;
+    } else if (arg.starts_with(letter) && is_key(arg.substr(letter.size()))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool launcher_binds(const Plan& plan) {
+  if (plan.bind_via != BindVia::launcher || plan.classes.size() != 1) return false;
+  const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
+  return std::none_of(ranks.begin(), ranks.end(),
+                      [](const RankPlan& rank) { return rank.cpus.empty(); });
+}
+
+std::string join_sets(const Plan& plan, std::string_view separator,
+                      std::string (*text)(const CpuSet&)) {
+  std::vector<std::string> sets;
+  for (const RankPlan& rank : plan.classes.front().ranks) sets.push_back(text(rank.cpus));
+  return fmt::format("{}", fmt::join(sets, separator));
+}
+
+Result<std::string> host_list(const Plan& plan, std::string_view hint) {
+  std::string hosts;
+  for (const std::string& host : plan.hosts) {
+    if (!hosts.empty()) hosts += ',';
+    hosts += host;
+  }
+  if (hosts.size() <= kMaxArgument) return hosts;
+  return Error{ErrorKind::unsupported,
+               fmt::format("the list of {} hosts is longer than one argument may be ({} bytes)",
+                           plan.nodes(), kMaxArgument),
+               std::string(hint)};
+}
+
+std::vector<Stretch> stretches(const Plan& plan) {
+  std::vector<Stretch> result;
+  for (const NodeRun& run : plan.layout) {
+    const auto& node_class = plan.classes[static_cast<std::size_t>(run.node_class)];
+    const int ranks = static_cast<int>(node_class.ranks.size());
+    if (!result.empty() && result.back().ranks == ranks)
+      result.back().nodes += run.nodes;
+    else
+      result.push_back({run.nodes, ranks});
+  }
+  return result;
+}
+
+std::string in_words(const std::vector<Stretch>& layout) {
+  std::string text;
+  for (const Stretch& part : layout) {
+    const std::string nodes =
+        part.nodes == 1 ? "1 node" : fmt::format("each of {} nodes", part.nodes);
+    text += text.empty() ? fmt::format("{} on {}", counted(part.ranks, "rank"), nodes)
+                         : fmt::format(", then {} on {}", part.ranks, nodes);
+  }
+  return text;
+}
+
+std::string even_counts(const Plan& plan) {
+  const int nodes = plan.nodes();
+  const int low = plan.world_size() / nodes;
+  return fmt::format("-n {} or -n {} ({} or {} ranks on each of {} nodes)", nodes * low,
+                     nodes * (low + 1), low, low + 1, nodes);
+}
+
+Status check_spread(const Plan& plan, std::string_view launcher) {
+  const std::vector<Stretch> layout = stretches(plan);
+  const int more = plan.world_size() % plan.nodes();  // so many nodes have one rank more
+  const bool even = layout.size() == 1;
+  const bool spread =
+      layout.size() == 2 && layout[0].nodes == more && layout[0].ranks == layout[1].ranks + 1;
+  if (even || spread) return Done{};
+  return Error{
+      ErrorKind::unsupported,
+      fmt::format("{} spreads ranks evenly, it cannot start {}", launcher, in_words(layout)),
+      fmt::format("{}; or leave the ranks per node to it", even_counts(plan))};
+}
+
+Argv finish(Argv argv, const Plan& plan, const std::string& separator, const std::string& shim) {
+  const std::vector<std::string> given = given_args(plan);
+  argv.insert(argv.end(), given.begin(), given.end());
+  if (!separator.empty()) argv.push_back(separator);
+  argv.push_back(shim);
+  argv.insert(argv.end(), plan.command.begin(), plan.command.end());
+  return argv;
+}
+
+}  // namespace hpclaunch::line

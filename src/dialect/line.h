@@ -1,0 +1,56 @@
+#pragma once
+// What the launch lines of several launchers have in common.
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/dialect.h"
+
+namespace hpclaunch::line {
+
+/// Linux refuses a longer argument (MAX_ARG_STRLEN is 32 pages).
+inline constexpr std::size_t kMaxArgument = 131'000;
+
+/// The profile's flags, then what was typed with --launcher-arg: the order in which they are passed.
+std::vector<std::string> given_args(const Plan& plan);
+
+/// Do the given flags hold an option of one of these spellings? "--name" is also met by "--name=v",
+/// "-c" by "-c7". Whoever gives a flag replaces ours of that name.
+bool gives(const std::vector<std::string>& args, std::initializer_list<std::string_view> names);
+
+/// The same for an option with names of its own behind it: "-o NAME=v", "-oNAME", "--setopt=NAME=v".
+bool gives_key(const std::vector<std::string>& args, std::string_view letter, std::string_view word,
+               std::string_view key);
+
+/// True when the launcher shall bind and there is one list for all nodes with a set for each rank.
+bool launcher_binds(const Plan& plan);
+
+/// What `text` makes of the CPUs of each local rank, joined. Only when launcher_binds.
+std::string join_sets(const Plan& plan, std::string_view separator,
+                      std::string (*text)(const CpuSet&));
+
+/// "a,b,c". Errors: `unsupported` when it is longer than one argument may be; `hint` is the way out.
+Result<std::string> host_list(const Plan& plan, std::string_view hint);
+
+/// How many nodes have so many ranks, in node order, neighbours with equal counts together.
+struct Stretch {
+  int nodes = 0;
+  int ranks = 0;  ///< on each
+};
+std::vector<Stretch> stretches(const Plan& plan);
+
+/// "4 ranks on each of 2 nodes, then 1 on 1 node"
+std::string in_words(const std::vector<Stretch>& layout);
+
+/// Counts near the plan's that every node can have: "-n 3 or -n 6 (1 or 2 ranks on each of 3 nodes)".
+std::string even_counts(const Plan& plan);
+
+/// Errors: `unsupported`, naming the `launcher`, unless the ranks are spread evenly, the first nodes
+/// having one more when it does not come out even.
+Status check_spread(const Plan& plan, std::string_view launcher);
+
+/// Puts given_args, `separator` unless empty, the shim and the program behind `argv`.
+Argv finish(Argv argv, const Plan& plan, const std::string& separator, const std::string& shim);
+
+}  // namespace hpclaunch::line

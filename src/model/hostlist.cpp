@@ -1,0 +1,223 @@
+// Lists of hosts and of counts as Slurm and Flux write them.
+//
+// Source: slurm src/common/hostlist.c, runs of `scontrol show hostnames` 24.11, and RFC 29 of Flux.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Number = std::size_t;
+
+constexpr Number kMaxHosts = 1'000'000;
+constexpr std::size_t kMaxDigits = 18;
+
+struct Range {
+  Number first = 0;
+  Number last = 0;
+  std::size_t width = 0;  ///< shorter numbers get zeros in front
+};
+
+/// One bracket and the text in front of it.
+struct Group {
+  std::string_view text;
+  std::vector<Range> ranges;
+  Number size = 0;  ///< numbers in all ranges
+};
+
+struct Token {
+  std::vector<Group> groups;
+  std::string_view end;  ///< text behind the last bracket; all of it where there is none
+  Number size = 1;       ///< hosts
+};
+
+std::string shown(std::string_view piece) {
+  constexpr std::size_t kMost = 60;
+  std::string text(piece.substr(0, kMost));
+  if (piece.size() > kMost) text += "...";
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+Error bad(std::string_view piece, std::string_view token, std::string_view what) {
+  return Error{ErrorKind::invalid,
+               fmt::format("list of hosts: \"{}\" in \"{}\" {}", shown(piece), shown(token), what),
+               "write the hosts into a file, one per line, and pass it with --hostfile"};
+}
+
+Error too_many(std::string_view token) {
+  return Error{
+      ErrorKind::invalid,
+      fmt::format("list of hosts: \"{}\" makes more than {} hosts", shown(token), kMaxHosts),
+      "write the hosts that are meant into a file and pass it with --hostfile"};
+}
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+bool read_number(std::string_view text, Number& number) {
+  if (text.empty() || text.size() > kMaxDigits) return false;
+  number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    number = number * 10 + static_cast<Number>(c - '0');
+  }
+  return true;
+}
+
+Result<Range> read_range(std::string_view text, std::string_view token) {
+  const std::size_t dash = text.find('-');
+  const std::string_view low = text.substr(0, dash);
+  Range range;
+  if (text.empty()) return bad("[]", token, "has an empty place");
+  if (!read_number(low, range.first)) return bad(text, token, "is no number or range");
+  range.last = range.first;
+  range.width = low.size();
+  if (dash == std::string_view::npos) return range;
+  if (!read_number(text.substr(dash + 1), range.last))
+    return bad(text, token, "is no number or range");
+  if (range.last < range.first) return bad(text, token, "counts down");
+  return range;
+}
+
+Status read_group(std::string_view inside, std::string_view token, Group& group) {
+  for (std::size_t at = 0; at <= inside.size();) {
+    const std::size_t comma = std::min(inside.find(',', at), inside.size());
+    const Result<Range> range = read_range(inside.substr(at, comma - at), token);
+    if (!range) return range.error();
+    group.ranges.push_back(*range);
+    group.size += range->last - range->first + 1;  // far from overflow: 18 digits, few ranges
+    if (group.size > kMaxHosts) return too_many(token);
+    at = comma + 1;
+  }
+  return Done{};
+}
+
+Result<Token> read_token(std::string_view text) {
+  Token token;
+  std::size_t at = 0;
+  for (;;) {
+    const std::size_t open = text.find_first_of("[]", at);
+    if (open == std::string_view::npos) break;
+    if (text[open] == ']') return bad(text.substr(at), text, "closes a bracket that is not open");
+    const std::size_t close = text.find_first_of("[]", open + 1);
+    if (close == std::string_view::npos || text[close] == '[')
+      return bad(text.substr(open), text, "opens a bracket and does not close it");
+    Group group;
+    group.text = text.substr(at, open - at);
+    const Status read = read_group(text.substr(open + 1, close - open - 1), text, group);
+    if (!read) return read.error();
+    token.size *= group.size;  // both at most a million
+    if (token.size > kMaxHosts) return too_many(text);
+    token.groups.push_back(std::move(group));
+    at = close + 1;
+  }
+  token.end = text.substr(at);
+  return token;
+}
+
+/// Counts through the numbers of one bracket.
+struct Wheel {
+  const Group* group = nullptr;
+  std::size_t range = 0;
+  Number number = 0;
+
+  explicit Wheel(const Group& counted) : group(&counted), number(counted.ranges.front().first) {}
+
+  /// False: it is at its start again.
+  bool advance() {
+    if (number < group->ranges[range].last) return ++number, true;
+    range = (range + 1) % group->ranges.size();
+    number = group->ranges[range].first;
+    return range != 0;
+  }
+};
+
+void append_number(std::string& name, Number number, std::size_t width) {
+  char digits[24];
+  std::size_t size = 0;
+  do {
+    digits[size++] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number > 0);
+  if (size < width) name.append(width - size, '0');
+  while (size > 0) name += digits[--size];
+}
+
+// Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
+// second. The ranks are dealt in this order, so it is not ours to mend.
+void expand(const Token& token, std::vector<std::string>& hosts) {
+  std::vector<Wheel> wheels(token.groups.begin(), token.groups.end());
+  for (Number left = token.size; left > 0; --left) {
+    std::string name;
+    for (const Wheel& wheel : wheels) {
+      name += wheel.group->text;
+      append_number(name, wheel.number, wheel.group->ranges[wheel.range].width);
+    }
+    name += token.end;
+    hosts.push_back(std::move(name));
+    if (wheels.empty() || wheels.back().advance()) continue;
+    for (std::size_t i = 0; i + 1 < wheels.size() && !wheels[i].advance(); ++i) {
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < text.size();) {
+    if (is_blank(text[at]) || text[at] == ',') {
+      ++at;
+      continue;
+    }
+    const std::size_t start = at;
+    for (int depth = 0; at < text.size() && !is_blank(text[at]); ++at) {
+      if (text[at] == '[') ++depth;
+      if (text[at] == ']') --depth;
+      if (text[at] == ',' && depth <= 0) break;
+    }
+    const Result<Token> token = read_token(text.substr(start, at - start));
+    if (!token) return token.error();
+    if (hosts.size() + token->size > kMaxHosts) return too_many(text);
+    if (token->size > 1) hosts.reserve(std::max(hosts.size() + token->size, 2 * hosts.size()));
+    expand(*token, hosts);
+  }
+  if (hosts.empty())
+    return Error{ErrorKind::invalid, "list of hosts: no host in it",
+                 "name the hosts in a file with --hostfile"};
+  return hosts;
+}
+
+Result<std::vector<int>> expand_tasks_per_node(std::string_view text) {
+  const auto wrong = [&](std::string_view piece) {
+    return Error{ErrorKind::invalid,
+                 fmt::format("counts per node: \"{}\" in \"{}\" is not "
+                             "understood",
+                             shown(piece), shown(text)),
+                 "counts look like 4(x2),3"};
+  };
+  constexpr long kMost = static_cast<long>(kMaxHosts);
+  std::vector<int> counts;
+  for (const std::string_view piece : split(text, ',')) {
+    const std::size_t open = piece.find('(');
+    const std::optional<long> count = parse_natural(piece.substr(0, open), kMost);
+    std::optional<long> nodes = 1;
+    if (open != std::string_view::npos) {
+      std::string_view rest = piece.substr(open);
+      if (!rest.starts_with("(x") || !rest.ends_with(')')) return wrong(piece);
+      nodes = parse_natural(rest.substr(2, rest.size() - 3), kMost);
+    }
+    if (!count || *count == 0 || !nodes || *nodes == 0) return wrong(piece);
+    if (static_cast<long>(counts.size()) + *nodes > kMost) return wrong(piece);
+    counts.insert(counts.end(), static_cast<std::size_t>(*nodes), static_cast<int>(*count));
+  }
+  return counts;
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,57 @@
+#include "plan/fold.h"
+
+#include <algorithm>
+
+namespace hpclaunch {
+
+void Fold::add(const std::string& name, Layer layer, Value value, SourceRef where,
+               std::string why) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
+  decision.where = std::move(where);
+  decision.why = std::move(why);
+  add(name, std::move(decision));
+}
+
+void Fold::add(const std::string& name, Decision decision) {
+  settings_[name].push_back(std::move(decision));
+}
+
+void Fold::heed_export(const std::string& name) {
+  if (env_.has(name)) settings_[name];
+}
+
+const std::string* Fold::so_far(const std::string& name) const {
+  const std::string* exported = env_.find(name);
+  const auto found = settings_.find(name);
+  if (found == settings_.end()) return exported;
+  const std::string* weak = nullptr;
+  for (auto d = found->second.rbegin(); d != found->second.rend(); ++d) {
+    const auto* text = std::get_if<std::string>(&d->value);
+    if (d->layer == Layer::profile_require) return text;
+    if (d->layer == Layer::profile_default && weak == nullptr) weak = text;
+  }
+  return exported != nullptr ? exported : weak;
+}
+
+std::vector<Setting> Fold::finish() const {
+  std::vector<Setting> result;
+  for (const auto& [name, opinions] : settings_) {
+    std::vector<Decision> history = opinions;
+    if (const std::string* exported = env_.find(name)) {
+      Decision decision;
+      decision.layer = Layer::environment;
+      decision.value = *exported;
+      decision.where = kEnvironment;
+      decision.why = "exported before the start";
+      history.push_back(std::move(decision));
+    }
+    std::stable_sort(history.begin(), history.end(),
+                     [](const Decision& a, const Decision& b) { return a.layer < b.layer; });
+    result.push_back(Setting{name, std::move(history)});
+  }
+  return result;
+}
+
+}  // namespace hpclaunch

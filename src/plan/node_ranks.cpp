@@ -1,0 +1,90 @@
+#include "plan/node_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+#include "plan/binding.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// The last rule that holds and fits. What was typed about cores is stronger than any rule.
+bool by_rule(const PlanInput& input, Facts facts, int ranks, NodeRanks& result) {
+  if (input.profile == nullptr || input.options.cores_per_rank) return false;
+  facts.job["ranks_per_node"] = std::to_string(ranks);
+  const std::vector<Binding>& rules = input.profile->bindings;
+  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
+    if (!holds(rule->when, facts)) continue;
+    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
+    const bool allowed =
+        bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
+          return input.node.allowed.contains(rank.cpus);
+        });
+    if (!allowed) {
+      result.remarks.push_back(fmt::format("the site's rule {} does not fit {} on this node",
+                                           rule->id, counted(ranks, "rank")));
+      continue;
+    }
+    result.ranks = std::move(*bound);
+    result.rule = &*rule;
+    return true;
+  }
+  return false;
+}
+
+void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (dealt[r] < 0) continue;
+    const Unit& unit = units.list[static_cast<std::size_t>(dealt[r])];
+    ranks[r].unit = unit.unit;
+    ranks[r].device = unit.device;
+    ranks[r].subdevice = unit.subdevice;
+  }
+}
+
+// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
+void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
+  int far = 0;
+  for (std::size_t r = 0; r < dealt.size(); ++r) {
+    if (dealt[r] < 0) continue;
+    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[r])].pus;
+    if (!near.empty() && !near.contains(result.ranks[r].cpus)) ++far;
+  }
+  if (far > 0)
+    result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device", far,
+                                         counted(static_cast<long>(dealt.size()), "rank")));
+}
+
+}  // namespace
+
+Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
+                              int ranks) {
+  NodeRanks result;
+  std::vector<int> dealt;
+  if (by_rule(input, facts, ranks, result)) {
+    dealt = deal_units_near(units, result.ranks);
+  } else {
+    PlaceRequest want;
+    want.ranks = ranks;
+    want.cores_per_rank = input.options.cores_per_rank.value_or(0);
+    want.oversubscribe = input.options.oversubscribe;
+    if (std::optional<Placed> near = place_near(input.node, units, want)) {
+      result.ranks = std::move(near->ranks);
+      dealt = deal_units(units, ranks);
+    } else {
+      Result<Placed> placed = place(input.node, want);
+      if (!placed) return placed.error();
+      result.ranks = std::move(placed->ranks);
+      for (std::string& remark : placed->remarks) result.remarks.push_back(std::move(remark));
+      dealt = deal_units_near(units, result.ranks);
+    }
+  }
+  give_units(units, dealt, result.ranks);
+  remark_far(units, dealt, result);
+  return result;
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,22 @@
+#pragma once
+// The ranks of one node: cores, devices, and who said so.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/profile.h"
+#include "plan/units.h"
+
+namespace hpclaunch {
+
+struct NodeRanks {
+  std::vector<RankPlan> ranks;
+  const Binding* rule = nullptr;  ///< the site's binding in use; nullptr for none
+  std::vector<std::string> remarks;
+};
+
+/// Errors: as place().
+Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
+                              int ranks);
+
+}  // namespace hpclaunch

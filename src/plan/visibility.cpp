@@ -1,0 +1,147 @@
+#include "plan/visibility.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+Result<std::string> entry_of(const Units& units, int unit_number) {
+  for (const Unit& unit : units.list) {
+    if (unit.unit != unit_number) continue;
+    if (!unit.name.empty()) return unit.name;
+    Facts facts;
+    facts.rank = {{"unit", std::to_string(unit.unit)},
+                  {"device", std::to_string(unit.device)},
+                  {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
+    return expand(units.mask_item, facts);
+  }
+  return std::string();
+}
+
+// What only one variable may do is taken from the others, where they are set.
+void clear_rivals(const PlanInput& input, const Units& units, Fold& fold) {
+  for (const std::string& name : mask_variables(units.vendor))
+    if (name != units.mask && input.env.has(name))
+      fold.add(name, Layer::computed, Unset{}, kRule,
+               fmt::format("{} decides alone; a second mask would count what the first has left",
+                           units.mask));
+}
+
+void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
+              Fold& fold) {
+  if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
+  fold.add(units.mask, Layer::computed, std::move(value), kRule, std::move(why));
+  if (units.vendor == "nvidia")
+    fold.add("CUDA_DEVICE_ORDER", Layer::builtin, std::string("PCI_BUS_ID"), kRule,
+             "the mask counts devices in the order of their PCI addresses");
+  clear_rivals(input, units, fold);
+}
+
+Status add_own(const PlanInput& input, const Units& units, const Plan& placed, Fold& fold) {
+  PerRank mask;
+  for (const NodeClass& one : placed.classes) {
+    mask.items.emplace_back();
+    for (const RankPlan& rank : one.ranks) {
+      Result<std::string> entry = entry_of(units, rank.unit);
+      if (!entry) return entry.error();
+      mask.items.back().push_back(std::move(*entry));
+    }
+  }
+  add_mask(input, units, std::move(mask), "each rank sees its own device only", fold);
+  return Done{};
+}
+
+struct Order {
+  std::vector<int> units;  // numbers, as the ranks have them, then the others
+  bool natural = true;     // device i of the driver is already local rank i's
+  bool ascending = true;
+  std::size_t used = 0;
+};
+
+Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
+  Order order;
+  for (const RankPlan& rank : ranks)
+    if (std::find(order.units.begin(), order.units.end(), rank.unit) == order.units.end())
+      order.units.push_back(rank.unit);
+  order.used = order.units.size();
+  std::vector<int> rest;
+  for (const Unit& unit : units.list)
+    if (std::find(order.units.begin(), order.units.end(), unit.unit) == order.units.end())
+      rest.push_back(unit.unit);
+  std::sort(rest.begin(), rest.end());
+  for (std::size_t i = 0; i < order.used; ++i) {
+    if (order.units[i] != static_cast<int>(i)) order.natural = false;
+    if (i > 0 && order.units[i] < order.units[i - 1]) order.ascending = false;
+  }
+  order.units.insert(order.units.end(), rest.begin(), rest.end());
+  return order;
+}
+
+Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
+  PerRank mask;
+  bool natural = units.given.empty();
+  bool shared = false;
+  for (const NodeClass& one : placed.classes) {
+    Order order = order_of(units, one.ranks);
+    shared = shared || order.used < one.ranks.size();
+    natural = natural && order.natural;
+    // Level Zero keeps its own order whatever the mask's is (compute-runtime, parseAffinityMask).
+    if (units.vendor == "intel" && !order.natural) {
+      if (!order.ascending)
+        placed.reports.push_back(
+            {"device-order", "warning",
+             "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
+             "nearest to the rank",
+             "--gpu-view own"});
+      order.units.resize(order.used);
+      std::sort(order.units.begin(), order.units.end());
+    }
+    std::vector<std::string> entries;
+    for (const int unit : order.units) {
+      Result<std::string> entry = entry_of(units, unit);
+      if (!entry) return entry.error();
+      entries.push_back(std::move(*entry));
+    }
+    mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
+  }
+  if (shared)
+    placed.reports.push_back(
+        {"shared-devices", "note",
+         fmt::format("{} share {}: device LOCAL_RANK does not exist on every rank; a program "
+                     "must divide",
+                     counted(placed.max_local_size(), "rank"), counted(units.count(), "device")),
+         "--gpu-view own makes device 0 the right one on every rank"});
+  if (natural) return Done{};
+  const std::string first = mask.items.front().front();
+  const bool same = std::all_of(mask.items.begin(), mask.items.end(),
+                                [&](const auto& items) { return items.front() == first; });
+  add_mask(input, units, same ? Value(first) : Value(std::move(mask)),
+           "every device stays visible, the one nearest to local rank i as device i", fold);
+  return Done{};
+}
+
+}  // namespace
+
+Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
+  const bool sees_one = units.view == "own" || units.view == "launcher";
+  if (sees_one && !input.options.local_rank_node)
+    fold.add(
+        "LOCAL_RANK", Layer::computed, std::string("0"), kRule,
+        "the rank sees one device, as device 0; HPCLAUNCH_LOCAL_RANK is its place on the node");
+  else
+    fold.add("LOCAL_RANK", Layer::computed, RankFact::local_rank, kRule,
+             sees_one ? "--local-rank node: place on the node, although the rank sees one device"
+                      : "place on the node; the device index of most programs");
+  if (units.list.empty() || units.mask.empty()) return Done{};
+  if (units.view == "own") return add_own(input, units, placed, fold);
+  if (units.view == "all") return add_all(input, units, placed, fold);
+  return Done{};
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,13 @@
+#pragma once
+// What each process sees of the devices, and what LOCAL_RANK means then. DESIGN: docs/plan.md, "Devices".
+#include "hpclaunch/make_plan.h"
+#include "plan/fold.h"
+#include "plan/units.h"
+
+namespace hpclaunch {
+
+/// Adds the mask, removes what would restrict a second time, and adds LOCAL_RANK. `placed` has units.
+/// Remarks go to plan.reports.
+Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold);
+
+}  // namespace hpclaunch

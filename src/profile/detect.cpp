@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include "hpclaunch/profile.h"
+
+namespace hpclaunch {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool host_matches(const std::string& pattern, const std::string& host) {
+  const std::string name = lower(host);
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0 ||
+         fnmatch(pattern.c_str(), name.substr(0, name.find('.')).c_str(), 0) == 0;
+}
+
+/// What matched, as a sentence; "" when nothing did.
+std::string matched(const Signal& signal, const EnvSnapshot& env,
+                    std::span<const std::string> hosts) {
+  if (!signal.env.empty()) {
+    const std::string* value = env.find(signal.env);
+    if (value == nullptr || fnmatch(signal.like.c_str(), value->c_str(), 0) != 0) return "";
+    return fmt::format("{}={} matches {}", signal.env, *value, signal.like);
+  }
+  const std::string pattern = lower(signal.like);
+  for (const std::string& host : hosts) {
+    if (!host.empty() && host_matches(pattern, host))
+      return fmt::format("host {} matches {}", host, signal.like);
+  }
+  return "";
+}
+
+/// All signals of one site that match.
+struct Found {
+  std::string profile;
+  std::vector<std::string> proofs;
+  std::vector<std::string> support;
+};
+
+Found look(const SiteSignals& site, const EnvSnapshot& env, std::span<const std::string> hosts) {
+  Found found{site.profile, {}, {}};
+  for (const Signal& signal : site.detect) {
+    std::string text = matched(signal, env, hosts);
+    if (!text.empty()) (signal.proves ? found.proofs : found.support).push_back(std::move(text));
+  }
+  return found;
+}
+
+}  // namespace
+
+Detection detect_site(std::span<const SiteSignals> sites, const EnvSnapshot& env,
+                      std::span<const std::string> hosts) {
+  std::vector<Found> proved;
+  Detection detection;
+  for (const SiteSignals& site : sites) {
+    Found found = look(site, env, hosts);
+    if (!found.proofs.empty()) {
+      proved.push_back(std::move(found));
+      continue;
+    }
+    for (std::string& text : found.support)
+      detection.hints.emplace_back(site.profile, std::move(text));
+  }
+  if (proved.size() == 1) {
+    detection.profile = proved[0].profile;
+    detection.proofs = std::move(proved[0].proofs);
+    detection.support = std::move(proved[0].support);
+    return detection;
+  }
+  for (const Found& found : proved) {
+    for (const std::string& text : found.proofs) detection.rivals.emplace_back(found.profile, text);
+  }
+  return detection;
+}
+
+}  // namespace hpclaunch

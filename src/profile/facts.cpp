@@ -1,0 +1,191 @@
+#include "facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/profile.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+namespace {
+
+using Scope = FactInfo::Scope;
+
+constexpr std::array kFacts = std::to_array<FactInfo>({
+    {"cores", Scope::rank, "cores of the rank"},
+    {"cpus", Scope::rank, "CPU list of the rank"},
+    {"device", Scope::rank, "device of the rank's unit, by the driver's count"},
+    {"device_mode", Scope::job, "name of the device mode"},
+    {"devices", Scope::job, "devices of the node"},
+    {"env.", Scope::group, "what was exported"},
+    {"even", Scope::job, "yes when every node has the same ranks, else no"},
+    {"gpu_view", Scope::job, "own, all or launcher"},
+    {"host.first", Scope::job, "where rank 0 runs"},
+    {"host.first.short", Scope::job, "where rank 0 runs, up to the first dot"},
+    {"in_job", Scope::job, "yes inside a batch job, else no"},
+    {"job_id", Scope::job, "the batch system's; 0 outside a job"},
+    {"launcher", Scope::job, "dialect of the launcher"},
+    {"live.cores", Scope::job, "cores of this node, when it is a node of the job"},
+    {"live.numa_nodes", Scope::job, "NUMA nodes of this node, when it is a node of the job"},
+    {"local_rank", Scope::rank, "the rank's place on its node"},
+    {"min_cores", Scope::job, "cores of the rank that has fewest"},
+    {"module.", Scope::group, "version of a loaded module, empty when it has none"},
+    {"node_type", Scope::job, "name of the node model, or live"},
+    {"nodes", Scope::job, "nodes of the plan"},
+    {"numa", Scope::rank, "NUMA node of the rank's cores, -1 when they span several"},
+    {"package", Scope::rank, "package of the rank's cores, -1 when they span several"},
+    {"ranks", Scope::job, "ranks of the plan"},
+    {"ranks_per_device", Scope::job, "ranks that share a unit, rounded up; 0 without devices"},
+    {"ranks_per_node", Scope::job, "ranks of the fullest node; in bindings those of the node"},
+    {"role.", Scope::group, "helper core of the binding in use; one per rank"},
+    {"scheduler", Scope::job, "pbs, slurm, flux or none"},
+    {"stack", Scope::job, "name of the software stack"},
+    {"subdevice", Scope::rank, "sub-device of the rank's unit, by the driver's count"},
+    {"unit", Scope::rank, "the rank's unit, by the driver's count"},
+    {"units", Scope::job, "units of the node in this device mode"},
+    {"user", Scope::job, "login name"},
+    {"value.", Scope::late, "what the variable is in the plan; not set where it differs by rank"},
+});
+
+std::optional<std::string> look_up(const std::map<std::string, std::string, std::less<>>& facts,
+                                   std::string_view name) {
+  const auto found = facts.find(name);
+  if (found == facts.end()) return std::nullopt;
+  return found->second;
+}
+
+/// Calls `text` for what stands there literally and `fact` for each name in ${...}. False where a
+/// dollar sign begins neither ${...} nor $$; `bad` is then its offset.
+template <class Text, class Fact>
+bool walk(std::string_view value, Text text, Fact fact, std::size_t& bad) {
+  std::size_t at = 0;
+  while (at < value.size()) {
+    const std::size_t dollar = std::min(value.find('$', at), value.size());
+    text(value.substr(at, dollar - at));
+    if (dollar == value.size()) return true;
+    at = dollar;
+    if (value.substr(dollar, 2) == "$$") {
+      text(value.substr(dollar, 1));
+      at += 2;
+      continue;
+    }
+    const std::size_t end = value.find('}', dollar);
+    if (value.substr(dollar, 2) != "${" || end == std::string_view::npos) {
+      bad = dollar;
+      return false;
+    }
+    fact(value.substr(dollar + 2, end - dollar - 2));
+    at = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::span<const FactInfo> known_facts() { return kFacts; }
+
+std::optional<std::string> Facts::find(std::string_view name) const {
+  if (auto found = look_up(rank, name)) return found;
+  if (auto found = look_up(job, name)) return found;
+  const auto after = [&](std::string_view group) { return name.substr(group.size()); };
+  if (name.starts_with("env.")) {
+    const std::string* value = env == nullptr ? nullptr : env->find(after("env."));
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+  if (name.starts_with("module.")) return look_up(modules, after("module."));
+  if (name.starts_with("value.")) return look_up(values, after("value."));
+  return std::nullopt;
+}
+
+std::map<std::string, std::string, std::less<>> loaded_modules(const EnvSnapshot& env) {
+  std::map<std::string, std::string, std::less<>> modules;
+  const std::string loaded = env.get("LOADEDMODULES");
+  for (const std::string_view module : split(loaded, ':')) {
+    const std::size_t last = module.rfind('/');
+    const std::size_t first = module.find('/');
+    const auto version = [&](std::size_t slash) {
+      return slash == std::string_view::npos ? std::string()
+                                             : std::string(module.substr(slash + 1));
+    };
+    if (module.substr(0, first).empty()) continue;
+    modules[std::string(module.substr(0, first))] = version(first);
+    if (last != first) modules[std::string(module.substr(0, last))] = version(last);
+  }
+  return modules;
+}
+
+std::vector<std::string> facts_in(const Template& value) {
+  std::vector<std::string> names;
+  std::size_t bad = 0;
+  walk(
+      value.text, [](std::string_view) {},
+      [&](std::string_view name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+      },
+      bad);
+  return names;
+}
+
+Result<std::string> expand(std::string_view text, const Facts& facts) {
+  std::string out;
+  std::string missing;
+  std::size_t bad = 0;
+  const bool good = walk(
+      text, [&](std::string_view piece) { out += piece; },
+      [&](std::string_view name) {
+        const auto value = facts.find(name);
+        if (value) {
+          out += *value;
+        } else if (missing.empty()) {
+          missing = name;
+        }
+      },
+      bad);
+  if (!good) {
+    return Error{ErrorKind::invalid,
+                 fmt::format("a '$' in \"{}\" begins neither ${{fact}} nor $$", text),
+                 "write $$ for a dollar sign"};
+  }
+  if (missing.empty()) return out;
+  return Error{ErrorKind::invalid, fmt::format("${{{}}} is not set", missing),
+               missing.starts_with("env.") ? fmt::format("export {}", missing.substr(4)) : ""};
+}
+
+namespace profile {
+
+const FactInfo* find_fact(std::string_view name) {
+  for (const FactInfo& fact : kFacts) {
+    const bool group = fact.name.ends_with('.');
+    const bool same =
+        group ? name.starts_with(fact.name) && name.size() > fact.name.size() : name == fact.name;
+    if (same) return &fact;
+  }
+  return nullptr;
+}
+
+bool is_rank_fact(const FactInfo& fact) {
+  return fact.scope == Scope::rank || fact.name == "role.";
+}
+
+std::vector<std::string> fact_candidates(std::string_view word) {
+  const std::size_t dot = word.find('.');
+  std::vector<std::string> names;
+  for (const FactInfo& fact : kFacts) {
+    std::string name(fact.name);
+    if (name.ends_with('.')) name += dot == std::string_view::npos ? "NAME" : word.substr(dot + 1);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::size_t broken_dollar(std::string_view text) {
+  std::size_t bad = std::string_view::npos;
+  walk(
+      text, [](std::string_view) {}, [](std::string_view) {}, bad);
+  return bad;
+}
+
+}  // namespace profile
+}  // namespace hpclaunch

@@ -1,0 +1,269 @@
+#include "json_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <list>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "names.h"
+
+namespace hpclaunch::profile {
+namespace {
+
+using nlohmann::json;
+
+/// Hands out the bytes of a text and tells how many were taken.
+class Counting {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Counting(const char* at, std::size_t* taken) : at_(at), taken_(taken) {}
+  reference operator*() const { return *at_; }
+  Counting& operator++() {
+    ++*taken_;
+    ++at_;
+    return *this;
+  }
+  Counting operator++(int) {
+    Counting before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Counting& other) const { return at_ == other.at_; }
+  bool operator!=(const Counting& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  std::size_t* taken_;
+};
+
+/// The parser's own words for what it met, without its address and without what may be unprintable.
+std::string complaint(const std::string& what) {
+  const std::size_t column = what.find("column ");
+  const std::size_t begin =
+      column == std::string::npos ? std::string::npos : what.find(": ", column);
+  std::string message = begin == std::string::npos ? what : what.substr(begin + 2);
+  message.resize(std::min(message.find("; last read: '"), message.size()));
+  constexpr std::string_view kPrefix = "syntax error while parsing ";
+  if (message.starts_with(kPrefix)) message.erase(0, kPrefix.size());
+  for (char& c : message) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return message;
+}
+
+std::string hint_for(const std::string& message) {
+  const auto has = [&](std::string_view part) { return message.find(part) != std::string::npos; };
+  if (has("unexpected '}'") || has("unexpected ']'")) {
+    return "take away the comma before it, or add what is missing";
+  }
+  if (has("unexpected end of input")) return "close every bracket, brace and quote";
+  if (has("unexpected string literal") || has("unexpected '{'") || has("unexpected '['")) {
+    return "put a comma between two values, and a colon between a key and its value";
+  }
+  if (has("UTF-8")) return "save the file as UTF-8";
+  if (has("invalid literal")) return "write texts in double quotes";
+  return "";
+}
+
+/// Builds the tree as the parser goes. The parser itself keeps no stack of ours, so depth is ours to
+/// limit: what walks the tree afterwards does so by recursion.
+class Builder {
+ public:
+  using number_integer_t = json::number_integer_t;
+  using number_unsigned_t = json::number_unsigned_t;
+  using number_float_t = json::number_float_t;
+  using string_t = json::string_t;
+  using binary_t = json::binary_t;
+
+  Builder(std::string_view text, const std::size_t& taken, Problems& problems)
+      : text_(text), taken_(taken), problems_(problems) {}
+
+  Json root;
+  bool failed = false;
+
+  bool null() { return value(Json::Kind::null, taken_ - 4) != nullptr; }
+  bool boolean(bool truth) {
+    value(Json::Kind::boolean, taken_ - (truth ? 4 : 5))->truth = truth;
+    return true;
+  }
+  bool number_integer(number_integer_t number) { return whole(number); }
+  bool number_unsigned(number_unsigned_t number) {
+    if (number > static_cast<number_unsigned_t>(INT64_MAX)) return number_float(0, "");
+    return whole(static_cast<std::int64_t>(number));
+  }
+  bool number_float(number_float_t /*number*/, const string_t& /*written*/) {
+    value(Json::Kind::number, number_start());
+    return true;
+  }
+  bool string(string_t& text) {
+    value(Json::Kind::string, quote_start())->text = std::move(text);
+    return true;
+  }
+  bool binary(binary_t& /*bytes*/) { return false; }
+  bool start_object(std::size_t /*count*/) { return open(Json::Kind::object); }
+  bool start_array(std::size_t /*count*/) { return open(Json::Kind::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(string_t& name) {
+    key_ = std::move(name);
+    key_mark_ = quote_start();
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& error) {
+    failed = true;
+    const std::string message = complaint(error.what());
+    problems_.add(std::min(position == 0 ? 0 : position - 1, text_.size()), "",
+                  "broken JSON: " + message, hint_for(message));
+    return false;
+  }
+
+ private:
+  struct Open {
+    Json* container;
+    std::string pointer;
+    std::set<std::string> keys;
+  };
+
+  bool whole(std::int64_t number) {
+    Json* made = value(Json::Kind::integer, number_start());
+    made->whole = number;
+    made->text = std::to_string(number);
+    return true;
+  }
+
+  /// Where the string that was just read begins: its closing quote is the last byte taken, and a
+  /// quote inside a string stands behind an odd number of backslashes.
+  std::size_t quote_start() const {
+    std::size_t at = taken_ - 1;
+    while (at > 0) {
+      --at;
+      if (text_[at] != '"') continue;
+      std::size_t backslashes = 0;
+      while (backslashes < at && text_[at - 1 - backslashes] == '\\') ++backslashes;
+      if (backslashes % 2 == 0) break;
+    }
+    return at;
+  }
+
+  /// A number is known to end when the byte after it was taken (or the text ended).
+  std::size_t number_start() const {
+    constexpr std::string_view kDigits = "0123456789+-.eE";
+    std::size_t at = taken_;
+    if (at > 0 && kDigits.find(text_[at - 1]) == std::string_view::npos) --at;
+    while (at > 0 && kDigits.find(text_[at - 1]) != std::string_view::npos) --at;
+    return at;
+  }
+
+  /// The place for the next value: at the top, in the open array, or at the key that was just read.
+  /// A key that stands twice is reported; its second value is built aside and forgotten.
+  Json* value(Json::Kind kind, std::size_t mark) {
+    Json* made = &root;
+    if (!open_.empty() && open_.back().container->kind == Json::Kind::array) {
+      made = &open_.back().container->items.emplace_back();
+    } else if (!open_.empty()) {
+      Json& object = *open_.back().container;
+      mark = key_mark_;
+      if (!open_.back().keys.insert(key_).second) {
+        problems_.add(mark, open_.back().pointer + step(key_),
+                      fmt::format("the key {} stands here twice", shown(key_)),
+                      "keep one of the two");
+        made = &aside_.emplace_back();
+      } else {
+        made = &object.members.emplace_back(Member{key_, {}}).value;
+      }
+    }
+    made->kind = kind;
+    made->mark = mark;
+    return made;
+  }
+
+  bool open(Json::Kind kind) {
+    std::string pointer;
+    if (!open_.empty()) {
+      const Json& around = *open_.back().container;
+      pointer = open_.back().pointer +
+                (around.kind == Json::Kind::array ? step(around.items.size()) : step(key_));
+    }
+    if (open_.size() >= kMaxDepth) {
+      failed = true;
+      problems_.add(taken_ - 1, pointer,
+                    fmt::format("more than {} objects and arrays inside one another", kMaxDepth),
+                    "no part of a profile is that deep");
+      return false;
+    }
+    Json* made = value(kind, taken_ - 1);
+    open_.push_back({made, std::move(pointer), {}});
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  const std::size_t& taken_;
+  Problems& problems_;
+  std::vector<Open> open_;
+  std::string key_;
+  std::size_t key_mark_ = 0;
+  std::list<Json> aside_;
+};
+
+}  // namespace
+
+const Json* Json::find(std::string_view key) const {
+  for (const Member& member : members) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
+
+std::string_view noun(Json::Kind kind) {
+  switch (kind) {
+    case Json::Kind::null:
+      return "null";
+    case Json::Kind::boolean:
+      return "true or false";
+    case Json::Kind::integer:
+    case Json::Kind::number:
+      return "a number";
+    case Json::Kind::string:
+      return "a string";
+    case Json::Kind::array:
+      return "a list";
+    case Json::Kind::object:
+      return "an object";
+  }
+  return "";
+}
+
+std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
+  if (text.size() > kMaxText) {
+    problems.add(
+        0, "",
+        fmt::format("{} bytes are more than the {} that a profile may have", text.size(), kMaxText),
+        "split the profile and use \"extends\"");
+    return std::nullopt;
+  }
+  std::size_t taken = 0;
+  Builder builder(text, taken, problems);
+  const bool good =
+      json::sax_parse(Counting(text.data(), &taken), Counting(text.data() + text.size(), &taken),
+                      &builder, nlohmann::detail::input_format_t::json, true, true);
+  if (!good || builder.failed) return std::nullopt;
+  return std::move(builder.root);
+}
+
+}  // namespace hpclaunch::profile

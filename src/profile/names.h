@@ -1,0 +1,28 @@
+#pragma once
+// The words that a profile may use where a choice is closed. profiles/schema.json lists the same.
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace hpclaunch::profile {
+
+inline constexpr std::array<std::string_view, 5> kDialects = {"pals", "slurm", "flux", "hydra",
+                                                              "local"};
+inline constexpr std::array<std::string_view, 3> kSchedulers = {"pbs", "slurm", "flux"};
+inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
+inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
+inline constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
+inline constexpr std::array<std::string_view, 2> kUnits = {"device", "subdevice"};
+inline constexpr std::array<std::string_view, 2> kUses = {"model", "live"};
+inline constexpr std::array<std::string_view, 2> kSiblings = {"after-all-cores", "adjacent"};
+inline constexpr std::array<std::string_view, 4> kGroups = {"node", "package", "numa", "l3"};
+inline constexpr std::array<std::string_view, 2> kRoleOrigins = {"base", "group"};
+inline constexpr std::array<std::string_view, 3> kSeverities = {"note", "warning", "error"};
+inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
+
+inline constexpr int kMaxOffset = 4095;  ///< of a core, anywhere in a profile
+inline constexpr std::size_t kMaxText = 1'048'576;
+inline constexpr std::size_t kMaxDepth = 32;      ///< objects and arrays inside one another
+inline constexpr std::size_t kMaxProblems = 100;  ///< in one report
+
+}  // namespace hpclaunch::profile

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/text.h"
+#include "parse.h"
+
+namespace hpclaunch::profile {
+namespace {
+
+constexpr std::array kExpectations = {"argv",    "argv_has",   "argv_lacks", "cpus",
+                                      "devices", "set",        "per_rank",   "absent",
+                                      "batch",   "core_limit", "make_dirs",  "reports"};
+
+std::map<std::string, std::string> parse_variables(Object& object, const char* key) {
+  std::map<std::string, std::string> variables;
+  const Item at = object.find(key);
+  if (!at) return variables;
+  Context& context = object.context();
+  for (const auto& [name, value] : context.members(at, "variables")) {
+    const bool empty = value.json->kind == Json::Kind::string && value.json->text.empty();
+    variables[context.variable_name(value, name)] = empty ? "" : context.text(value);
+  }
+  return variables;
+}
+
+/// Lists of numbers, one per rank, ':' between.
+std::optional<std::string> parse_lists(Object& object, const char* key) {
+  const Item at = object.find(key);
+  if (!at) return std::nullopt;
+  const std::string text = object.context().text(at);
+  const std::vector<std::string_view> lists =
+      text.empty() ? std::vector<std::string_view>() : split(text, ':');
+  for (const std::string_view list : lists) {
+    if (CpuSet::parse(list)) continue;
+    object.context().fault(at, fmt::format("{} is no list of numbers", shown(list)),
+                           "write one list per rank, ':' between them: \"0-3:4-7\"");
+    break;
+  }
+  return text;
+}
+
+std::vector<std::string> parse_names(Object& object, const char* key) {
+  std::vector<std::string> names;
+  for (const Item& item : object.elements(key, "names")) {
+    const std::string name = object.context().text(item);
+    names.push_back(name.empty() ? name : object.context().variable_name(item, name));
+  }
+  return names;
+}
+
+/// As texts; an empty list says that there are none.
+std::vector<std::string> parse_outcome(Object& object, const char* key, Case& one) {
+  const Item at = object.find(key);
+  const bool none = at && at.json->kind == Json::Kind::array && at.json->items.empty();
+  if (none) one.none.emplace_back(key);
+  return none ? std::vector<std::string>() : object.texts(key);
+}
+
+void check_something(Object& object) {
+  const bool compares = std::any_of(kExpectations.begin(), kExpectations.end(),
+                                    [&](const char* key) { return object.has(key); });
+  if (object.has("refused") && compares) {
+    object.context().fault(object.at(), "a case that is refused has nothing else to compare",
+                           "keep \"refused\" alone");
+  } else if (!compares && !object.has("refused") && object.at().json->kind == Json::Kind::object) {
+    object.context().fault(object.at(), "the case compares nothing",
+                           "add one of: argv argv_has cpus devices set per_rank absent refused");
+  }
+}
+
+}  // namespace
+
+Case parse_case(Context& context, const Item& at) {
+  Object object(context, at);
+  Case one;
+  one.name = object.text("name", Need::required);
+  one.doc = object.text("doc");
+  one.options = object.texts("options");
+  one.env = parse_variables(object, "env");
+  one.hosts = object.texts("hosts");
+  one.program = object.texts("program");
+  if (object.has("argv")) one.argv = object.texts("argv");
+  object.find("argv");
+  one.argv_has = object.texts("argv_has");
+  one.argv_lacks = object.texts("argv_lacks");
+  one.cpus = parse_lists(object, "cpus");
+  one.devices = parse_lists(object, "devices");
+  one.set = parse_variables(object, "set");
+  one.per_rank = parse_variables(object, "per_rank");
+  one.absent = parse_names(object, "absent");
+  one.batch = parse_outcome(object, "batch", one);
+  const Item limit = object.find("core_limit");
+  if (limit) one.core_limit = context.core_limit(limit);
+  one.make_dirs = parse_outcome(object, "make_dirs", one);
+  one.reports = parse_outcome(object, "reports", one);
+  if (object.has("refused")) one.refused = object.text("refused");
+  object.find("refused");
+  one.origin = object.origin(Need::optional);
+  check_something(object);
+  object.finish();
+  return one;
+}
+
+}  // namespace hpclaunch::profile

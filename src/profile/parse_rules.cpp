@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "facts.h"
+#include "hpclaunch/text.h"
+#include "parse.h"
+
+namespace hpclaunch::profile {
+namespace {
+
+/// A template, or a list built from one.
+Template parse_value(Context& context, const Item& at, bool late) {
+  if (at.json->kind != Json::Kind::object) {
+    Allowed allowed;
+    allowed.rank = true;
+    allowed.late = late;
+    if (at.json->kind == Json::Kind::string && at.json->text.empty()) return {};  // an empty value
+    return {parse_template(context, at, allowed), Template::Each::once, ""};
+  }
+  Object object(context, at);
+  Template value;
+  const bool rank = object.choice("each", kEach, Need::required) == "rank";
+  value.each = rank ? Template::Each::rank : Template::Each::unit;
+  Allowed allowed;
+  allowed.rank = rank;
+  allowed.unit = true;
+  allowed.late = late;
+  const Item item = object.find("item", Need::required);
+  if (item) value.text = parse_template(context, item, allowed);
+  value.join = object.has("join") ? object.text("join") : ",";
+  object.find("join");
+  object.finish();
+  return value;
+}
+
+std::vector<Assignment> parse_assignments(Object& rule, const char* key, bool late) {
+  const Item at = rule.find(key);
+  std::vector<Assignment> assignments;
+  if (!at) return assignments;
+  for (const auto& [name, value] : rule.context().members(at, "variables")) {
+    assignments.push_back(
+        {rule.context().variable_name(value, name), parse_value(rule.context(), value, late)});
+  }
+  return assignments;
+}
+
+std::vector<std::string> parse_unset(Object& rule) {
+  std::vector<std::string> names;
+  for (const Item& item : rule.elements("unset", "names")) {
+    const std::string name = rule.context().text(item);
+    if (!name.empty()) names.push_back(rule.context().variable_name(item, name));
+  }
+  return names;
+}
+
+/// "launch" and "batch": words for each of several programs.
+std::map<std::string, std::vector<std::string>> parse_words(Object& rule, const char* key,
+                                                            std::span<const std::string_view> known,
+                                                            const Allowed& allowed) {
+  std::map<std::string, std::vector<std::string>> words;
+  const Item at = rule.find(key);
+  if (!at) return words;
+  Context& context = rule.context();
+  const std::vector<std::string> candidates(known.begin(), known.end());
+  for (const auto& [name, list] : context.members(at, "lists")) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string hint = suggestion(name, candidates);
+      for (const std::string& one : hint.empty() ? candidates : std::vector<std::string>())
+        hint += (hint.empty() ? "one of " : ", ") + one;
+      context.fault(list, fmt::format("\"{}\" knows no {}", key, shown(name)), std::move(hint));
+    }
+    for (const Item& item : context.elements(list, "flags"))
+      words[name].push_back(parse_template(context, item, allowed));
+  }
+  return words;
+}
+
+/// Absolute, and with nothing in it that leads elsewhere.
+std::vector<std::string> parse_folders(Object& rule, const Allowed& allowed) {
+  std::vector<std::string> folders;
+  for (const Item& item : rule.elements("make_dirs", "folders")) {
+    std::string folder = parse_template(rule.context(), item, allowed);
+    const std::vector<std::string_view> parts = split(folder, '/');
+    const bool rooted = folder.starts_with("/") || folder.starts_with("${");
+    const bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
+    if (!folder.empty() && (!rooted || climbs)) {
+      rule.context().fault(item, fmt::format("{} is no absolute path", shown(folder)),
+                           "begin it with '/' or ${fact}, and leave \"..\" out");
+    }
+    folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+std::optional<Report> parse_report(Object& rule, const Allowed& allowed) {
+  const Item at = rule.find("report");
+  if (!at) return std::nullopt;
+  Object object(rule.context(), at);
+  Report report;
+  report.severity = object.choice("severity", kSeverities, Need::required);
+  const Item message = object.find("message", Need::required);
+  if (message) report.message = parse_template(rule.context(), message, allowed);
+  report.fix = object.text("fix");
+  object.finish();
+  return report;
+}
+
+/// A rule that sets a variable in one way and also in another contradicts itself.
+void check_once(Object& object) {
+  std::map<std::string, std::string> seen;
+  const auto note = [&](const std::string& name, const Item& at, const char* verb) {
+    const auto [first, added] = seen.emplace(name, verb);
+    if (added) return;
+    object.context().fault(at,
+                           fmt::format("{} stands in \"{}\" and in \"{}\" of the same rule",
+                                       shown(name), first->second, verb),
+                           "make it two rules, or take one away");
+  };
+  const std::string& pointer = object.at().pointer;
+  for (const char* verb : {"default", "require", "prepend"}) {
+    const Json* values = object.at().json->find(verb);
+    if (values == nullptr) continue;
+    for (const Member& member : values->members)
+      note(member.key, {&member.value, pointer + step(verb) + step(member.key)}, verb);
+  }
+  const Json* unset = object.at().json->find("unset");
+  for (std::size_t i = 0; unset != nullptr && i < unset->items.size(); ++i)
+    note(unset->items[i].text, {&unset->items[i], pointer + "/unset" + step(i)}, "unset");
+}
+
+void check_verbs(Object& object) {
+  for (const char* verb : {"default", "require", "prepend", "unset", "launch", "batch",
+                           "core_limit", "make_dirs", "report"}) {
+    if (object.has(verb)) return;
+  }
+  if (object.at().json->kind != Json::Kind::object) return;
+  object.context().fault(object.at(), "the rule does nothing",
+                         "add one of: default require prepend unset launch batch core_limit "
+                         "make_dirs report");
+}
+
+}  // namespace
+
+Rule parse_rule(Context& context, const Item& at) {
+  Object object(context, at);
+  Rule rule;
+  rule.id = object.word("id", Need::required);
+  Allowed conditions;
+  conditions.late = true;
+  const Item when = object.find("when");
+  if (when) rule.when = parse_when(context, when, conditions);
+  Allowed allowed;
+  allowed.late = is_late(rule.when);
+  rule.defaults = parse_assignments(object, "default", allowed.late);
+  rule.require = parse_assignments(object, "require", allowed.late);
+  rule.prepend = parse_assignments(object, "prepend", allowed.late);
+  rule.unset = parse_unset(object);
+  rule.launch = parse_words(object, "launch", kDialects, allowed);
+  rule.batch = parse_words(object, "batch", kSchedulers, allowed);
+  const Item limit = object.find("core_limit");
+  if (limit) rule.core_limit = context.core_limit(limit);
+  rule.make_dirs = parse_folders(object, allowed);
+  rule.report = parse_report(object, allowed);
+  rule.origin = object.origin(Need::required);
+  check_once(object);
+  check_verbs(object);
+  object.finish();
+  return rule;
+}
+
+}  // namespace hpclaunch::profile

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "hpclaunch/profile.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The digits that a text begins with, without leading zeros.
+std::string_view number_of(std::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  std::string_view digits = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+  return digits;
+}
+
+int compare_numbers(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
+  return a.compare(b);
+}
+
+std::string_view rest_of(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+int compare_parts(std::string_view a, std::string_view b) {
+  if (!is_digit(a[0]) || !is_digit(b[0])) return a.compare(b);
+  const int numbers = compare_numbers(number_of(a), number_of(b));
+  return numbers != 0 ? numbers : rest_of(a).compare(rest_of(b));
+}
+
+/// Part by part: "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc".
+int compare_versions(std::string_view a, std::string_view b) {
+  const std::vector<std::string_view> left = split(a, '.');
+  const std::vector<std::string_view> right = split(b, '.');
+  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const auto part = [i](const std::vector<std::string_view>& parts) {
+      return i < parts.size() && !parts[i].empty() ? parts[i] : std::string_view("0");
+    };
+    const int order = compare_parts(part(left), part(right));
+    if (order != 0) return order;
+  }
+  return 0;
+}
+
+bool in_order(const std::string& fact, Test::Op op, const std::string& value) {
+  if (fact.empty() || value.empty() || !is_digit(fact[0]) || !is_digit(value[0])) return false;
+  const int order = compare_versions(fact, value);
+  switch (op) {
+    case Test::Op::lt:
+      return order < 0;
+    case Test::Op::le:
+      return order <= 0;
+    case Test::Op::gt:
+      return order > 0;
+    default:
+      return order >= 0;
+  }
+}
+
+bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+/// The first of the test's values that the fact equals or matches.
+const std::string* first_met(const Test& test, const std::string& fact) {
+  const bool pattern = test.op == Test::Op::like || test.op == Test::Op::unlike;
+  for (const std::string& value : test.values) {
+    if (pattern ? matches(value, fact) : value == fact) return &value;
+  }
+  return nullptr;
+}
+
+std::string_view symbol(Test::Op op) {
+  switch (op) {
+    case Test::Op::ne:
+      return "!=";
+    case Test::Op::lt:
+      return "<";
+    case Test::Op::le:
+      return "<=";
+    case Test::Op::gt:
+      return ">";
+    case Test::Op::ge:
+      return ">=";
+    case Test::Op::like:
+      return "like";
+    case Test::Op::unlike:
+      return "unlike";
+    default:
+      return "=";
+  }
+}
+
+std::string listed(const std::vector<std::string>& values) {
+  std::string out;
+  for (const std::string& value : values) {
+    if (!out.empty()) out += " or ";
+    out += value.empty() ? "\"\"" : value;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool holds(const Test& test, const Facts& facts) {
+  const std::optional<std::string> fact = facts.find(test.fact);
+  switch (test.op) {
+    case Test::Op::is_set:
+      return fact.has_value();
+    case Test::Op::is_unset:
+      return !fact.has_value();
+    case Test::Op::eq:
+    case Test::Op::like:
+      return fact && first_met(test, *fact) != nullptr;
+    case Test::Op::ne:
+    case Test::Op::unlike:
+      return !fact || first_met(test, *fact) == nullptr;
+    default:
+      return fact && !test.values.empty() && in_order(*fact, test.op, test.values.front());
+  }
+}
+
+bool holds(const When& when, const Facts& facts) {
+  return std::all_of(when.begin(), when.end(),
+                     [&](const Test& test) { return holds(test, facts); });
+}
+
+bool is_late(const When& when) {
+  return std::any_of(when.begin(), when.end(),
+                     [](const Test& test) { return test.fact.starts_with("value."); });
+}
+
+std::string met(const When& when, const Facts& facts) {
+  std::string out;
+  for (const Test& test : when) {
+    if (!out.empty()) out += ", ";
+    const std::optional<std::string> fact = facts.find(test.fact);
+    if (!fact) {
+      out += test.fact + " is not set";
+      continue;
+    }
+    out += fmt::format("{} = {}", test.fact, fact->empty() ? "\"\"" : *fact);
+    if (test.op == Test::Op::eq || test.op == Test::Op::is_set) continue;
+    const std::string* one = test.op == Test::Op::like ? first_met(test, *fact) : nullptr;
+    out += fmt::format(" {} {}", symbol(test.op), one != nullptr ? *one : listed(test.values));
+  }
+  return out;
+}
+
+}  // namespace hpclaunch
