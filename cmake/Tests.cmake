@@ -118,7 +118,7 @@ set_tests_properties(unit.local local.black-box PROPERTIES LABELS local TIMEOUT 
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs topo plan explain prefixes local hydra ddp)
+  foreach(topic usage docs topo plan explain prefixes local hydra launchers ddp profile sites site_choice examples)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
@@ -153,3 +153,12 @@ add_test(NAME profile.embed
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/embed_test.py
                  $<TARGET_FILE:hpclaunch-embed>)
 set_tests_properties(unit.profile profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
+set_tests_properties(profile.schema PROPERTIES SKIP_RETURN_CODE 77)
+
+# ---- the pages about sites: what they say, and that docs/sites is what the profiles give ------------------
+if(TARGET hpclaunch)
+  add_test(NAME cli.profile_page
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/profile_page_test.py $<TARGET_FILE:hpclaunch>)
+  add_test(NAME docs.sites COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)
+  set_tests_properties(cli.profile_page docs.sites PROPERTIES LABELS profile TIMEOUT 600)
+endif()

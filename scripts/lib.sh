@@ -33,6 +33,7 @@ dash|dash|dash|tests of shell output
 tcsh|tcsh|tcsh|tests of shell output
 fish|fish|fish|tests of shell output
 lua5.3|lua5.3|lua|tests of Lmod output
+jsonschema|python3-jsonschema|python3-jsonschema|the test of the schema of profiles
 readelf|binutils|binutils|tests of the shim
 man|man-db groff-base|man-db groff-base|the test of the manual page
 clang-format|clang-format|clang-tools-extra|the format check
@@ -62,6 +63,7 @@ is_there() {
     static-libc) have musl-gcc || echo 'int main() {}' | c++ -static -x c++ -o /dev/null - >/dev/null 2>&1 ;;
     musl) have musl-gcc ;;
     torch) [ -n "$(find_python)" ] ;;
+    jsonschema) python3 -c 'import jsonschema' >/dev/null 2>&1 || /usr/bin/python3 -c 'import jsonschema' >/dev/null 2>&1 ;;
     hydra) have mpiexec.hydra ;;
     lua5.3) have lua5.3 || have lua ;;
     openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;

@@ -75,6 +75,7 @@ struct LauncherTraits {
   struct Leftover {
     std::string name;  ///< variable of the launcher's own that would change what we ask for
     std::string why;
+    bool of_batch = false;     ///< set by the batch system, not by the user
     bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
   };
   std::vector<Leftover> leftovers;  ///< removed from the launcher's environment when present
@@ -101,6 +102,7 @@ struct PlanInput {
   const Profile* profile = nullptr;  ///< resolved; nullptr: none
   std::string profile_why;           ///< what decided for it, or why there is none
   const NodeModel* model = nullptr;  ///< where `node` comes from; nullptr: measured or from a file
+  bool part_of_node = false;         ///< the batch system has granted some cores of a shared node
   std::optional<Topology> live;      ///< this node, when it is one of the job's and was probed
   JobFacts job;
   std::vector<std::string>

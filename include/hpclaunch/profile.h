@@ -230,6 +230,7 @@ struct Case {
   std::optional<std::string> core_limit;
   std::vector<std::string> make_dirs;
   std::vector<std::string> reports;    ///< ids of rules that report
+  std::vector<std::string> none;       ///< "batch", "make_dirs", "reports": written as empty lists
   std::optional<std::string> refused;  ///< part of the refusal's message
   Origin origin;
 };

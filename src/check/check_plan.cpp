@@ -59,7 +59,9 @@ void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
 void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
-    if (exported(setting) && setting.history.back().layer == Layer::computed) {
+    // What the batch system has left behind for its launcher was nobody's wish.
+    if (exported(setting) && setting.history.back().layer == Layer::computed &&
+        setting.history.back().where.file != "launcher") {
       const std::string* was = exported_value(setting);
       if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
     }

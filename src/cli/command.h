@@ -29,6 +29,7 @@ Runner declare_plan(Parser& parser);
 Runner declare_env(Parser& parser);
 Runner declare_explain(Parser& parser);
 Runner declare_topo(Parser& parser);
+Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
 Runner declare_launch_local(Parser& parser);
 Runner declare_man(Parser& parser);

@@ -25,6 +25,7 @@ bool decided(const Plan& plan, const std::string& name) {
 // Flags go by their name with or without dashes, since a shell user types "explain pmi".
 std::string known_as(const Plan& plan, const std::string& name) {
   if (decided(plan, name)) return name;
+  if (name == "site") return "profile";
   for (const char* lead : {"--", "-", "batch --", "batch "})
     if (decided(plan, lead + name)) return lead + name;
   return name;

@@ -91,26 +91,42 @@ Result<Launcher> not_here(const Dialect& dialect, const Error& error, std::strin
 }
 
 // The first program on PATH that says it is one of those we speak.
-Result<Launcher> search(const EnvSnapshot& env) {
-  std::vector<std::string_view> asked;
-  std::vector<std::string> instead;
+// Programs with a launcher's name, in the order of PATH: what stands first there was put there by a module
+// for this job. In one directory the order of the dialects decides.
+std::vector<std::string> candidates(const EnvSnapshot& env) {
+  const std::string path = env.get("PATH");
+  const std::vector<std::string_view> directories = split(path, ':');
+  std::vector<std::pair<std::ptrdiff_t, std::string>> found;
   for (const Dialect& dialect : dialects()) {
     if (!dialect.shared_names) continue;
     for (const std::string_view program : dialect.programs) {
-      if (std::find(asked.begin(), asked.end(), program) != asked.end()) continue;
-      asked.push_back(program);
-      const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
-      if (!path) continue;
-      const auto identity = ask(*path);
-      const Dialect* found = identity ? find_dialect(identity->name) : nullptr;
-      if (found != nullptr)
-        return Launcher{found,
-                        {*path, identity->version},
-                        fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {} {}",
-                                    *path, identity->name, identity->version),
-                        ""};
-      instead.push_back(shown(*path, identity));
+      const Result<std::string> at = sys::find_program(std::string(program), path);
+      if (!at) continue;
+      const std::string_view home = std::string_view(*at).substr(0, at->rfind('/'));
+      const auto place = std::find(directories.begin(), directories.end(), home);
+      found.emplace_back(place - directories.begin(), *at);
     }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<std::string> paths;
+  for (auto& [place, at] : found)
+    if (std::find(paths.begin(), paths.end(), at) == paths.end()) paths.push_back(std::move(at));
+  return paths;
+}
+
+Result<Launcher> search(const EnvSnapshot& env) {
+  std::vector<std::string> instead;
+  for (const std::string& path : candidates(env)) {
+    const auto identity = ask(path);
+    const Dialect* found = identity ? find_dialect(identity->name) : nullptr;
+    if (found != nullptr)
+      return Launcher{found,
+                      {path, identity->version},
+                      fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {} {}",
+                                  path, identity->name, identity->version),
+                      ""};
+    instead.push_back(shown(path, identity));
   }
   return no_launcher(instead, "");
 }

@@ -75,10 +75,11 @@ Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* pro
 
 Node settle_node(const NodeModel* model, const std::optional<Topology>& live,
                  const EnvSnapshot& env, std::vector<Finding>& findings) {
-  if (model == nullptr) return {*live, nullptr};
-  if (!live) return {model->topology, model};
-  if (model->live) return {of_this_job(*model, *live, env), nullptr};
-  Node node{model->topology, model};
+  if (model == nullptr) return {*live, nullptr, false};
+  if (!live) return {model->topology, model, false};
+  if (model->live)
+    return {of_this_job(*model, *live, env), nullptr, live->allowed != live->all_pus()};
+  Node node{model->topology, model, false};
   if (live->all_pus() == model->topology.all_pus()) {
     node.topology.allowed &= live->allowed;
     if (!node.topology.allowed.empty()) return node;

@@ -20,6 +20,7 @@ Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* pro
 struct Node {
   Topology topology;
   const NodeModel* model = nullptr;  ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                 ///< only some cores of it are ours
 };
 
 /// `live`: this machine, when it was probed because it is a node of the job. A model that leaves

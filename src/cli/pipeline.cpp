@@ -83,7 +83,8 @@ JobFacts job_facts(const EnvSnapshot& env) {
   for (const auto& [scheduler, name] : kIds)
     if (env.has(name) || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
       job.scheduler = scheduler;
-      job.id = env.get(name, "0");
+      // The first program of a Flux allocation knows only the id of what encloses it.
+      job.id = env.get(name, env.get("FLUX_ENCLOSING_ID", "0"));
       break;
     }
   job.user = env.get("USER", env.get("LOGNAME"));
@@ -176,6 +177,7 @@ Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env,
 struct Seen {
   Topology node;
   const NodeModel* model = nullptr;
+  bool part = false;
   std::optional<Topology> live;
 };
 
@@ -199,21 +201,23 @@ Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site
   Node node = settle_node(site.model, seen.live, env, findings);
   seen.node = std::move(node.topology);
   seen.model = node.model;
+  seen.part = node.part;
   return seen;
 }
 
-PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, const Site& site, Seen seen,
+PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site, Seen seen,
                      const Surroundings& around, PlacementOptions options) {
   PlanInput input;
   input.node = std::move(seen.node);
   input.profile = site.profile();
   input.profile_why = site.chosen.why;
   input.model = seen.model;
+  input.part_of_node = seen.part;
   if (site.is_here) input.live = std::move(seen.live);
   input.job = site.job;
-  input.hosts = site.hosts.names;
+  input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_why = site.hosts.why;
-  input.slots = site.hosts.slots;
+  input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
   input.launcher = around.launcher.dialect->traits();
@@ -306,7 +310,7 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
   around.shim = "hpclaunch-shim";
   around.command = args.command;
   const PlanInput input = plan_input(
-      args, env, site, Seen{(*model)->topology, *model, std::nullopt}, around, std::move(*options));
+      args, env, site, Seen{(*model)->topology, *model, false, std::nullopt}, around, std::move(*options));
   if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
   return prepared;
 }

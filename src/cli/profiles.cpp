@@ -105,6 +105,11 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
       continue;
     }
     const Error& error = profile.error();
+    if (!entry.shadows.empty())  // going on would mean going on without the site's settings
+      return Error{error.kind,
+                   fmt::format("profile {} cannot be used, and hides {}: {}", entry.file,
+                               entry.shadows.back(), error.message),
+                   error.hint, error.where};
     findings.push_back({"profile-unusable", Severity::warning,
                         fmt::format("profile {} does not count: {}", entry.file, error.message),
                         fmt::format("hpclaunch profile validate {}", entry.file)});
@@ -113,12 +118,16 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
 }
 
 Error conflict(const Detection& found) {
-  std::vector<std::string> lines;
   std::vector<std::string> names;
+  std::map<std::string, std::string> signals;
   for (const auto& [profile, signal] : found.rivals) {
-    lines.push_back(fmt::format("{} ({})", profile, signal));
-    if (std::find(names.begin(), names.end(), profile) == names.end()) names.push_back(profile);
+    std::string& said = signals[profile];
+    if (said.empty()) names.push_back(profile);
+    said += (said.empty() ? "" : ", ") + signal;
   }
+  std::vector<std::string> lines;
+  for (const std::string& name : names)
+    lines.push_back(fmt::format("{} ({})", name, signals[name]));
   return Error{
       ErrorKind::usage,
       fmt::format("signals of {} sites are here: {}", names.size(), fmt::join(lines, "; ")),

@@ -20,6 +20,8 @@ constexpr std::array kCommands = {
     Command{"explain", "say why each thing is what it is", "[OPTIONS] [NAME...]", kReport, false,
             declare_explain},
     Command{"topo", "show what this node is made of", "[OPTIONS]", kReport, false, declare_topo},
+    Command{"profile", "show, check and write what is known of sites",
+            "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},
     Command{"completion", "print completions for a shell", "bash|zsh|fish", kReport, false,
             declare_completion},
     Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]",

@@ -1,8 +1,8 @@
 // HPE's mpiexec of PALS (Cray EX systems under PBS).
 //
 // Source: HPE's open front end (Cray-HPE/craycli cray/modules/mpiexec/cli.py, which names the options
-// and the variables that preset them) and the user guides of sites that run it (argonne-lcf/user-guides
-// docs/aurora/running-jobs-aurora.md, docs/polaris/running-jobs). Nobody publishes the program itself.
+// and the variables that preset them) and the pages on running jobs in argonne-lcf/user-guides. Nobody
+// publishes the program itself.
 // --np N, --ppn P            ranks in all and on each node. Nodes are filled one after the other.
 // --hosts a,b                bare names without counts; left out, the job's own list is used.
 // --cpu-bind list:S:S:...    one set per local rank. ':' stands between ranks, ',' and '-' inside a

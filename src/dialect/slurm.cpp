@@ -99,7 +99,7 @@ LauncherTraits traits() {
   for (const char* name : {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
                            "SLURM_CPU_BIND_VERBOSE", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
                            "SRUN_EXPORT_ENV", "SLURM_GPU_BIND", "SLURM_TRES_BIND", "SLURM_LABELIO"})
-    traits.leftovers.push_back({name, preset});
+    traits.leftovers.push_back({name, preset, true});
   // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
   for (const char* name :
        {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT", "SLURM_GPUS_PER_TASK",
@@ -107,7 +107,7 @@ LauncherTraits traits() {
     traits.leftovers.push_back(
         {name,
          "would make srun's step smaller than the nodes, and refuse what is bound to the rest",
-         true});
+         true, true});
   return traits;
 }
 

@@ -18,13 +18,21 @@ struct HostLine {
   int slots = 0;
 };
 
+// string_view::find_first_of calls memchr once per character, which shows with 100,000 lines.
+template <class Wanted>
+std::size_t first_of(std::string_view text, Wanted wanted) {
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (wanted(text[i])) return i;
+  return std::string_view::npos;
+}
+
 Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
   const SourceRef where{file, number};
   const auto bad = [&](std::string_view what) {
     return Error{ErrorKind::invalid, fmt::format("host file: {} in \"{}\"", what, line),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
-  const std::size_t blank = line.find_first_of(" \t");
+  const std::size_t blank = first_of(line, [](char c) { return c == ' ' || c == '\t'; });
   std::string_view name = line.substr(0, blank);
   std::string_view slots;
   bool has_slots = false;
@@ -41,7 +49,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
     has_slots = true;
   }
   if (name.empty()) return bad("no host name");
-  if (name.find_first_of("[],=") != std::string_view::npos)
+  const auto bracket = [](char c) { return c == '[' || c == ']' || c == ',' || c == '='; };
+  if (first_of(name, bracket) != std::string_view::npos)
     return bad("a list or bracket expression, which is not one host");
   HostLine result{name, 0};
   if (has_slots) {
@@ -91,7 +100,8 @@ bool same_host(std::string_view a, std::string_view b) {
     });
   };
   const auto is_address = [](std::string_view name) {
-    return name.find_first_not_of("0123456789.") == std::string_view::npos ||
+    const auto other = [](char c) { return (c < '0' || c > '9') && c != '.'; };
+    return first_of(name, other) == std::string_view::npos ||
            name.find(':') != std::string_view::npos;
   };
   if (equal(a, b)) return true;

@@ -116,8 +116,9 @@ void add_own_opinions(const PlanInput& input, const Plan& placed, Fold& fold) {
   fold.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"), kRule,
            "ranks write into a pipe, where Python would hold lines back");
   for (const LauncherTraits::Leftover& leftover : input.launcher.leftovers)
-    if (input.env.has(leftover.name))
-      fold.add(leftover.name, Layer::computed, Unset{}, kRule, leftover.why);
+    if (input.env.has(leftover.name) && !(leftover.shapes_step && placed.gpu_view == "launcher"))
+      fold.add(leftover.name, Layer::computed, Unset{}, leftover.of_batch ? kLeftover : kRule,
+               leftover.why);
   for (const auto& [name, value] : input.options.set)
     fold.add(name, Layer::command_line, value, kCommandLine, "--set");
   for (const std::string& name : input.options.unset)

@@ -12,6 +12,8 @@ namespace hpclaunch {
 inline const SourceRef kCommandLine{"<command line>"};
 inline const SourceRef kEnvironment{"<environment>"};
 inline const SourceRef kRule{"hpclaunch"};
+/// The batch system's own variables that a launcher must not see; not the user's doing.
+inline const SourceRef kLeftover{"launcher"};
 
 class Fold {
  public:

@@ -96,11 +96,17 @@ Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
                              input.launcher.binds_sets ? " that differs between nodes" : ""),
                  "leave --bind-via out, or use --bind-via shim", kCommandLine};
   const bool by_devices = units.view == "launcher";  // its own flags bind CPUs with devices
-  plan.bind_via = typed.value_or(launcher_can || by_devices ? BindVia::launcher : BindVia::shim);
+  // Other nodes of a job on parts of nodes have granted other cores than this one.
+  const bool parts = plan.nodes() > 1 && input.part_of_node;
+  plan.bind_via = typed.value_or(parts                        ? BindVia::none
+                                 : launcher_can || by_devices ? BindVia::launcher
+                                                              : BindVia::shim);
   plan.choices.push_back(
       choice("bind-via", typed ? Layer::command_line : Layer::builtin,
              std::string(to_string(plan.bind_via)), typed ? kCommandLine : kRule,
-             typed        ? "--bind-via"
+             typed   ? "--bind-via"
+             : parts ? "the job has a part of each node, and other cores on each: the batch system "
+                       "keeps ranks inside"
              : by_devices ? "the launcher binds cores together with devices; the shim compares"
              : plan.bind_via == BindVia::launcher
                  ? "this launcher takes explicit CPU lists; the shim compares"
@@ -127,9 +133,12 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
     bound.disputed = rule->origin.disputed;
   }
   setting.history.push_back(std::move(bound));
-  if (plan.bind_via == BindVia::none)
-    setting.history.push_back(
-        decided(Layer::command_line, Unset{}, kCommandLine, "--bind-via none"));
+  if (plan.bind_via == BindVia::none) {
+    const bool typed = input.options.bind_via.has_value();
+    setting.history.push_back(decided(typed ? Layer::command_line : Layer::computed, Unset{},
+                                      typed ? kCommandLine : kRule,
+                                      typed ? "--bind-via none" : "as bind-via says"));
+  }
   return setting;
 }
 
@@ -201,13 +210,20 @@ void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
   plan.command = input.command;
 }
 
-void set_placed_facts(const Plan& plan, Facts& facts) {
+void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
   int fewest = 0;
+  int most = 0;
   for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks)
+    for (const RankPlan& rank : one.ranks) {
       fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
+      most = std::max(most, rank.cores);
+    }
+  int usable = 0;
+  for (const Core& core : input.node.cores)
+    usable += core.pus.intersects(input.node.allowed) ? 1 : 0;
+  const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
   facts.job["min_cores"] = std::to_string(fewest);
-  facts.job["even"] = plan.even() ? "yes" : "no";
+  facts.job["cores_divide"] = divide ? "yes" : "no";
 }
 
 Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
@@ -239,10 +255,13 @@ Result<Plan> make_plan(const PlanInput& input) {
   Facts facts = early_facts(input, *units, static_cast<int>(nodes), ranks, most);
   Result<std::optional<Setting>> stack = decide_stack(input, facts);
   if (!stack) return stack.error();
+  const bool even = counts->ranks_on.front() == counts->ranks_on.back() &&
+                    ranks == most * static_cast<int>(nodes);
+  facts.job["even"] = even ? "yes" : "no";
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
   Result<LaidOut> laid = lay_out(input, facts, *units, counts->ranks_on, plan);
   if (!laid) return laid.error();
-  set_placed_facts(plan, facts);
+  set_placed_facts(input, plan, facts);
 
   plan.choices.push_back(choice("profile", Layer::computed,
                                 input.profile != nullptr ? input.profile->name : "none", kRule,

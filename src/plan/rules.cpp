@@ -120,10 +120,15 @@ class Applying {
   void directives() {
     for (const auto& [scheduler, list] : rule_.batch)
       if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
-        for (const std::string& directive : list) {
-          if (std::find(plan_.batch.begin(), plan_.batch.end(), directive) == plan_.batch.end())
-            plan_.batch.push_back(directive);
-          choose("batch " + directive.substr(0, directive.find('=')), directive);
+        for (const std::string& text : list) {
+          const Result<std::string> directive = expand(text, facts_);
+          if (!directive) {
+            cannot("the directive " + text, directive.error());
+            continue;
+          }
+          if (std::find(plan_.batch.begin(), plan_.batch.end(), *directive) == plan_.batch.end())
+            plan_.batch.push_back(*directive);
+          choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
 
@@ -221,6 +226,7 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
   set("job_id", input.job.id);
   set("user", input.job.user);
+  set("whole_node", input.part_of_node ? "no" : "yes");
   set("node_type", input.model != nullptr ? input.model->name : std::string("live"));
   const std::string& first = input.hosts.front();
   set("host.first", first);

@@ -15,6 +15,8 @@ using Scope = FactInfo::Scope;
 
 constexpr std::array kFacts = std::to_array<FactInfo>({
     {"cores", Scope::rank, "cores of the rank"},
+    {"cores_divide", Scope::job,
+     "yes when all ranks have as many cores and together all that the node allows, else no"},
     {"cpus", Scope::rank, "CPU list of the rank"},
     {"device", Scope::rank, "device of the rank's unit, by the driver's count"},
     {"device_mode", Scope::job, "name of the device mode"},
@@ -47,6 +49,8 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"units", Scope::job, "units of the node in this device mode"},
     {"user", Scope::job, "login name"},
     {"value.", Scope::late, "what the variable is in the plan; not set where it differs by rank"},
+    {"whole_node", Scope::job,
+     "no when the batch system has granted a part of a shared node, else yes"},
 });
 
 std::optional<std::string> look_up(const std::map<std::string, std::string, std::less<>>& facts,

@@ -261,7 +261,7 @@ std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
   Builder builder(text, taken, problems);
   const bool good =
       json::sax_parse(Counting(text.data(), &taken), Counting(text.data() + text.size(), &taken),
-                      &builder, nlohmann::detail::input_format_t::json, true, true);
+                      &builder, json::input_format_t::json, true, true);
   if (!good || builder.failed) return std::nullopt;
   return std::move(builder.root);
 }

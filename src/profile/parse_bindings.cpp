@@ -45,7 +45,7 @@ std::vector<std::vector<int>> parse_at(Object& object) {
   std::vector<std::vector<int>> lists;
   for (const Item& item : context.elements(at, "lists")) {
     lists.push_back(parse_numbers(context, item, "bases"));
-    if (lists.back().size() != lists.front().size()) {
+    if (!lists.back().empty() && lists.back().size() != lists.front().size()) {
       context.fault(item,
                     fmt::format("{} here, and {} in the first list",
                                 counted(static_cast<long>(lists.back().size()), "base"),

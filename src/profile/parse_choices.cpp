@@ -53,7 +53,7 @@ Signal parse_signal(Context& context, const Item& at) {
     const std::string pattern = context.text(host);
     if (!env) signal.like = pattern;
     if (env) context.fault(host, "\"host\" stands beside \"env\"", "make it two entries");
-    if (like) object.refuse("like", "\"host\" is the pattern", "take it away");
+    if (like && !env) object.refuse("like", "\"host\" is the pattern", "take it away");
     if (signal.proves && pattern.find_first_not_of("*?") == std::string::npos && !pattern.empty())
       context.fault(host, fmt::format("{} matches every machine", shown(pattern)),
                     "name what only this site has");

@@ -14,7 +14,8 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 /// Reads what belongs to one node; keeps the shape that the parts refer to.
 class NodeReader {
  public:
-  NodeReader(Context& context, const Item& at) : context_(context), object_(context, at) {}
+  NodeReader(Context& context, const Item& at)
+      : context_(context), object_(context, at), problems_before_(context.count()) {}
 
   NodeModel read();
 
@@ -34,6 +35,7 @@ class NodeReader {
 
   Context& context_;
   Object object_;
+  std::size_t problems_before_;
   NodeShape shape_;
   NodeModel node_;
 };
@@ -246,7 +248,9 @@ Item NodeReader::place_of(const std::string& pointer) {
   return item ? item : object_.at();
 }
 
+/// The last look, at a node that nothing else is wrong with.
 void NodeReader::check() {
+  if (context_.count() != problems_before_) return;
   const Status good = check_topology(node_.topology);
   if (good) return;
   const std::string pointer = good.error().where ? good.error().where->pointer : "";

@@ -133,7 +133,8 @@ Test parse_test(Context& context, const std::string& fact, const Operator& op, c
 std::span<const std::string_view> values_of(std::string_view fact) {
   static constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
   static constexpr std::array<std::string_view, 4> kNone = {"pbs", "slurm", "flux", "none"};
-  if (fact == "even" || fact == "in_job") return kYesNo;
+  if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "whole_node")
+    return kYesNo;
   if (fact == "gpu_view") return kGpuViews;
   if (fact == "scheduler") return kNone;
   if (fact == "launcher") return kDialects;
@@ -165,6 +166,7 @@ void parse_tests(Context& context, const std::string& fact, const Item& at, When
                      [&wanted = name](const Operator& o) { return o.name == wanted; });
     if (op == kOperators.end()) {
       std::vector<std::string> candidates;
+      candidates.reserve(kOperators.size());
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
       const std::string hint = suggestion(name, candidates);
       context.fault(value, fmt::format("no operator is named {}", shown(name)),

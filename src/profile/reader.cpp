@@ -107,7 +107,7 @@ std::string Context::variable_name(const Item& at, std::string_view name) {
 
 std::string Context::choice(const Item& at, std::span<const std::string_view> known) {
   const std::size_t before = problems_.list().size();
-  const std::string name = text(at);
+  std::string name = text(at);
   if (problems_.list().size() != before ||
       std::find(known.begin(), known.end(), name) != known.end())
     return name;
@@ -145,7 +145,7 @@ CpuSet Context::cores(const Item& at) {
 
 std::string Context::core_limit(const Item& at) {
   constexpr std::size_t kDigits = 19;
-  const std::string limit = text(at);
+  std::string limit = text(at);
   const bool number = limit.size() <= kDigits &&
                       limit.find_first_not_of("0123456789") == std::string::npos &&
                       (limit == "0" || limit[0] != '0');

@@ -68,6 +68,7 @@ class Context {
 
   SourceRef place(const Item& at) const { return problems_.place(at.json->mark, at.pointer); }
   bool full() const { return problems_.full(); }
+  std::size_t count() const { return problems_.list().size(); }
 
   std::string profile;  ///< its name, for origins
 

@@ -20,7 +20,7 @@ LIMIT = 120  # seconds; far above what any command here needs
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "USER")
 
 HPCLAUNCH = None
-COMMANDS = ("run", "plan", "env", "explain", "topo", "completion")
+COMMANDS = ("run", "plan", "env", "explain", "topo", "profile", "completion")
 LAUNCHING = ("run", "plan", "env", "explain")
 
 

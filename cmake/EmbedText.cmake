@@ -1,0 +1,15 @@
+# cmake -DINPUT=FILE -DOUTPUT=FILE.cpp -DNAME=kName -P EmbedText.cmake: a text file as a C string, one
+# literal per line.
+file(READ ${INPUT} text)
+string(REPLACE "\\" "\\\\" text "${text}")
+string(REPLACE "\"" "\\\"" text "${text}")
+string(REPLACE "?" "\\?" text "${text}")
+string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
+file(WRITE ${OUTPUT}.tmp "#include \"cli/profile_command.h\"
+#pragma GCC diagnostic ignored \"-Woverlength-strings\"
+namespace hpclaunch::cli {
+const char* const ${NAME} =
+    \"${text}\";
+}  // namespace hpclaunch::cli
+")
+file(RENAME ${OUTPUT}.tmp ${OUTPUT})

@@ -1,0 +1,40 @@
+#pragma once
+// Markdown (GitHub's) from texts that anybody may have written: what is meant as text stays text.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpclaunch::cli::markdown {
+
+/// One line of running text. Markup is escaped, control bytes become blanks; words that are plainly code
+/// (options, assignments, variables, paths) become code, addresses become links. Safe in a table's cell.
+std::string text(std::string_view plain);
+
+/// A code span, also in a cell; "(empty)" for nothing.
+std::string code(std::string_view plain);
+
+/// "`a`, `b` or `c`"
+std::string codes(const std::vector<std::string>& plain, std::string_view last_word);
+
+/// `label` is Markdown. Only http and https are linked; other addresses stand behind the label as code.
+std::string link(const std::string& label, std::string_view address);
+
+/// Markdown as a paragraph of lines below 100 columns, the later ones behind `indent`.
+std::string paragraph(const std::string& markdown, const std::string& indent = "");
+
+/// A fenced block; `lines` end with a newline.
+std::string block(std::string_view language, const std::string& lines);
+
+/// Cells are Markdown. Empty without rows.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  std::string str() const;
+
+ private:
+  std::vector<std::string> head_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace hpclaunch::cli::markdown

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Each script of examples/jobs, run by bash in a made-up job of its site, with what its own directives ask for.
+
+`hpclaunch run` becomes a look at the plan, then `run --dry-run`, then the script that this prints, with a stand-in
+for the launcher: so the examples are shown to need nothing that they do not say.
+"""
+import json
+import os
+import re
+import shlex
+import sys
+
+import support
+from site_jobs import AURORA_LIST, PALS, SiteTest, Started
+from support import HOST, ROOT, execute, need
+
+JOBS = os.path.join(ROOT, "examples", "jobs")
+FLUX_MAP = "map:0-23,96-119;24-47,120-143;48-71,144-167;72-95,168-191"
+CLOSEST = [4, 5, 2, 3, 6, 7, 0, 1]
+
+# What the script's launch line begins with.
+LINES = {
+    "aurora": "mpiexec --np 24 --ppn 12 --cpu-bind %s %s --pmi=pmix" % (AURORA_LIST, PALS),
+    "sunspot": "mpiexec --np 24 --ppn 12 --cpu-bind %s %s --pmi=pmix" % (AURORA_LIST, PALS),
+    "polaris": "mpiexec --np 8 --ppn 4 --cpu-bind list:0-7,32-39:8-15,40-47:16-23,48-55:24-31,56-63 %s" % PALS,
+    "frontier": "srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block --export=ALL --kill-on-bad-exit=1 --wait=0 "
+                "-c7 --gpus-per-task=1 --gpu-bind=closest",
+    "lumi-g": "srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block --cpu-bind=mask_cpu:0xfe000000000000",
+    "perlmutter": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --cpu-bind=mask_cpu:0xffff000000000000ffff000000000000",
+    "daint": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --cpu-bind=mask_cpu:0xffffffffffffffffff,",
+    "clariden": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --cpu-bind=mask_cpu:0xffffffffffffffffff,",
+    "narval": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
+    "fir": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
+    "nibi": "srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block",
+    "rorqual": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
+    "trillium": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
+    "cedar": "srun --nodes=1 --ntasks=1 --ntasks-per-node=1",
+    "graham": "srun --nodes=1 --ntasks=1 --ntasks-per-node=1",
+    "beluga": "srun --nodes=1 --ntasks=4 --ntasks-per-node=4",
+    "el-capitan": "flux run -N 2 -n 8 -o cpu-affinity=" + FLUX_MAP,
+    "tuolumne": "flux run -N 2 -n 8 -o cpu-affinity=" + FLUX_MAP,
+}
+# Signals of each site, and the form of its host names.
+PBS = {"aurora": ("aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov", "x4407c6s%db0n0.hostmgmt2407.cm.aurora.alcf.anl.gov"),
+       "sunspot": ("sunspot-pbs-0001.head.cm.sunspot.alcf.anl.gov", "x1921c%ds0b0n0"),
+       "polaris": ("polaris-pbs-01.hsn.cm.polaris.alcf.anl.gov", "x3001c0s1b%dn0")}
+SLURM = {"frontier": ("frontier0000%d", {"LMOD_SYSTEM_NAME": "frontier"}), "lumi-g": ("nid00500%d", {"SLURM_CLUSTER_NAME": "lumi"}),
+         "perlmutter": ("nid00100%d", {"NERSC_HOST": "perlmutter"}), "daint": ("nid00500%d", {"CLUSTER_NAME": "daint"}),
+         "clariden": ("nid00600%d", {"CLUSTER_NAME": "clariden"})}
+FLUX = {"el-capitan": "elcap[1001-100%d]", "tuolumne": "tuolumne[1001-100%d]"}
+PART_OF_A_NODE = ("cedar", "graham")
+
+# What a login shell has: modules, conda, and the hpclaunch under test, whose run starts nothing by itself.
+SHELL = """
+module() {
+  [ "$1" = load ] || return 0
+  shift
+  for one; do LOADEDMODULES=${LOADEDMODULES:+$LOADEDMODULES:}$one; done
+  export LOADEDMODULES
+}
+conda() { :; }
+source() { :; }
+hpclaunch() {
+  [ "$1" = run ] || exit 99
+  shift
+  %(hpclaunch)s plan --json "$@" > plan.json
+  echo "$?" > plan.status
+  %(hpclaunch)s run --dry-run "$@" > dry.sh
+}
+"""
+
+
+def directives(text):
+    """The words after #PBS, #SBATCH and # flux:, options and values as they stand."""
+    words = []
+    for line in text.splitlines():
+        found = re.match(r"#PBS (.*)|#SBATCH (.*)|# flux: (.*)", line)
+        if found:
+            words += shlex.split(next(group for group in found.groups() if group))
+    return words
+
+
+def asked(words, *names):
+    """The value of the last of these directives; long ones are written --name=value, short ones -n value."""
+    value = None
+    for at, word in enumerate(words):
+        name, equals, behind = word.partition("=")
+        if name in names and equals:
+            value = behind
+        elif word in names and at + 1 < len(words):
+            value = words[at + 1]
+    return value
+
+
+class Examples(SiteTest):
+    def job(self, site, words):
+        """The job that these directives make."""
+        if site in PBS:
+            nodes = int(re.search(r"select=(\d+)", " ".join(words)).group(1))
+            server, host = PBS[site]
+            return self.pbs(server, [host % node for node in range(nodes)], "login1")
+        nodes = int(asked(words, "-N", "--nodes"))
+        if site in FLUX:
+            return self.flux(FLUX[site] % nodes)
+        env = {"SLURM_CLUSTER_NAME": site, "CC_CLUSTER": site} if site not in SLURM else dict(SLURM[site][1])
+        host = SLURM[site][0] if site in SLURM else "node%d"
+        hosts = HOST if site in PART_OF_A_NODE else ",".join(host % (node + 1) for node in range(nodes))
+        for name, option in (("SLURM_NETWORK", "--network"), ("SLURM_CPUS_PER_TASK", "--cpus-per-task")):
+            if asked(words, option):
+                env[name] = asked(words, option)
+        per_node = asked(words, "--ntasks-per-node")
+        if per_node:
+            env.update(SLURM_NTASKS_PER_NODE=per_node, SLURM_NTASKS=str(nodes * int(per_node)),
+                       SLURM_TASKS_PER_NODE="%s(x%d)" % (per_node, nodes) if nodes > 1 else per_node)
+        if site in PART_OF_A_NODE:
+            env.update(CUDA_VISIBLE_DEVICES="0", SLURM_GPUS_ON_NODE="1")
+        return self.slurm(hosts, nodes, CLOSEST, **env)
+
+    def text(self, site):
+        with open(os.path.join(JOBS, site + ".sh"), encoding="utf-8") as file:
+            return file.read()
+
+    def expected_findings(self, site, job):
+        """All that hpclaunch may remark in an example's job."""
+        remarks = set()
+        if "RETIRED" in self.text(site):
+            remarks.add("site-retired")
+        if "SLURM_CPUS_PER_TASK" in job.env:
+            remarks.add("export-overruled")  # srun gets -c from the plan and not from sbatch
+        return remarks
+
+    def check(self, site):
+        text = self.text(site)
+        words = directives(text)
+        job = self.job(site, words)
+        programs = os.path.dirname(job.program)
+        for name in ("python3", "singularity"):
+            os.symlink(job.program, os.path.join(programs, name))
+        job.env.update(PATH=job.env["PATH"] + ":" + programs, PBS_O_WORKDIR=job.folder)
+        job.env["BASH_ENV"] = self.file("shell-%s.sh" % site, SHELL % {"hpclaunch": shlex.quote(support.HPCLAUNCH)})
+        ran = self.ok(execute([need("bash"), os.path.join(JOBS, site + ".sh")], job.env, cwd=job.folder))
+
+        with open(os.path.join(job.folder, "plan.json")) as file:
+            plan = json.load(file)
+        found = {finding["rule"]: finding for finding in plan["findings"]}
+        self.assertLessEqual(set(found), self.expected_findings(site, job), ran.err)
+        self.assertNotIn("error", [finding["severity"] for finding in found.values()])
+        if "RETIRED" in text:
+            date = re.search(r"RETIRED on (\S+),", text).group(1)
+            self.assertIn(date, found["site-retired"]["message"])
+        self.assertEqual([one for one in plan["batch"] if one not in words], [], "not asked for in the script")
+
+        line = LINES[site].split()
+        got = [os.path.basename(plan["argv"][0]), *plan["argv"][1:]]
+        self.assertEqual(" ".join(got)[:len(LINES[site])], LINES[site])
+        self.assertEqual(line[0], got[0])
+
+        dry = os.path.join(job.folder, "dry.sh")
+        with open(dry) as file:
+            printed = file.read()
+        self.assertIn("train_ddp.py", printed)
+        job.env.pop("BASH_ENV")
+        started = Started(self.ok(execute([need("sh"), dry], job.env, cwd=job.folder)), job.record)
+        self.assertEqual(started.argv, plan["argv"][1:])
+        ranks = plan["world_size"]
+        self.assertEqual(sorted(started.ranks), list(range(ranks)), str(started))
+        self.assertEqual({env["WORLD_SIZE"] for env in started.ranks.values()}, {str(ranks)})
+
+    def test_every_site_has_a_script_and_every_script_a_test(self):
+        scripts = {name[:-3] for name in os.listdir(JOBS) if name.endswith(".sh")}
+        profiles = {name[:-5] for name in os.listdir(os.path.join(ROOT, "profiles", "site")) if name.endswith(".json")}
+        self.assertEqual(scripts, profiles)
+        self.assertEqual(scripts, set(LINES))
+        with open(os.path.join(JOBS, "README.md"), encoding="utf-8") as file:
+            self.assertEqual(set(re.findall(r"\]\(([a-z-]+)\.sh\)", file.read())), scripts)
+
+    def test_scripts_are_tidy(self):
+        scripts = [os.path.join(JOBS, site + ".sh") for site in sorted(LINES)]
+        for script in scripts:
+            self.assertTrue(os.access(script, os.X_OK), script)
+            for shell in ("sh", "bash"):
+                self.ok(execute([need(shell), "-n", script]))
+        self.ok(execute([need("shellcheck"), "--severity=warning", *scripts]))
+
+    def test_accounts_are_placeholders(self):
+        for site in LINES:
+            words = directives(self.text(site))
+            account = asked(words, "-A", "--account", "--bank")
+            self.assertRegex(account, r"^(def-|project_)?(PROJECT|BANK)$", site)
+
+
+def add_one_test_for_each():
+    for site in LINES:
+        setattr(Examples, "test_" + site.replace("-", "_"), lambda self, site=site: self.check(site))
+
+
+add_one_test_for_each()
+
+if __name__ == "__main__":
+    sys.exit(support.main())

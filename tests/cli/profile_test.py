@@ -1,0 +1,496 @@
+#!/usr/bin/env python3
+"""hpclaunch profile: list, show, validate, test, new, schema; formats, scopes, exit statuses."""
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree
+
+import support
+from support import ROOT, Test, execute, hpclaunch, machine, machines, need
+
+PROFILES = os.path.join(ROOT, "profiles")
+EXAMPLES = os.path.join(ROOT, "examples")
+TODAY = "2026-12-01"
+
+NODE = {"name": "compute", "packages": 2, "cores_per_numa": 4, "threads_per_core": 2, "numa_memory_mb": 1024,
+        "reserved": {"cores": "0,4", "why": "the system's"},
+        "devices": {"vendor": "nvidia", "list": [{"numa": 0}, {"numa": 1}]}}
+BINDING = {"id": "two", "when": {"ranks_per_node": 2}, "per": "package", "first": 1, "stride": 1, "cores": "0-1",
+           "roles": {"helper": {"from": "base", "first": 2}}, "why": "next to the device"}
+RULE = {"id": "debug", "default": {"NCCL_DEBUG": "WARN"}, "why": "warnings cost nothing"}
+GOOD = {"schema": 1, "name": "good", "doc": "An example", "detect": [{"env": "GOOD_SITE", "like": "good"}],
+        "nodes": [NODE], "bindings": [BINDING], "rules": [RULE],
+        "expect": [{"name": "two", "options": ["-N", "1", "--ppn", "2"], "cpus": "1-2:5-6", "devices": "0:1",
+                    "set": {"NCCL_DEBUG": "WARN"}, "absent": ["NCCL_ALGO"]}]}
+
+
+def changed(base=None, **keys):
+    """A copy of a profile with keys replaced; None takes one away."""
+    profile = json.loads(json.dumps(GOOD if base is None else base))
+    profile.update(keys)
+    return {key: value for key, value in profile.items() if value is not None}
+
+
+class ProfileTest(Test):
+    def setUp(self):
+        super().setUp()
+        self.env = support.clean_env(HPCLAUNCH_PROFILE_PATH="", XDG_CONFIG_HOME=self.folder + "/none")
+
+    def profile(self, *words, env=None, cwd=None):
+        return hpclaunch("profile", *words, env=env or self.env, cwd=cwd)
+
+    def write(self, profile, name=None, folder="p"):
+        return self.file("%s/%s.json" % (folder, name or profile["name"]), json.dumps(profile, indent=1))
+
+    def findings(self, action, *files, status=1):
+        done = self.ok(self.profile(action, "--format", "json", *files), status)
+        return [finding for one in json.loads(done.out)["profiles"] for finding in one["findings"]]
+
+    def found(self, rule, profile, severity="error", says="", action="validate"):
+        """Validating this profile says this, with a place; returns the finding."""
+        path = self.write(profile)
+        findings = self.findings(action, path)
+        fits = [f for f in findings if f["rule"] == rule and f["severity"] == severity and says in f["message"]]
+        self.assertTrue(fits, "%s/%s/%s not in %s" % (rule, severity, says, json.dumps(findings, indent=1)))
+        self.assertEqual(fits[0]["where"]["file"], path)
+        self.assertGreater(fits[0]["where"].get("line", 1), 0)
+        return fits[0]
+
+
+class Good(ProfileTest):
+    def test_a_good_profile_is_clean(self):
+        path = self.write(GOOD)
+        done = self.ok(self.profile("validate", path))
+        self.assertEqual(done.err, "")
+        self.assertIn("good: clean\n", done.out)
+        done = self.ok(self.profile("test", path))
+        self.assertRegex(done.out, r"good: 1 case, [\d,]+ laws checked on \d+ plans")
+        self.assertRegex(done.out, r"1 profile: 1 cases, [\d,]+ laws checked, 0 failed")
+
+    def test_every_rank_count_is_planned(self):
+        path = self.write(GOOD)
+        text = self.ok(self.profile("test", path)).out
+        plans, refused = re.search(r"on (\d+) plans \((\d+) refused", text).groups()
+        # 16 PUs, two views; 6 cores are not reserved.
+        self.assertGreaterEqual(int(plans), 32)
+        self.assertGreaterEqual(int(refused), 2 * 10)
+
+    def test_shipped_profiles(self):
+        names = [row["name"] for row in json.loads(self.ok(self.profile("list", "--format", "json")).out)["profiles"]]
+        files = {name[:-5] for kind in ("site", "part") for name in os.listdir(os.path.join(PROFILES, kind))
+                 if name.endswith(".json")}
+        self.assertEqual(set(names), files)
+
+
+class List(ProfileTest):
+    def rows(self, env, status=0):
+        done = self.ok(self.profile("list", "--format", "json", env=env), status)
+        return {row["name"]: row for row in json.loads(done.out)["profiles"]}
+
+    def test_scopes_shadow(self):
+        site = self.write(changed(doc="of the site"), folder="site")
+        other = self.write(changed(name="other"), folder="site")
+        user = self.write(changed(doc="of the user"), folder="config/hpclaunch/profiles")
+        env = support.clean_env(HPCLAUNCH_PROFILE_PATH=os.path.dirname(site), XDG_CONFIG_HOME=self.folder + "/config")
+        rows = self.rows(env)
+        self.assertEqual((rows["good"]["scope"], rows["good"]["file"]), ("user", user))
+        self.assertEqual(rows["good"]["shadows"], [site])
+        self.assertEqual(rows["good"]["doc"], "of the user")
+        self.assertEqual((rows["other"]["scope"], rows["other"]["file"]), ("site", other))
+        text = self.ok(self.profile("list", env=env)).out
+        self.assertIn("hides " + site, text)
+        self.assertIn("of the user", self.ok(self.profile("show", "good", env=env)).out)
+        builtin = [name for name, row in rows.items() if row["scope"] == "builtin"]
+        self.assertTrue(builtin)
+        self.write(changed(name=builtin[0]), folder="config/hpclaunch/profiles")
+        row = self.rows(env)[builtin[0]]
+        self.assertEqual(row["scope"], "user")
+        self.assertTrue(row["shadows"][0].startswith("builtin:"))
+
+    def test_states(self):
+        folder = os.path.dirname(self.write(changed(name="piece", part=True, detect=None, expect=None)))
+        self.write(changed(retired={"date": "2025-01-02", "successor": "next"}))
+        self.write(changed(name="next"))
+        self.file("p/broken.json", "{")
+        env = support.clean_env(HPCLAUNCH_PROFILE_PATH=folder, XDG_CONFIG_HOME=self.folder + "/none")
+        rows = self.rows(env, 1)
+        self.assertEqual({name: rows[name]["state"] for name in ("piece", "good", "next", "broken")},
+                         {"piece": "part", "good": "retired", "next": "active", "broken": "broken"})
+        self.assertEqual(rows["good"]["retired"], {"date": "2025-01-02", "successor": "next"})
+        self.assertIn("retired 2025-01-02 -> next", self.profile("list", env=env).out)
+
+
+class Show(ProfileTest):
+    def test_flattened_with_origins(self):
+        base = self.write({"schema": 1, "name": "base", "doc": "a part", "part": True,
+                           "rules": [dict(RULE, id="from-base"), dict(RULE, id="again")]})
+        path = self.write(changed(extends=["base"], rules=[dict(RULE, id="again", why="ours")]))
+        shown = json.loads(self.ok(self.profile("show", path, "--format", "json")).out)["profiles"][0]
+        rules = {rule["id"]: rule for rule in shown["rules"]}
+        self.assertEqual([rule["id"] for rule in shown["rules"]], ["from-base", "again"])
+        self.assertEqual((rules["from-base"]["origin"]["profile"], os.path.realpath(rules["from-base"]["origin"]["file"])),
+                         ("base", os.path.realpath(base)))
+        self.assertEqual((rules["again"]["origin"]["profile"], rules["again"]["why"]), ("good", "ours"))
+        self.assertGreater(rules["again"]["origin"]["line"], 1)
+        self.assertEqual(len(shown["nodes"][0]["topology"]["cores"]), 8)
+        self.assertEqual(shown["bindings"][0]["when"], {"ranks_per_node": {"eq": "2"}})
+        text = self.ok(self.profile("show", path)).out
+        for words in ("from-base  (base, ", "NCCL_DEBUG = WARN", "why         ours", "ranks_per_node = 2",
+                      "2 packages, 2 NUMA nodes, 8 cores, 16 hardware threads, 2 devices", "base 1 + 1 * i"):
+            self.assertIn(words, text)
+
+    def test_every_builtin(self):
+        rows = json.loads(self.profile("list", "--format", "json").out)["profiles"]
+        names = [row["name"] for row in rows if row["state"] != "broken"]
+        done = self.ok(self.profile("show", *names))
+        for name in names:
+            self.assertRegex(done.out, r"(?m)^%s  \S" % re.escape(name))
+        shown = json.loads(self.ok(self.profile("show", "--format", "json", *names)).out)["profiles"]
+        self.assertEqual([one["name"] for one in shown], names)
+
+    def test_mistakes(self):
+        self.refused(2, "profile", "show", says=["no profile is named"])
+        self.refused(2, "profile", "show", "no-such-site-of-ours", says=['no profile "no-such-site-of-ours"'])
+        self.write(GOOD)
+        env = support.clean_env(HPCLAUNCH_PROFILE_PATH=self.folder + "/p", XDG_CONFIG_HOME=self.folder)
+        self.refused(2, "profile", "show", "goood", env=env, says=["did you mean good?"])
+
+
+class Validate(ProfileTest):
+    def test_all_problems_of_a_broken_file(self):
+        path = self.file("p/good.json", '{\n "schema": 1,\n "name": "good",\n "doc": "x",\n "rulse": [],\n "stacks": 3\n}\n')
+        findings = self.findings("validate", path)
+        self.assertGreaterEqual(len(findings), 2)
+        self.assertEqual({f["severity"] for f in findings}, {"error"})
+        where = [f["where"] for f in findings if "rulse" in f["message"]][0]
+        self.assertEqual((where["line"], where["column"]), (5, 2))
+        text = self.profile("validate", path).out
+        self.assertIn("%s:5:2: error: " % path, text)
+        self.assertRegex(text, r"try: .*rules")
+        self.file("p/bad.json", "")
+        self.ok(self.profile("validate", self.folder + "/p/bad.json"), 1)
+
+    def test_file_name(self):
+        path = self.write(GOOD, "else")
+        self.assertIn("good.json", self.profile("validate", path).out)
+        self.ok(self.profile("validate", path), 1)
+
+    def test_extends(self):
+        self.found("schema", changed(extends=["nowhere"]), says='no profile "nowhere"')
+        self.write({"schema": 1, "name": "other", "doc": "x", "part": True, "extends": ["good"]})
+        self.found("schema", changed(extends=["other"]), says="circle")
+
+    def test_extends_what_lies_beside_or_was_named(self):
+        part = {"schema": 1, "name": "piece", "doc": "x", "part": True}
+        self.write(part, folder="tree/part")
+        self.ok(self.profile("validate", self.write(changed(extends=["piece"]), folder="tree/site")))
+        path = self.write(changed(extends=["piece"]), folder="alone")
+        self.ok(self.profile("validate", path), 1)
+        self.ok(self.profile("validate", path, self.write(part, folder="far")))
+        self.ok(self.profile("validate", "good.json", cwd=os.path.dirname(self.write(changed(extends=["piece"]), folder="tree/part"))))
+
+    def test_catalogue(self):
+        rule = lambda **values: changed(rules=[dict(RULE, default=values)])
+        self.found("bad-value", rule(NCCL_DEBUG="LOUD"), says="NCCL_DEBUG")
+        fix = self.found("unknown-variable", rule(FI_CXI_OVFLOW_BUF_SIZE="8388608"), says="FI_CXI_OVFLOW_BUF_SIZE")["fix"]
+        self.assertIn("FI_CXI_OFLOW_BUF_SIZE", fix)
+        self.found("unknown-variable", rule(NCCL_DEBUGG="${user}"), "warning", says="NCCL_DEBUGG")
+        # A value with a fact in it cannot be judged.
+        self.ok(self.profile("validate", self.write(rule(NCCL_DEBUG="${env.LEVEL}"))))
+        self.found("unknown-variable", changed(rules=[dict(RULE, when={"env.NCCL_DEBUGG": "x"})]), "warning")
+
+    def test_age(self):
+        path = self.write(changed(rules=[dict(RULE, source="https://example.org/", checked="2025-06-01"),
+                                         dict(RULE, id="b", source="https://example.org/", checked="2025-06-01")]))
+        self.ok(self.profile("validate", "--today", TODAY, path))
+        done = self.ok(self.profile("validate", "--today", "2026-12-02", path), 1)
+        self.assertIn("rule debug and 1 more: last compared with the source on 2025-06-01", done.out)
+        self.assertEqual(done.out.count("[stale]"), 1)
+        self.assertIn("to come", self.ok(self.profile("validate", "--today", "2025-05-31", path), 1).out)
+        self.found("stale", changed(rules=[dict(RULE, source="https://example.org/")]), "warning", says="when it was compared")
+        for day in ("soon", "2026-1-1", "2026-13-01", ""):
+            self.refused(2, "profile", "validate", "--today", day, path)
+
+    def test_conditions(self):
+        stacks = [{"name": "old", "doc": "x"}, {"name": "new", "doc": "x"}]
+        when = lambda **tests: changed(stacks=stacks, rules=[dict(RULE, when=tests)])
+        for wrong in (when(stack="nwe"), when(device_mode="tile"), when(node_type="login"), when(gpu_view="mine")):
+            path = self.write(wrong)
+            self.ok(self.profile("validate", path), 1)
+        self.assertIn('did you mean "new"?', self.profile("validate", self.write(when(stack="nwe"))).out)
+        for never in ({"nodes": {"gt": 16, "lt": 17}}, {"nodes": {"eq": 1, "gt": 1}}, {"env.A": {"set": False, "like": "x*"}},
+                      {"module.a": {"eq": "1", "ge": "2"}}):
+            self.found("never-holds", when(**never), "warning")
+        for sometimes in ({"nodes": {"gt": 16, "lt": 18}}, {"module.a": {"gt": "2", "lt": "3"}}, {"env.A": {"set": False, "unlike": "x"}}):
+            self.ok(self.profile("validate", self.write(when(**sometimes))))
+
+    def test_roles(self):
+        value = {"each": "rank", "item": "${role.helpr}", "join": ","}
+        fix = self.found("unknown-role", changed(rules=[dict(RULE, default={"CCL_WORKER_AFFINITY": value})]))["fix"]
+        self.assertIn("${role.helper}", fix)
+
+    def test_signals(self):
+        self.found("no-signals", changed(detect=None), "warning")
+        for pattern in ("*", "?*", "*.*", "[a-z]*"):
+            self.found("proves-all", changed(detect=[{"env": "PBS_JOBID", "like": pattern}]))
+        self.found("proves-all", changed(detect=[{"host": "*"}]))
+        self.ok(self.profile("validate", self.write(changed(detect=[{"host": "*", "proves": False}]))))
+
+    def test_secrets_and_directories(self):
+        self.found("secret", changed(rules=[dict(RULE, default={"WANDB_API_KEY": "0123456789abcdef"})]))
+        finding = self.found("secret", changed(rules=[dict(RULE, default={"MY_THING": "hf_0123456789abcdefghij"})]))
+        self.assertNotIn("0123456789", json.dumps(finding))
+        for directory in ("/home/${user}/cache", "/tmp/../home/x"):
+            self.found("shared-directory", changed(rules=[dict(RULE, make_dirs=[directory])]), "warning")
+        for directory in ("/tmp/${user}", "/dev/shm/x", "/mnt/bb/${user}"):
+            self.ok(self.profile("validate", self.write(changed(rules=[dict(RULE, make_dirs=[directory])]))))
+
+    def test_successor(self):
+        self.found("schema", changed(retired={"date": "2025-01-01", "successor": "nowhere"}), says="nowhere")
+
+    def test_a_file_that_others_may_write(self):
+        path = self.write(GOOD)
+        os.chmod(path, 0o666)
+        done = self.ok(self.profile("validate", path), 1)
+        self.assertIn("may be changed by others", done.out)
+        self.assertIn("chmod go-w", done.out)
+        self.refused(2, "plan", "--profile", path, "-n", "1", env=self.env, says=["may be changed by others", "chmod go-w"])
+        os.chmod(path, 0o644)
+        self.ok(self.profile("validate", path))
+
+    def test_what_cannot_be_done(self):
+        good = self.write(GOOD)
+        done = self.ok(self.profile("validate", self.folder + "/none.json", good), 2)
+        self.assertIn("none.json", done.err)
+        self.assertIn("good: clean", done.out)
+        self.ok(self.profile("validate", self.folder + "/"), 2)
+        self.ok(self.profile("test", self.folder + "/none.json"), 2)
+        self.refused(2, "profile", "validat", says=["did you mean validate?"])
+        self.refused(2, "profile", says=["profile"])
+        self.refused(2, "profile", "list", "x")
+        self.refused(2, "profile", "test", "--topology", "x", good)
+        self.refused(2, "profile", "list", "--format", "junit")
+        self.refused(2, "profile", "validate", "--format", "yaml")
+
+
+class Cases(ProfileTest):
+    def case(self, **keys):
+        case = dict(GOOD["expect"][0])
+        case.update(keys)
+        return changed(expect=[{key: value for key, value in case.items() if value is not None}])
+
+    def test_each_difference_is_shown(self):
+        for keys, text in (({"cpus": "1-2:5-7"}, 'cpus: expected "1-2:5-7", got "1-2:5-6"'),
+                           ({"devices": "1:0"}, 'devices: expected "1:0", got "0:1"'),
+                           ({"set": {"NCCL_DEBUG": "INFO"}}, 'NCCL_DEBUG: expected "INFO", got "WARN"'),
+                           ({"set": {"NCCL_ALGO": "Ring"}}, 'NCCL_ALGO: expected "Ring", got nothing'),
+                           ({"set": {"RANK": "0"}}, 'RANK: expected "0" on every rank, got "0:1"'),
+                           ({"absent": ["NCCL_DEBUG"]}, 'NCCL_DEBUG: expected nothing, got "WARN"'),
+                           ({"per_rank": {"RANK": "1:0"}}, 'RANK: expected "1:0", got "0:1"'),
+                           ({"argv": ["mpiexec"]}, "argv: expected [mpiexec], got [hpclaunch"),
+                           ({"argv_has": ["--np"]}, "argv: expected --np, got [hpclaunch"),
+                           ({"argv_lacks": ["launch-local"]}, "argv: expected no launch-local"),
+                           ({"core_limit": "0"}, 'core_limit: expected "0", got ""'),
+                           ({"reports": ["debug"]}, "reports: expected debug, got []"),
+                           ({"options": ["-N", "1", "--ppn", "3"]}, 'cpus: expected "1-2:5-6"'),
+                           ({"options": ["--rnaks", "3"]}, 'no option "--rnaks"'),
+                           ({"options": ["-N", "1", "--ppn", "99"]}, "no plan: ")):
+            finding = self.found("case-differs" if "expected" in text else
+                                 "case-options" if "option" in text else "case-refused", self.case(**keys), says=text, action="test")
+            self.assertIn('case "two": ', finding["message"])
+
+    def test_what_is_right_is_right(self):
+        env = {"NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO"}
+        path = self.write(self.case(set={"NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO", "WORLD_SIZE": "2"}, env=env, absent=["NCCL_PROTO"],
+                                    per_rank={"RANK": "0:1", "LOCAL_RANK": "0:1", "NCCL_DEBUG": "INFO:INFO"}, argv_has=["launch-local"],
+                                    argv_lacks=["hpclaunch-shim", "python"]))
+        self.ok(self.profile("test", path))
+
+    def test_refusals(self):
+        keys = {"cpus": None, "devices": None, "set": None, "absent": None}
+        many = ["-N", "1", "--ppn", "99"]
+        self.ok(self.profile("test", self.write(self.case(options=many, refused="99 ranks", **keys))))
+        self.found("case-differs", self.case(options=many, refused="because of rain", **keys), action="test")
+        self.found("case-accepted", self.case(refused="99 ranks", **keys), action="test")
+
+    def test_broken_profiles_fail(self):
+        path = self.file("p/good.json", "{")
+        done = self.ok(self.profile("test", path), 1)
+        self.assertIn("[unusable]", done.out)
+
+    def test_parts_are_skipped(self):
+        path = self.write({"schema": 1, "name": "piece", "doc": "x", "part": True})
+        self.assertIn("piece: a part, tested with the profiles that extend it", self.ok(self.profile("test", path)).out)
+
+
+class Laws(ProfileTest):
+    def test_two_ranks_on_one_core(self):
+        # Rank 1 of a package would get the second thread's core of rank 0: spans overlap.
+        binding = dict(BINDING, when={"ranks_per_node": 4}, stride=1, cores="0-1")
+        path = self.write(changed(bindings=[binding], expect=None))
+        self.ok(self.profile("test", path))  # the engine does not use such a rule
+        self.ok(self.profile("test", self.write(changed(expect=None))))
+
+    def test_list_of_the_wrong_length(self):
+        # The item holds the separator, but not where the law can see it.
+        rule = dict(RULE, default={"EXAMPLE_LIST": {"each": "rank", "item": "${user}", "join": "e"}})
+        self.found("law-list-length", changed(rules=[rule]), says="EXAMPLE_LIST", action="test")
+        rule = dict(RULE, default={"EXAMPLE_LIST": {"each": "rank", "item": "${local_rank}", "join": ","}})
+        self.ok(self.profile("test", self.write(changed(rules=[rule]))))
+
+    def test_value_that_nothing_reads(self):
+        rule = dict(RULE, default={"NCCL_DEBUG": "LEVEL${ranks_per_node}"})
+        finding = self.found("law-known-variable", changed(rules=[rule], expect=None), says="NCCL_DEBUG", action="test")
+        self.assertIn("--node-type compute", finding["message"])
+        done = self.profile("test", self.write(changed(rules=[rule], expect=None)))
+        self.assertRegex(done.out, r"more plans for node type compute break this law")
+
+    def test_far_ranks_are_counted(self):
+        devices = {"vendor": "nvidia", "list": [{"numa": 1}, {"numa": 1}]}
+        path = self.write(changed(nodes=[dict(NODE, devices=devices)], bindings=None, expect=None))
+        self.assertRegex(self.ok(self.profile("test", path)).out, r"say that ranks are far from their devices")
+
+
+class Formats(ProfileTest):
+    NASTY = 'two, 100%: <"&">'
+
+    def files(self):
+        case = dict(GOOD["expect"][0], name=self.NASTY, cpus="0:1")
+        return self.write(changed(expect=[case])), self.write(changed(name="fine"))
+
+    def test_json(self):
+        document = json.loads(self.ok(self.profile("test", "--format", "json", *self.files()), 1).out)
+        self.assertEqual((document["schema"], document["action"], document["clean"]), (1, "test", False))
+        self.assertEqual([one["name"] for one in document["profiles"]], ["good", "fine"])
+        self.assertEqual(document["profiles"][1]["findings"], [])
+        self.assertEqual(document["profiles"][0]["cases"], 1)
+        self.assertGreater(document["profiles"][0]["laws"], 100)
+        self.assertIn(self.NASTY, document["profiles"][0]["findings"][0]["message"])
+
+    def test_junit(self):
+        root = xml.etree.ElementTree.fromstring(self.ok(self.profile("test", "--format", "junit", *self.files()), 1).raw_out)
+        self.assertEqual(root.tag, "testsuites")
+        suites = {suite.get("name"): suite for suite in root.findall("testsuite")}
+        self.assertEqual(list(suites), ["good", "fine"])
+        self.assertEqual((suites["good"].get("failures"), suites["fine"].get("failures")), ("1", "0"))
+        for suite in suites.values():
+            self.assertEqual(len(suite.findall("testcase")), int(suite.get("tests")))
+            self.assertGreater(len(suite.findall("testcase")), 8)
+        failed = [case for case in suites["good"].findall("testcase") if case.find("failure") is not None]
+        self.assertEqual([case.get("name") for case in failed], [self.NASTY])
+        self.assertIn("cpus: expected", failed[0].find("failure").get("message"))
+        self.assertEqual(int(root.get("tests")), sum(int(suite.get("tests")) for suite in suites.values()))
+        root = xml.etree.ElementTree.fromstring(self.ok(self.profile("validate", "--format", "junit", *self.files())).raw_out)
+        self.assertEqual(root.get("failures"), "0")
+
+    def test_github(self):
+        good, fine = self.files()
+        out = self.ok(self.profile("test", "--format", "github", good, fine), 1).out
+        lines = out.splitlines()
+        self.assertEqual(len(lines), 1, out)
+        match = re.fullmatch(r"::error file=([^,:]+),line=(\d+),col=(\d+),title=([^,:]+)::(.*)", lines[0])
+        self.assertTrue(match, lines[0])
+        self.assertEqual(match.group(1), good)
+        self.assertIn("100%25", match.group(5))
+        self.assertNotRegex(match.group(5), r"%(?!25|0D|0A)")
+        self.assertEqual(self.ok(self.profile("validate", "--format", "github", fine)).out, "")
+        stale = self.write(changed(rules=[dict(RULE, source="https://example.org/")]))
+        self.assertRegex(self.ok(self.profile("validate", "--format", "github", stale), 1).out, r"\A::warning file=.*%0Atry: ")
+
+    def test_no_control_bytes_in_text(self):
+        path = self.file("p/good.json", '{"schema": 1, "name": "good", "doc": "x", "\\u001b[31m": 1}')
+        out = self.ok(self.profile("validate", path), 1).raw_out
+        self.assertNotIn(b"\x1b", out)
+
+
+class New(ProfileTest):
+    def check(self, text, name):
+        path = self.file("new/%s.json" % name, text)
+        for action in ("validate", "test"):
+            done = self.profile(action, path)
+            self.assertEqual(done.status, 0, "%s\n%s" % (done, text))
+        return path
+
+    def test_every_machine(self):
+        for name in machines():
+            with self.subTest(machine=name):
+                text = self.ok(self.profile("new", "--name", "fresh", "--topology", machine(name))).out
+                path = self.check(text, "fresh")
+                shown = json.loads(self.ok(self.profile("show", "--format", "json", path)).out)["profiles"][0]
+                model, real = shown["nodes"][0]["topology"], support.Machine(machine(name))
+                self.assertEqual(len(model["cores"]), len(real.cores))
+                same = [support.cpu_list(core["pus"]) for core in model["cores"]] == real.cores
+                if shown["nodes"][0]["use"] == "model":
+                    self.assertTrue(same)
+                else:
+                    self.assertIn("cannot express", text)
+
+    def test_some_machine_is_expressed_exactly(self):
+        text = self.ok(self.profile("new", "--topology", machine("xeon-2x52-smt2.xml"), "--name", "x")).out
+        self.assertIn('"use": "model"', text)
+        self.assertIn('"cores_per_numa": 52', text)
+
+    def test_this_node(self):
+        env = dict(self.env, SLURM_CLUSTER_NAME="cluster-x", PBS_JOBID="12.server.example")
+        text = self.ok(self.profile("new", "--name", "here", env=env)).out
+        self.assertIn('// {"env": "SLURM_CLUSTER_NAME", "like": "cluster-x"},', text)
+        self.assertIn('// {"env": "PBS_JOBID", "like": "*.server.example"},', text)
+        path = self.check(text, "here")
+        self.ok(hpclaunch("plan", "--profile", path, "-n", "1", "--master-port=23458", env=self.env))
+
+    def test_names(self):
+        for name in ("none", "a b", "x.json", "a/b"):
+            self.refused(2, "profile", "new", "--name", name, says=["--name"])
+        self.refused(2, "profile", "new", "--topology", self.folder + "/none.xml")
+        self.refused(2, "profile", "new", "word")
+
+    def test_schema(self):
+        with open(os.path.join(PROFILES, "schema.json"), "rb") as file:
+            self.assertEqual(self.ok(self.profile("schema")).raw_out, file.read())
+
+
+class Examples(ProfileTest):
+    def test_workflow(self):
+        with open(os.path.join(EXAMPLES, "profile-ci.yml")) as file:
+            text = file.read()
+        commands = [line.strip()[len("run: "):] for line in text.splitlines() if line.strip().startswith("run: hpclaunch")]
+        self.assertEqual(len(commands), 2)
+        self.write(GOOD, folder="repo/profiles/site")
+        env = dict(self.env, PATH=os.path.dirname(support.HPCLAUNCH) + ":" + self.env["PATH"])
+        for command in commands:
+            self.ok(execute(["sh", "-e", "-c", command], env, cwd=self.folder + "/repo"))
+        self.write(changed(detect=[{"host": "*"}], expect=[dict(GOOD["expect"][0], cpus="7")]), folder="repo/profiles/site")
+        for command in commands:
+            done = self.ok(execute(["sh", "-e", "-c", command], env, cwd=self.folder + "/repo"), 1)
+            self.assertTrue(done.out.startswith("::error file=profiles/site/good.json,"), str(done))
+
+    def test_pre_commit_hook(self):
+        git = need("git")
+        env = dict(self.env, PATH=os.path.dirname(support.HPCLAUNCH) + ":" + self.env["PATH"], HOME=self.folder,
+                   GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@example.org",
+                   GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@example.org")
+        repo = os.path.join(self.folder, "repo")
+        run = lambda *words: execute([git, *words], env, cwd=repo)
+        os.mkdir(repo)
+        self.ok(run("init", "-q"))
+        with open(os.path.join(EXAMPLES, "pre-commit-profiles.sh")) as file:
+            self.file("repo/.git/hooks/pre-commit", file.read(), 0o755)
+        self.file("repo/other.txt", "x")
+        self.ok(run("add", "other.txt"))
+        self.ok(run("commit", "-q", "-m", "no profile"))
+        self.write(GOOD, folder="repo/profiles/site")
+        self.ok(run("add", "."))
+        self.ok(run("commit", "-q", "-m", "good"))
+        bad = changed(expect=[dict(GOOD["expect"][0], cpus="7")])
+        self.write(bad, folder="repo/profiles/site")
+        self.ok(run("add", "."))
+        self.write(GOOD, folder="repo/profiles/site")  # what is staged counts, not what lies there
+        done = run("commit", "-q", "-m", "bad")
+        self.assertNotEqual(done.status, 0, str(done))
+        self.assertIn('expected "7"', done.out + done.err)
+        self.assertEqual(run("log", "--format=%s", "-1").out, "good\n")
+
+
+if __name__ == "__main__":
+    support.main()
