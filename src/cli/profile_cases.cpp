@@ -159,6 +159,11 @@ class Comparing {
     for (const std::string& rule : expected_.reports)
       if (std::find(said.begin(), said.end(), rule) == said.end())
         differs("reports", rule, fmt::format("[{}]", fmt::join(said, " ")));
+    for (const std::string& key : expected_.none)  // written as []: there must be none
+      compare(key, std::vector<std::string>{},
+              key == "batch"       ? plan.batch
+              : key == "make_dirs" ? plan.make_dirs
+                                   : said);
   }
 
   const Case& expected_;

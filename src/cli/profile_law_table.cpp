@@ -159,6 +159,14 @@ std::string repeatable(LawBench&, const LawCase& one) {
   return same ? "" : "the same input gave another plan";
 }
 
+// What stands in a template beside its facts.
+std::string literal_part(const Template& value) {
+  Facts nothing;
+  for (const std::string& fact : facts_in(value)) nothing.rank[fact] = "";
+  const Result<std::string> text = expand(value.text, nothing);
+  return text ? *text : value.text;
+}
+
 // A joined item that may hold the separator itself cannot be counted.
 void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
                std::vector<ListRule>& lists) {
@@ -166,7 +174,7 @@ void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
     if (one.value.each == Template::Each::once || one.value.join.empty()) continue;
     const std::vector<std::string> facts = facts_in(one.value);
     const bool has_lists = std::find(facts.begin(), facts.end(), "cpus") != facts.end();
-    const bool countable = one.value.text.find(one.value.join) == std::string::npos &&
+    const bool countable = literal_part(one.value).find(one.value.join) == std::string::npos &&
                            !(has_lists && (one.value.join == "," || one.value.join == "-"));
     if (countable)
       lists.push_back({rule.id, one.name, one.value.join, one.value.each == Template::Each::unit});

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMostNodes = 20'000;  // that a size in a rule is tried at
 constexpr int kEnoughExamples = 2;
+constexpr int kRepeatEach = 5;  // every fifth rank count is planned twice
 
 /// What was asked for, as it would be typed.
 struct Asked {
@@ -99,7 +100,7 @@ class Holding {
         hosts(1);
         for (int ranks = 1; ranks <= pus; ++ranks)
           for (const std::string& view : views)
-            one({stack, mode, view, 1, ranks}, view == views.front());
+            one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         if (!input_.launcher.multi_node) continue;
         const int devices = static_cast<int>(bench_.model->topology.devices.size());
         for (const int nodes : sizes_of(profile)) {

@@ -383,11 +383,11 @@ TEST_CASE("comments, escapes and a byte order mark do not shift places") {
 
 TEST_CASE("texts made to be slow or deep end at once") {
   std::string keys = "{\"schema\": 1, \"name\": \"p\"";
-  for (int i = 0; keys.size() < 1'000'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
+  for (int i = 0; keys.size() < 300'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
   CHECK(parse(keys + "}").problems.size() == 101);
   std::string ids = with("\"stacks\": [{\"name\": \"s\"}");
   ids.resize(ids.size() - 2);
-  for (int i = 0; ids.size() < 1'000'000; ++i) ids += ",{\"name\":\"" + std::to_string(i) + "\"}";
+  for (int i = 0; ids.size() < 300'000; ++i) ids += ",{\"name\":\"" + std::to_string(i) + "\"}";
   CHECK(parse(ids + "]}").problems.empty());
   CHECK(parse(with("\"" + std::string(1'000'000, 'x') + "\": 1")).problems.size() == 1);
   for (const char* piece : {"[", "{\"a\":", "{\"rules\":["}) {
