@@ -153,12 +153,28 @@ add_test(NAME profile.embed
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/embed_test.py
                  $<TARGET_FILE:hpclaunch-embed>)
 set_tests_properties(unit.profile profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
-set_tests_properties(profile.schema PROPERTIES SKIP_RETURN_CODE 77)
 
 # ---- the pages about sites: what they say, and that docs/sites is what the profiles give ------------------
 if(TARGET hpclaunch)
   add_test(NAME cli.profile_page
            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/profile_page_test.py $<TARGET_FILE:hpclaunch>)
   add_test(NAME docs.sites COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)
-  set_tests_properties(cli.profile_page docs.sites PROPERTIES LABELS profile TIMEOUT 600)
+  set_tests_properties(cli.profile_page docs.sites PROPERTIES LABELS profile TIMEOUT 1200)
+endif()
+
+# ---- hpclaunch profile test: its laws, each with a plan that breaks it ---------------------------------------
+hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp src/cli/profile_law_table.cpp
+  LINK hpclaunch_dialect hpclaunch_knowledge hpclaunch_plan hpclaunch::fmt)
+
+# ---- what the profiles say of themselves: golden cases and laws of all, the date fixed so that time breaks nothing ----
+if(TARGET hpclaunch)
+  if(HPCLAUNCH_SANITIZE)
+    set(_some polaris frontier lumi-g narval)  # all of them take minutes with sanitizers
+  else()
+    set(_some "")
+  endif()
+  add_test(NAME profile.laws COMMAND hpclaunch profile test ${_some})
+  add_test(NAME profile.valid COMMAND hpclaunch profile validate --today 2026-11-21)
+  set_tests_properties(profile.laws profile.valid PROPERTIES LABELS profile TIMEOUT 1200
+                       ENVIRONMENT "HPCLAUNCH_PROFILE_PATH=;XDG_CONFIG_HOME=/nonexistent")
 endif()

@@ -103,11 +103,13 @@ struct PlanInput {
   std::string profile_why;           ///< what decided for it, or why there is none
   const NodeModel* model = nullptr;  ///< where `node` comes from; nullptr: measured or from a file
   bool part_of_node = false;         ///< the batch system has granted some cores of a shared node
+  bool cores_known = true;           ///< and which ones of this node; false: only how many
   std::optional<Topology> live;      ///< this node, when it is one of the job's and was probed
   JobFacts job;
   std::vector<std::string>
-      hosts;              ///< allocation or host file, launch order, each once; never empty
-  std::string hosts_why;  ///< "host file hosts.txt", "this host"
+      hosts;               ///< allocation or host file, launch order, each once; never empty
+  std::string hosts_file;  ///< the file that they come from, when it has nothing else in it
+  std::string hosts_why;   ///< "host file hosts.txt", "this host"
   std::vector<int>
       slots;  ///< ranks that the allocation asks for on each host; empty: it does not say
   std::string slots_why;

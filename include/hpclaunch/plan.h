@@ -80,7 +80,7 @@ struct RankPlan {
   int unit = -1;       ///< what it gets of the devices, by the driver's count; -1: nothing
   int device = -1;     ///< the device of that unit
   int subdevice = -1;  ///< the part of the device; -1: the whole
-  std::map<std::string, int> roles;  ///< PU of each helper thread that the site's binding has
+  std::map<std::string, int> roles = {};  ///< PU of each helper thread that the site's binding has
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
@@ -127,6 +127,8 @@ struct PlanReport {
 
 struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
+  std::string
+      hosts_file;  ///< absolute path of a file with exactly these, one per line; "" for none
   bool whole_allocation = false;   ///< hosts are the job's own list: the launcher knows them
   std::vector<NodeClass> classes;  ///< never empty
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks

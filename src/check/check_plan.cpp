@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "check_lists.h"
 #include "check_variables.h"
 #include "hpclaunch/check.h"
 #include "hpclaunch/text.h"
@@ -154,6 +155,7 @@ std::vector<Finding> check_plan(const Plan& plan, const EnvSnapshot& env) {
   too_many_threads(plan, findings);
   competing_binding(plan, env, findings);
   check_variables(plan, env, findings);
+  check_lists(plan, env, findings);
   return findings;
 }
 

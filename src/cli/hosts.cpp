@@ -35,6 +35,7 @@ Result<Hosts> from_file(const std::string& path, const std::string& what, bool o
   if (hosts.slots.size() != hosts.names.size()) hosts.slots.clear();
   if (!hosts.slots.empty()) hosts.slots_why = fmt::format("{} has a count for each node", what);
   hosts.only_here = is_only_here(hosts.names);
+  if (hosts.slots.empty() && !repeated) hosts.file = sys::real_path(path);
   hosts.allocation = of_job && !repeated;
   return hosts;
 }

@@ -12,6 +12,8 @@ namespace hpclaunch::cli {
 struct Hosts {
   std::vector<std::string> names;  ///< launch order, each once; never empty
   std::string why;
+  std::string
+      file;  ///< absolute path of the file that has exactly these names, a line each; "" for none
   std::vector<int> slots;  ///< ranks for each host; empty when the list does not say for all
   std::string slots_why;
   bool only_here = false;  ///< the one host is this machine

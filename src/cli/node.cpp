@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -20,11 +21,30 @@ std::size_t granted_devices(const EnvSnapshot& env) {
   return static_cast<std::size_t>(parse_natural(env.get("SLURM_GPUS_ON_NODE", "0")).value_or(0));
 }
 
+// How many hardware threads of its first node the job has; 0: nobody says.
+int granted_cpus(const EnvSnapshot& env) {
+  const std::string* text = env.find("SLURM_JOB_CPUS_PER_NODE");
+  if (text == nullptr) return 0;
+  const Result<std::vector<int>> counts = expand_tasks_per_node(*text);
+  return counts && !counts->empty() ? counts->front() : 0;
+}
+
+// Leaves as many hardware threads as were granted, by whole cores from the first on: which ones they
+// really are is the batch system's secret.
+void cut_to(int granted, Topology& node) {
+  CpuSet left;
+  for (const Core& core : node.cores) {
+    if (left.count() >= granted) break;
+    left |= core.pus & node.allowed;
+  }
+  node.allowed = left;
+}
+
 // A job on a part of a node: its cores are what is here, its devices what was granted; where those are
 // is not known.
 Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnapshot& env) {
   Topology node = live;
-  if (!node.devices.empty()) return node;
+  node.devices.clear();
   const std::size_t granted = std::min(granted_devices(env), model.topology.devices.size());
   for (std::size_t d = 0; d < granted; ++d) {
     Device device = model.topology.devices[d];
@@ -75,11 +95,20 @@ Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* pro
 
 Node settle_node(const NodeModel* model, const std::optional<Topology>& live,
                  const EnvSnapshot& env, std::vector<Finding>& findings) {
-  if (model == nullptr) return {*live, nullptr, false};
-  if (!live) return {model->topology, model, false};
-  if (model->live)
-    return {of_this_job(*model, *live, env), nullptr, live->allowed != live->all_pus()};
-  Node node{model->topology, model, false};
+  if (model == nullptr) return {*live, nullptr, false, true};
+  const int granted = granted_cpus(env);
+  if (model->live && (live || granted > 0)) {
+    const Topology& base = live ? *live : model->topology;
+    Node node{of_this_job(*model, base, env), nullptr, base.allowed != base.all_pus(), true};
+    if (granted > 0 && granted < node.topology.allowed.count()) {
+      cut_to(granted, node.topology);
+      node.part = true;
+      node.known = false;
+    }
+    return node;
+  }
+  if (!live) return {model->topology, model, false, true};
+  Node node{model->topology, model, false, true};
   if (live->all_pus() == model->topology.all_pus()) {
     node.topology.allowed &= live->allowed;
     if (!node.topology.allowed.empty()) return node;

@@ -21,6 +21,7 @@ struct Node {
   Topology topology;
   const NodeModel* model = nullptr;  ///< where it comes from; nullptr: measured or from a file
   bool part = false;                 ///< only some cores of it are ours
+  bool known = true;                 ///< and it is known which
 };
 
 /// `live`: this machine, when it was probed because it is a node of the job. A model that leaves

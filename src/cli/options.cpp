@@ -40,7 +40,8 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
                 "LOCAL_RANK: device indexes what the rank sees, node is its place on the node");
 
   parser.group("Launch");
-  parser.text("--launcher", args.launcher, "NAME", "local, hydra, pals, slurm, flux, or the path of a launcher");
+  parser.text("--launcher", args.launcher, "NAME",
+              "local, hydra, pals, slurm, flux, or the path of a launcher");
   parser.list("--launcher-arg", args.launcher_args, "ARG",
               "Pass one argument on to the launcher, as in --launcher-arg=-v; repeatable");
   parser.choice("--verify", args.verify, "HOW", {"warn", "strict", "off"},

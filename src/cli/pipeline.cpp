@@ -178,6 +178,7 @@ struct Seen {
   Topology node;
   const NodeModel* model = nullptr;
   bool part = false;
+  bool known = true;
   std::optional<Topology> live;
 };
 
@@ -202,6 +203,7 @@ Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site
   seen.node = std::move(node.topology);
   seen.model = node.model;
   seen.part = node.part;
+  seen.known = node.known;
   return seen;
 }
 
@@ -213,9 +215,11 @@ PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site,
   input.profile_why = site.chosen.why;
   input.model = seen.model;
   input.part_of_node = seen.part;
+  input.cores_known = seen.known;
   if (site.is_here) input.live = std::move(seen.live);
   input.job = site.job;
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
+  input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
   input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
@@ -309,8 +313,9 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
                                candidate_ports(profile.name, 1, 0).front(), "made up"};
   around.shim = "hpclaunch-shim";
   around.command = args.command;
-  const PlanInput input = plan_input(
-      args, env, site, Seen{(*model)->topology, *model, false, std::nullopt}, around, std::move(*options));
+  const PlanInput input =
+      plan_input(args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt},
+                 around, std::move(*options));
   if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
   return prepared;
 }

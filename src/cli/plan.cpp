@@ -40,9 +40,9 @@ int plan(Args& args, const Parser& parser, Session& session) {
       args.json ? as_json(*prepared)
                 : plan_table(prepared->plan, prepared->node, prepared->argv, session.style);
   if (!print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
-  const bool remarks = std::any_of(
-      prepared->findings.begin(), prepared->findings.end(),
-      [](const Finding& finding) { return finding.severity != Severity::note; });
+  const bool remarks =
+      std::any_of(prepared->findings.begin(), prepared->findings.end(),
+                  [](const Finding& finding) { return finding.severity != Severity::note; });
   return remarks ? 1 : 0;
 }
 
@@ -54,7 +54,8 @@ Runner declare_plan(Parser& parser) {
   parser.group("Output");
   parser.flag("--json", args->json, "Everything that was decided, for programs");
   parser.takes_program();
-  parser.footer("Exit status: 0 a plan with nothing to remark, 1 a plan with warnings or errors, 2 no\n"
+  parser.footer(
+      "Exit status: 0 a plan with nothing to remark, 1 a plan with warnings or errors, 2 no\n"
       "plan.");
   return [args, &parser](Session& session) { return plan(*args, parser, session); };
 }

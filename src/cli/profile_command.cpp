@@ -70,6 +70,7 @@ int profile(const ProfileArgs& args, Session& session) {
 Runner declare_profile(Parser& parser) {
   auto args = std::make_shared<ProfileArgs>();
   std::vector<std::string> names;
+  names.reserve(kActions.size());
   for (const Action& action : kActions) names.emplace_back(action.name);
   parser.word(
       args->action, "ACTION", names,

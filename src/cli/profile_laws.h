@@ -42,6 +42,7 @@ struct Law {
   const char* name;
   const char* what;
   std::string (*breach)(LawBench& bench, const LawCase& one);
+  bool needs_again = false;  ///< asked only where there is a second plan
 };
 
 extern const std::array<Law, 9> kLaws;

@@ -41,11 +41,15 @@ std::string name_of_host(const std::string& host) {
   return is_profile_name(name) ? name : "my-site";
 }
 
-// Runs of digits become '*'.
+// Runs of digits become '*'; a name without a letter stays as it is, since its pattern would be anybody's.
 std::string host_pattern(const std::string& host) {
+  const bool has_letter = std::any_of(host.begin(), host.end(), [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0;
+  });
+  if (!has_letter) return host;
   std::string pattern;
   for (const char c : host) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    const bool digit = c == '*' || std::isdigit(static_cast<unsigned char>(c)) != 0;
     if (!digit)
       pattern += c;
     else if (pattern.empty() || pattern.back() != '*')
@@ -97,10 +101,10 @@ std::string nodes_text(const Topology& node) {
       "  // into \"reserved\": {\"cores\": \"0\", \"why\": \"...\"}.\n";
   if (!lost.empty())
     text += fmt::format(
-        "  // The counts below cannot express {}: inside a job\n"
-        "  // the node itself is asked (\"use\": \"live\"), and plans made elsewhere are near, not "
-        "exact.\n",
-        fmt::join(lost, "; "));
+        "  // The counts below cannot express all of this node: inside a job it is asked itself "
+        "(\"use\":\n"
+        "  // \"live\"), and plans made elsewhere are near, not exact. What is lost:\n  //   {}\n",
+        fmt::join(lost, "\n  //   "));
   const CpuSet missing = node.all_pus() - node.allowed;
   if (!missing.empty())
     text += fmt::format(

@@ -30,6 +30,7 @@ Remark unknown_name(const std::string& what, const std::string& kind, const std:
 template <class Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const Entry& entry : entries) names.push_back(entry.name);
   return names;
 }

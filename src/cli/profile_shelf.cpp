@@ -40,7 +40,7 @@ std::optional<ProfileEntry> beside(const std::string& name, const std::string& f
   const std::size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
   for (const char* way : {"/", "/../part/", "/../site/"}) {
-    const std::string path = folder + way + name + std::string(kEnding);
+    const std::string path = fmt::format("{}{}{}{}", folder, way, name, kEnding);
     const Result<std::string> text = sys::read_file(path);
     if (text || text.error().kind != ErrorKind::not_found)
       return ProfileEntry{name, "file", path, nullptr, {}};

@@ -52,8 +52,11 @@ Status enter_files(const std::vector<std::string>& directories, const std::strin
     if (!names) return names.error();
     for (const std::string& name : *names)
       if (name.ends_with(".json"))
-        enter(entries,
-              {name.substr(0, name.size() - 5), scope, directory + "/" + name, nullptr, {}});
+        enter(entries, {name.substr(0, name.size() - 5),
+                        scope,
+                        fmt::format("{}/{}", directory, name),
+                        nullptr,
+                        {}});
   }
   return Done{};
 }
@@ -73,6 +76,7 @@ Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEnt
                                   [&](const ProfileEntry& e) { return e.name == name; });
   if (found == entries.end()) {
     std::vector<std::string> names;
+    names.reserve(entries.size());
     for (const ProfileEntry& entry : entries) names.push_back(entry.name);
     const auto near = nearest(name, names);
     return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
@@ -86,6 +90,18 @@ Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEnt
                  fmt::format("the profile in this file is named \"{}\"", profile->name),
                  fmt::format("name the file {}.json", profile->name), SourceRef{found->file}};
   return profile;
+}
+
+// What a file extends is looked for next to it first, as `profile validate` and `profile test` do.
+Result<std::string> text_beside(const std::string& folder, const std::string& name) {
+  Error last;
+  for (const char* where : {"/", "/../part/", "/../site/"}) {
+    const std::string path = fmt::format("{}{}{}.json", folder, where, name);
+    Result<std::string> text = profile_text({name, "file", path, nullptr, {}});
+    if (text) return text;
+    last = text.error();
+  }
+  return last;
 }
 
 // The signals of every site without reading more than that of the ones that travel in the program.
@@ -126,6 +142,7 @@ Error conflict(const Detection& found) {
     said += (said.empty() ? "" : ", ") + signal;
   }
   std::vector<std::string> lines;
+  lines.reserve(names.size());
   for (const std::string& name : names)
     lines.push_back(fmt::format("{} ({})", name, signals[name]));
   return Error{
@@ -162,6 +179,7 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
   if (const Status done = enter_files(user_directories(env), "user", entries); !done)
     return done.error();
   std::vector<ProfileEntry> list;
+  list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
   return list;
 }
@@ -187,7 +205,13 @@ Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
   const Result<std::string> text = profile_text({"", "file", ref, nullptr, {}});
   if (!text) return text.error();
   Result<Profile> own = parsed(*text, ref);
-  return own ? resolve_profile(*own, find) : own;
+  if (!own) return own;
+  const std::string folder =
+      ref.find('/') == std::string::npos ? "." : ref.substr(0, ref.rfind('/'));
+  return resolve_profile(*own, [&](const std::string& name) {
+    const Result<std::string> beside = text_beside(folder, name);
+    return beside ? parsed(*beside, folder + "/" + name + ".json") : find(name);
+  });
 }
 
 Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
@@ -212,9 +236,10 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
       chosen.why = "no site's signals are here";
       if (!found.hints.empty())
         chosen.why += "; host names would suit " + hints_text(found) + ", and prove nothing";
-      if (in_job && !found.hints.empty())
-        findings.push_back({"site-unknown", Severity::note, chosen.why,
-                            "name the site with --profile NAME, or say --profile none"});
+      if (in_job)
+        findings.push_back({"site-unknown", Severity::note,
+                            "this job's site is not known: " + chosen.why,
+                            "name it with --profile NAME, or say --profile none"});
       return chosen;
     }
     name = found.profile;

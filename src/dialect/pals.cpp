@@ -63,8 +63,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
       !line::gives(given, {"--hosts", "--host", "--hostlist", "--hostfile", "-f"})) {
     const Result<std::string> hosts = line::host_list(
         plan, "use the job's nodes without a host file, or --launcher-arg=--hostfile=FILE");
-    if (!hosts) return hosts.error();
-    argv.insert(argv.end(), {"--hosts", *hosts});
+    if (hosts)
+      argv.insert(argv.end(), {"--hosts", *hosts});
+    else if (!plan.hosts_file.empty())  // too many for one argument
+      argv.insert(argv.end(), {"--hostfile", plan.hosts_file});
+    else
+      return hosts.error();
   }
   if (!line::gives(given, {"--cpu-bind"}) && plan.gpu_view != "launcher") {
     const std::string bind =

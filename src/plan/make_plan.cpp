@@ -36,6 +36,8 @@ Setting choice(std::string name, Layer layer, std::string value, SourceRef where
 
 struct LaidOut {
   std::vector<const Binding*> rules;  // one per class; nullptr where none was used
+  std::string condition;              // of the first class
+  std::vector<OverruledBinding> overruled;
   std::vector<std::string> remarks;
 };
 
@@ -50,6 +52,10 @@ Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units&
       Result<NodeRanks> placed = place_ranks(input, facts, units, ranks);
       if (!placed) return placed.error();
       plan.classes.push_back(NodeClass{std::move(placed->ranks)});
+      if (laid.rules.empty()) {
+        laid.condition = std::move(placed->condition);
+        laid.overruled = std::move(placed->overruled);
+      }
       laid.rules.push_back(placed->rule);
       for (std::string& remark : placed->remarks)
         if (std::find(laid.remarks.begin(), laid.remarks.end(), remark) == laid.remarks.end())
@@ -97,7 +103,7 @@ Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
                  "leave --bind-via out, or use --bind-via shim", kCommandLine};
   const bool by_devices = units.view == "launcher";  // its own flags bind CPUs with devices
   // Other nodes of a job on parts of nodes have granted other cores than this one.
-  const bool parts = plan.nodes() > 1 && input.part_of_node;
+  const bool parts = nameless_cores(input, plan.nodes());
   plan.bind_via = typed.value_or(parts                        ? BindVia::none
                                  : launcher_can || by_devices ? BindVia::launcher
                                                               : BindVia::shim);
@@ -114,23 +120,35 @@ Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
   return Done{};
 }
 
+void cite(const Binding& rule, const std::string& condition, Decision& decision) {
+  decision.where = rule.origin.where;
+  decision.rule = rule.id;
+  decision.profile = rule.origin.profile;
+  decision.why = rule.origin.why;
+  decision.source = rule.origin.source;
+  decision.checked = rule.origin.checked;
+  decision.condition = condition;
+  decision.printed = rule.origin.printed;
+  decision.printed_why = rule.origin.printed_why;
+  decision.disputed = rule.origin.disputed;
+}
+
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   Setting setting{"cpu-bind", {}};
   Decision bound = decided(Layer::computed,
                            per_rank(plan, [](const RankPlan& rank) { return rank.cpus.to_list(); }),
                            kRule, binding_why(input, laid));
+  for (auto lost = laid.overruled.rbegin(); lost != laid.overruled.rend(); ++lost) {
+    PerRank lists{{{}}};
+    for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
+    setting.history.push_back(
+        decided(Layer::profile_default, std::move(lists), lost->rule->origin.where, ""));
+    cite(*lost->rule, lost->condition, setting.history.back());
+  }
   if (const Binding* rule = laid.rules.front()) {
     bound.layer = Layer::profile_default;
-    bound.where = rule->origin.where;
-    bound.rule = rule->id;
-    bound.profile = rule->origin.profile;
-    bound.why = rule->origin.why;
+    cite(*rule, laid.condition, bound);
     for (const std::string& remark : laid.remarks) bound.why += "; " + remark;
-    bound.source = rule->origin.source;
-    bound.checked = rule->origin.checked;
-    bound.printed = rule->origin.printed;
-    bound.printed_why = rule->origin.printed_why;
-    bound.disputed = rule->origin.disputed;
   }
   setting.history.push_back(std::move(bound));
   if (plan.bind_via == BindVia::none) {
@@ -176,6 +194,29 @@ void report_services(const PlanInput& input, Plan& plan) {
   }
 }
 
+// Flags for devices are the profile's business; without any, every rank would get the first device.
+void report_view(const Units& units, Plan& plan) {
+  if (units.view != "launcher") return;
+  const auto& args = plan.profile_args;
+  if (std::any_of(args.begin(), args.end(),
+                  [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
+    return;
+  plan.reports.push_back(
+      {"launcher-view", "error",
+       fmt::format("nothing is known of flags by which {} gives each rank its device",
+                   plan.launcher),
+       "--gpu-view own, or all"});
+}
+
+void report_size(const PlanInput& input, Plan& plan) {
+  const int most = input.model == nullptr ? 0 : input.model->count;
+  if (most > 0 && plan.nodes() > most)
+    plan.reports.push_back({"more-nodes-than-site", "warning",
+                            fmt::format("{} planned, and {} has {} of this kind",
+                                        counted(plan.nodes(), "node"), input.profile->name, most),
+                            fmt::format("--nodes {} or fewer", most)});
+}
+
 Status check_names(const PlacementOptions& options) {
   const auto bad = [](const std::string& name, const char* option) {
     return Error{ErrorKind::usage, fmt::format("{}: \"{}\" is no variable name", option, name),
@@ -203,6 +244,7 @@ Status check_launcher(const PlanInput& input, std::size_t nodes) {
 void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
   plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + static_cast<std::ptrdiff_t>(nodes));
   plan.whole_allocation = input.job.whole_allocation && nodes == input.hosts.size();
+  if (nodes == input.hosts.size()) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
   plan.verify = input.verify;
   plan.output = input.output;
@@ -229,9 +271,9 @@ void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
 Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   Fold fold(input.env);
   add_own_opinions(input, plan, fold);
-  if (const Status done = apply_rules(input, facts, units, plan, fold); !done) return done;
-  if (const Status done = add_visibility(input, units, plan, fold); !done) return done;
-  if (const Status done = apply_late_rules(input, facts, units, plan, fold); !done) return done;
+  if (Status done = apply_rules(input, facts, units, plan, fold); !done) return done;
+  if (Status done = add_visibility(input, units, plan, fold); !done) return done;
+  if (Status done = apply_late_rules(input, facts, units, plan, fold); !done) return done;
   plan.env = fold.finish();
   return Done{};
 }
@@ -285,6 +327,8 @@ Result<Plan> make_plan(const PlanInput& input) {
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
 
   if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
+  report_view(*units, plan);
+  report_size(input, plan);
   Result<std::string> wire =
       encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
   if (!wire) return wire.error();

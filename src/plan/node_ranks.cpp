@@ -11,8 +11,30 @@ namespace hpclaunch {
 
 namespace {
 
+int count_far(const Units& units, const std::vector<int>& dealt,
+              const std::vector<RankPlan>& ranks) {
+  int far = 0;
+  for (std::size_t r = 0; r < dealt.size(); ++r) {
+    if (dealt[r] < 0) continue;
+    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[r])].pus;
+    if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
+  }
+  return far;
+}
+
+// True when a mask of the batch system or the user has left devices that a rule does not reckon with,
+// and the cores near them suffice.
+bool better_near(const PlanInput& input, const Units& units, const std::vector<RankPlan>& bound) {
+  if (units.given.empty()) return false;
+  if (count_far(units, deal_units_near(units, bound), bound) == 0) return false;
+  PlaceRequest want;
+  want.ranks = static_cast<int>(bound.size());
+  return place_near(input.node, units, want).has_value();
+}
+
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
-bool by_rule(const PlanInput& input, Facts facts, int ranks, NodeRanks& result) {
+bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
+             NodeRanks& result) {
   if (input.profile == nullptr || input.options.cores_per_rank) return false;
   facts.job["ranks_per_node"] = std::to_string(ranks);
   const std::vector<Binding>& rules = input.profile->bindings;
@@ -23,16 +45,26 @@ bool by_rule(const PlanInput& input, Facts facts, int ranks, NodeRanks& result) 
         bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
           return input.node.allowed.contains(rank.cpus);
         });
+    if (!allowed && result.rule != nullptr) continue;
     if (!allowed) {
       result.remarks.push_back(fmt::format("the site's rule {} does not fit {} on this node",
                                            rule->id, counted(ranks, "rank")));
       continue;
     }
+    if (result.rule != nullptr) {  // a weaker one that would have done, too
+      result.overruled.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+      continue;
+    }
+    if (better_near(input, units, *bound)) {
+      result.remarks.push_back(fmt::format(
+          "the site's rule {} does not suit the devices that {} leaves", rule->id, units.given));
+      continue;
+    }
     result.ranks = std::move(*bound);
     result.rule = &*rule;
-    return true;
+    result.condition = met(rule->when, facts);
   }
-  return false;
+  return result.rule != nullptr;
 }
 
 void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks) {
@@ -47,12 +79,7 @@ void give_units(const Units& units, const std::vector<int>& dealt, std::vector<R
 
 // Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
 void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
-  int far = 0;
-  for (std::size_t r = 0; r < dealt.size(); ++r) {
-    if (dealt[r] < 0) continue;
-    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[r])].pus;
-    if (!near.empty() && !near.contains(result.ranks[r].cpus)) ++far;
-  }
+  const int far = count_far(units, dealt, result.ranks);
   if (far > 0)
     result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device", far,
                                          counted(static_cast<long>(dealt.size()), "rank")));
@@ -64,7 +91,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
                               int ranks) {
   NodeRanks result;
   std::vector<int> dealt;
-  if (by_rule(input, facts, ranks, result)) {
+  if (by_rule(input, facts, units, ranks, result)) {
     dealt = deal_units_near(units, result.ranks);
   } else {
     PlaceRequest want;

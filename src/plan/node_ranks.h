@@ -9,9 +9,18 @@
 
 namespace hpclaunch {
 
+/// A binding that held and fitted, and was overruled by a later one.
+struct OverruledBinding {
+  const Binding* rule = nullptr;
+  std::string condition;
+  std::vector<RankPlan> ranks;
+};
+
 struct NodeRanks {
   std::vector<RankPlan> ranks;
-  const Binding* rule = nullptr;  ///< the site's binding in use; nullptr for none
+  const Binding* rule = nullptr;            ///< the site's binding in use; nullptr for none
+  std::string condition;                    ///< what made it hold
+  std::vector<OverruledBinding> overruled;  ///< strongest first
   std::vector<std::string> remarks;
 };
 

@@ -204,6 +204,10 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
   return std::optional<Setting>(std::move(setting));
 }
 
+bool nameless_cores(const PlanInput& input, int nodes) {
+  return input.part_of_node && (nodes > 1 || !input.cores_known);
+}
+
 Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
                   int ranks_per_node) {
   Facts facts;
@@ -226,7 +230,7 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
   set("job_id", input.job.id);
   set("user", input.job.user);
-  set("whole_node", input.part_of_node ? "no" : "yes");
+  set("whole_node", nameless_cores(input, nodes) ? "no" : "yes");
   set("node_type", input.model != nullptr ? input.model->name : std::string("live"));
   const std::string& first = input.hosts.front();
   set("host.first", first);
@@ -244,7 +248,7 @@ Status apply_rules(const PlanInput& input, const Facts& facts, const Units& unit
   if (input.profile == nullptr) return Done{};
   for (const Rule& rule : input.profile->rules)
     if (!is_late(rule.when) && holds(rule.when, facts))
-      if (const Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
+      if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
   return Done{};
 }
 
@@ -263,7 +267,7 @@ Status apply_late_rules(const PlanInput& input, Facts facts, const Units& units,
   }
   for (const Rule& rule : rules)
     if (late(rule) && holds(rule.when, facts))
-      if (const Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
+      if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
   return Done{};
 }
 

@@ -11,6 +11,9 @@ namespace hpclaunch {
 /// Errors: `usage` for a stack that there is not.
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts);
 
+/// The job has parts of shared nodes, and which cores those are is not known for every node.
+bool nameless_cores(const PlanInput& input, int nodes);
+
 /// Facts that are known before ranks are placed.
 Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
                   int ranks_per_node);

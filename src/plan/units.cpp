@@ -34,9 +34,15 @@ std::vector<int> core_positions(const Topology& node) {
 
 std::vector<Unit> all_units(const Topology& node, bool subdevices) {
   const std::vector<int> at = core_positions(node);
+  const auto near = [&](const Device& device) {
+    if (!device.pus.empty() || device.numa < 0) return device.pus;
+    for (const NumaNode& numa : node.numa_nodes)
+      if (numa.os_index == device.numa) return numa.pus;
+    return CpuSet{};
+  };
   const auto place_of = [&](const Device& device) {
     int place = CpuSet::kCapacity;
-    for (const int pu : device.pus.to_vector())
+    for (const int pu : near(device).to_vector())
       place = std::min(place, at[static_cast<std::size_t>(pu)]);
     return place;
   };
@@ -52,7 +58,7 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
       unit.unit = device->index * parts + part;
       unit.device = device->index;
       unit.subdevice = parts > 1 ? part : -1;
-      unit.pus = device->pus;
+      unit.pus = near(*device);
       units.push_back(std::move(unit));
     }
   }
@@ -64,7 +70,9 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
 void heed_given_mask(const EnvSnapshot& env, Units& units) {
   for (const std::string& name : mask_variables(units.vendor)) {
     const std::string* value = env.find(name);
-    if (value == nullptr || trim(*value).empty()) continue;
+    if (value == nullptr) continue;
+    // CUDA takes an empty list for no device at all; the other drivers for no list.
+    if (trim(*value).empty() && units.vendor != "nvidia") continue;
     std::vector<Unit> ours;
     int next = 0;
     for (const std::string_view piece : split(*value, ',')) {
@@ -73,28 +81,38 @@ void heed_given_mask(const EnvSnapshot& env, Units& units) {
       if (const auto number = parse_natural(entry)) {
         const auto found = std::find_if(units.list.begin(), units.list.end(),
                                         [&](const Unit& u) { return u.unit == *number; });
-        if (found == units.list.end()) break;  // as the drivers do: what follows does not count
+        const bool twice =
+            std::any_of(ours.begin(), ours.end(), [&](const Unit& u) { return u.unit == *number; });
+        // As the drivers do: what follows a device that is not there does not count.
+        if (found == units.list.end() || twice) break;
         unit = *found;
+      } else if (entry.empty() || entry.front() == '-') {
+        break;
       } else {
         const auto named = std::find_if(units.list.begin(), units.list.end(), [&](const Unit& u) {
           return entry == fmt::format("{}.{}", u.device, u.subdevice);
         });
-        if (named != units.list.end())
+        if (named != units.list.end()) {
           unit = *named;
-        else
-          unit.unit = unit.device = next;
+        } else {
+          unit.unit = next;
+          unit.device = -1;  // a UUID: which device that is, nobody has said
+        }
       }
       ++next;
       unit.name = entry;
       ours.push_back(std::move(unit));
     }
-    if (ours.empty()) continue;
+    units.given = name;
+    if (ours.empty()) {
+      units.list.clear();
+      return;
+    }
     std::vector<Unit> ordered;  // known ones keep the order of their cores
     for (const Unit& unit : units.list)
       for (const Unit& mine : ours)
         if (mine.unit == unit.unit && !mine.pus.empty()) ordered.push_back(mine);
     units.list = ordered.size() == ours.size() ? std::move(ordered) : std::move(ours);
-    units.given = name;
     return;
   }
 }
@@ -175,19 +193,24 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   const std::string& typed = input.options.gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > units.count();
+  // A mask of parts is the only way to one: a process without it sees whole devices.
+  const bool masked_parts = units.mask_item.find("subdevice") != std::string::npos;
   Setting setting{"gpu-view", {}};
   const auto decide = [&](Layer layer, const std::string& view, const SourceRef& where,
                           const std::string& why) {
     setting.history.push_back(chosen("", layer, view, where, why).history.front());
     units.view = view;
   };
-  if (shared)
+  if (masked_parts)
+    decide(Layer::builtin, "own", kRule,
+           "without a mask a process sees whole devices in this mode, and not their parts");
+  else if (shared)
     decide(Layer::builtin, "own", kRule,
            "ranks share devices, and LOCAL_RANK must index what the program sees");
   else
     decide(Layer::builtin, "all", kRule,
            "every device stays visible, the one nearest to local rank i as device i");
-  if (!by_profile.empty())
+  if (!by_profile.empty() && !(masked_parts && by_profile == "all"))
     decide(Layer::profile_default, by_profile, input.profile->where,
            fmt::format("what {} recommends", input.profile->name));
   if (!typed.empty()) decide(Layer::command_line, typed, kCommandLine, "--gpu-view");

@@ -138,7 +138,24 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
     fold.add("LOCAL_RANK", Layer::computed, RankFact::local_rank, kRule,
              sees_one ? "--local-rank node: place on the node, although the rank sees one device"
                       : "place on the node; the device index of most programs");
+  if (units.list.empty() && !units.given.empty())
+    placed.reports.push_back(
+        {"no-device-left", "warning",
+         fmt::format(
+             "{}=\"{}\" leaves no device of this node: ranks are placed as on a node without",
+             units.given, input.env.get(units.given)),
+         fmt::format("unset {}, or ask the batch system for devices", units.given)});
   if (units.list.empty() || units.mask.empty()) return Done{};
+  if (units.vendor == "intel" && units.mode.empty())
+    fold.add("ZE_FLAT_DEVICE_HIERARCHY", Layer::computed, std::string("COMPOSITE"), kRule,
+             "devices are counted whole here; unset, the driver counts their tiles");
+  if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
+    placed.reports.push_back(
+        {"parts-need-masks", "error",
+         fmt::format("device mode {} has no view of all: without a mask a process "
+                     "sees whole devices",
+                     units.mode),
+         "--gpu-view own"});
   if (units.view == "own") return add_own(input, units, placed, fold);
   if (units.view == "all") return add_all(input, units, placed, fold);
   return Done{};

@@ -50,7 +50,7 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"user", Scope::job, "login name"},
     {"value.", Scope::late, "what the variable is in the plan; not set where it differs by rank"},
     {"whole_node", Scope::job,
-     "no when the batch system has granted a part of a shared node, else yes"},
+     "no when the job has parts of shared nodes, and which cores those are is not known, else yes"},
 });
 
 std::optional<std::string> look_up(const std::map<std::string, std::string, std::less<>>& facts,

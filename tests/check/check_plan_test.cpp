@@ -80,3 +80,41 @@ TEST_CASE("other hands on the binding, and a rank inside a rank", "[check]") {
   CHECK(finds(plan, EnvSnapshot({"OMPI_COMM_WORLD_RANK=0"}), "inside-a-rank"));
   CHECK(finds(plan, EnvSnapshot({"HPCLAUNCH_LOCAL_RANK=0"}), "inside-a-rank"));
 }
+
+TEST_CASE("a profile's demand against an export shows both values, secrets excepted", "[check]") {
+  const auto demand = [](const char* name, Value value) {
+    Setting one = setting(name, {{Layer::environment, "mine"}, {Layer::profile_require, value}});
+    one.history.back().rule = "r";
+    one.history.back().profile = "p";
+    return one;
+  };
+  const auto message = [](const Setting& one) {
+    for (const Finding& finding : check_plan(plan_of({one}), EnvSnapshot{}))
+      if (finding.rule == "export-against-profile") return finding.message;
+    return std::string();
+  };
+  CHECK_THAT(message(demand("XYZ", "theirs")), ContainsSubstring("XYZ=\"mine\""));
+  CHECK_THAT(message(demand("XYZ", "theirs")), ContainsSubstring("\"theirs\""));
+  CHECK_THAT(message(demand("XYZ", Unset{})), ContainsSubstring("unset"));
+  CHECK(message(demand("XYZ", "mine")).empty());
+  CHECK(message(demand("XYZ", "/new:mine")).empty());  // put before it, nothing lost
+  CHECK(message(demand("MY_TOKEN", "theirs")).find("mine") == std::string::npos);
+}
+
+TEST_CASE("a list for oneCCL's workers has the length that it wants", "[check]") {
+  const auto wrong = [](const char* list, int ranks, const char* workers = nullptr) {
+    std::vector<Setting> env = {
+        setting("CCL_WORKER_AFFINITY", {{Layer::command_line, std::string(list)}})};
+    if (workers != nullptr)
+      env.push_back(setting("CCL_WORKER_COUNT", {{Layer::environment, std::string(workers)}}));
+    return finds(plan_of(std::move(env), ranks), EnvSnapshot{}, "list-length");
+  };
+  CHECK(!wrong("1,2", 2));
+  CHECK(!wrong("4-5", 2));
+  CHECK(!wrong("auto", 2));
+  CHECK(!wrong("1,2,5-6", 2, "2"));
+  CHECK(wrong("1,2", 2, "2"));
+  CHECK(wrong("1,2,3", 2));
+  CHECK(wrong("1-4", 2));
+  CHECK(finds(plan_of({}, 2), EnvSnapshot({"CCL_WORKER_AFFINITY=7"}), "list-length"));
+}

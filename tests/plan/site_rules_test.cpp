@@ -467,3 +467,145 @@ TEST_CASE("lists are as long as the ranks or the units", "[rules]") {
             static_cast<std::size_t>(n));
   }
 }
+
+TEST_CASE("parts that only a mask can reach are never all visible", "[units]") {
+  Topology node = machine(kTwoPackages);
+  for (int g = 0; g < 6; ++g)
+    node.devices.push_back(
+        device(g, "intel", node.packages[static_cast<std::size_t>(g / 3)].pus, 2));
+  Profile profile;
+  profile.name = "p";
+  profile.gpu_view = "all";
+  DeviceMode composite;
+  composite.name = "composite";
+  composite.subdevices = true;
+  composite.mask_item = "${device}.${subdevice}";
+  profile.device_modes = {composite};
+  PlanInput in = input(node, &profile, 12);
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "own");
+  CHECK(std::holds_alternative<PerRank>(value_of(*plan, "ZE_AFFINITY_MASK")));
+  in.options.gpu_view = "all";
+  plan = make_plan(in);
+  REQUIRE(plan);
+  REQUIRE(plan->reports.size() == 1);
+  CHECK(plan->reports[0].rule == "parts-need-masks");
+  CHECK(plan->reports[0].severity == "error");
+}
+
+TEST_CASE("the launcher's view needs flags", "[units]") {
+  Profile profile;
+  profile.name = "p";
+  PlanInput in = input(reversed_gpus(), &profile, 4);
+  in.options.gpu_view = "launcher";
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  REQUIRE(plan->reports.size() == 1);
+  CHECK(plan->reports[0].rule == "launcher-view");
+  Rule flags;
+  flags.id = "flags";
+  flags.launch = {{"pals", {"--gpu-bind=closest"}}};
+  profile.rules = {flags};
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->reports.empty());
+}
+
+TEST_CASE("a device's NUMA node stands for the cores near it", "[units]") {
+  Topology node = machine({1, 2, 0, 8});
+  for (const int numa : {0, 1, 1}) {
+    Device one = device(static_cast<int>(node.devices.size()), "nvidia", {});
+    one.numa = numa;
+    node.devices.push_back(one);
+  }
+  Profile profile;
+  profile.name = "p";
+  const auto plan = make_plan(input(node, &profile, 3));
+  REQUIRE(plan);
+  const std::vector<RankPlan>& ranks = plan->classes.front().ranks;
+  CHECK(ranks[0].numa == 0);
+  CHECK(ranks[1].numa == 1);
+  CHECK(ranks[2].numa == 1);
+}
+
+TEST_CASE("masks mean what the driver makes of them", "[units]") {
+  Profile profile;
+  profile.name = "p";
+  struct Row {
+    const char* mask;
+    const char* devices;  // of the ranks, one per device that is left
+  };
+  for (const Row& row :
+       {Row{"2,-1,0", "2"}, Row{"0,0", "0"}, Row{"1,9,0", "1"}, Row{"3,1", "3,1"}}) {
+    INFO(row.mask);
+    PlanInput in = input(reversed_gpus(), &profile, 1);
+    in.options.ranks.reset();
+    in.env = EnvSnapshot({std::string("CUDA_VISIBLE_DEVICES=") + row.mask});
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(devices_of(*plan) == row.devices);
+  }
+  for (const char* mask : {"", "9", "-1"}) {
+    INFO("\"" << mask << "\"");
+    PlanInput in = input(reversed_gpus(), &profile, 1);
+    in.env = EnvSnapshot({std::string("CUDA_VISIBLE_DEVICES=") + mask});
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(plan->gpu_view.empty());
+    REQUIRE(plan->reports.size() == 1);
+    CHECK(plan->reports[0].rule == "no-device-left");
+  }
+}
+
+TEST_CASE("a mask that leaves one side of the node keeps ranks on that side", "[units]") {
+  Topology node = machine(kTwoPackages);
+  for (int g = 0; g < 4; ++g)
+    node.devices.push_back(device(g, "nvidia", node.packages[static_cast<std::size_t>(g / 2)].pus));
+  Profile profile;
+  profile.name = "p";
+  Binding split = rule(1, 1, 0, 0);
+  split.split = true;
+  split.origin.why = "evenly";
+  profile.bindings = {split};
+  PlanInput in = input(node, &profile, 2);
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->find_choice("cpu-bind")->history.back().rule == "r");
+  in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=2,3"});
+  plan = make_plan(in);
+  REQUIRE(plan);
+  for (const RankPlan& rank : plan->classes.front().ranks) CHECK(rank.package == 1);
+}
+
+TEST_CASE("a binding says what made it hold, and whom it overruled", "[binding]") {
+  Profile profile;
+  profile.name = "p";
+  Binding wide = rule(0, 8, 0, 7);
+  wide.id = "wide";
+  Binding narrow = rule(0, 8, 2, 4);
+  narrow.id = "narrow";
+  narrow.when = {{"ranks_per_node", Test::Op::eq, {"12"}}};
+  profile.bindings = {wide, narrow};
+  const auto plan = make_plan(input(machine(kTwoPackages), &profile, 12));
+  REQUIRE(plan);
+  const std::vector<Decision>& history = plan->find_choice("cpu-bind")->history;
+  REQUIRE(history.size() == 2);
+  CHECK(history[0].rule == "wide");
+  CHECK(history[1].rule == "narrow");
+  CHECK_THAT(history[1].condition, ContainsSubstring("ranks_per_node = 12"));
+}
+
+TEST_CASE("cores that nobody can name are not bound", "[plan]") {
+  PlanInput in = input(machine({1, 1, 0, 8}), nullptr, 2);
+  in.part_of_node = true;
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->bind_via == BindVia::launcher);
+  in.cores_known = false;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->bind_via == BindVia::none);
+  CHECK(plan->wire.find("expect=") == std::string::npos);
+  CHECK(plan->wire.find("cpus=") == std::string::npos);
+}
