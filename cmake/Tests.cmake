@@ -155,7 +155,10 @@ add_test(NAME profile.embed
 set_tests_properties(unit.profile profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
 
 # ---- the pages about sites: what they say, and that docs/sites is what the profiles give ------------------
-if(TARGET hpclaunch)
+if(TARGET hpclaunch AND HPCLAUNCH_SANITIZE)  # all pages take minutes with sanitizers
+  add_test(NAME cli.profile_page COMMAND hpclaunch profile page polaris)
+  set_tests_properties(cli.profile_page PROPERTIES LABELS profile TIMEOUT 1200)
+elseif(TARGET hpclaunch)
   add_test(NAME cli.profile_page
            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/profile_page_test.py $<TARGET_FILE:hpclaunch>)
   add_test(NAME docs.sites COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)

@@ -125,6 +125,15 @@ struct PlanReport {
   std::string fix;
 };
 
+/// A rule of the profile that would decide about a variable, and does not in this launch.
+struct IdleRule {
+  std::string variable;
+  std::string rule;
+  std::string profile;
+  SourceRef where;
+  std::string needs;  ///< the tests that fail, each with the fact
+};
+
 struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
   std::string
@@ -145,6 +154,7 @@ struct Plan {
   std::string core_limit;          ///< of every rank: bytes, "unlimited", or "" to leave it
   std::vector<std::string> make_dirs;  ///< made by the ranks on every node
   std::vector<PlanReport> reports;
+  std::vector<IdleRule> idle;  ///< for explain; not in the JSON
   std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
   std::vector<std::string>
       command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports

@@ -84,6 +84,9 @@ bool is_late(const When& when);                    ///< asks for value.NAME
 /// "nodes = 32 > 16, stack = a": each test with the fact that met it, for explain.
 std::string met(const When& when, const Facts& facts);
 
+/// "nodes > 16, and it is 16": each test that fails, with the fact; "" when all hold.
+std::string unmet(const When& when, const Facts& facts);
+
 /// A value with ${fact} in it; `$$` is one '$'.
 struct Template {
   std::string text;

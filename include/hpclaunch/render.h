@@ -46,7 +46,7 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
                                bool comments);
 
 /// A POSIX shell script that does what `run` would do: the changes, then `exec` of the argv.
-/// `needs`: directives that the job must have been submitted with; they become comments at the top.
+/// `needs`: what else a reader should know; they become comments at the top.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
                                   const std::vector<std::string>& argv, bool comments,

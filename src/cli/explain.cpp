@@ -65,14 +65,34 @@ void say_unknown(const Plan& plan, const std::string& name, Session& session) {
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
+// Rules of the profile that would decide about it under other conditions.
+std::string not_in_use(const Plan& plan, const std::string& name) {
+  std::string text;
+  for (const IdleRule& idle : plan.idle) {
+    if (idle.variable != name) continue;
+    text += fmt::format("  not in use  rule {} of profile {}, {}:{}\n", idle.rule, idle.profile,
+                        idle.where.file, idle.where.line);
+    text += fmt::format("              needs {}\n", idle.needs);
+  }
+  return text;
+}
+
 // What was decided and what is known about one name; "" when that is nothing.
-std::string one_name(const Plan& plan, const std::string& name, const Style& style) {
+std::string one_name(const Plan& plan, const std::string& name, const EnvSnapshot& env,
+                     const Style& style) {
   std::string text;
   if (decided(plan, name)) text = explain(plan, {name}, style);
+  const std::string others = not_in_use(plan, name);
   const std::string facts = catalogue_text(name, style);
-  if (facts.empty()) return text;
-  return text.empty() ? fmt::format("{}\n  not decided by hpclaunch\n{}", name, facts)
-                      : text + facts;
+  if (others.empty() && facts.empty()) return text;
+  if (text.empty()) {
+    const std::string* exported = env.find(name);
+    text = fmt::format("{}\n  not decided by hpclaunch{}\n", name,
+                       exported == nullptr ? ""
+                       : is_secret(name)   ? "; exported as <hidden>"
+                                           : "; exported as \"" + *exported + "\"");
+  }
+  return text + others + facts;
 }
 
 int explain_names(const Args& args, Session& session) {
@@ -84,7 +104,7 @@ int explain_names(const Args& args, Session& session) {
   int unknown = 0;
   for (const std::string& typed : args.names) {
     const std::string name = known_as(plan, typed);
-    const std::string block = one_name(plan, name, session.style);
+    const std::string block = one_name(plan, name, session.env, session.style);
     if (block.empty()) say_unknown(plan, name, session);
     if (block.empty())
       ++unknown;

@@ -103,7 +103,15 @@ std::string commands_to_type(const Profile& profile) {
       "look at it from anywhere");
   lines.emplace_back(fmt::format("hpclaunch explain --profile {}", profile.name),
                      "every setting with its reason");
-  return typed(lines);
+  std::string out = typed(lines);
+  const auto builtin = builtin_profiles();
+  if (std::any_of(builtin.begin(), builtin.end(),
+                  [&](const BuiltinProfile& one) { return one.name == profile.name; }))
+    out += fmt::format(
+        "\nA whole job script, with the batch directives and modules, is "
+        "[examples/jobs/{0}.sh](../../examples/jobs/{0}.sh).\n",
+        profile.name);
+  return out;
 }
 
 std::string stacks(const Profile& profile) {

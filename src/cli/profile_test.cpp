@@ -63,9 +63,9 @@ std::string totals(const std::vector<Suite>& suites) {
     laws += suite.laws;
     for (const Check& check : suite.checks) failed += check.failed() ? 1 : 0;
   }
-  return fmt::format("{}: {} cases, {} laws checked, {} failed",
+  return fmt::format("{}: {} {}, {} laws checked, {} failed",
                      counted(static_cast<long>(suites.size()), "profile"), grouped(cases),
-                     grouped(laws), grouped(failed));
+                     cases == 1 ? "case" : "cases", grouped(laws), grouped(failed));
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ int profile_validate(const ProfileArgs& args, Session& session) {
     else
       status = report(session, loaded.error());
   }
+  if (suites.empty() && status != 0) return status;  // the errors have been said
   if (!print(session, as_format(args.format, "validate", suites, totals(suites))))
     return exit_status(ErrorKind::system, session.exit_rules);
   if (status != 0) return status;

@@ -15,9 +15,20 @@ struct Args {
   bool force = false;
 };
 
+// What the exports and the launch line do not show: the first is the job's, the others are the shim's.
+std::vector<std::string> script_notes(const Plan& plan) {
+  std::vector<std::string> notes;
+  for (const std::string& directive : plan.batch)
+    notes.push_back("The job must have been submitted with: " + directive);
+  if (!plan.core_limit.empty()) notes.push_back("Every rank gets: ulimit -S -c " + plan.core_limit);
+  for (const std::string& directory : plan.make_dirs)
+    notes.push_back("The ranks make on every node: " + directory);
+  return notes;
+}
+
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   const Result<std::string> script = render_script(
-      environment_changes(prepared.plan), prepared.argv, args.verbose, prepared.plan.batch);
+      environment_changes(prepared.plan), prepared.argv, args.verbose, script_notes(prepared.plan));
   if (!script) return report(session, script.error());
   return print(session, *script) ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 #include "plan/environment.h"
 #include "plan/layout.h"
 #include "plan/node_ranks.h"
+#include "plan/reports.h"
 #include "plan/rules.h"
 #include "plan/visibility.h"
 
@@ -176,47 +177,6 @@ void add_device_choice(const Units& units, Plan& plan) {
                       counted(units.count(), "device")))}});
 }
 
-// Cores that a service uses only while it runs may be bound, but not in silence.
-void report_services(const PlanInput& input, Plan& plan) {
-  if (input.model == nullptr || plan.bind_via == BindVia::none) return;
-  CpuSet used;
-  for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks) used |= rank.cpus;
-  for (const ServiceCores& service : input.model->services) {
-    const CpuSet both = used & service.pus;
-    if (both.empty()) continue;
-    plan.reports.push_back(
-        {"service-cores", "note",
-         fmt::format("CPUs {} are bound to ranks, and {} uses them while it runs ({})",
-                     both.to_list(), service.name, service.why),
-         fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
-                     service.name)});
-  }
-}
-
-// Flags for devices are the profile's business; without any, every rank would get the first device.
-void report_view(const Units& units, Plan& plan) {
-  if (units.view != "launcher") return;
-  const auto& args = plan.profile_args;
-  if (std::any_of(args.begin(), args.end(),
-                  [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
-    return;
-  plan.reports.push_back(
-      {"launcher-view", "error",
-       fmt::format("nothing is known of flags by which {} gives each rank its device",
-                   plan.launcher),
-       "--gpu-view own, or all"});
-}
-
-void report_size(const PlanInput& input, Plan& plan) {
-  const int most = input.model == nullptr ? 0 : input.model->count;
-  if (most > 0 && plan.nodes() > most)
-    plan.reports.push_back({"more-nodes-than-site", "warning",
-                            fmt::format("{} planned, and {} has {} of this kind",
-                                        counted(plan.nodes(), "node"), input.profile->name, most),
-                            fmt::format("--nodes {} or fewer", most)});
-}
-
 Status check_names(const PlacementOptions& options) {
   const auto bad = [](const std::string& name, const char* option) {
     return Error{ErrorKind::usage, fmt::format("{}: \"{}\" is no variable name", option, name),
@@ -321,14 +281,12 @@ Result<Plan> make_plan(const PlanInput& input) {
   plan.choices.push_back(choice("hosts", Layer::environment,
                                 fmt::format("{}", fmt::join(plan.hosts, " ")), kEnvironment,
                                 input.hosts_why));
-  report_services(input, plan);
   if (plan.bind_via == BindVia::none)
     for (NodeClass& one : plan.classes)
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
 
   if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
-  report_view(*units, plan);
-  report_size(input, plan);
+  report_placement(input, *units, plan);
   Result<std::string> wire =
       encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
   if (!wire) return wire.error();

@@ -65,9 +65,8 @@ Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
   const std::string hint =
       want.ranks <= cores
           ? fmt::format("use --cpus-per-rank {} or fewer", cores / want.ranks)
-          : fmt::format(
-                "use {} ranks per node or fewer, or let ranks share cores with --oversubscribe",
-                cores / width);
+          : fmt::format("use {} per node{}, or let ranks share cores with --oversubscribe",
+                        counted(cores / width, "rank"), cores / width > 1 ? " or fewer" : "");
   return Error{ErrorKind::usage, std::move(message), hint};
 }
 

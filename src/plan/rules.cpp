@@ -156,6 +156,16 @@ class Applying {
   std::string condition_;
 };
 
+void leave_idle(const Rule& rule, const Facts& facts, Plan& plan) {
+  const auto note = [&](const std::string& name) {
+    plan.idle.push_back(
+        {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
+  };
+  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) note(one.name);
+  for (const std::string& name : rule.unset) note(name);
+}
+
 }  // namespace
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
@@ -247,7 +257,9 @@ Status apply_rules(const PlanInput& input, const Facts& facts, const Units& unit
                    Fold& fold) {
   if (input.profile == nullptr) return Done{};
   for (const Rule& rule : input.profile->rules)
-    if (!is_late(rule.when) && holds(rule.when, facts))
+    if (!is_late(rule.when) && !holds(rule.when, facts))
+      leave_idle(rule, facts, plan);
+    else if (!is_late(rule.when))
       if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
   return Done{};
 }
@@ -266,7 +278,9 @@ Status apply_late_rules(const PlanInput& input, Facts facts, const Units& units,
       facts.values.erase(setting.name);
   }
   for (const Rule& rule : rules)
-    if (late(rule) && holds(rule.when, facts))
+    if (late(rule) && !holds(rule.when, facts))
+      leave_idle(rule, facts, plan);
+    else if (late(rule))
       if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
   return Done{};
 }

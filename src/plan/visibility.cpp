@@ -113,9 +113,10 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
   if (shared)
     placed.reports.push_back(
         {"shared-devices", "note",
-         fmt::format("{} share {}: device LOCAL_RANK does not exist on every rank; a program "
-                     "must divide",
-                     counted(placed.max_local_size(), "rank"), counted(units.count(), "device")),
+         fmt::format("{} share {}, and LOCAL_RANK goes beyond them: a program must take device "
+                     "LOCAL_RANK // {}",
+                     counted(placed.max_local_size(), "rank"), counted(units.count(), "device"),
+                     (placed.max_local_size() + units.count() - 1) / units.count()),
          "--gpu-view own makes device 0 the right one on every rank"});
   if (natural) return Done{};
   const std::string first = mask.items.front().front();

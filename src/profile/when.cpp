@@ -48,7 +48,15 @@ int compare_versions(std::string_view a, std::string_view b) {
   return 0;
 }
 
-bool in_order(const std::string& fact, Test::Op op, const std::string& value) {
+/// Modules call a version "v2.2.0" as well as "2.2.0".
+std::string_view without_v(std::string_view text) {
+  const bool marked = text.size() > 1 && (text[0] == 'v' || text[0] == 'V') && is_digit(text[1]);
+  return marked ? text.substr(1) : text;
+}
+
+bool in_order(std::string_view fact, Test::Op op, std::string_view value) {
+  fact = without_v(fact);
+  value = without_v(value);
   if (fact.empty() || value.empty() || !is_digit(fact[0]) || !is_digit(value[0])) return false;
   const int order = compare_versions(fact, value);
   switch (op) {
@@ -149,6 +157,25 @@ std::string met(const When& when, const Facts& facts) {
     if (test.op == Test::Op::eq || test.op == Test::Op::is_set) continue;
     const std::string* one = test.op == Test::Op::like ? first_met(test, *fact) : nullptr;
     out += fmt::format(" {} {}", symbol(test.op), one != nullptr ? *one : listed(test.values));
+  }
+  return out;
+}
+
+std::string unmet(const When& when, const Facts& facts) {
+  std::string out;
+  for (const Test& test : when) {
+    if (holds(test, facts)) continue;
+    if (!out.empty()) out += "; ";
+    if (test.op == Test::Op::is_set || test.op == Test::Op::is_unset) {
+      out += fmt::format("{} {}", test.fact,
+                         test.op == Test::Op::is_set ? "set, and it is not" : "not set, and it is");
+      continue;
+    }
+    const std::optional<std::string> fact = facts.find(test.fact);
+    out += fmt::format("{} {} {}, and it is {}", test.fact, symbol(test.op), listed(test.values),
+                       !fact           ? "not set"
+                       : fact->empty() ? "empty"
+                                       : *fact);
   }
   return out;
 }

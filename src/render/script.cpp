@@ -42,8 +42,7 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
   std::string text =
       "#!/bin/sh\n"
       "# Written by hpclaunch: what `hpclaunch run` would do, for any POSIX shell.\n";
-  for (const std::string& need : needs)
-    text += "# The job must have been submitted with: " + render::printable(need) + "\n";
+  for (const std::string& need : needs) text += "# " + render::printable(need) + "\n";
   text += "\n";
   if (!changes.empty()) text += *exports + "\n";
   return text + "exec " + command_lines(argv);

@@ -36,6 +36,13 @@ class Explain(Test):
         for name, history in found.items():
             self.assertEqual([h[0] for h in history], ["holds"] + ["overruled"] * (len(history) - 1), name)
 
+    def test_rules_that_do_not_hold_are_named_with_what_they_lack(self):
+        done = self.ok(hpclaunch("explain", "--profile", "aurora", "--stack", "frameworks-2024", "-N", "16", "FI_CXI_OFLOW_BUF_SIZE"))
+        self.has(done, "not decided by hpclaunch", "not in use  rule cxi-queues of profile aurora", "needs nodes > 16, and it is 16")
+        done = self.ok(hpclaunch("explain", "--profile", "aurora", "--stack", "frameworks-2024", "-N", "1", "--ppn", "48",
+                                 "CCL_WORKER_AFFINITY", env=dict(clean_env(), CCL_WORKER_AFFINITY="1")))
+        self.has(done, 'exported as "1"', "rule ccl-workers", "ranks_per_node = 12, and it is 48")
+
     def test_names_in_the_order_asked(self):
         self.assertEqual(list(self.explain("OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher")),
                          ["OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher"])

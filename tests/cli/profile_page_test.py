@@ -221,7 +221,7 @@ class Script(unittest.TestCase):
 
     def pages(self, *words):
         return subprocess.run([os.path.join(support.ROOT, "scripts", "site-pages"), *words, support.HPCLAUNCH],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=support.LIMIT, text=True)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=5 * support.LIMIT, text=True)
 
     def test_written_checked_and_spoilt(self):
         with tempfile.TemporaryDirectory() as folder:

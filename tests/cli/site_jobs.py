@@ -217,6 +217,9 @@ class SiteTest(Test):
         return {name: value for name, value in env.items() if name not in ADDED}
 
     def hard_core_limit(self):
+        with open(support.HPCLAUNCH, "rb") as program:
+            if b"__asan_init" in program.read():
+                return "0"  # AddressSanitizer forbids core files, and ranks inherit that
         limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
         return "unlimited" if limit == resource.RLIM_INFINITY else str(limit // 512)
 

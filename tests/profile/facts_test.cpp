@@ -174,6 +174,26 @@ TEST_CASE("dotted versions are compared part by part") {
   CHECK(order("1..2", "1.0.2") == 0);
 }
 
+TEST_CASE("what a condition lacks is said with the facts") {
+  Facts facts;
+  facts.job = {{"nodes", "16"}, {"stack", "a"}};
+  CHECK(unmet({test("nodes", Test::Op::gt, {"16"}), test("stack", Test::Op::eq, {"a"})}, facts) ==
+        "nodes > 16, and it is 16");
+  CHECK(unmet({test("env.X", Test::Op::is_set), test("stack", Test::Op::eq, {"b", "c"})}, facts) ==
+        "env.X set, and it is not; stack = b or c, and it is a");
+  CHECK(unmet({test("live.cores", Test::Op::ge, {"2"})}, facts) ==
+        "live.cores >= 2, and it is not set");
+  CHECK(unmet({test("stack", Test::Op::is_unset)}, facts) == "stack not set, and it is");
+  CHECK(unmet({test("nodes", Test::Op::le, {"16"})}, facts).empty());
+}
+
+TEST_CASE("modules call a version v1.2 as well as 1.2") {
+  Facts facts;
+  facts.modules = {{"libfabric", "v2.2.0"}};
+  CHECK(holds(test("module.libfabric", Test::Op::ge, {"2.2"}), facts));
+  CHECK(!holds(test("module.libfabric", Test::Op::lt, {"2.2"}), facts));
+}
+
 TEST_CASE("what met a condition is said with the facts") {
   const EnvSnapshot env({"NET=a-b", "EMPTY="});
   const Facts facts = some_facts(env);

@@ -1,0 +1,12 @@
+#pragma once
+// What the planner itself has to say about a plan that is made.
+#include "hpclaunch/make_plan.h"
+#include "plan/units.h"
+
+namespace hpclaunch {
+
+/// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
+/// nodes than the site has.
+void report_placement(const PlanInput& input, const Units& units, Plan& plan);
+
+}  // namespace hpclaunch
