@@ -24,6 +24,8 @@ def python_with_torch():
             return python
     raise AssertionError("no Python with torch; install python3-torch, or name one in HPCLAUNCH_TEST_PYTHON")
 
+support.idle_stdin()
+
 
 class Training(Test):
     @classmethod

@@ -13,6 +13,8 @@ from support import Test, clean_env, cpu_list, hpclaunch, need
 ALLOWED = os.sched_getaffinity(0)
 SYSTEM = "/usr/bin:/bin"
 
+support.idle_stdin()
+
 
 class Hydra(Test):
     def setUp(self):

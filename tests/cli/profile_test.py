@@ -66,7 +66,7 @@ class Good(ProfileTest):
         self.assertIn("good: clean\n", done.out)
         done = self.ok(self.profile("test", path))
         self.assertRegex(done.out, r"good: 1 case, [\d,]+ laws checked on \d+ plans")
-        self.assertRegex(done.out, r"1 profile: 1 cases, [\d,]+ laws checked, 0 failed")
+        self.assertRegex(done.out, r"1 profile: 1 case, [\d,]+ laws checked, 0 failed")
 
     def test_every_rank_count_is_planned(self):
         path = self.write(GOOD)
