@@ -53,7 +53,8 @@ REFUSED_EVERYWHERE = [
     (re.compile(r"\bvirtual\b"), "no virtual functions: feed values or a table of functions"),
 ]
 SITES = re.compile(
-    r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps)\b", re.I)
+    r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps|"
+    r"fir|nibi|rorqual|trillium|daint|clariden|capitan)\b", re.I)
 MAX_LINES = 450
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
