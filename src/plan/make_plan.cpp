@@ -231,9 +231,9 @@ void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
 Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   Fold fold(input.env);
   add_own_opinions(input, plan, fold);
-  if (Status done = apply_rules(input, facts, units, plan, fold); !done) return done;
+  apply_rules(input, facts, units, plan, fold);
   if (Status done = add_visibility(input, units, plan, fold); !done) return done;
-  if (Status done = apply_late_rules(input, facts, units, plan, fold); !done) return done;
+  apply_late_rules(input, facts, units, plan, fold);
   plan.env = fold.finish();
   return Done{};
 }

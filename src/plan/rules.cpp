@@ -41,7 +41,7 @@ class Applying {
         fold_(fold),
         condition_(met(rule.when, facts)) {}
 
-  Status all() {
+  void all() {
     assign(rule_.defaults, Layer::profile_default);
     assign(rule_.require, Layer::profile_require);
     for (const Assignment& one : rule_.prepend) prepend(one);
@@ -54,7 +54,6 @@ class Applying {
     }
     for (const std::string& dir : rule_.make_dirs) directory(dir);
     if (rule_.report) report();
-    return Done{};
   }
 
  private:
@@ -166,6 +165,14 @@ void leave_idle(const Rule& rule, const Facts& facts, Plan& plan) {
   for (const std::string& name : rule.unset) note(name);
 }
 
+void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
+                    Fold& fold) {
+  if (holds(rule.when, facts))
+    Applying(rule, facts, units, plan, fold).all();
+  else
+    leave_idle(rule, facts, plan);
+}
+
 }  // namespace
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
@@ -246,30 +253,25 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   set("host.first", first);
   set("host.first.short", first.substr(0, first.find('.')));
   if (input.live) {
-    std::size_t with_cpus = input.live->numa_nodes.size();
-    set("live.numa_nodes", with_cpus);
+    set("live.numa_nodes", input.live->numa_nodes.size());
     set("live.cores", input.live->cores.size());
   }
   return facts;
 }
 
-Status apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                   Fold& fold) {
-  if (input.profile == nullptr) return Done{};
+void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+                 Fold& fold) {
+  if (input.profile == nullptr) return;
   for (const Rule& rule : input.profile->rules)
-    if (!is_late(rule.when) && !holds(rule.when, facts))
-      leave_idle(rule, facts, plan);
-    else if (!is_late(rule.when))
-      if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
-  return Done{};
+    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, fold);
 }
 
-Status apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                        Fold& fold) {
-  if (input.profile == nullptr) return Done{};
+void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
+                      Fold& fold) {
+  if (input.profile == nullptr) return;
   const auto late = [](const Rule& rule) { return is_late(rule.when); };
   const std::vector<Rule>& rules = input.profile->rules;
-  if (std::none_of(rules.begin(), rules.end(), late)) return Done{};
+  if (std::none_of(rules.begin(), rules.end(), late)) return;
   for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
   for (const Setting& setting : fold.finish()) {
     if (const auto* text = std::get_if<std::string>(&setting.value()))
@@ -278,11 +280,7 @@ Status apply_late_rules(const PlanInput& input, Facts facts, const Units& units,
       facts.values.erase(setting.name);
   }
   for (const Rule& rule : rules)
-    if (late(rule) && !holds(rule.when, facts))
-      leave_idle(rule, facts, plan);
-    else if (late(rule))
-      if (Status done = Applying(rule, facts, units, plan, fold).all(); !done) return done;
-  return Done{};
+    if (late(rule)) apply_or_leave(rule, facts, units, plan, fold);
 }
 
 }  // namespace hpclaunch

@@ -19,11 +19,11 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
                   int ranks_per_node);
 
 /// Rules that do not ask for value.NAME. Adds to `fold` and to everything in `plan` but its env.
-Status apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                   Fold& fold);
+void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+                 Fold& fold);
 
 /// The others, which see what every variable is in the end.
-Status apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                        Fold& fold);
+void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
+                      Fold& fold);
 
 }  // namespace hpclaunch
