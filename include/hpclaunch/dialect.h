@@ -28,6 +28,7 @@ struct Dialect {
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim);
   bool shared_names = false;  ///< other launchers' programs have the same names
+  bool by_version = false;    ///< spelled by version: the program is asked even where it is known
 };
 
 /// All dialects, ascending name.
@@ -36,8 +37,7 @@ const Dialect* find_dialect(std::string_view name);
 
 /// Which program printed `version_text` (stdout and stderr of `PROGRAM --version`)?
 struct LauncherIdentity {
-  std::string
-      name;  ///< a dialect's name; or a name we know and do not speak yet ("openmpi"); never empty
+  std::string name;     ///< a dialect's name; never empty
   std::string version;  ///< may be empty
 };
 
@@ -47,6 +47,28 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
 
 /// The launcher that `real_path` tells by itself: "pals" below .../cray/pals/, "hydra" for
 /// .../mpiexec.hydra, "openmpi" for .../orterun. "" when it could be anybody's, as .../bin/mpiexec.
+/// Intel's mpiexec.hydra looks like MPICH's; only what lies beside it tells (kBesideIntelMpi).
 std::string_view evident_launcher(std::string_view real_path);
+
+/// A program in the folder of Intel's mpiexec.hydra and of no other.
+inline constexpr std::string_view kBesideIntelMpi = "hydra_bstrap_proxy";
+
+/// A flag passed with --launcher-arg that decides what the plan has decided.
+struct ArgClash {
+  std::string flag;     ///< as typed: "--cpu-bind=none", "-n 3"
+  std::string ours;     ///< what the plan has: "8 ranks"
+  std::string holds;    ///< what holds now
+  std::string follows;  ///< what comes of it
+  std::string instead;  ///< what to type
+  bool fatal = false;   ///< the job cannot run as planned
+};
+
+/// Of Plan::launcher_args, in their order; flags that agree with the plan are none. Every dialect leaves
+/// out its own flag where the same one is given. Pure; docs/launchers.md has the table.
+std::vector<ArgClash> arg_clashes(const Plan& plan);
+
+/// `args` without what decides how many ranks there are, where they sit and on which CPUs: for a start
+/// with another layout than the one they were given for.
+std::vector<std::string> without_placement(std::string_view dialect, std::vector<std::string> args);
 
 }  // namespace hpclaunch

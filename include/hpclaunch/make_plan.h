@@ -48,9 +48,10 @@ struct PlacementOptions {
   std::optional<std::string> master_addr;
   std::optional<int> master_port;
   std::optional<int> ranks_per_device;
-  std::string device_mode;  ///< "" not typed
-  std::string gpu_view;     ///< "own", "all", "launcher"; "" not typed
-  std::string stack;        ///< "" not typed
+  std::optional<int> devices_per_rank;  ///< 0: ranks get none, and see none where that can be said
+  std::string device_mode;              ///< "" not typed
+  std::string gpu_view;                 ///< "own", "all", "launcher"; "" not typed
+  std::string stack;                    ///< "" not typed
   bool local_rank_node =
       false;  ///< --local-rank node: LOCAL_RANK is the place on the node in every view
   std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
@@ -70,15 +71,32 @@ struct LauncherTraits {
   std::string rank_var;        ///< variable that holds the global rank at the rank
   std::string local_rank_var;  ///< "" when there is none
   bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank
+  /// Why the shim shall bind although the launcher takes sets; "" where the launcher shall.
+  std::string leave_binding = {};
   bool multi_node = false;
+  bool fails_fast =
+      true;  ///< ends all ranks when one exits non-zero, also when it is no MPI program
+  bool leaves_ranks = false;     ///< ranks outlive the launcher when that is killed
+  bool signals_programs = true;  ///< its signals reach what a rank has started, too (process group)
+  bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
   Dealing dealing = Dealing::any;
   struct Leftover {
     std::string name;  ///< variable of the launcher's own that would change what we ask for
     std::string why;
     bool of_batch = false;     ///< set by the batch system, not by the user
     bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
+    bool prefix = false;       ///< every variable whose name begins with `name`
   };
   std::vector<Leftover> leftovers;  ///< removed from the launcher's environment when present
+  struct Preset {
+    std::string name;  ///< variable of the launcher's own that says what its command line cannot
+    std::string value;
+    std::string why;
+    bool as_root = false;  ///< only where user 0 starts the job; yields to what was exported
+  };
+  std::vector<Preset> presets;  ///< ascending name; set in the launcher's environment
+  /// Holds the number of the step inside a step of this launcher; "" when it has no steps.
+  std::string step_var = {};
 };
 
 /// Where ranks meet. Filled by sys (address, free port); plan turns it into variables.
@@ -91,7 +109,7 @@ struct Rendezvous {
 
 /// What the batch system says about this job.
 struct JobFacts {
-  std::string scheduler = "none";  ///< "pbs", "slurm", "flux", "none"
+  std::string scheduler = "none";  ///< "pbs", "slurm", "flux", "lsf", "cobalt", "sge", "none"
   std::string id = "0";            ///< "0" outside a job
   std::string user;
   bool whole_allocation = false;  ///< PlanInput::hosts is the job's own list
@@ -105,6 +123,8 @@ struct PlanInput {
   bool part_of_node = false;         ///< the batch system has granted some cores of a shared node
   bool cores_known = true;           ///< and which ones of this node; false: only how many
   std::optional<Topology> live;      ///< this node, when it is one of the job's and was probed
+  /// Device::index of those that a process here can reach, ascending; nullopt: nobody looked.
+  std::optional<std::vector<int>> reachable = {};
   JobFacts job;
   std::vector<std::string>
       hosts;               ///< allocation or host file, launch order, each once; never empty
@@ -113,12 +133,21 @@ struct PlanInput {
   std::vector<int>
       slots;  ///< ranks that the allocation asks for on each host; empty: it does not say
   std::string slots_why;
+  /// Hardware threads that the batch system gives on each host, all >= 1, where a node is not given as a
+  /// whole; empty: whole nodes, or unknown. Counts only together with `part_of_node`.
+  std::vector<int> granted;
+  std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
   EnvSnapshot env;
+  bool as_root = false;        ///< user 0 starts the job
+  bool first_is_here = false;  ///< the first host is this machine
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
   PlacementOptions options;
   Verify verify = Verify::warn;
+  std::optional<bool> supervise;  ///< typed
+  Notice notice;
+  std::string notice_why;  ///< when, in words, and who says when the allocation ends
   OutputOptions output;
   std::vector<std::string> launcher_args;
   std::vector<std::string> command;

@@ -71,6 +71,14 @@ struct Setting {
   const Value& value() const { return history.back().value; }
 };
 
+/// A device, or a part of one, by the driver's count.
+struct UnitRef {
+  int unit = -1;
+  int device = -1;
+  int subdevice = -1;  ///< -1: the whole device
+  friend bool operator==(const UnitRef&, const UnitRef&) = default;
+};
+
 /// What one local rank gets.
 struct RankPlan {
   CpuSet cpus;    ///< empty: not bound
@@ -80,13 +88,21 @@ struct RankPlan {
   int unit = -1;       ///< what it gets of the devices, by the driver's count; -1: nothing
   int device = -1;     ///< the device of that unit
   int subdevice = -1;  ///< the part of the device; -1: the whole
+  std::vector<UnitRef> more_units = {};  ///< what it gets beside `unit`, which is the first
+  /// Where only the number of granted CPUs is known: the places of this rank's CPUs, from 0, among those
+  /// that the rank finds granted on its node, ascending; `cpus` is empty then. -1: not used.
+  int part_first = -1;
+  int part_last = -1;                     ///< inclusive
   std::map<std::string, int> roles = {};  ///< PU of each helper thread that the site's binding has
+  int nic = -1;  ///< position in Topology::nics of the one that is nearest; -1: none is known
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
 /// Nodes that are laid out alike.
 struct NodeClass {
   std::vector<RankPlan> ranks;  ///< index = local rank; never empty
+  int granted =
+      0;  ///< hardware threads that the batch system gives on such a node; 0: all, or unknown
   friend bool operator==(const NodeClass&, const NodeClass&) = default;
 };
 
@@ -115,7 +131,37 @@ struct OutputOptions {
   bool label = false;         ///< prefix each line with the rank
   std::string log_dir;        ///< one file per rank below it; "" for none
   double grace_seconds = 30;  ///< between TERM and KILL when ranks are ended
+  std::string report = {};    ///< file for a record of how the job went; "" for none
 };
+
+/// What this launcher leaves to the shim at the end of a rank.
+struct RankEnd {
+  bool by_signal =
+      false;  ///< a failed rank ends by a signal, because the launcher heeds nothing else
+  bool pass_signals =
+      false;  ///< the launcher's signals reach the shim only, not the program below it
+  bool with_parent = false;  ///< the rank is killed when the launcher's own process above it dies
+  friend bool operator==(const RankEnd&, const RankEnd&) = default;
+};
+
+/// A signal that every rank gets before the allocation ends.
+struct Notice {
+  int signal = 0;    ///< 0: none
+  long long at = 0;  ///< UNIX time in seconds
+  friend bool operator==(const Notice&, const Notice&) = default;
+};
+
+/// Signals that a program can be asked to take as a notice, by Linux' numbers, which these six have on
+/// every architecture of ours.
+struct NoticeSignal {
+  std::string_view name;  ///< "USR1"
+  int number = 0;
+};
+inline constexpr NoticeSignal kNoticeSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
+                                                  {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
+
+/// "SIGUSR1"; "" for a number that is not one of kNoticeSignals.
+std::string notice_name(int signal);
 
 /// What a rule of the profile has to say about this launch.
 struct PlanReport {
@@ -147,6 +193,17 @@ struct Plan {
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
+  /// The shim stays beside the program, says how it ended, and hpclaunch stays beside the launcher.
+  /// Never under the local launcher, which is beside its ranks anyway.
+  bool supervise = false;
+  Notice notice;  ///< sent by the shim under supervise, or by the local launcher
+  RankEnd rank_end;
+  std::vector<std::string> removed;  ///< variables that must not reach a rank by another way
+  std::vector<std::string>
+      launcher_only;  ///< the launcher's own variables: ranks need not have them
+  /// Variables that this launcher passes on only when named (docs/launchers.md); ascending.
+  std::vector<std::string> forward;
+  bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
   std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
   std::vector<std::string> profile_args;   ///< launcher flags that the profile's rules ask for
   std::vector<std::string> launcher_args;  ///< passed on as they are

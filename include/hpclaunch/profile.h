@@ -245,12 +245,13 @@ struct Profile {
   std::vector<std::string> extends;
   std::optional<Retirement> retired;
   std::vector<Signal> detect;
-  std::string launcher;      ///< dialect; "" for any
-  std::string scheduler;     ///< "pbs", "slurm", "flux"; "" unknown
-  int ranks_per_device = 0;  ///< 0: not said
-  std::string gpu_view;      ///< "own", "all", "launcher"; "" not said
-  std::string device_mode;   ///< the default one; "" for the first
-  std::string stack;         ///< the default one; "" for the first
+  std::string launcher;                 ///< dialect; "" for any
+  std::string scheduler;                ///< one of kSchedulers (src/profile/names.h); "" unknown
+  std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
+  int ranks_per_device = 0;             ///< 0: not said
+  std::string gpu_view;                 ///< "own", "all", "launcher"; "" not said
+  std::string device_mode;              ///< the default one; "" for the first
+  std::string stack;                    ///< the default one; "" for the first
   std::string
       fill;  ///< which devices fewer ranks than devices get: "spread", "compact"; "" not said
   std::vector<NodeModel> nodes;  ///< the first is the default

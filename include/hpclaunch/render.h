@@ -62,6 +62,39 @@ std::string topology_tree(const Topology& topology, const Style& style);
 std::string plan_table(const Plan& plan, const Topology& topology,
                        const std::vector<std::string>& argv, const Style& style);
 
+/// Hardware threads that a picture marks beside what the ranks have.
+struct PictureMarks {
+  struct Service {
+    std::string name;
+    CpuSet pus;
+    std::string why;
+  };
+  CpuSet reserved;  ///< kept for the system: nobody's
+  std::string reserved_why;
+  std::vector<Service> services;  ///< used by a service only while it runs
+};
+
+/// The machine as one SVG document that needs nothing beside it: packages, NUMA nodes, shared caches,
+/// cores with their hardware threads, devices, NICs and links, each where it is near; light or dark as
+/// the reader's screen is; `title` and `desc` say it in words. Equal input gives equal bytes.
+std::string topology_svg(const Topology& topology);
+
+/// The same for each kind of node in the plan, with its ranks over it; a rank that is far from its
+/// device is marked by a line, a hatch and the word.
+std::string plan_svg(const Plan& plan, const Topology& topology, const PictureMarks& marks);
+
+/// The same two for a terminal: no line is wider than style.width, if that is 60 or more.
+std::string topology_picture(const Topology& topology, const Style& style);
+std::string plan_picture(const Plan& plan, const Topology& topology, const PictureMarks& marks,
+                         const Style& style);
+
+/// Rows in columns, the first one as heads. Cells are broken at blanks where the lines would be wider
+/// than style.width; every row has as many cells as the first.
+std::string grid(const std::vector<std::vector<std::string>>& rows, const Style& style);
+
+/// `text` in lines of style.width columns that begin with `lead`, the later ones with as many blanks.
+std::string paragraph(std::string_view lead, std::string_view text, const Style& style);
+
 /// The history of the named settings (choices or variables), newest first: who holds, who lost,
 /// why. All of them when `names` is empty; a name that is neither prints nothing. What the user
 /// exported or typed for a secret name (is_secret) is shown as "<hidden>".

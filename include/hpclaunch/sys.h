@@ -1,11 +1,13 @@
 #pragma once
 // Everything that touches the machine, apart from the probe. docs: each function says what it asks.
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/result.h"
 
@@ -20,6 +22,7 @@ std::string host_name();          ///< uname(2) nodename
 std::string own_directory();      ///< directory of this executable, links resolved
 std::string working_directory();  ///< absolute; "" when it cannot be told
 unsigned user_id();
+double wall_clock();  ///< UNIX time in seconds
 /// Names in a directory, ascending, without "." and ".."; empty when there is no such directory.
 /// Errors: `system` when it is there and cannot be read.
 Result<std::vector<std::string>> list_directory(const std::string& path);
@@ -67,12 +70,115 @@ std::optional<std::string> outward_address();
 /// True when `name` resolves to loopback addresses only.
 bool resolves_to_loopback(const std::string& name);
 
+/// Addresses of `name` as text, each once, in the resolver's order.
+/// Errors: `system` with the resolver's reason.
+Result<std::vector<std::string>> resolve(const std::string& name);
+
+bool is_loopback(const std::string& address);  ///< 127.x.y.z, ::1, or one of those mapped into IPv6
+
+/// Why no program could listen on `port` on all addresses of this host; "" when one could. Locks nothing.
+std::string listen_problem(int port);
+
+/// Interfaces of this host but loopback, in the kernel's order.
+std::vector<Interface> interfaces();
+
+/// The affinity mask of this process in list format, for any number of CPUs; "" when the kernel
+/// does not tell.
+std::string affinity();
+
+/// The file by which programs reach an accelerator.
+struct DeviceFile {
+  std::string pci;   ///< address, lower case: "0000:18:00.0"
+  std::string path;  ///< "/dev/nvidia0", "/dev/dri/renderD128"
+  bool usable = false;
+};
+
+/// Those of NVIDIA (as its driver lists them), AMD and Intel (render nodes); ascending address. `to_open`:
+/// usable means that it may be opened, which a control group may refuse; else that it is there. None is.
+/// `root` goes before every path.
+std::vector<DeviceFile> device_files(bool to_open, const std::string& root = "");
+
+/// What a rank asks of its node beside what the kernel says of the process.
+struct ObserveRequest {
+  std::vector<std::string> names;       ///< of variables to fingerprint
+  std::string launcher_local_variable;  ///< "" for none
+  std::string program;                  ///< absolute path; "" for none
+};
+
+/// What this process really got. Opens the device files of accelerators and closes them again;
+/// changes nothing. Node facts are there when HPCLAUNCH_LOCAL_RANK is 0.
+RankReport observe(const EnvSnapshot& env, const ObserveRequest& request);
+
+/// Fingerprints of these variables, one after the other.
+std::string fingerprints(const EnvSnapshot& env, const std::vector<std::string>& names);
+
+/// All of `text` to stdout in one write(2), when the pipe takes it. False: nobody reads.
+bool write_whole(const std::string& text);
+
+/// How a command that was listened to came to its end.
+struct Ended {
+  int status = 0;          ///< as a shell has it: 128+n for signal n
+  bool too_late = false;   ///< it ran past the limit and was ended
+  int interrupted_by = 0;  ///< a signal to us, passed on: it was ended; 0 for none
+  bool clean = true;       ///< nothing of what it started is left
+};
+
+/// Runs `argv` and gives each line of its stdout, without the newline, to `line` with the UNIX time of
+/// its arrival; stderr is ours. Its stdin neither says anything nor ends. When the limit has passed, or
+/// at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
+/// that it has started and that has become our child.
+/// Errors: as exec; `system` when there is no pipe or process.
+Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
+                        double limit_seconds, double grace_seconds,
+                        const std::function<void(std::string_view, double)>& line);
+
+/// The rank to blame, as far as it is known.
+struct RankFailure {
+  int rank = 0;
+  int local_rank = 0;
+  int node = 0;  ///< place in Plan::hosts
+  std::string host;
+  int pid = 0;
+  int exit_status = 0;  ///< when `signal` is 0
+  int signal = 0;       ///< 0: it exited
+  bool core = false;
+  double seconds = 0;  ///< after the start of the job
+  std::vector<std::string> last_lines;
+};
+
+/// Ranks of one node that nothing was heard of.
+struct SilentRanks {
+  std::string host;
+  std::string ranks;  ///< "8-15"
+  int count = 0;
+};
+
+/// How a job went; src/cli/run_record.cpp writes it for --report.
+struct Ending {
+  int status = 0;  ///< for our own exit
+  std::optional<RankFailure> first;
+  int ok = 0;                        ///< ranks that ended with 0
+  int failed = 0;                    ///< on their own, `first` included
+  int ended = 0;                     ///< by hpclaunch or the launcher, after the first failure
+  std::vector<SilentRanks> silent;   ///< in node order
+  std::optional<int> launcher_exit;  ///< nullopt: local, or killed
+  std::optional<int> launcher_signal;
+  int passed_on = 0;  ///< last signal that the user sent and we passed on; 0: none
+};
+
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
-/// started, have ended; docs/local-launcher.md. Returns the exit status for the process: the first
-/// failed rank's, 128+n for signal n, 0 when all ended well. Reports the failure on stderr itself.
+/// started, have ended; docs/local-launcher.md. The status is the first failed rank's, 128+n for signal
+/// n, 0 when all ended well. Reports the failure on stderr itself.
 /// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
 /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
 /// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.
-Result<int> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
+Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
+
+/// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
+/// ended; docs/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
+/// `fails_fast`: it ends the other ranks itself when one fails (LauncherTraits). Signals as run_local.
+/// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
+Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
+                              const EnvSnapshot& env, bool fails_fast);
 
 }  // namespace hpclaunch::sys

@@ -1,5 +1,6 @@
 #pragma once
 // Small text functions that the standard library lacks. All pure.
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ std::optional<long> parse_natural(std::string_view text, long max = 2'147'483'64
 /// letter case ignored), if it is near enough to be a misspelling: at most a third of the length of
 /// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// FNV-1a of 32 bits: equal texts give equal numbers, different ones nearly always different ones.
+std::uint32_t fnv1a(std::string_view text);
 
 /// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
 std::string counted(long count, std::string_view noun);

@@ -43,28 +43,49 @@ struct Core {
   friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// An accelerator as its driver counts it: a GPU, or a GCD where the driver shows each as a device.
+/// An accelerator as its driver counts it: a GPU; a GCD or a partition (MI300 in TPX, CPX) where the
+/// driver shows each as a device.
 struct Device {
   int index = 0;                   ///< from 0 in PCI address order: what a visibility mask counts
   std::string vendor;              ///< "nvidia", "amd", "intel"
   std::string model;               ///< "" when unknown
   std::string pci;                 ///< "0000:18:00.0"; "" when unknown
   std::uint64_t memory_bytes = 0;  ///< 0 when unknown
-  int subdevices = 0;  ///< parts that a rank can get by itself (tiles); 0: only the whole
-  int numa = -1;       ///< OS index of the nearest NUMA node; -1 unknown
-  CpuSet pus;          ///< nearest hardware threads; empty when unknown
+  int subdevices = 0;          ///< parts that a rank can get by itself (tiles); 0: only the whole
+  int numa = -1;               ///< OS index of the nearest NUMA node; -1 unknown
+  CpuSet pus;                  ///< nearest hardware threads; empty when unknown
+  std::string uuid = {};       ///< as the vendor's tools print it ("GPU-..."); "" when unknown
+  std::string partition = {};  ///< "SPX", "TPX", "CPX", "MIG", ...; "" for none, or unknown
+  /// Instances that take the device's place in a mask ("MIG-<uuid>"), in the driver's order. While
+  /// there is one, a process can have no more than one of them, and never the whole device.
+  std::vector<std::string> instances = {};
 
   friend bool operator==(const Device&, const Device&) = default;
 };
 
 /// A network interface for the job's own traffic.
 struct Nic {
-  std::string name;    ///< IP interface, "hsn0"; may be empty
-  std::string fabric;  ///< libfabric domain or verbs device, "cxi0", "mlx5_0"; may be empty
-  std::string pci;     ///< "" when unknown
-  int numa = -1;       ///< OS index of the nearest NUMA node; -1 unknown
+  std::string name;       ///< IP interface, "hsn0"; may be empty
+  std::string fabric;     ///< libfabric domain or verbs device, "cxi0", "mlx5_0"; may be empty
+  std::string pci;        ///< "" when unknown
+  int numa = -1;          ///< OS index of the nearest NUMA node; -1 unknown
+  std::string kind = {};  ///< "slingshot", "infiniband", "roce", "efa", "omni-path", "ethernet"; ""
+  std::string provider = {};  ///< of libfabric ("cxi", "verbs;ofi_rxm"); "" when not asked
+  int speed_mbps = 0;         ///< 10^6 bit/s of the link; 0 when unknown
+  std::string state = {};     ///< "up", "down"; "" when unknown
+  std::vector<std::string> addresses = {};  ///< of `name`, "10.1.2.3" or "fd00::1"; no link-local
 
   friend bool operator==(const Nic&, const Nic&) = default;
+};
+
+/// A direct connection of two devices, both ways.
+struct Link {
+  int from = 0;      ///< Device::index, the lower one
+  int to = 0;        ///< Device::index
+  std::string kind;  ///< "nvlink", "xgmi", "xe-link"
+  int lanes = 1;     ///< links side by side: a device pair with more is nearer
+
+  friend bool operator==(const Link&, const Link&) = default;
 };
 
 /// What one node is made of. Plain data: no handle, no lifetime, comparable.
@@ -80,7 +101,8 @@ struct Topology {
   std::vector<Core> cores;
   std::vector<Device> devices;  ///< ascending index
   std::vector<Nic> nics;
-  CpuSet allowed;  ///< a subset of the PUs of all cores; never empty
+  std::vector<Link> links;  ///< ascending (from, to), each pair and kind once; empty: none known
+  CpuSet allowed;           ///< a subset of the PUs of all cores; never empty
 
   CpuSet all_pus() const;  ///< union over cores
   friend bool operator==(const Topology&, const Topology&) = default;
@@ -100,7 +122,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
-/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist.
+/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist; links between devices that
+/// exist, in order.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);

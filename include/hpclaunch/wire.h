@@ -14,12 +14,26 @@
 //   verify=off|warn|strict
 //   core=BYTES|unlimited  soft limit of a core dump, as far as the hard limit allows
 //   dir=PATH/...    absolute paths of directories to make, in this order, with mode 0700
+//   port=N          rank 0 sees whether it can listen there
+//   same=NAME*MARK/...  constants, each with the mark of its planned value: compared with what has arrived
+//   absent=NAME/...  variables that must not be there: removed, and reported
+//   stay=exit|kill  the shim stays beside the program; a failure becomes its own exit status, or kills its
+//                   process group
+//   signals=pass    the staying shim passes the launcher's signals on to the program
+//   notice=SIGNAL*TIME  the staying shim sends this signal number to the program at this UNIX time
+//   end=with-parent  SIGKILL when the process above dies
+//   hosts=MARKS     three characters for each node, of its short host name in lower case; "..." where the
+//                   plan's name need not be what the host calls itself
 //   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
 //   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's
+//   granted=N       hardware threads that the rank must find granted for part= to hold
+//   part=F-L/...    bind to the F-th to L-th, from 0, of the CPUs that the rank finds granted
 //   cpus=SET/...    bind to this list; an empty item binds nothing
 //   expect=SET/...  the launcher has bound: compare, and mend or stop as `verify` says
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "hpclaunch/plan.h"
 
@@ -32,6 +46,15 @@ inline constexpr int kMaxWireBytes = 32 * 1024;
 /// What the shim has room for; a test holds these against src/shim/decode.h.
 inline constexpr int kMaxWireClasses = 1024;   ///< node classes
 inline constexpr int kMaxWireVariables = 256;  ///< variables set for one rank
+
+/// Checks of hosts and constants are left out where the whole would grow beyond this, or beyond so many
+/// nodes: three characters do not tell more apart.
+inline constexpr int kMaxCheckedWireBytes = 24 * 1024;
+inline constexpr int kMaxWireHosts = 4096;
+
+/// `size` characters (1..5) of A-Z a-z 0-9 - _ that stand for `text`: FNV-1a of 32 bits, six bits a
+/// character. The shim computes the same.
+std::string wire_mark(std::string_view text, int size);
 
 /// Names of the launcher's variables that the shim reads: letters, digits, underscores.
 struct RankVariables {
@@ -47,6 +70,8 @@ struct RankVariables {
 /// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, a setting has
 /// not one value per rank of each class, the core limit is neither "unlimited" nor a number of up to 18
 /// digits, or a directory is no absolute path of at most 4,095 bytes.
-Result<std::string> encode_wire(const Plan& plan, const RankVariables& names);
+/// What is not checked for want of room is named in `left_out`.
+Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
+                                std::vector<std::string>* left_out = nullptr);
 
 }  // namespace hpclaunch

@@ -23,13 +23,19 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+std::uint32_t fnv1a(std::string_view text) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
 std::optional<long> parse_natural(std::string_view text, long max) {
   if (text.empty()) return std::nullopt;
   long value = 0;
   for (const char c : text) {
     if (c < '0' || c > '9') return std::nullopt;
     const long digit = c - '0';
-    if (value > (max - digit) / 10) return std::nullopt;
+    if (digit > max || value > (max - digit) / 10) return std::nullopt;
     value = value * 10 + digit;
   }
   return value;

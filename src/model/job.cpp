@@ -90,26 +90,38 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
   return hosts;
 }
 
+bool is_address(std::string_view host) {
+  const auto other = [](char c) { return (c < '0' || c > '9') && c != '.'; };
+  return first_of(host, other) == std::string_view::npos ||
+         host.find(':') != std::string_view::npos;
+}
+
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+bool equal(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char p, char q) { return lower(p) == lower(q); });
+}
+
+std::string_view first_label(std::string_view name) { return name.substr(0, name.find('.')); }
+
+}  // namespace
+
+std::string short_host(std::string_view host) {
+  std::string result(is_address(host) ? host : first_label(host));
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
 bool same_host(std::string_view a, std::string_view b) {
-  const auto equal = [](std::string_view x, std::string_view y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](char p, char q) {
-      const auto lower = [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-      };
-      return lower(p) == lower(q);
-    });
-  };
-  const auto is_address = [](std::string_view name) {
-    const auto other = [](char c) { return (c < '0' || c > '9') && c != '.'; };
-    return first_of(name, other) == std::string_view::npos ||
-           name.find(':') != std::string_view::npos;
-  };
   if (equal(a, b)) return true;
   if (is_address(a) || is_address(b)) return false;
-  const std::size_t dot_a = a.find('.');
-  const std::size_t dot_b = b.find('.');
-  const bool both_qualified = dot_a != std::string_view::npos && dot_b != std::string_view::npos;
-  return !both_qualified && equal(a.substr(0, dot_a), b.substr(0, dot_b));
+  const std::string_view label_a = first_label(a);
+  const std::string_view label_b = first_label(b);
+  const bool both_qualified = label_a.size() < a.size() && label_b.size() < b.size();
+  return !both_qualified && equal(label_a, label_b);
 }
 
 }  // namespace hpclaunch

@@ -107,6 +107,20 @@ Json settings_json(const std::vector<Setting>& settings) {
 
 Json known(int os_index) { return os_index < 0 ? Json(nullptr) : Json(os_index); }
 
+Json part_json(const RankPlan& rank) {
+  if (rank.part_first < 0) return nullptr;
+  return Json{{"first", rank.part_first}, {"last", rank.part_last}};
+}
+
+Json more_units_json(const RankPlan& rank) {
+  Json list = Json::array();
+  for (const UnitRef& more : rank.more_units)
+    list.push_back(Json{{"unit", known(more.unit)},
+                        {"device", known(more.device)},
+                        {"subdevice", known(more.subdevice)}});
+  return list;
+}
+
 Json classes_json(const Plan& plan) {
   Json classes = Json::array();
   for (const NodeClass& node : plan.classes) {
@@ -116,15 +130,21 @@ Json classes_json(const Plan& plan) {
       Json one;
       one["local_rank"] = r;
       one["cpus"] = rank.cpus.empty() ? Json(nullptr) : Json(rank.cpus.to_list());
+      one["part"] = part_json(rank);
       one["cores"] = rank.cores;
       one["package"] = known(rank.package);
       one["numa"] = known(rank.numa);
       one["unit"] = known(rank.unit);
       one["device"] = known(rank.device);
       one["subdevice"] = known(rank.subdevice);
+      one["more_units"] = more_units_json(rank);
+      one["nic"] = known(rank.nic);
       ranks.push_back(std::move(one));
     }
-    classes.push_back(Json{{"ranks", std::move(ranks)}});
+    Json one;
+    one["granted"] = node.granted == 0 ? Json(nullptr) : Json(node.granted);
+    one["ranks"] = std::move(ranks);
+    classes.push_back(std::move(one));
   }
   return classes;
 }
@@ -205,7 +225,12 @@ std::string plan_to_json(const Plan& plan) {
   out["output"] =
       Json{{"label", plan.output.label},
            {"log_dir", plan.output.log_dir.empty() ? Json(nullptr) : text(plan.output.log_dir)},
-           {"grace_seconds", plan.output.grace_seconds}};
+           {"grace_seconds", plan.output.grace_seconds},
+           {"report", plan.output.report.empty() ? Json(nullptr) : text(plan.output.report)}};
+  out["supervise"] = plan.supervise;
+  out["notice"] = plan.notice.signal == 0
+                      ? Json(nullptr)
+                      : Json{{"signal", notice_name(plan.notice.signal)}, {"at", plan.notice.at}};
   out["layout"] = layout_json(plan);
   out["classes"] = classes_json(plan);
   out["choices"] = settings_json(plan.choices);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace hpclaunch {
 namespace {
@@ -215,6 +217,32 @@ Status check_devices(const Topology& topology) {
       return breach(fmt::format("/nics/{}/numa", i),
                     fmt::format("interface {} names NUMA node {}, which does not exist",
                                 nic.name.empty() ? nic.fabric : nic.name, nic.numa));
+    if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
+      return breach(fmt::format("/nics/{}/state", i),
+                    fmt::format("\"{}\" is no state: up or down", nic.state));
+  }
+  return Done{};
+}
+
+Status check_links(const Topology& topology) {
+  const auto exists = [&](int index) {
+    return std::any_of(topology.devices.begin(), topology.devices.end(),
+                       [index](const Device& device) { return device.index == index; });
+  };
+  const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    const std::string pointer = fmt::format("/links/{}", i);
+    for (const auto& [key, index] : {std::pair("from", link.from), std::pair("to", link.to)})
+      if (!exists(index))
+        return breach(fmt::format("{}/{}", pointer, key),
+                      fmt::format("link {} names device {}, which does not exist", i, index));
+    if (link.from >= link.to)
+      return breach(pointer, fmt::format("link {} must go from the lower device to the higher", i));
+    if (link.lanes < 1)
+      return breach(pointer + "/lanes", fmt::format("link {} has {} lanes", i, link.lanes));
+    if (i > 0 && place(topology.links[i - 1]) >= place(link))
+      return breach(pointer, fmt::format("link {} stands after one that comes later", i));
   }
   return Done{};
 }
@@ -234,7 +262,8 @@ Status check_topology(const Topology& topology) {
   if (Status ok = check_whole_cores(topology, groups); !ok) return ok;
   if (Status ok = check_nesting(groups); !ok) return ok;
   if (Status ok = check_references(topology); !ok) return ok;
-  return check_devices(topology);
+  if (Status ok = check_devices(topology); !ok) return ok;
+  return check_links(topology);
 }
 
 }  // namespace hpclaunch

@@ -1,3 +1,5 @@
+#include "model/topology_json.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,13 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kSchema = 1;
 /// More members than any array of a real machine has; stops a file that only wants our memory.
 constexpr std::size_t kMaxMembers = 4 * CpuSet::kCapacity;
-
-std::string json_text(std::string_view text) {
-  return json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string_view json_noun(const json& value) {
   if (value.is_string()) return "a string";
@@ -104,6 +101,26 @@ class Reader {
     fail(pointer + "/" + key,
          fmt::format("\"{}\" must be a string, not {}", key, json_noun(*value)));
     return {};
+  }
+
+  std::vector<std::string> strings(const json& object, const std::string& pointer,
+                                   const char* key) {
+    const json* value = member(object, pointer, key, false);
+    std::vector<std::string> texts;
+    if (value == nullptr) return texts;
+    const std::string at = pointer + "/" + key;
+    if (!value->is_array() || value->size() > kMaxMembers) {
+      fail(at, fmt::format("\"{}\" must be an array of strings, not {}", key, json_noun(*value)));
+      return texts;
+    }
+    for (const json& item : *value) {
+      if (!item.is_string()) {
+        fail(at, fmt::format("\"{}\" must hold strings, and there is {}", key, json_noun(item)));
+        return texts;
+      }
+      texts.push_back(item.get<std::string>());
+    }
+    return texts;
   }
 
   CpuSet cpus(const json& object, const std::string& pointer, const char* key, bool may_be_empty) {
@@ -236,7 +253,8 @@ void read_groups(Reader& reader, const json& document, Topology& topology) {
 void read_devices(Reader& reader, const json& document, Topology& topology) {
   reader.each(document, "devices", false, [&](const json& item, const std::string& at) {
     reader.only(item, at,
-                {"index", "vendor", "model", "pci", "memory_bytes", "subdevices", "numa", "pus"});
+                {"index", "vendor", "model", "pci", "memory_bytes", "subdevices", "numa", "pus",
+                 "uuid", "partition", "instances"});
     Device device;
     device.index = reader.integer(item, at, "index", 0, std::nullopt);
     device.vendor = reader.string(item, at, "vendor");
@@ -246,13 +264,33 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
     device.subdevices = reader.integer(item, at, "subdevices", 0, 0);
     device.numa = reader.integer(item, at, "numa", -1, -1);
     if (item.is_object() && item.contains("pus")) device.pus = reader.cpus(item, at, "pus", true);
+    device.uuid = reader.string(item, at, "uuid");
+    device.partition = reader.string(item, at, "partition");
+    device.instances = reader.strings(item, at, "instances");
     topology.devices.push_back(std::move(device));
   });
   reader.each(document, "nics", false, [&](const json& item, const std::string& at) {
-    reader.only(item, at, {"name", "fabric", "pci", "numa"});
-    topology.nics.push_back({reader.string(item, at, "name"), reader.string(item, at, "fabric"),
-                             reader.string(item, at, "pci"),
-                             reader.integer(item, at, "numa", -1, -1)});
+    reader.only(
+        item, at,
+        {"name", "fabric", "pci", "numa", "kind", "provider", "speed_mbps", "state", "addresses"});
+    Nic nic;
+    nic.name = reader.string(item, at, "name");
+    nic.fabric = reader.string(item, at, "fabric");
+    nic.pci = reader.string(item, at, "pci");
+    nic.numa = reader.integer(item, at, "numa", -1, -1);
+    nic.kind = reader.string(item, at, "kind");
+    nic.provider = reader.string(item, at, "provider");
+    nic.speed_mbps = reader.integer(item, at, "speed_mbps", 0, 0);
+    nic.state = reader.string(item, at, "state");
+    nic.addresses = reader.strings(item, at, "addresses");
+    topology.nics.push_back(std::move(nic));
+  });
+  reader.each(document, "links", false, [&](const json& item, const std::string& at) {
+    reader.only(item, at, {"from", "to", "kind", "lanes"});
+    topology.links.push_back({reader.integer(item, at, "from", 0, std::nullopt),
+                              reader.integer(item, at, "to", 0, std::nullopt),
+                              reader.string(item, at, "kind"),
+                              reader.integer(item, at, "lanes", 1, 1)});
   });
 }
 
@@ -261,68 +299,14 @@ void check_schema(Reader& reader, const json& document) {
     return reader.fail("", fmt::format("a topology is an object, not {}", json_noun(document)));
   }
   const json* schema = reader.member(document, "", "schema", true);
-  if (schema != nullptr && *schema != kSchema) {
-    reader.fail("/schema",
-                fmt::format("\"schema\" is {}, and this program reads {}",
-                            schema->dump(-1, ' ', false, json::error_handler_t::replace), kSchema));
+  if (schema != nullptr && *schema != kTopologySchema) {
+    reader.fail("/schema", fmt::format("\"schema\" is {}, and this program reads {}",
+                                       schema->dump(-1, ' ', false, json::error_handler_t::replace),
+                                       kTopologySchema));
   }
-}
-
-template <class Item, class Line>
-void append_array(std::string& out, const char* key, const std::vector<Item>& items, bool last,
-                  Line line) {
-  out += fmt::format("  \"{}\": [", key);
-  const char* separator = "\n";
-  for (const Item& item : items) {
-    out += separator;
-    out += "    {" + line(item) + "}";
-    separator = ",\n";
-  }
-  out += items.empty() ? "]" : "\n  ]";
-  out += last ? "\n" : ",\n";
-}
-
-std::string device_line(const Device& device) {
-  return fmt::format(
-      R"("index": {}, "vendor": {}, "model": {}, "pci": {}, "memory_bytes": {}, "subdevices": {}, )"
-      R"("numa": {}, "pus": "{}")",
-      device.index, json_text(device.vendor), json_text(device.model), json_text(device.pci),
-      device.memory_bytes, device.subdevices, device.numa, device.pus.to_list());
-}
-
-std::string nic_line(const Nic& nic) {
-  return fmt::format(R"("name": {}, "fabric": {}, "pci": {}, "numa": {})", json_text(nic.name),
-                     json_text(nic.fabric), json_text(nic.pci), nic.numa);
 }
 
 }  // namespace
-
-std::string topology_to_json(const Topology& topology) {
-  std::string out =
-      fmt::format("{{\n  \"schema\": {},\n  \"hostname\": {},\n  \"allowed\": \"{}\",\n", kSchema,
-                  json_text(topology.hostname), topology.allowed.to_list());
-  append_array(out, "packages", topology.packages, false, [](const Package& package) {
-    return fmt::format(R"("os_index": {}, "model": {}, "pus": "{}")", package.os_index,
-                       json_text(package.model), package.pus.to_list());
-  });
-  append_array(out, "numa_nodes", topology.numa_nodes, false, [](const NumaNode& node) {
-    return fmt::format(R"("os_index": {}, "memory_bytes": {}, "pus": "{}")", node.os_index,
-                       node.memory_bytes, node.pus.to_list());
-  });
-  append_array(out, "caches", topology.caches, false, [](const Cache& cache) {
-    return fmt::format(R"("level": {}, "size_bytes": {}, "pus": "{}")", cache.level,
-                       cache.size_bytes, cache.pus.to_list());
-  });
-  const bool nics = !topology.nics.empty();
-  const bool devices = !topology.devices.empty();
-  append_array(out, "cores", topology.cores, !devices && !nics, [](const Core& core) {
-    return fmt::format(R"("package": {}, "numa": {}, "pus": "{}")", core.package, core.numa,
-                       core.pus.to_list());
-  });
-  if (devices) append_array(out, "devices", topology.devices, !nics, device_line);
-  if (nics) append_array(out, "nics", topology.nics, true, nic_line);
-  return out + "}\n";
-}
 
 Result<Topology> topology_from_json(std::string_view text, const std::string& file) {
   const Result<json> document = parse(text, file);
@@ -332,7 +316,7 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
   if (reader.failed) return *reader.failed;
   reader.only(*document, "",
               {"schema", "hostname", "allowed", "packages", "numa_nodes", "caches", "cores",
-               "devices", "nics"});
+               "devices", "nics", "links"});
   Topology topology;
   topology.hostname = reader.string(*document, "", "hostname");
   read_groups(reader, *document, topology);

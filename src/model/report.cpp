@@ -1,0 +1,293 @@
+// What a rank reports, as a line that any launcher passes on, and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One list of members for both directions: `each` gets a key and the member.
+template <class Report, class Each>
+void members(Report& report, Each each) {
+  each("host", report.host);
+  each("pid", report.pid);
+  each("rank", report.rank);
+  each("local_rank", report.local_rank);
+  each("local_size", report.local_size);
+  each("node", report.node);
+  each("launcher_local_rank", report.launcher_local_rank);
+  each("cpus", report.cpus);
+  each("cpuset", report.cpuset);
+  each("memory_policy", report.memory_policy);
+  each("memory_nodes", report.memory_nodes);
+  each("memory_allowed", report.memory_allowed);
+  each("devices", report.devices);
+  each("refused", report.refused);
+  each("fingerprints", report.fingerprints);
+  each("values", report.values);
+  each("limits", report.limits);
+  each("clock", report.clock);
+  each("module", report.module);
+  each("import_problem", report.import_problem);
+  each("cpus_before", report.cpus_before);
+  each("fingerprints_before", report.fingerprints_before);
+}
+
+template <class Facts, class Each>
+void fact_members(Facts& facts, Each each) {
+  each("online", facts.online);
+  each("pci", facts.pci);
+  each("gpus", facts.gpus);
+  each("numa", facts.numa);
+  each("fabrics", facts.fabrics);
+  each("master", facts.master);
+  each("master_problem", facts.master_problem);
+  each("master_resolves", facts.master_resolves);
+  each("port_problem", facts.port_problem);
+  each("program_problem", facts.program_problem);
+}
+
+// Empty text, empty lists and -1 are left out: a line shall fit into one write of a pipe.
+template <class T>
+void put(Json& into, const char* key, const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    if (value != T(-1)) into[key] = value;
+  } else {
+    if (!value.empty()) into[key] = value;
+  }
+}
+
+Json facts_json(const NodeFacts& facts) {
+  Json out = Json::object();
+  fact_members(facts, [&](const char* key, const auto& value) { put(out, key, value); });
+  Json interfaces = Json::array();
+  for (const Interface& one : facts.interfaces)
+    interfaces.push_back({{"name", one.name}, {"up", one.up}, {"addresses", one.addresses}});
+  out["interfaces"] = std::move(interfaces);
+  Json rooms = Json::array();
+  for (const Room& room : facts.rooms)
+    rooms.push_back(
+        {{"path", room.path}, {"problem", room.problem}, {"free_bytes", room.free_bytes}});
+  out["rooms"] = std::move(rooms);
+  return out;
+}
+
+Json report_json(const RankReport& report) {
+  Json out = Json::object();
+  members(report, [&](const char* key, const auto& value) { put(out, key, value); });
+  if (report.facts) out["facts"] = facts_json(*report.facts);
+  return out;
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <class T>
+void take(const Json& from, const char* key, T& value) {
+  if (from.contains(key)) value = from.at(key).get<T>();
+}
+
+RankReport read_report(const Json& json) {
+  RankReport report;
+  members(report, [&](const char* key, auto& value) { take(json, key, value); });
+  if (!json.contains("facts")) return report;
+  const Json& from = json.at("facts");
+  NodeFacts facts;
+  fact_members(facts, [&](const char* key, auto& value) { take(from, key, value); });
+  for (const Json& one : from.value("interfaces", Json::array()))
+    facts.interfaces.push_back({one.at("name").get<std::string>(), one.at("up").get<bool>(),
+                                one.at("addresses").get<std::vector<std::string>>()});
+  for (const Json& one : from.value("rooms", Json::array()))
+    facts.rooms.push_back({one.at("path").get<std::string>(), one.at("problem").get<std::string>(),
+                           one.at("free_bytes").get<unsigned long long>()});
+  report.facts = std::move(facts);
+  return report;
+}
+
+// The object that `text` begins with, whatever follows it; "" when it does not end.
+std::string_view object_in(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+      continue;
+    }
+    if (c == '"') quoted = true;
+    if (c == '{') ++depth;
+    if (c == '}' && --depth == 0) return text.substr(0, i + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string fingerprint(std::string_view value) {
+  const std::uint32_t hash = fnv1a(value);
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text(kFingerprint, '0');
+  for (std::size_t i = 0; i < kFingerprint; ++i)
+    text[i] = kHex[hash >> (28 - 4 * static_cast<unsigned>(i)) & 15u];
+  return text;
+}
+
+std::string report_line(const RankReport& report) {
+  return std::string(kReportMark) + dump(report_json(report)) + "\n";
+}
+
+std::optional<Result<RankReport>> report_from_line(std::string_view line) {
+  const std::size_t mark = line.rfind(kReportMark);
+  if (mark == std::string_view::npos) return std::nullopt;
+  const std::string_view object = object_in(line.substr(mark + kReportMark.size()));
+  const Json json = Json::parse(object, nullptr, false);
+  const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
+  if (!json.is_object()) return garbled;
+  try {
+    RankReport report = read_report(json);
+    if (report.rank < 0) return garbled;
+    return report;
+  } catch (const Json::exception&) {
+    return garbled;
+  }
+}
+
+std::string report_pieces(const RankReport& report) {
+  const std::string whole = dump(report_json(report));
+  const std::string sender = fmt::format("{}:{}:{}", report.host, report.pid, report.rank);
+  constexpr std::size_t kNumbers = 24;  // "K/N SIZE ", generously
+  const std::size_t room = kReportPiece - kReportMark.size() - sender.size() - kNumbers;
+  const std::size_t count = (whole.size() + room - 1) / room;
+  std::string lines;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::string_view piece = std::string_view(whole).substr(k * room, room);
+    lines +=
+        fmt::format("{}{} {}/{} {} {}\n", kReportMark, sender, k + 1, count, piece.size(), piece);
+  }
+  return lines;
+}
+
+std::optional<Result<RankReport>> ReportPieces::take(std::string_view line, bool& was_piece) {
+  was_piece = false;
+  const std::size_t mark = line.rfind(kReportMark);
+  if (mark == std::string_view::npos) return std::nullopt;
+  was_piece = true;
+  const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
+  std::string_view rest = line.substr(mark + kReportMark.size());
+  const auto word = [&](char end) {
+    const std::size_t size = std::min(rest.find(end), rest.size());
+    const std::string_view text = rest.substr(0, size);
+    rest.remove_prefix(std::min(size + 1, rest.size()));
+    return text;
+  };
+  constexpr long kMost = 10'000;  // pieces of one report
+  const std::string sender(word(' '));
+  const std::optional<long> number = parse_natural(word('/'), kMost);
+  const std::optional<long> count = parse_natural(word(' '), kMost);
+  const std::optional<long> size = parse_natural(word(' '), static_cast<long>(kReportPiece));
+  if (!number || !count || !size || *number < 1 || *number > *count ||
+      static_cast<std::size_t>(*size) > rest.size())
+    return garbled;
+  std::map<int, std::string>& parts = parts_[sender];
+  parts[static_cast<int>(*number)] = rest.substr(0, static_cast<std::size_t>(*size));
+  if (parts.size() < static_cast<std::size_t>(*count)) return std::nullopt;
+  std::string whole(kReportMark);
+  for (const auto& [place, piece] : parts) whole += piece;
+  parts_.erase(sender);
+  return report_from_line(whole);
+}
+
+std::string report_to_json(const RankReport& report) {
+  RankReport shown = report;
+  shown.fingerprints.clear();
+  shown.fingerprints_before.clear();
+  return dump(report_json(shown));
+}
+
+bool is_placement_variable(std::string_view name) {
+  constexpr std::array<std::string_view, 33> kNames = {"RANK",
+                                                       "LOCAL_RANK",
+                                                       "WORLD_SIZE",
+                                                       "LOCAL_WORLD_SIZE",
+                                                       "LOCAL_SIZE",
+                                                       "GROUP_RANK",
+                                                       "GROUP_WORLD_SIZE",
+                                                       "NODE_RANK",
+                                                       "CROSS_RANK",
+                                                       "CROSS_SIZE",
+                                                       "MASTER_ADDR",
+                                                       "MASTER_PORT",
+                                                       "HPCLAUNCH_LOCAL_RANK",
+                                                       "HPCLAUNCH_LOCAL_SIZE",
+                                                       "HPCLAUNCH_NODE",
+                                                       "CUDA_VISIBLE_DEVICES",
+                                                       "CUDA_DEVICE_ORDER",
+                                                       "NVIDIA_VISIBLE_DEVICES",
+                                                       "HIP_VISIBLE_DEVICES",
+                                                       "ROCR_VISIBLE_DEVICES",
+                                                       "GPU_DEVICE_ORDINAL",
+                                                       "ZE_AFFINITY_MASK",
+                                                       "ZE_FLAT_DEVICE_HIERARCHY",
+                                                       "ONEAPI_DEVICE_SELECTOR",
+                                                       "GOMP_CPU_AFFINITY",
+                                                       "KMP_AFFINITY",
+                                                       "KMP_HW_SUBSET",
+                                                       "NCCL_SOCKET_IFNAME",
+                                                       "GLOO_SOCKET_IFNAME",
+                                                       "TP_SOCKET_IFNAME",
+                                                       "FI_TCP_IFACE",
+                                                       "FI_SOCKETS_IFACE",
+                                                       "CCL_KVS_IFACE"};
+  return name.starts_with("OMP_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+namespace {
+
+std::string state_problem(const Interface& one) {
+  if (!one.up) return one.name + " is down";
+  if (one.addresses.empty()) return one.name + " has no address";
+  return "";
+}
+
+}  // namespace
+
+std::string interface_problem(std::string_view variable, std::string_view value,
+                              const std::vector<Interface>& interfaces) {
+  const bool nccl = variable == "NCCL_SOCKET_IFNAME";
+  if (nccl && value.starts_with('^')) return "";  // all but these: NCCL finds one itself
+  const bool exact = !nccl || value.starts_with('=');
+  if (nccl && exact) value.remove_prefix(1);
+  std::string first;  // NCCL needs one that works, the others need each
+  bool found = false;
+  for (const std::string_view piece : split(value, ',')) {
+    const std::string_view name = trim(piece);
+    if (name.empty() || name == "lo") {
+      found = found || name == "lo";
+      continue;
+    }
+    std::string why = "no interface " + std::string(name) + (exact ? "" : "*");
+    bool usable = false;
+    for (const Interface& one : interfaces) {
+      if (exact ? one.name != name : !one.name.starts_with(name)) continue;
+      const std::string state = state_problem(one);
+      usable = usable || state.empty();
+      if (!state.empty()) why = state;
+    }
+    found = found || usable;
+    if (!usable && first.empty()) first = std::move(why);
+  }
+  return nccl && found ? "" : first;
+}
+
+}  // namespace hpclaunch
