@@ -18,7 +18,8 @@ if(shim_machine MATCHES "musl")
 endif()
 
 set(shim_folder ${PROJECT_SOURCE_DIR}/src/shim)
-set(shim_files ${shim_folder}/main.cpp ${shim_folder}/environment.h ${shim_folder}/decode.h
+set(shim_files ${shim_folder}/main.cpp ${shim_folder}/decode.h ${shim_folder}/environment.h
+    ${shim_folder}/look.h ${shim_folder}/say.h ${shim_folder}/stay.h ${shim_folder}/task.h
     ${shim_folder}/text.h)
 set(shim_flags -static -std=c++20 -Os -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables
     -ffunction-sections -fdata-sections -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wl,--gc-sections

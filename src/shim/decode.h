@@ -48,6 +48,13 @@ constexpr bool valid_item(Text item) {
 
 enum class Verify { off, warn, strict };
 
+/// How long the shim is there: until the program starts, or until it has ended.
+enum class Stay {
+  no,
+  exit,  ///< its exit status, or its signal, becomes ours
+  kill,  ///< a failure kills our process group: this launcher heeds nothing else
+};
+
 /// What all ranks agree on.
 struct Plan {
   Text rank_name;   ///< variable that holds the global rank; empty until known
@@ -57,6 +64,15 @@ struct Plan {
   Verify verify = Verify::warn;
   Text core;         ///< "unlimited" or bytes; empty: the limit stays
   Text directories;  ///< escaped paths, '/' between; empty: none
+  Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
+  Text same;         ///< NAME*MARK with '/' between; empty: none
+  Text absent;       ///< names with '/' between; empty: none
+  int port = 0;      ///< 0: none
+  Stay stay = Stay::no;
+  bool pass_signals = false;
+  bool with_parent = false;
+  int notice_signal = 0;  ///< 0: none
+  unsigned long long notice_at = 0;
   int classes = 0;
   int class_ranks[kMaxClasses] = {};
 };
@@ -109,6 +125,68 @@ constexpr bool read_directories(Text column, Plan& plan) {
   return true;
 }
 
+constexpr int kHostMark = 3;
+constexpr int kValueMark = 5;
+constexpr int kMaxPort = 65535;
+constexpr int kMaxSignal = 64;
+
+constexpr bool read_names(Text column, Text& names) {
+  names = column;
+  Text item;
+  for (bool more = true; more;) {
+    more = cut(column, '/', item);
+    if (!is_identifier(item)) return false;
+  }
+  return true;
+}
+
+constexpr bool read_same(Text column, Plan& plan) {
+  plan.same = column;
+  Text item;
+  Text name;
+  for (bool more = true; more;) {
+    more = cut(column, '/', item);
+    if (!cut(item, '*', name) || !is_identifier(name) || !valid_mark(item, kValueMark))
+      return false;
+  }
+  return true;
+}
+
+constexpr bool read_hosts(Text marks, Plan& plan) {
+  plan.hosts = marks;
+  for (int i = 0; i + kHostMark <= marks.size; i += kHostMark) {
+    const Text mark(marks.at + i, kHostMark);
+    if (!(mark == "...") && !valid_mark(mark, kHostMark)) return false;
+  }
+  return marks.size > 0 && marks.size % kHostMark == 0;
+}
+
+constexpr bool read_stay(Text word, Stay& stay) {
+  if (word == "exit") return stay = Stay::exit, true;
+  if (word == "kill") return stay = Stay::kill, true;
+  return false;
+}
+
+constexpr bool read_notice(Text text, Plan& plan) {
+  return take_number(text, plan.notice_signal) && plan.notice_signal > 0 &&
+         plan.notice_signal <= kMaxSignal && text.size > 1 && text.at[0] == '*' &&
+         is_bytes(text.from(1), plan.notice_at);
+}
+
+/// What says how the rank is looked at and ended. False: malformed; `known` false: none of these.
+constexpr bool read_conduct(Text key, Text column, Plan& plan, bool& known) {
+  known = true;
+  if (key == "port") return is_number(column, plan.port) && plan.port > 0 && plan.port <= kMaxPort;
+  if (key == "same") return read_same(column, plan);
+  if (key == "absent") return read_names(column, plan.absent);
+  if (key == "hosts") return read_hosts(column, plan);
+  if (key == "stay") return read_stay(column, plan.stay);
+  if (key == "signals") return plan.pass_signals = true, column == "pass";
+  if (key == "end") return plan.with_parent = true, column == "with-parent";
+  if (key == "notice") return read_notice(column, plan);
+  return known = false, true;
+}
+
 constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   const bool inside = plan.classes > 0;
   const int ranks = inside ? plan.class_ranks[plan.classes - 1] : 1;
@@ -121,13 +199,19 @@ constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   if (key == "cpus" || key == "expect") {
     return inside ? check_column(key, column, ranks, valid_list) : Fault{"not in a class", key};
   }
+  int granted = 0;
+  if (inside && key == "part") return check_column(key, column, ranks, valid_part);
+  if (inside && key == "granted")
+    return is_number(column, granted) && granted > 0 ? Fault{} : malformed;
   if (inside) return {"unknown directive", key};
   if (key == "local") return is_identifier(plan.local_name = column) ? Fault{} : malformed;
   if (key == "verify") return read_verify(column, plan.verify) ? Fault{} : malformed;
   if (key == "core") return read_core(column, plan) ? Fault{} : malformed;
   if (key == "dir") return read_directories(column, plan) ? Fault{} : malformed;
   if (key == "layout") return plan.layout = column, Fault{};
-  return {"unknown directive", key};
+  bool known = false;
+  if (!read_conduct(key, column, plan, known)) return malformed;
+  return known ? Fault{} : Fault{"unknown directive", key};
 }
 
 /// Takes "C*N" off the front of the layout. `more`: another run follows.
@@ -138,7 +222,8 @@ constexpr bool take_run(Text& layout, int classes, int& node_class, int& nodes, 
   return run.size > 1 && run.at[0] == '*' && is_number(run.from(1), nodes) && nodes > 0;
 }
 
-/// Number of ranks in the plan; 0 when the layout is malformed or the number is too large.
+/// Number of ranks in the plan; 0 when the layout is malformed, the number is too large, or there are
+/// marks for another number of hosts.
 constexpr int world_size(const Plan& plan) {
   Text rest = plan.layout;
   long long ranks = 0;
@@ -151,7 +236,8 @@ constexpr int world_size(const Plan& plan) {
     all_nodes += nodes;
     if (ranks > kMaxNumber || all_nodes > kMaxNumber) return 0;
   }
-  return static_cast<int>(ranks);
+  const bool marked = plan.hosts.size == 0 || plan.hosts.size == kHostMark * all_nodes;
+  return marked ? static_cast<int>(ranks) : 0;
 }
 
 /// Reads and checks all of HPCLAUNCH_PLAN. `rank_name` is filled as early as possible, so that also
@@ -207,74 +293,6 @@ constexpr bool locate(const Plan& plan, Place& place) {
     place.node += nodes;
   }
   return false;
-}
-
-enum class Binding { none, bind, expect };
-
-/// What one rank does before it starts the program.
-struct Task {
-  Binding binding = Binding::none;
-  Mask mask;
-  int count = 0;
-  char* set[kMaxSet] = {};  ///< NAME=VALUE, zero-terminated, in `arena`
-  int name_size[kMaxSet] = {};
-  char* arena = nullptr;  ///< given by the caller
-  int arena_size = 0;
-  int used = 0;
-
-  constexpr bool put(int byte) {
-    if (used == arena_size) return false;
-    arena[used++] = static_cast<char>(byte);
-    return true;
-  }
-  constexpr bool put_text(Text escaped) {
-    while (escaped.size > 0) {
-      if (!put(take_byte(escaped))) return false;
-    }
-    return true;
-  }
-  constexpr bool put_number(int number) {
-    return (number < 10 || put_number(number / 10)) && put('0' + number % 10);
-  }
-};
-
-/// Adds NAME=VALUE. False: no room. Name and item have been checked by read_plan.
-constexpr bool assign(Text name, Text item, const Place& place, Task& task) {
-  if (task.count == kMaxSet) return false;
-  const int start = task.used;
-  if (!task.put_text(name)) return false;
-  const int name_size = task.used - start;
-  int number = 0;
-  const bool is_fact = item.size > 0 && item.at[0] == '@' && fact(item, place, number);
-  if (!task.put('=') || !(is_fact ? task.put_number(number) : task.put_text(item))) return false;
-  if (!task.put('\0')) return false;
-  task.set[task.count] = task.arena + start;
-  task.name_size[task.count++] = name_size;
-  return true;
-}
-
-/// Collects what concerns `place` from a plan that read_plan has accepted.
-constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
-  Text rest = plan.fields;
-  Text key;
-  Text column;
-  Text item;
-  int node_class = -1;
-  while (take_field(rest, key, column)) {
-    if (key == "class") ++node_class;
-    const bool binds = key == "cpus" || key == "expect";
-    if (is_directive(key) && !binds) continue;
-    if (node_class >= 0 && node_class != place.node_class) continue;
-    pick(column, place.local, item);
-    if (!binds) {
-      if (!assign(key, item, place, task)) return {"too many variables, or too long", key};
-    } else if (item.size > 0) {
-      task.binding = key == "cpus" ? Binding::bind : Binding::expect;
-      task.mask = {};
-      read_list(item, task.mask);
-    }
-  }
-  return {};
 }
 
 // ---- the compiler's tests -----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #pragma once
 // The environment that comes in and the one that goes out.
 
-#include "decode.h"
+#include "task.h"
 
 namespace hpclaunch::shim {
 
@@ -24,12 +24,24 @@ constexpr Text find(const char* const* environment, Text name) {
   return {};
 }
 
-/// The environment for the program: `old` without HPCLAUNCH_PLAN and without any entry of a name
-/// that is set, all else as it was and in its order, then what is set. False: `out` has no room.
+/// Has `entry` one of the names in "A/B/C"?
+constexpr bool is_listed(const char* entry, Text names) {
+  Text name;
+  for (bool more = names.size > 0; more;) {
+    more = cut(names, '/', name);
+    if (has_name(entry, name)) return true;
+  }
+  return false;
+}
+
+/// The environment for the program: `old` without what is meant for the shim, without what must be
+/// absent and without any entry of a name that is set, all else as it was and in its order, then what is
+/// set. False: `out` has no room.
 constexpr bool compose(char* const* old, const Task& task, char** out, int capacity) {
   int total = 0;
   for (; *old != nullptr; ++old) {
-    bool keep = !has_name(*old, "HPCLAUNCH_PLAN");
+    bool keep = !has_name(*old, "HPCLAUNCH_PLAN") && !has_name(*old, "HPCLAUNCH_RECORDS") &&
+                !is_listed(*old, task.absent);
     for (int i = 0; i < task.count && keep; ++i) {
       keep = !has_name(*old, {task.set[i], task.name_size[i]});
     }

@@ -4,106 +4,40 @@
 // is looked up 100,000 times, so it looks up none: no PATH search, no configuration, no locale, no
 // dynamic library, no log file. Its input is the environment, its output is execve(2).
 // tests/shim/black_box.py proves it with strace. Messages and exit codes: docs/shim.md.
-#include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "environment.h"
+#include "look.h"
+#include "stay.h"
 
 namespace {
 
 using namespace hpclaunch::shim;
 
-constexpr int kFailed = 125;
-constexpr int kCannotRun = 126;
-constexpr int kNotFound = 127;
-
-/// One line on stderr, in one write(2), so that lines of different ranks do not mix.
-class Line {
- public:
-  explicit Line(Text start) { add(start); }
-
-  /// Bytes outside ASCII's printing range become '?'. What does not fit is cut, visibly.
-  Line& add(Text text) {
-    for (int i = 0; i < text.size && size_ < kRoom; ++i) {
-      const bool prints = text.at[i] >= ' ' && text.at[i] <= '~';
-      bytes_[size_++] = prints ? text.at[i] : '?';
-    }
-    return *this;
-  }
-  Line& add(int number) {
-    if (number >= 10) add(number / 10);
-    const char digit = static_cast<char>('0' + number % 10);
-    return add(Text{&digit, 1});
-  }
-  Line& add(const Mask& mask) {
-    const char* separator = "";
-    for (int cpu = 0; cpu < kMaskBits; ++cpu) {
-      if (!mask.has(cpu)) continue;
-      int last = cpu;
-      while (last + 1 < kMaskBits && mask.has(last + 1)) ++last;
-      add(separator).add(cpu);
-      if (last > cpu) add("-").add(last);
-      separator = ",";
-      cpu = last;
-    }
-    return *this;
-  }
-  Line& quote(Text text) { return add(" '").add(text).add("'"); }
-
-  void print() {
-    if (size_ == kRoom) {
-      for (int i = 1; i <= 3; ++i) bytes_[kRoom - i] = '.';
-    }
-    bytes_[size_] = '\n';
-    if (write(STDERR_FILENO, bytes_, static_cast<size_t>(size_) + 1) < 0) return;
-  }
-
- private:
-  static constexpr int kRoom = 1023;
-  char bytes_[kRoom + 1] = {};
-  int size_ = 0;
-};
-
-/// Many launchers kill all ranks as soon as one has failed. A rank that leaves the line to another
-/// one therefore waits a little, so that the other one lives to print it.
-constexpr timespec kSilentPause = {0, 200'000'000};
-
-[[noreturn]] void stop(int status, Line& line, bool speak = true) {
-  if (speak) {
-    line.print();
+/// CPUs that are counted, because their numbers were not known to the plan. False: the rank stays as it is.
+bool find_part(const Place& place, Verify verify, Task& task) {
+  Mask found;
+  if (!read_affinity(found)) return false;
+  task.mask = {};
+  const bool as_many = task.granted == 0 || found.count() == task.granted;
+  if (as_many && take_part(found, task.part_first, task.part_last, task.mask)) return true;
+  if (verify == Verify::off) return false;
+  Line line = rank_line(place);
+  if (as_many) {
+    line.add("planned are CPUs ").add(task.part_first + 1).add(" to ").add(task.part_last + 1);
+    line.add(" of those granted, the rank has ").add(found.count());
   } else {
-    nanosleep(&kSilentPause, nullptr);
+    line.add("the job was granted ").add(task.granted).add(" CPUs of this node, the rank may use ");
+    line.add(found.count());
   }
-  _exit(status);
+  line.add(" (").add(found).add("): not bound");
+  if (verify == Verify::strict) stop(kFailed, line);
+  line.print();
+  return false;
 }
 
-Line rank_line(const Place& place) {
-  static utsname host;
-  const bool known = uname(&host) == 0;
-  Line line("hpclaunch: rank ");
-  line.add(place.rank).add(" on ").add(known ? Text(host.nodename) : Text("?")).add(": ");
-  return line;
-}
-
-// The C libraries disagree about cpu_set_t and the result; the kernel's own calls do not.
-bool read_affinity(Mask& mask) {
-  mask = {};
-  return syscall(SYS_sched_getaffinity, 0, sizeof mask, &mask) > 0;
-}
-bool write_affinity(const Mask& mask) {
-  return syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask) == 0;
-}
-
-Line& add_found(Line& line, const Mask& mask, bool known) {
-  return known ? line.add(mask) : line.add("(unknown)");
-}
-
-void bind(const Task& task, const Place& place, Verify verify) {
+void bind(Task& task, const Place& place, Verify verify) {
+  if (task.binding == Binding::part && !find_part(place, verify, task)) return;
   const bool expect = task.binding == Binding::expect;
   if (task.binding == Binding::none || (expect && verify == Verify::off)) return;
   Line line = rank_line(place);
@@ -209,6 +143,8 @@ void find_place(char** environment, Plan& plan, Place& place) {
 /// Stops when the launcher has not dealt the ranks as the plan has it.
 void check_place(char** environment, const Plan& plan, Place& place) {
   const bool inside = locate(plan, place);
+  const bool records = plan.stay != Stay::no && find(environment, "HPCLAUNCH_RECORDS") == "1";
+  if (inside && records) recorded = &place;
   int local = 0;
   const Text value = find(environment, plan.local_name);
   const bool known = plan.local_name.size > 0 && value.at != nullptr && is_number(value, local);
@@ -269,6 +205,8 @@ int main(int argc, char** argv, char** environment) {
   static Place place;
   find_place(environment, plan, place);
   check_place(environment, plan, place);
+  check_host(plan, place);
+  check_environment(environment, plan, place);
 
   static char arena[kArenaBytes];
   static Task task;
@@ -287,8 +225,15 @@ int main(int argc, char** argv, char** environment) {
     stop(kFailed, line);
   }
   bind(task, place, plan.verify);
+  check_memory(plan, place);
+  check_port(plan, place);
   limit_core(plan);
   make_directories(plan, place);
+  if (plan.with_parent) die_with_parent(plan.stay);
+  if (plan.stay != Stay::no) {
+    Stayer stayer(plan, place, recorded != nullptr);
+    if (!stayer.start()) stayer.watch();  // in the child this falls through to the program
+  }
   execve(argv[1], argv + 1, out);
   not_started(errno, argv[1], place);
 }

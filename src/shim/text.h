@@ -126,13 +126,57 @@ constexpr bool is_identifier(Text name) {
   return name.size > 0;
 }
 
+/// One character of a mark: six bits.
+constexpr char mark_digit(unsigned bits) {
+  return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[bits & 63U];
+}
+
+/// Does `mark` stand for `text`? FNV-1a of 32 bits, six bits a character, the lowest first.
+constexpr bool is_mark_of(Text mark, Text text) {
+  unsigned hash = 2166136261U;
+  for (int i = 0; i < text.size; ++i)
+    hash = (hash ^ static_cast<unsigned char>(text.at[i])) * 16777619U;
+  hash ^= hash >> 17;
+  for (int i = 0; i < mark.size; ++i, hash >>= 6) {
+    if (mark.at[i] != mark_digit(hash)) return false;
+  }
+  return true;
+}
+
+constexpr bool valid_mark(Text mark, int size) {
+  for (int i = 0; i < mark.size; ++i) {
+    const char c = mark.at[i];
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '_') return false;
+  }
+  return mark.size == size;
+}
+
 struct Mask {
   static constexpr int kBits = 8 * static_cast<int>(sizeof(unsigned long));
   unsigned long words[kMaskBits / kBits] = {};
   constexpr void add(int cpu) { words[cpu / kBits] |= 1UL << (cpu % kBits); }
   constexpr bool has(int cpu) const { return (words[cpu / kBits] >> (cpu % kBits) & 1UL) != 0; }
+  constexpr int count() const {
+    int bits = 0;
+    for (unsigned long word : words) {
+      for (; word != 0; word &= word - 1) ++bits;
+    }
+    return bits;
+  }
   friend constexpr bool operator==(const Mask&, const Mask&) = default;
 };
+
+/// The `first`-th to `last`-th, from 0, of the CPUs in `all`. False: there are not so many.
+constexpr bool take_part(const Mask& all, int first, int last, Mask& part) {
+  int at = 0;
+  for (int cpu = 0; cpu < kMaskBits && at <= last; ++cpu) {
+    if (!all.has(cpu)) continue;
+    if (at >= first) part.add(cpu);
+    ++at;
+  }
+  return at > last;
+}
 
 /// Reads "0-3,8" (cpuset(7)) into `mask`. False: not such a list; `mask` is then of no use.
 constexpr bool read_list(Text list, Mask& mask) {
@@ -152,6 +196,18 @@ constexpr bool read_list(Text list, Mask& mask) {
 constexpr bool valid_list(Text list) {
   Mask ignored;
   return list.size == 0 || read_list(list, ignored);
+}
+
+/// Reads "F-L" with F <= L.
+constexpr bool read_part(Text text, int& first, int& last) {
+  return take_number(text, first) && text.size > 1 && text.at[0] == '-' &&
+         is_number(text.from(1), last) && first <= last && last < kMaskBits;
+}
+
+constexpr bool valid_part(Text text) {
+  int first = 0;
+  int last = 0;
+  return read_part(text, first, last);
 }
 
 /// Item `position` of "a/b/c"; one item alone serves every position. False: the column is too
@@ -194,6 +250,19 @@ static_assert(!valid_name("A%00") && !valid_name("A%2") && !valid_name("%2f") &&
               !valid_name("A B"));
 static_assert(is_identifier("PMI_RANK2") && !is_identifier("2A") && !is_identifier("A%42"));
 static_assert(valid_list("0-3,8") && valid_list("8191") && valid_list(""));
+static_assert(valid_part("0-0") && valid_part("3-8191") && !valid_part("3-2") && !valid_part("3"));
+static_assert(!valid_part("3-8192") && !valid_part("-1-2") && !valid_part("1-2x"));
+
+constexpr bool part_is(Text of, int first, int last, Text want) {
+  Mask all;
+  Mask part;
+  Mask wanted;
+  return read_list(of, all) && read_list(want, wanted) && take_part(all, first, last, part) &&
+         part == wanted && part.count() == last - first + 1;
+}
+static_assert(part_is("2-3,8,64-65", 1, 3, "3,8,64") && part_is("8191", 0, 0, "8191"));
+static_assert(!part_is("2-3", 1, 2, "3"));
+static_assert(valid_mark("aZ9-_", 5) && !valid_mark("aZ9-", 5) && !valid_mark("aZ9.", 4));
 static_assert(!valid_list("8192") && !valid_list("3-2") && !valid_list("1,") && !valid_list("1-"));
 
 }  // namespace hpclaunch::shim

@@ -3,6 +3,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <ctime>
 
 #include "hpclaunch/sys.h"
 
@@ -33,6 +34,12 @@ std::string own_directory() {
 std::string working_directory() {
   char path[PATH_MAX];
   return getcwd(path, sizeof path) != nullptr ? path : "";
+}
+
+double wall_clock() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
 unsigned user_id() { return getuid(); }

@@ -11,20 +11,13 @@
 #include <cstring>
 
 #include "hpclaunch/sys.h"
+#include "sys/exec_words.h"
 
 extern char** environ;
 
 namespace hpclaunch::sys {
 
 namespace {
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  result.reserve(words.size() + 1);
-  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
 
 // Reads until the end or the deadline. False: the deadline passed.
 bool read_all(int fd, double limit_seconds, std::string& text) {
@@ -92,13 +85,7 @@ Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
   execve(argv[0].c_str(), pointers(argv).data(), pointers(env.entries()).data());
   const int why = errno;
   for (const int fd : keep) fcntl(fd, F_SETFD, FD_CLOEXEC);
-  const ErrorKind kind = why == ENOENT                     ? ErrorKind::program_not_found
-                         : why == EACCES || why == ENOEXEC ? ErrorKind::not_executable
-                                                           : ErrorKind::system;
-  std::string hint;
-  if (why == E2BIG)
-    hint = "the environment or the arguments are too large for execve(2); shorten them";
-  return Error{kind, fmt::format("cannot execute \"{}\": {}", argv[0], std::strerror(why)), hint};
+  return exec_error(argv[0], why);
 }
 
 }  // namespace hpclaunch::sys

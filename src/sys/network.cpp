@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -101,33 +102,97 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
 std::optional<std::string> outward_address() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return std::nullopt;
+  // A bridge for containers has an address too, and a service processor a link-local one.
   std::optional<std::string> found;
-  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+  bool on_card = false;
+  for (const ifaddrs* one = all; one != nullptr && !on_card; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
     if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    char text[INET_ADDRSTRLEN];
     const auto* in = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) != nullptr) found = text;
+    if (ntohl(in->sin_addr.s_addr) >> 16 == 0xa9fe) continue;  // 169.254.0.0/16
+    const std::string folder = std::string("/sys/class/net/") + one->ifa_name;
+    on_card = access((folder + "/device").c_str(), F_OK) == 0 ||
+              access((folder + "/bonding").c_str(), F_OK) == 0;
+    char text[INET_ADDRSTRLEN];
+    if (inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) == nullptr) continue;
+    if (on_card || !found) found = text;
   }
   freeifaddrs(all);
   return found;
 }
 
-bool resolves_to_loopback(const std::string& name) {
+namespace {
+
+// Numeric text of an address; "" for other families.
+std::string address_text(const sockaddr& address) {
+  char text[INET6_ADDRSTRLEN];
+  const void* bytes = nullptr;
+  if (address.sa_family == AF_INET)
+    bytes = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  else if (address.sa_family == AF_INET6)
+    bytes = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (bytes == nullptr || inet_ntop(address.sa_family, bytes, text, sizeof text) == nullptr)
+    return "";
+  return text;
+}
+
+bool is_link_local(const sockaddr& address) {
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> resolve(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* all = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, nullptr, &all) != 0) return false;
-  bool loopback = all != nullptr;
+  const int why = getaddrinfo(name.c_str(), nullptr, &hints, &all);
+  if (why != 0) return Error{ErrorKind::system, fmt::format("\"{}\": {}", name, gai_strerror(why))};
+  std::vector<std::string> found;
   for (const addrinfo* one = all; one != nullptr; one = one->ai_next) {
-    if (one->ai_family == AF_INET) {
-      const auto* in = reinterpret_cast<const sockaddr_in*>(one->ai_addr);
-      loopback = loopback && (ntohl(in->sin_addr.s_addr) >> 24) == 127;
-    } else if (one->ai_family == AF_INET6) {
-      const auto* in6 = reinterpret_cast<const sockaddr_in6*>(one->ai_addr);
-      loopback = loopback && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-    }
+    std::string text = address_text(*one->ai_addr);
+    if (!text.empty() && std::find(found.begin(), found.end(), text) == found.end())
+      found.push_back(std::move(text));
   }
   freeaddrinfo(all);
-  return loopback;
+  return found;
+}
+
+bool is_loopback(const std::string& address) {
+  constexpr std::string_view kMapped = "::ffff:";
+  const std::string_view text = address;
+  const bool mapped = text.starts_with(kMapped);
+  return text == "::1" || (mapped ? text.substr(kMapped.size()) : text).starts_with("127.");
+}
+
+bool resolves_to_loopback(const std::string& name) {
+  const Result<std::vector<std::string>> found = resolve(name);
+  return found && !found->empty() && std::all_of(found->begin(), found->end(), is_loopback);
+}
+
+std::string listen_problem(int port) {
+  int why = try_listen(AF_INET, port);
+  if (why == 0) why = try_listen(AF_INET6, port);
+  return why == 0 ? "" : std::strerror(why);
+}
+
+std::vector<Interface> interfaces() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return {};
+  std::vector<Interface> found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if ((one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    auto at = std::find_if(found.begin(), found.end(),
+                           [&](const Interface& known) { return known.name == one->ifa_name; });
+    if (at == found.end())
+      at = found.insert(found.end(), Interface{one->ifa_name, (one->ifa_flags & IFF_UP) != 0, {}});
+    if (one->ifa_addr == nullptr || is_link_local(*one->ifa_addr)) continue;
+    std::string text = address_text(*one->ifa_addr);
+    if (!text.empty()) at->addresses.push_back(std::move(text));
+  }
+  freeifaddrs(all);
+  return found;
 }
 
 }  // namespace hpclaunch::sys

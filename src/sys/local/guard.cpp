@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 #include "sys/local/sweep.h"
 
@@ -72,27 +75,112 @@ void guard(const Job& job, int control) {
   _exit(0);
 }
 
-// 'R' clean status, or 'E' kind message \0 hint; then a full stop that shows that nothing is
-// missing.
+namespace {
+
+// Fields of any bytes: their length, a colon, themselves.
+void put(std::string& text, std::string_view field) {
+  text += std::to_string(field.size());
+  text += ':';
+  text += field;
+}
+
+void put(std::string& text, int number) { put(text, std::to_string(number)); }
+
+class Fields {
+ public:
+  explicit Fields(std::string_view text) : rest_(text) {}
+
+  std::string take() {
+    std::size_t size = 0;
+    const char* const end = rest_.data() + rest_.size();
+    const auto [colon, bad] = std::from_chars(rest_.data(), end, size);
+    const auto left = static_cast<std::size_t>(end - colon);
+    if (bad != std::errc{} || left == 0 || *colon != ':' || size > left - 1) {
+      whole_ = false;
+      rest_ = {};
+      return {};
+    }
+    std::string field(colon + 1, size);
+    rest_.remove_prefix(rest_.size() - left + 1 + size);
+    return field;
+  }
+  int number() { return std::atoi(take().c_str()); }
+  bool whole() const { return whole_; }
+
+ private:
+  std::string_view rest_;
+  bool whole_ = true;
+};
+
+void put(std::string& text, const RankFailure& first) {
+  for (const int number : {first.rank, first.local_rank, first.pid, first.exit_status, first.signal,
+                           first.core ? 1 : 0, static_cast<int>(first.seconds * 1000)}) {
+    put(text, number);
+  }
+  put(text, first.host);
+  put(text, static_cast<int>(first.last_lines.size()));
+  for (const std::string& line : first.last_lines) put(text, line);
+}
+
+RankFailure take_failure(Fields& fields) {
+  RankFailure first;
+  for (int* number :
+       {&first.rank, &first.local_rank, &first.pid, &first.exit_status, &first.signal}) {
+    *number = fields.number();
+  }
+  first.core = fields.number() == 1;
+  first.seconds = fields.number() / 1000.0;
+  first.host = fields.take();
+  for (int lines = fields.number(); lines > 0 && fields.whole(); --lines) {
+    first.last_lines.push_back(fields.take());
+  }
+  return first;
+}
+
+}  // namespace
+
+// 'R' or 'E', fields, and a full stop that shows that nothing is missing.
 std::string encode(const Result<Outcome>& outcome) {
+  std::string text;
   if (!outcome) {
     const Error& error = outcome.error();
-    std::string text = "E";
-    text += static_cast<char>(error.kind);
-    return text + error.message + '\0' + error.hint + '.';
+    text = "E";
+    put(text, static_cast<int>(error.kind));
+    put(text, error.message);
+    put(text, error.hint);
+    return text + '.';
   }
-  std::string text = "R";
-  text += outcome->clean ? '1' : '0';
-  return text + std::to_string(outcome->status) + '.';
+  const Ending& ending = outcome->ending;
+  text = "R";
+  for (const int number : {outcome->clean ? 1 : 0, ending.status, ending.ok, ending.failed,
+                           ending.ended, ending.passed_on, ending.first ? 1 : 0}) {
+    put(text, number);
+  }
+  if (ending.first) put(text, *ending.first);
+  return text + '.';
 }
 
 std::optional<Result<Outcome>> decode(std::string_view message) {
-  if (message.size() < 4 || message.back() != '.') return std::nullopt;
-  message.remove_suffix(1);
-  const std::string rest(message.substr(2));
-  if (message[0] == 'R') return Outcome{std::atoi(rest.c_str()), message[1] == '1'};
-  const std::size_t middle = rest.find('\0');
-  return Error{static_cast<ErrorKind>(message[1]), rest.substr(0, middle), rest.substr(middle + 1)};
+  if (message.size() < 2 || message.back() != '.') return std::nullopt;
+  Fields fields(message.substr(1, message.size() - 2));
+  if (message[0] == 'E') {
+    Error error;
+    error.kind = static_cast<ErrorKind>(fields.number());
+    error.message = fields.take();
+    error.hint = fields.take();
+    if (!fields.whole()) return std::nullopt;
+    return Result<Outcome>(std::move(error));
+  }
+  Outcome outcome;
+  outcome.clean = fields.number() == 1;
+  Ending& ending = outcome.ending;
+  for (int* number :
+       {&ending.status, &ending.ok, &ending.failed, &ending.ended, &ending.passed_on}) {
+    *number = fields.number();
+  }
+  if (fields.number() == 1) ending.first = take_failure(fields);
+  if (!fields.whole()) return std::nullopt;
+  return Result<Outcome>(std::move(outcome));
 }
 
 }  // namespace hpclaunch::sys::local

@@ -7,6 +7,7 @@
 #include "hpclaunch/env.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/result.h"
+#include "hpclaunch/sys.h"
 
 namespace hpclaunch::sys::local {
 
@@ -28,6 +29,7 @@ struct Job {
   int ranks = 1;
   std::string host;
   OutputOptions output;
+  Notice notice;
   std::vector<std::string> argv;  ///< the shim, the program, its arguments
   std::vector<std::string> env;   ///< without HPCLAUNCH_LOCAL_RANK
   Logs logs;
@@ -37,7 +39,7 @@ struct Job {
 
 /// How the job went.
 struct Outcome {
-  int status = 0;     ///< for our own exit
+  Ending ending;
   bool clean = true;  ///< nothing of what was started is left
 };
 

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -11,19 +12,12 @@
 #include <cstring>
 #include <utility>
 
+#include "sys/exec_words.h"
 #include "sys/local/supervisor.h"
 #include "sys/local/sweep.h"
 
 namespace hpclaunch::sys::local {
 namespace {
-
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> list;
-  list.reserve(strings.size() + 1);
-  for (const std::string& text : strings) list.push_back(const_cast<char*>(text.c_str()));
-  list.push_back(nullptr);
-  return list;
-}
 
 Error system_error(const std::string& what, int error) {
   return Error{ErrorKind::system, fmt::format("{}: {}", what, std::strerror(error))};
@@ -45,7 +39,10 @@ Status Supervisor::start() {
   children_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (children_ < 0 || pipes_ < 0 || null < 0) return system_error("cannot start the ranks", errno);
+  int execs[2] = {-1, -1};  // every rank holds the writing end until its exec closes it
+  if (children_ < 0 || pipes_ < 0 || null < 0 || pipe2(execs, O_CLOEXEC) != 0) {
+    return system_error("cannot start the ranks", errno);
+  }
 
   Result<Stacks> stacks = Stacks::make(job_.ranks);
   if (!stacks) return stacks.error();
@@ -71,6 +68,12 @@ Status Supervisor::start() {
     }
   }
   close(null);
+  close(execs[1]);
+  // Ranks on their way to the exec share our errno and may not have a session to be signalled by.
+  // poll says so without errno; word from `control_` is not kept waiting by an exec that hangs.
+  std::array<pollfd, 2> wanted = {{{execs[0], POLLIN, 0}, {control_, POLLIN, 0}}};
+  while (poll(wanted.data(), wanted.size(), -1) < 0) continue;
+  close(execs[0]);
   return Done{};
 }
 

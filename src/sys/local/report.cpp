@@ -24,7 +24,7 @@ std::string others(const Story& story) {
     if (count > 0) text += fmt::format("hpclaunch: {} {}\n", counted(count, "other rank"), what);
   };
   say(story.also_failed, "failed as well");
-  say(story.ended, story.ended == 1 ? "was ended by hpclaunch" : "were ended by hpclaunch");
+  say(story.ended, (story.ended == 1 ? "was ended by " : "were ended by ") + story.ended_by);
   return text;
 }
 

@@ -51,8 +51,9 @@ struct Story {
   int ranks = 1;
   Death first;          ///< the rank to blame
   int also_failed = 0;  ///< of the others, on their own
-  int ended = 0;        ///< of the others, by us
-  int passed_on = 0;    ///< last signal that the user sent and we passed on; 0: none
+  int ended = 0;        ///< of the others, by `ended_by`
+  std::string ended_by = "hpclaunch";
+  int passed_on = 0;  ///< last signal that the user sent and we passed on; 0: none
   std::vector<std::string> last_lines;
   std::string log;  ///< its log file; "" for none
 };

@@ -29,7 +29,8 @@ using local::Job;
 using local::Outcome;
 
 constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
-constexpr int kOtherFiles = 64;  // besides those of the ranks
+constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";  // of a launch around this one
+constexpr int kOtherFiles = 64;                              // besides those of the ranks
 
 // 0, 1 and 2 must be taken, or a pipe of ours would get such a number.
 void fill_standard_files() {
@@ -65,11 +66,12 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.ranks = static_cast<int>(plan.classes.at(node_class).ranks.size());
   job.host = plan.hosts.at(0);
   job.output = plan.output;
+  job.notice = plan.notice;
   job.ignore_pipe = is_ignored(SIGPIPE);
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);
   for (const std::string& entry : env.entries()) {
-    if (!entry.starts_with(kLocalRank)) job.env.push_back(entry);
+    if (!entry.starts_with(kLocalRank) && !entry.starts_with(kRecords)) job.env.push_back(entry);
   }
   const bool with_logs = !plan.output.log_dir.empty();
   if (const Status status = raise_file_limit(job.ranks, with_logs, job.files); !status) {
@@ -115,7 +117,7 @@ std::string watch(int control, int signals) {
 }
 
 // `alone`: every child we have belongs to this job.
-Result<int> end(const std::string& message, pid_t guard, bool alone) {
+Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
   std::optional<Result<Outcome>> outcome = local::decode(message);
   if (outcome) kill(guard, SIGKILL);  // nothing is left for it to do
   if (alone && !outcome) local::end_children(local::kHopeless);
@@ -123,13 +125,15 @@ Result<int> end(const std::string& message, pid_t guard, bool alone) {
   if (!outcome) {
     std::fprintf(stderr,
                  "hpclaunch: the supervisor of the ranks was killed; the ranks were ended\n");
-    return 128 + SIGKILL;
+    Ending ending;
+    ending.status = 128 + SIGKILL;
+    return ending;
   }
   if (!*outcome) return outcome->error();
-  return (*outcome)->status;
+  return (*outcome)->ending;
 }
 
-Result<int> launch(const Job& job, const sigset_t& signals) {
+Result<Ending> launch(const Job& job, const sigset_t& signals) {
   int control[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) {
     return Error{ErrorKind::system,
@@ -155,8 +159,8 @@ Result<int> launch(const Job& job, const sigset_t& signals) {
   }
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   close(control[1]);
-  Result<int> result = Error{ErrorKind::system, "cannot start another process",
-                             "ulimit -u says how many processes are allowed"};
+  Result<Ending> result = Error{ErrorKind::system, "cannot start another process",
+                                "ulimit -u says how many processes are allowed"};
   if (guard > 0) result = end(watch(control[0], incoming), guard, alone);
   close(control[0]);
   signalfd_siginfo late;  // for a job that is over: must not change our exit status
@@ -168,7 +172,7 @@ Result<int> launch(const Job& job, const sigset_t& signals) {
 
 }  // namespace
 
-Result<int> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
+Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
   fill_standard_files();
   Result<Job> job = make_job(plan, env, shim);
   if (!job) return job.error();
@@ -178,7 +182,7 @@ Result<int> run_local(const Plan& plan, const EnvSnapshot& env, const std::strin
   sigaction(SIGCHLD, &default_child, &child_before);
   sigset_t mask;
   sigprocmask(SIG_BLOCK, nullptr, &mask);
-  Result<int> result = launch(*job, signals_to_pass_on());
+  Result<Ending> result = launch(*job, signals_to_pass_on());
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   sigaction(SIGCHLD, &child_before, nullptr);
   setrlimit(RLIMIT_NOFILE, &job->files);

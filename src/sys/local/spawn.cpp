@@ -15,7 +15,7 @@ constexpr std::size_t kStackBytes = 32 * 1024;
 
 // Runs in the new process, in the parent's memory and beside it: system calls only. Nothing of the
 // parent's state can be hurt: descriptors, limits and signal dispositions are copies, no handler is
-// installed that could run here, and errno, which is shared, changes only where a call fails.
+// installed that could run here. Only errno is shared, and a failing call here changes it there.
 __attribute__((no_sanitize("address", "undefined"))) int become(void* argument) {
   Start& start = *static_cast<Start*>(argument);
   setsid();

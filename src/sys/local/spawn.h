@@ -33,7 +33,8 @@ class Stacks {
 
 /// Starts a process in a session of its own, with an empty signal mask, that is killed when the
 /// caller dies. All other descriptors must be close-on-exec, all signals blocked. Does not wait for
-/// the exec: a failure of that is seen when the process is reaped, in start.error. pid, or -errno.
+/// the exec: a failure of that is seen when the process is reaped, in start.error. Until the exec a
+/// failing call of the new process changes errno here, at any moment. pid, or -errno.
 pid_t spawn(Start& start, char* stack_top);
 
 }  // namespace hpclaunch::sys::local

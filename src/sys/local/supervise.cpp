@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "sys/local/supervisor.h"
@@ -36,13 +36,16 @@ Result<Outcome> Supervisor::run() {
     write_screen();
   }
   if (not_started_) return *not_started_;
-  return Outcome{exit_status(), clean_};
+  return Outcome{ending(), clean_};
 }
 
 void Supervisor::wait_for_something() {
   long until = lines_.next_flush();
   for (const long deadline : {settle_until_, kill_at_}) {
     if (deadline >= 0) until = until < 0 ? deadline : std::min(until, deadline);
+  }
+  if (const long notice = until_notice(); notice >= 0) {
+    until = until < 0 ? clock_ms() + notice : std::min(until, clock_ms() + notice);
   }
   long timeout = until < 0 ? -1 : std::clamp(until - clock_ms(), 0L, 60'000L);
   if (phase_ == Phase::draining && open_pipes_ > 0 && !screen_.full()) timeout = 0;
@@ -57,7 +60,7 @@ void Supervisor::wait_for_something() {
 void Supervisor::take_control() {
   std::array<unsigned char, 64> signals{};
   const ssize_t size = recv(control_, signals.data(), signals.size(), MSG_DONTWAIT);
-  if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
+  if (size == 0) {
     end_children(kHopeless);  // the process the user started is gone: nothing may stay
     _exit(128 + SIGKILL);
   }
@@ -109,7 +112,7 @@ void Supervisor::reap() {
     }
     info = {};
   }
-  childless_ = result != 0 && errno == ECHILD;
+  childless_ = result != 0;  // ECHILD: nothing else can be wrong with this call
   std::sort(deaths.begin(), deaths.end(), explains_better);
   for (const Death& death : deaths) note(death);
 }
@@ -128,7 +131,10 @@ void Supervisor::note(Death death) {
       return;
     }
   }
-  if (!death.failed()) return;
+  if (!death.failed()) {
+    ++ok_;
+    return;
+  }
   if (!first_) {
     first_ = death;
     if (interrupted_ || phase_ != Phase::running) return;
@@ -153,8 +159,26 @@ void Supervisor::write_screen() {
   if (screen_.reader_gone() && phase_ < Phase::ending) begin_end();
 }
 
+// Milliseconds until the notice; -1 when there is none to come. Of the wall clock: a minute at most is
+// slept, so that a clock that is set has its effect.
+long Supervisor::until_notice() const {
+  if (job_.notice.signal == 0 || notice_sent_ || phase_ != Phase::running) return -1;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const long long left = (job_.notice.at - now.tv_sec) * 1000 - now.tv_nsec / 1'000'000;
+  return static_cast<long>(std::clamp(left, 0LL, 60'000LL));
+}
+
+void Supervisor::send_notice() {
+  if (until_notice() != 0) return;
+  notice_sent_ = true;
+  passed_on_ = job_.notice.signal;
+  signal_ranks(job_.notice.signal);
+}
+
 void Supervisor::advance() {
   const long now = clock_ms();
+  send_notice();
   if (phase_ == Phase::settling && now >= settle_until_) begin_end();
   if (phase_ < Phase::killed && kill_at_ >= 0 && now >= kill_at_) kill_ranks();
   if (phase_ < Phase::leftovers && alive_ == 0) {
@@ -185,7 +209,9 @@ void Supervisor::report() {
 }
 
 void Supervisor::signal_ranks(int signal) {
-  for (const auto& [pid, rank] : by_pid_) kill(-pid, signal);
+  for (const auto& [pid, rank] : by_pid_) {
+    if (kill(-pid, signal) != 0) kill(pid, signal);  // no session of its own yet
+  }
 }
 
 void Supervisor::begin_end() {
@@ -232,6 +258,26 @@ Story Supervisor::story() const {
 int Supervisor::exit_status() const {
   if (first_) return first_->status();
   return screen_.reader_gone() ? 128 + SIGPIPE : clean_ ? 0 : 128 + SIGKILL;
+}
+
+Ending Supervisor::ending() const {
+  Ending ending;
+  ending.status = exit_status();
+  ending.ok = ok_;
+  ending.failed = first_ ? also_failed_ + 1 : 0;
+  ending.ended = ended_;
+  ending.passed_on = passed_on_;
+  if (!first_) return ending;
+  RankFailure& first = ending.first.emplace();
+  first.rank = first.local_rank = first_->rank;
+  first.host = job_.host;
+  first.pid = first_->pid;
+  first.exit_status = first_->exit_status;
+  first.signal = first_->signal;
+  first.core = first_->core;
+  first.seconds = first_->seconds;
+  first.last_lines = ranks_[static_cast<std::size_t>(first_->rank)].tail.lines(kLastLines);
+  return ending;
 }
 
 Result<Outcome> supervise(const Job& job, int control) {

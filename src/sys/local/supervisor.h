@@ -63,6 +63,9 @@ class Supervisor {
   void say(const std::string& text);
   Story story() const;
   int exit_status() const;
+  Ending ending() const;
+  void send_notice();
+  long until_notice() const;
 
   const Job& job_;
   int control_;
@@ -89,6 +92,8 @@ class Supervisor {
   int passed_on_ = 0;
   int also_failed_ = 0;
   int ended_ = 0;
+  int ok_ = 0;
+  bool notice_sent_ = false;
   bool clean_ = true;
   std::optional<Death> first_;
   std::optional<Error> not_started_;

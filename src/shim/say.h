@@ -1,0 +1,131 @@
+#pragma once
+// What the shim says, and how it stops.
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decode.h"
+
+namespace hpclaunch::shim {
+
+constexpr int kFailed = 125;
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+
+/// One line on stderr, in one write(2), so that lines of different ranks do not mix.
+class Line {
+ public:
+  explicit Line(Text start) { add(start); }
+
+  /// Bytes outside ASCII's printing range become '?'. What does not fit is cut, visibly.
+  Line& add(Text text) {
+    for (int i = 0; i < text.size && size_ < kRoom; ++i) {
+      const bool prints = text.at[i] >= ' ' && text.at[i] <= '~';
+      bytes_[size_++] = prints ? text.at[i] : '?';
+    }
+    return *this;
+  }
+  /// What a program wrote: bytes of UTF-8 stay.
+  Line& add_text(Text text) {
+    for (int i = 0; i < text.size && size_ < kRoom; ++i) {
+      const bool control = (text.at[i] >= 0 && text.at[i] < ' ') || text.at[i] == 0x7f;
+      bytes_[size_++] = control && text.at[i] != '\t' ? '?' : text.at[i];
+    }
+    return *this;
+  }
+  Line& add(int number) {
+    if (number >= 10) add(number / 10);
+    const char digit = static_cast<char>('0' + number % 10);
+    return add(Text{&digit, 1});
+  }
+  Line& add(const Mask& mask) {
+    const char* separator = "";
+    for (int cpu = 0; cpu < kMaskBits; ++cpu) {
+      if (!mask.has(cpu)) continue;
+      int last = cpu;
+      while (last + 1 < kMaskBits && mask.has(last + 1)) ++last;
+      add(separator).add(cpu);
+      if (last > cpu) add("-").add(last);
+      separator = ",";
+      cpu = last;
+    }
+    return *this;
+  }
+  Line& quote(Text text) { return add(" '").add(text).add("'"); }
+
+  Text text() const { return {bytes_, size_}; }
+
+  void print() {
+    if (size_ == kRoom) {
+      for (int i = 1; i <= 3; ++i) bytes_[kRoom - i] = '.';
+    }
+    bytes_[size_] = '\n';
+    if (write(STDERR_FILENO, bytes_, static_cast<size_t>(size_) + 1) < 0) return;
+  }
+
+ private:
+  static constexpr int kRoom = 1023;
+  char bytes_[kRoom + 1] = {};
+  int size_ = 0;
+};
+
+/// As uname(2) has it; "?" when it does not answer.
+inline Text host_name() {
+  static utsname host;
+  return uname(&host) == 0 ? Text(host.nodename) : Text("?");
+}
+
+inline Line record(const Place& place, int pid) {
+  Line line("@hpclaunch rank=");
+  line.add(place.rank).add(" node=").add(place.node).add(" host=").add(host_name());
+  return line.add(" pid=").add(pid);
+}
+
+/// `how` is " exit=" or " signal=".
+inline void write_end(const Place& place, int pid, const char* how, int status, bool core) {
+  const auto digits = [](long number, char* out, int count) {
+    for (int i = count - 1; i >= 0; --i, number /= 10)
+      out[i] = static_cast<char>('0' + number % 10);
+  };
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  // Seconds since 1970 leave int in 2038; as two numbers they never do.
+  constexpr long kBillion = 1'000'000'000;
+  char micro[7] = {};
+  char low[10] = {};
+  digits(now.tv_nsec / 1000, micro, 6);
+  digits(static_cast<long>(now.tv_sec % kBillion), low, 9);
+  Line line = record(place, pid);
+  line.add(" at=").add(static_cast<int>(now.tv_sec / kBillion)).add(low).add(".").add(micro);
+  line.add(how).add(status);
+  if (core) line.add(" core=1");
+  line.print();
+}
+
+/// This rank, where somebody reads records of its end; nullptr: nobody does.
+inline const Place* recorded = nullptr;
+
+/// Many launchers kill all ranks as soon as one has failed. A rank that leaves the line to another
+/// one therefore waits a little, so that the other one lives to print it.
+constexpr timespec kSilentPause = {0, 200'000'000};
+
+[[noreturn]] inline void stop(int status, Line& line, bool speak = true, bool late = false) {
+  if (!speak) {
+    nanosleep(&kSilentPause, nullptr);
+    speak = late;  // still here: the fault was ours alone
+  }
+  if (speak) line.print();
+  if (recorded != nullptr) {
+    if (speak) record(*recorded, getpid()).add(" tail=").add(line.text()).print();
+    write_end(*recorded, getpid(), " exit=", status, false);
+  }
+  _exit(status);
+}
+
+inline Line rank_line(const Place& place) {
+  Line line("hpclaunch: rank ");
+  line.add(place.rank).add(" on ").add(host_name()).add(": ");
+  return line;
+}
+
+}  // namespace hpclaunch::shim

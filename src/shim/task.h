@@ -1,0 +1,94 @@
+#pragma once
+// What one rank has to do, collected from a plan that read_plan has accepted.
+
+#include "decode.h"
+
+namespace hpclaunch::shim {
+
+enum class Binding { none, bind, expect, part };
+
+/// What one rank does before it starts the program.
+struct Task {
+  Binding binding = Binding::none;
+  Mask mask;
+  int part_first = 0;  ///< of a part, as part_last
+  int part_last = 0;
+  int granted = 0;  ///< CPUs that must be found for a part to hold; 0: any number
+  Text absent;      ///< Plan::absent
+  int count = 0;
+  char* set[kMaxSet] = {};  ///< NAME=VALUE, zero-terminated, in `arena`
+  int name_size[kMaxSet] = {};
+  char* arena = nullptr;  ///< given by the caller
+  int arena_size = 0;
+  int used = 0;
+
+  constexpr bool put(int byte) {
+    if (used == arena_size) return false;
+    arena[used++] = static_cast<char>(byte);
+    return true;
+  }
+  constexpr bool put_text(Text escaped) {
+    while (escaped.size > 0) {
+      if (!put(take_byte(escaped))) return false;
+    }
+    return true;
+  }
+  constexpr bool put_number(int number) {
+    return (number < 10 || put_number(number / 10)) && put('0' + number % 10);
+  }
+};
+
+/// Adds NAME=VALUE. False: no room. Name and item have been checked by read_plan.
+constexpr bool assign(Text name, Text item, const Place& place, Task& task) {
+  if (task.count == kMaxSet) return false;
+  const int start = task.used;
+  if (!task.put_text(name)) return false;
+  const int name_size = task.used - start;
+  int number = 0;
+  const bool is_fact = item.size > 0 && item.at[0] == '@' && fact(item, place, number);
+  if (!task.put('=') || !(is_fact ? task.put_number(number) : task.put_text(item))) return false;
+  if (!task.put('\0')) return false;
+  task.set[task.count] = task.arena + start;
+  task.name_size[task.count++] = name_size;
+  return true;
+}
+
+/// "part" or "granted"; checked before.
+constexpr void take_parts(Text key, Text item, Task& task) {
+  if (key == "granted") {
+    is_number(item, task.granted);
+  } else {
+    task.binding = Binding::part;
+    read_part(item, task.part_first, task.part_last);
+  }
+}
+
+/// Collects what concerns `place` from a plan that read_plan has accepted.
+constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
+  Text rest = plan.fields;
+  Text key;
+  Text column;
+  Text item;
+  int node_class = -1;
+  task.absent = plan.absent;
+  while (take_field(rest, key, column)) {
+    if (key == "class") ++node_class;
+    const bool parts = key == "part" || key == "granted";
+    const bool binds = key == "cpus" || key == "expect";
+    if (is_directive(key) && !binds && !parts) continue;
+    if (node_class >= 0 && node_class != place.node_class) continue;
+    pick(column, place.local, item);
+    if (parts) {
+      take_parts(key, item, task);
+    } else if (!binds) {
+      if (!assign(key, item, place, task)) return {"too many variables, or too long", key};
+    } else if (item.size > 0) {
+      task.binding = key == "cpus" ? Binding::bind : Binding::expect;
+      task.mask = {};
+      read_list(item, task.mask);
+    }
+  }
+  return {};
+}
+
+}  // namespace hpclaunch::shim

@@ -1,0 +1,228 @@
+#include "sys/supervised/record.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::sys::supervised {
+namespace {
+
+constexpr std::string_view kMarker = "@hpclaunch ";
+constexpr long kMostPids = 1L << 22;  // PID_MAX_LIMIT
+constexpr int kMostSignals = 64;
+constexpr std::size_t kLongestHost = 255;
+constexpr std::size_t kLongestTag = 300;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_name(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
+         c == '_';
+}
+
+// The value of "key=VALUE" at the front, up to the blank or the end, both taken off.
+std::optional<std::string_view> take(std::string_view& text, std::string_view key) {
+  if (!text.starts_with(key) || text.size() <= key.size() || text[key.size()] != '=') {
+    return std::nullopt;
+  }
+  text.remove_prefix(key.size() + 1);
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::string_view value = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return value;
+}
+
+bool take_number(std::string_view& text, std::string_view key, long low, long high, int& number) {
+  const std::optional<std::string_view> value = take(text, key);
+  if (!value) return false;
+  const std::optional<long> found = parse_natural(*value, high);
+  if (!found || *found < low || *found > high) return false;
+  number = static_cast<int>(*found);
+  return true;
+}
+
+// 1732212345.123456: seconds, a point, one to nine digits.
+bool take_time(std::string_view& text, double& at) {
+  constexpr long kLatest = 100'000'000'000;
+  constexpr std::size_t kMostDigits = 9;
+  const std::optional<std::string_view> value = take(text, "at");
+  if (!value) return false;
+  const std::size_t point = value->find('.');
+  if (point == std::string_view::npos) return false;
+  const std::string_view digits = value->substr(point + 1);
+  const std::optional<long> whole = parse_natural(value->substr(0, point), kLatest);
+  const std::optional<long> part = parse_natural(digits);
+  if (!whole || !part || digits.size() > kMostDigits) return false;
+  double fraction = static_cast<double>(*part);
+  for (std::size_t i = 0; i < digits.size(); ++i) fraction /= 10;
+  at = static_cast<double>(*whole) + fraction;
+  return true;
+}
+
+bool take_end(std::string_view text, Record& record) {
+  if (!take_time(text, record.at)) return false;
+  if (take_number(text, "exit", 0, 255, record.exit_status)) return text.empty();
+  if (!take_number(text, "signal", 1, kMostSignals, record.signal)) return false;
+  if (text.empty()) return true;
+  int core = 0;
+  record.core = take_number(text, "core", 1, 1, core);
+  return record.core && text.empty();
+}
+
+}  // namespace
+
+std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) {
+  if (!text.starts_with(kMarker)) return std::nullopt;
+  Record record;
+  record.line = text;
+  text.remove_prefix(kMarker.size());
+  if (!take_number(text, "rank", 0, bounds.ranks - 1, record.rank)) return std::nullopt;
+  if (!take_number(text, "node", 0, bounds.nodes - 1, record.node)) return std::nullopt;
+  const std::optional<std::string_view> host = take(text, "host");
+  if (!host || host->empty() || host->size() > kLongestHost) return std::nullopt;
+  if (!std::all_of(host->begin(), host->end(), is_name)) return std::nullopt;
+  record.host = *host;
+  if (!take_number(text, "pid", 1, kMostPids, record.pid)) return std::nullopt;
+  if (text.starts_with("tail=")) {
+    record.is_tail = true;
+    record.tail = text.substr(std::strlen("tail="));
+    return record;
+  }
+  if (!take_end(text, record)) return std::nullopt;
+  return record;
+}
+
+namespace {
+
+// May more bytes make a tag of it? "[1,", "n1 ", "[1,3]<std".
+bool may_become_tag(std::string_view text) {
+  constexpr std::string_view kBehind = "]<stderr>: ";
+  if (text.size() > kLongestTag) return false;
+  if (is_tag(text)) return true;
+  const bool bracket = text.starts_with('[');
+  const std::size_t close = bracket ? text.find(']') : std::string_view::npos;
+  if (close != std::string_view::npos && !kBehind.starts_with(text.substr(close))) return false;
+  return std::all_of(text.begin(),
+                     text.begin() + static_cast<std::ptrdiff_t>(std::min(close, text.size())),
+                     [&](char c) {
+                       return is_name(c) || c == ' ' ||
+                              (bracket && (c == '[' || c == ',' || c == '@' || c == ':'));
+                     });
+}
+
+}  // namespace
+
+bool is_tag(std::string_view text) {
+  if (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  if (text.size() < 2 || text.size() > kLongestTag) return false;
+  const auto all = [](std::string_view part, std::string_view more) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [&](char c) {
+      return is_name(c) || more.find(c) != std::string_view::npos;
+    });
+  };
+  if (text.front() == '[') {  // [3] [1,3] [3@n1] [n1:4711] and what stands behind it
+    const std::size_t close = text.find(']');
+    if (close == std::string_view::npos || !all(text.substr(1, close - 1), ",@: ")) return false;
+    const std::string_view rest = text.substr(close + 1);
+    return rest.empty() || rest == ":" || rest == "<stderr>:" || rest == "<stderr>";
+  }
+  if (text.back() != ':') return false;  // "3:" "  3:" "n1 3:"
+  text.remove_suffix(1);
+  return all(text, " ") && is_digit(text.back());
+}
+
+void Splitter::feed(std::string_view bytes, long now, Sink& to) {
+  if (bytes.empty()) return;
+  if (held_.empty()) since_ = now;
+  for (std::size_t end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
+    held_ += bytes.substr(0, end);
+    bytes.remove_prefix(end + 1);
+    take_line(held_, to);
+    held_.clear();
+    shown_ = false;
+    since_ = now;
+  }
+  held_ += bytes;
+  show(std::string_view(held_).substr(0, releasable()), to);
+  held_.erase(0, releasable());
+  if (held_.size() > kLongest) release(to);
+}
+
+// How much of the line so far can be no part of a record or its tag.
+std::size_t Splitter::releasable() const {
+  const std::string_view line = held_;
+  const std::size_t marker = line.find(kMarker);
+  if (marker != std::string_view::npos) return is_tag(line.substr(0, marker)) ? 0 : marker;
+  std::size_t begun = line.size();  // a marker may have begun at the end
+  for (std::size_t size = std::min(kMarker.size() - 1, line.size()); size > 0; --size) {
+    if (kMarker.starts_with(line.substr(line.size() - size))) {
+      begun = line.size() - size;
+      break;
+    }
+  }
+  return !shown_ && may_become_tag(line.substr(0, begun)) ? 0 : begun;
+}
+
+// A whole line, or the rest of one. The first place that holds a record counts, since the last field of
+// a record may hold anything.
+void Splitter::take_line(std::string_view line, Sink& to) {
+  for (std::size_t at = line.find(kMarker); at != std::string_view::npos;
+       at = line.find(kMarker, at + 1)) {
+    std::string_view text = line.substr(at);
+    if (text.back() == '\r') text.remove_suffix(1);
+    std::optional<Record> record = parse_record(text, bounds_);
+    if (!record) continue;
+    const std::string_view before = line.substr(0, at);
+    if (!before.empty() && !(is_tag(before) && !shown_)) show(before, to);
+    if (shown_) {  // a progress bar without its newline stands in front of it
+      to.text += '\n';
+      open_ = false;
+    }
+    to.records.push_back(std::move(*record));
+    return;
+  }
+  to.text += line;
+  to.text += '\n';
+  open_ = false;
+}
+
+void Splitter::show(std::string_view text, Sink& to) {
+  if (text.empty()) return;
+  to.text += text;
+  shown_ = open_ = true;
+}
+
+void Splitter::release(Sink& to) {
+  show(held_, to);
+  held_.clear();
+}
+
+long Splitter::next_flush() const {
+  if (held_.empty()) return -1;
+  const bool begun = held_.find(kMarker) != std::string::npos;
+  return since_ + (begun ? kPatience : kQuiet);
+}
+
+void Splitter::flush(long now, Sink& to) {
+  if (held_.empty() || now < next_flush()) return;
+  release(to);
+}
+
+void Splitter::finish(Sink& to) {
+  if (held_.empty()) return;
+  if (parse_record(held_, bounds_) || held_.find(kMarker) != std::string::npos) {
+    Sink rest;
+    take_line(held_, rest);
+    if (!rest.records.empty()) {
+      to.text += rest.text;
+      to.records.insert(to.records.end(), rest.records.begin(), rest.records.end());
+      held_.clear();
+      shown_ = false;
+      return;
+    }
+  }
+  release(to);
+}
+
+}  // namespace hpclaunch::sys::supervised

@@ -1,0 +1,81 @@
+#pragma once
+// What the shims write on stderr for us, found in what a launcher makes of it. Pure.
+//
+//   @hpclaunch rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
+//   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7
+//   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1]
+//
+// The program of a rank can write such lines too: they are read strictly, and whatever is no record
+// is passed on as text.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpclaunch::sys::supervised {
+
+struct Record {
+  std::string line;  ///< as it came, from "@hpclaunch" on
+  int rank = 0;
+  int node = 0;
+  std::string host;
+  int pid = 0;
+  bool is_tail = false;
+  std::string tail;     ///< of stderr, one line
+  double at = 0;        ///< UNIX time on the rank's node
+  int exit_status = 0;  ///< 0 to 255, when `signal` is 0
+  int signal = 0;       ///< 1 to 64
+  bool core = false;
+};
+
+/// How many ranks and nodes there are: numbers beyond are no record's.
+struct Bounds {
+  int ranks = 1;
+  int nodes = 1;
+};
+
+/// `text` from "@hpclaunch" to the end of the line, without the newline.
+std::optional<Record> parse_record(std::string_view text, const Bounds& bounds);
+
+/// "[3] ", "3: ", "n1 3: ", "[1,3]<stderr>:": what launchers put in front of a line, with or without the
+/// blank at its end.
+bool is_tag(std::string_view text);
+
+/// Turns a launcher's stderr, in pieces of any size, into text and records. Text leaves at once, apart
+/// from what may become a record or is only a tag so far; `flush` lets that go.
+class Splitter {
+ public:
+  static constexpr std::size_t kLongest = 64 * 1024;  ///< bytes held back at most
+  static constexpr long kPatience = 2000;  ///< ms for which the beginning of a record is held back
+  static constexpr long kQuiet = 100;      ///< ms for which a tag is
+
+  explicit Splitter(Bounds bounds) : bounds_(bounds) {}
+
+  struct Sink {
+    std::string text;             ///< to be passed on
+    std::vector<Record> records;  ///< in the order in which they came
+  };
+  /// `now` in ms of any clock that does not run backwards.
+  void feed(std::string_view bytes, long now, Sink& to);
+  void flush(long now, Sink& to);  ///< what has waited long enough
+  void finish(Sink& to);           ///< everything: nothing will follow
+  long next_flush() const;         ///< when `flush` has something to do; -1 for never
+
+  /// A line stands open on the reader's screen.
+  bool open_line() const { return open_; }
+  void line_ended() { open_ = false; }
+
+ private:
+  void take_line(std::string_view line, Sink& to);
+  void show(std::string_view text, Sink& to);
+  void release(Sink& to);
+  std::size_t releasable() const;
+
+  Bounds bounds_;
+  std::string held_;    ///< of the current line
+  bool shown_ = false;  ///< a part of the current line has left
+  bool open_ = false;
+  long since_ = 0;
+};
+
+}  // namespace hpclaunch::sys::supervised
