@@ -38,8 +38,10 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& flux, const std::stri
                  "leave --log-dir out"};
   const std::vector<std::string> given = line::given_args(plan);
   Argv argv = {flux.path, "run"};
-  argv.insert(argv.end(),
-              {"-N", fmt::format("{}", plan.nodes()), "-n", fmt::format("{}", plan.world_size())});
+  if (!line::gives(given, {"--nodes", "-N"}))
+    argv.insert(argv.end(), {"-N", fmt::format("{}", plan.nodes())});
+  if (!line::gives(given, {"--ntasks", "-n"}))
+    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
   if (!line::gives(given, {"--exclusive", "-x"})) argv.emplace_back("-x");
   if (!plan.whole_allocation && !line::gives(given, {"--requires"})) {
     const Result<std::string> hosts =

@@ -5,10 +5,12 @@
 // -bind-to user:SET,SET,...   one SET per local rank; inside a SET '+' joins, '-' is a range, numbers
 //                             are OS indices in decimal. Hydra ignores in silence what it cannot read,
 //                             too short a list and CPUs that do not exist: the shim compares.
+// An option that comes twice is an error ("duplicate setting"), so one that is given replaces ours.
+// It waits for ranks that have not called MPI_Init when another one has failed (proxy/pmip_cb.c).
 // -hosts a:4,b:2              ranks are dealt in blocks of the counts; without them one by one in turn.
+// -ppn 4                      overrules the counts: a:3,b:2,c:2 with -ppn 3 puts the sixth rank on b.
 // A rank sees PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS. The environment is inherited whole.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -25,17 +27,6 @@ std::string binding_set(const CpuSet& cpus) {
   return set;
 }
 
-std::string host_list(const Plan& plan) {
-  std::vector<std::string> hosts;
-  std::size_t host = 0;
-  for (const NodeRun& run : plan.layout)
-    for (int n = 0; n < run.nodes; ++n, ++host)
-      hosts.push_back(
-          fmt::format("{}:{}", plan.hosts[host],
-                      plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
-  return fmt::format("{}", fmt::join(hosts, ","));
-}
-
 }  // namespace
 
 LauncherTraits traits() {
@@ -45,6 +36,11 @@ LauncherTraits traits() {
   traits.local_rank_var = "MPI_LOCALRANKID";
   traits.binds_sets = true;
   traits.multi_node = true;
+  traits.fails_fast = false;
+  traits.leave_binding =
+      "mpiexec would read the whole topology on each node for it, and drop in silence what it "
+      "cannot "
+      "bind; the shim binds";
   for (const char* name : {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE"})
     traits.leftovers.push_back(
         {name, "would change what mpiexec is asked for on its command line"});
@@ -52,32 +48,29 @@ LauncherTraits traits() {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  const std::string hosts = host_list(plan);
-  if (hosts.size() > line::kMaxArgument)
-    return Error{ErrorKind::unsupported,
-                 fmt::format("the list of {} hosts is longer than one argument may be ({} bytes)",
-                             plan.nodes(), line::kMaxArgument),
-                 "use the batch system's own launcher for a job of this size"};
-  Argv argv = {mpiexec.path,
-               "-hosts",
-               hosts,
-               "-n",
-               fmt::format("{}", plan.world_size()),
-               "-ppn",
-               fmt::format("{}", plan.max_local_size())};
-  if (plan.bind_via == BindVia::launcher) {
-    std::vector<std::string> sets;  // one class: make_plan lets the launcher bind only then
-    for (const RankPlan& rank : plan.classes.front().ranks) sets.push_back(binding_set(rank.cpus));
-    argv.insert(argv.end(), {"-bind-to", fmt::format("user:{}", fmt::join(sets, ","))});
-  } else {
-    argv.insert(argv.end(), {"-bind-to", "none"});
+  if (const Status logs =
+          line::refuse_log_dir(plan, "mpiexec of MPICH",
+                               "--launcher-arg -outfile-pattern --launcher-arg DIR/rank-%r.log");
+      !logs)
+    return logs.error();
+  const std::vector<std::string> given = line::given_args(plan);
+  Argv argv = {mpiexec.path};
+  if (!line::gives_word(given, {"hosts", "hostlist", "f", "hostfile", "machinefile"})) {
+    const Result<Argv> hosts = line::hosts_or_file(plan, {"-hosts", "-f"}, line::host_counts(plan));
+    if (!hosts) return hosts.error();
+    argv.insert(argv.end(), hosts->begin(), hosts->end());
   }
-  if (plan.output.label) argv.push_back("-prepend-rank");
-  if (!plan.output.log_dir.empty())
-    return Error{ErrorKind::unsupported,
-                 "mpiexec of MPICH cannot write a log file per rank and keep the output",
-                 "leave --log-dir out, or pass --launcher-arg -outfile-pattern --launcher-arg "
-                 "DIR/rank-%r.log"};
+  if (!line::gives_word(given, {"n", "np"}))
+    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
+  if (line::stretches(plan).size() == 1 && !line::gives_word(given, {"ppn"}))
+    argv.insert(argv.end(), {"-ppn", fmt::format("{}", plan.max_local_size())});
+  if (!line::gives_word(given, {"bind-to"})) {
+    std::string binding = "none";
+    if (line::launcher_binds(plan)) binding = "user:" + line::join_sets(plan, ",", binding_set);
+    argv.insert(argv.end(), {"-bind-to", binding});
+  }
+  if (plan.output.label && !line::gives_word(given, {"prepend-rank", "l", "prepend-pattern"}))
+    argv.emplace_back("-prepend-rank");
   return line::finish(std::move(argv), plan, "", shim);
 }
 

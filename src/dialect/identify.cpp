@@ -28,12 +28,20 @@ std::string version_after(std::string_view text, std::string_view from) {
   return {};
 }
 
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// JSM's programs lie in a folder of their own; what jsrun prints is not documented.
+bool is_jsrun(std::string_view real_path) {
+  return name_of(real_path) == "jsrun" || has(real_path, "/jsm_pmix/");
+}
+
 }  // namespace
 
 std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
                                                   std::string_view version_text) {
   if (has(real_path, "/cray/pals/"))
     return LauncherIdentity{"pals", version_after(real_path, "/cray/pals/")};
+  if (is_jsrun(real_path)) return LauncherIdentity{"jsrun", version_after(version_text, "")};
   if (has(version_text, "Intel(R) MPI"))
     return LauncherIdentity{"intelmpi", version_after(version_text, "Version")};
   if (has(version_text, "HYDRA build details"))
@@ -58,12 +66,12 @@ std::string_view evident_launcher(std::string_view real_path) {
     std::string_view part;
     std::string_view name;
   };
-  constexpr Mark kMarks[] = {{"hydra", "hydra"},     {"mpich", "hydra"},  {"orterun", "openmpi"},
-                             {"prterun", "openmpi"}, {"prun", "openmpi"}, {"openmpi", "openmpi"},
-                             {"ompi", "openmpi"},    {"srun", "slurm"},   {"flux", "flux"},
-                             {"jsrun", "jsrun"}};
+  constexpr Mark kMarks[] = {{"hydra", "hydra"},   {"mpich", "hydra"},     {"orterun", "openmpi"},
+                             {"prterun", "prrte"}, {"openmpi", "openmpi"}, {"ompi", "openmpi"},
+                             {"srun", "slurm"},    {"flux", "flux"},       {"jsrun", "jsrun"}};
   if (has(real_path, "/cray/pals/")) return "pals";
-  const std::string_view name = real_path.substr(real_path.rfind('/') + 1);
+  if (is_jsrun(real_path)) return "jsrun";
+  const std::string_view name = name_of(real_path);
   std::string_view found;
   for (const Mark& mark : kMarks)
     if (has(name, mark.part)) found = mark.name;  // "jsrun" after "srun"

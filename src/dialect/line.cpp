@@ -45,6 +45,16 @@ bool gives_key(const std::vector<std::string>& args, std::string_view letter, st
   return false;
 }
 
+bool gives_word(const std::vector<std::string>& args,
+                std::initializer_list<std::string_view> names) {
+  return std::any_of(args.begin(), args.end(), [&](std::string_view arg) {
+    if (!arg.starts_with('-')) return false;
+    arg.remove_prefix(arg.starts_with("--") ? 2 : 1);
+    const std::string_view word = arg.substr(0, arg.find('='));
+    return std::find(names.begin(), names.end(), word) != names.end();
+  });
+}
+
 bool launcher_binds(const Plan& plan) {
   if (plan.bind_via != BindVia::launcher || plan.classes.size() != 1) return false;
   const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
@@ -70,6 +80,40 @@ Result<std::string> host_list(const Plan& plan, std::string_view hint) {
                fmt::format("the list of {} hosts is longer than one argument may be ({} bytes)",
                            plan.nodes(), kMaxArgument),
                std::string(hint)};
+}
+
+std::string host_counts(const Plan& plan) {
+  std::string list;
+  std::size_t host = 0;
+  for (const NodeRun& run : plan.layout) {
+    const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+    for (int n = 0; n < run.nodes; ++n, ++host)
+      list += fmt::format("{}{}:{}", list.empty() ? "" : ",", plan.hosts[host], ranks);
+  }
+  return list;
+}
+
+Result<Argv> hosts_or_file(const Plan& plan, const HostWords& words, const std::string& list) {
+  if (list.size() <= kMaxArgument) return Argv{std::string(words.list_option), list};
+  const bool even = stretches(plan).size() == 1;
+  if (even && !plan.hosts_file.empty())
+    return Argv{std::string(words.file_option), plan.hosts_file};
+  return Error{
+      ErrorKind::unsupported,
+      fmt::format("the list of {} hosts is longer than one argument may be ({} bytes){}",
+                  plan.nodes(), kMaxArgument,
+                  even ? "" : ", and a file of hosts cannot say that their ranks differ"),
+      even ? "write the hosts into a file, one on a line, and pass --hostfile FILE"
+           : fmt::format("{}, and --hostfile FILE with one host on a line", even_counts(plan))};
+}
+
+Status refuse_log_dir(const Plan& plan, std::string_view launcher, std::string_view instead) {
+  if (plan.output.log_dir.empty()) return Done{};
+  std::string hint = "leave --log-dir out";
+  if (!instead.empty()) hint += fmt::format(", or pass {}", instead);
+  return Error{ErrorKind::unsupported,
+               fmt::format("{} cannot write a log file per rank and keep the output", launcher),
+               std::move(hint)};
 }
 
 std::vector<Stretch> stretches(const Plan& plan) {
@@ -103,20 +147,71 @@ std::string even_counts(const Plan& plan) {
                      nodes * (low + 1), low, low + 1, nodes);
 }
 
+namespace {
+
+// Ranks counted out node by node in turn, where a node whose grant is full is passed over.
+bool counted_out(const Plan& plan) {
+  std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
+  for (const NodeRun& run : plan.layout) {
+    const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
+    nodes.insert(nodes.end(), static_cast<std::size_t>(run.nodes),
+                 {one.granted, static_cast<int>(one.ranks.size())});
+  }
+  int most = 0;
+  for (const auto& [granted, ranks] : nodes) {
+    if (granted == 0 || ranks > granted) return false;
+    most = std::max(most, ranks);
+  }
+  bool last_round_over = false;  // after the last rank nobody gets one of that round
+  for (const auto& [granted, ranks] : nodes) {
+    const bool full = ranks == granted;
+    if (ranks < most - 1 && !full) return false;
+    if (last_round_over && ranks == most) return false;
+    if (ranks == most - 1 && !full) last_round_over = true;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status check_filled(const Plan& plan, std::string_view launcher, std::string_view instead) {
+  const std::vector<Stretch> layout = stretches(plan);
+  const bool even = layout.size() == 1;
+  const bool rest_at_the_end =
+      layout.size() == 2 && layout[1].nodes == 1 && layout[1].ranks < layout[0].ranks;
+  if (even || rest_at_the_end) return Done{};
+  return Error{
+      ErrorKind::unsupported,
+      fmt::format("{} fills node after node, it cannot start {}", launcher, in_words(layout)),
+      fmt::format("{}; or {}", even_counts(plan), instead)};
+}
+
 Status check_spread(const Plan& plan, std::string_view launcher) {
   const std::vector<Stretch> layout = stretches(plan);
   const int more = plan.world_size() % plan.nodes();  // so many nodes have one rank more
   const bool even = layout.size() == 1;
   const bool spread =
       layout.size() == 2 && layout[0].nodes == more && layout[0].ranks == layout[1].ranks + 1;
-  if (even || spread) return Done{};
+  if (even || spread || counted_out(plan)) return Done{};
+  const bool granted = std::any_of(plan.classes.begin(), plan.classes.end(),
+                                   [](const NodeClass& one) { return one.granted > 0; });
   return Error{
       ErrorKind::unsupported,
       fmt::format("{} spreads ranks evenly, it cannot start {}", launcher, in_words(layout)),
-      fmt::format("{}; or leave the ranks per node to it", even_counts(plan))};
+      granted ? "ask for the same number of ranks on each node: --ppn N"
+              : fmt::format("{}; or leave the ranks per node to it", even_counts(plan))};
 }
 
-Argv finish(Argv argv, const Plan& plan, const std::string& separator, const std::string& shim) {
+Result<Argv> finish(Argv argv, const Plan& plan, const std::string& separator,
+                    const std::string& shim) {
+  const bool begins_another =
+      plan.launcher != "flux" &&
+      std::find(plan.command.begin(), plan.command.end(), ":") != plan.command.end();
+  if (begins_another)
+    return Error{ErrorKind::unsupported,
+                 "the program has an argument \":\", where the launcher takes what follows for "
+                 "another program",
+                 "write the command into a script and start that"};
   const std::vector<std::string> given = given_args(plan);
   argv.insert(argv.end(), given.begin(), given.end());
   if (!separator.empty()) argv.push_back(separator);

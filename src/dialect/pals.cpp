@@ -21,17 +21,10 @@ namespace hpclaunch::pals {
 namespace {
 
 Status check_layout(const Plan& plan) {
-  const std::vector<line::Stretch> layout = line::stretches(plan);
-  const bool even = layout.size() == 1;
-  const bool rest_at_the_end =
-      layout.size() == 2 && layout[1].nodes == 1 && layout[1].ranks < layout[0].ranks;
-  if (even || rest_at_the_end) return Done{};
   const int per_node = plan.max_local_size();
   const int filled = (plan.world_size() + per_node - 1) / per_node;
-  return Error{ErrorKind::unsupported,
-               fmt::format("mpiexec of PALS fills node after node, it cannot start {}",
-                           line::in_words(layout)),
-               fmt::format("{}; or -N {} --ppn {}", line::even_counts(plan), filled, per_node)};
+  return line::check_filled(plan, "mpiexec of PALS",
+                            fmt::format("-N {} --ppn {}", filled, per_node));
 }
 
 }  // namespace
@@ -57,8 +50,11 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
     return Error{ErrorKind::unsupported, "mpiexec of PALS cannot write a log file per rank",
                  "leave --log-dir out"};
   const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {mpiexec.path, "--np", fmt::format("{}", plan.world_size()), "--ppn",
-               fmt::format("{}", plan.max_local_size())};
+  Argv argv = {mpiexec.path};
+  if (!line::gives_word(given, {"n", "np"}))
+    argv.insert(argv.end(), {"--np", fmt::format("{}", plan.world_size())});
+  if (!line::gives_word(given, {"ppn"}))
+    argv.insert(argv.end(), {"--ppn", fmt::format("{}", plan.max_local_size())});
   if (!plan.whole_allocation &&
       !line::gives(given, {"--hosts", "--host", "--hostlist", "--hostfile", "-f"})) {
     const Result<std::string> hosts = line::host_list(

@@ -12,6 +12,10 @@
 //                            one another cannot share memory.
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
+// --overlap                  where the shell is a step already (srun --pty bash): without it the new
+//                            step waits for the nodes that the old one holds, for ever.
+// SLURM_CPUS_PER_TASK is an option of srun up to 21.08 and from 23.11, SRUN_CPUS_PER_TASK between them
+// (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters.
 // A rank sees SLURM_PROCID and SLURM_LOCALID.
 #include <fmt/format.h>
 
@@ -95,6 +99,7 @@ LauncherTraits traits() {
   traits.binds_sets = true;
   traits.multi_node = true;
   traits.dealing = Dealing::spreads;
+  traits.step_var = "SLURM_STEP_ID";
   const char* preset = "presets an option of srun, which gets its own here";
   for (const char* name : {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
                            "SLURM_CPU_BIND_VERBOSE", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
@@ -139,6 +144,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   add("--export=ALL", {"--export"});
   add("--kill-on-bad-exit=1", {"--kill-on-bad-exit", "-K"});
   add("--wait=0", {"--wait", "-W"});
+  if (plan.inside_step) add("--overlap", {"--overlap"});
   if (plan.output.label) add("--label", {"--label", "-l"});
   return line::finish(std::move(argv), plan, "--", shim);
 }
