@@ -1,0 +1,181 @@
+#include "differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace check {
+
+void Differences::of_rank(int rank, int node, Text text) {
+  Whom& whom = found_[std::move(text)];
+  whom.ranks.push_back(rank);
+  whom.nodes.push_back(node);
+}
+
+void Differences::of_node(int node, Text text) { found_[std::move(text)].nodes.push_back(node); }
+
+void Differences::of_launcher(Text text) { found_[std::move(text)]; }
+
+std::vector<Difference> Differences::finish() && {
+  const auto tidy = [](std::vector<int>& numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  };
+  std::vector<Difference> all;
+  all.reserve(found_.size());
+  for (auto& [text, whom] : found_) {
+    tidy(whom.ranks);
+    tidy(whom.nodes);
+    all.push_back({text.kind, text.severity, std::move(whom.ranks), std::move(whom.nodes),
+                   text.planned, text.found, text.cause, text.fix});
+  }
+  const auto first = [](const std::vector<int>& numbers) {
+    return numbers.empty() ? -1 : numbers.front();
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Difference& a, const Difference& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    return std::pair(first(a.nodes), first(a.ranks)) < std::pair(first(b.nodes), first(b.ranks));
+  });
+  return all;
+}
+
+std::vector<Seat> seats_of(const Plan& plan) {
+  std::vector<Seat> seats;
+  seats.reserve(static_cast<std::size_t>(plan.world_size()));
+  int node = 0;
+  for (const NodeRun& run : plan.layout) {
+    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+    const int size = static_cast<int>(ranks.size());
+    for (int n = 0; n < run.nodes; ++n, ++node)
+      for (int local = 0; local < size; ++local)
+        seats.push_back({node, run.node_class, local, size});
+  }
+  return seats;
+}
+
+}  // namespace check
+
+namespace {
+
+void append(std::vector<int>& to, const std::vector<int>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void sort_once(std::vector<int>& numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+}
+
+// "3", "8-15", "0,2,4-7"; longer ones end in "..." and their number.
+std::string ranges(const std::vector<int>& numbers) {
+  constexpr int kMostPieces = 6;
+  std::string text;
+  int pieces = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (++pieces > kMostPieces) return fmt::format("{},... ({} in all)", text, numbers.size());
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    i = last;
+  }
+  return text;
+}
+
+std::string host_names(const Plan& plan, const std::vector<int>& nodes) {
+  constexpr std::size_t kMost = 8;
+  if (nodes.size() == plan.hosts.size() && nodes.size() > 2)
+    return fmt::format("all {} nodes", with_separators(static_cast<long>(nodes.size())));
+  std::string text;
+  for (std::size_t i = 0; i < nodes.size() && i < kMost; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", plan.hosts[static_cast<std::size_t>(nodes[i])]);
+  if (nodes.size() > kMost)
+    text += fmt::format(", ... ({} nodes)", with_separators(static_cast<long>(nodes.size())));
+  return text;
+}
+
+struct Cover {
+  std::set<int> locals;
+  bool whole_nodes = true;  // every rank of each of the nodes
+};
+
+Cover cover_of(const std::vector<check::Seat>& seats, const Difference& difference) {
+  Cover cover;
+  long needed = 0;
+  int node = -1;
+  for (const int rank : difference.ranks) {
+    const check::Seat& seat = seats[static_cast<std::size_t>(rank)];
+    cover.locals.insert(seat.local);
+    if (seat.node != node) needed += seat.local_size;
+    node = seat.node;
+  }
+  cover.whole_nodes = needed == static_cast<long>(difference.ranks.size());
+  return cover;
+}
+
+}  // namespace
+
+std::string with_separators(long number) {
+  std::string digits = fmt::format("{}", number);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string where_text(const Plan& plan, const Difference& difference) {
+  const std::vector<int>& ranks = difference.ranks;
+  if (ranks.empty())
+    return difference.nodes.empty() ? "the launcher" : host_names(plan, difference.nodes);
+  const std::string on = " on " + host_names(plan, difference.nodes);
+  const std::string noun = ranks.size() == 1 ? "rank " : "ranks ";
+  if (static_cast<int>(ranks.size()) == plan.world_size() && ranks.size() > 1)
+    return fmt::format("all {} ranks", with_separators(static_cast<long>(ranks.size())));
+  if (difference.nodes.size() == 1) return noun + ranges(ranks) + on;
+  const Cover cover = cover_of(check::seats_of(plan), difference);
+  if (cover.whole_nodes) return "all ranks" + on;
+  if (cover.locals.size() == 1) return fmt::format("local rank {}{}", *cover.locals.begin(), on);
+  return noun + ranges(ranks) + on;
+}
+
+std::vector<Difference> condense(const std::vector<Difference>& differences, std::size_t most) {
+  std::vector<Difference> out;
+  for (std::size_t first = 0; first < differences.size();) {
+    std::size_t end = first;
+    while (end < differences.size() && differences[end].kind == differences[first].kind) ++end;
+    if (end - first <= most) {
+      out.insert(out.end(), differences.begin() + static_cast<std::ptrdiff_t>(first),
+                 differences.begin() + static_cast<std::ptrdiff_t>(end));
+    } else {
+      Difference one = differences[first];
+      std::set<std::string> planned;
+      std::set<std::string> found;
+      for (std::size_t i = first; i < end; ++i) {
+        planned.insert(differences[i].planned);
+        found.insert(differences[i].found);
+        if (i == first) continue;
+        append(one.ranks, differences[i].ranks);
+        append(one.nodes, differences[i].nodes);
+      }
+      sort_once(one.ranks);
+      sort_once(one.nodes);
+      const auto more = [](std::string& text, std::size_t values) {
+        if (values > 1) text += fmt::format(" (and {} others)", values - 1);
+      };
+      more(one.planned, planned.size());
+      more(one.found, found.size());
+      out.push_back(std::move(one));
+    }
+    first = end;
+  }
+  return out;
+}
+
+}  // namespace hpclaunch
