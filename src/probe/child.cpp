@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,7 @@ constexpr std::string_view kCleared[] = {
     "ONEAPI_DEVICE_SELECTOR",
     "SYCL_DEVICE_FILTER",
     "SYCL_DEVICE_ALLOWLIST",
+    "FI_PROVIDER",
 };
 
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 20;
@@ -184,10 +186,13 @@ class Child {
   /// say).
   bool ended() { return reap(WNOHANG); }
 
+  /// What the kernel cannot kill (a driver that hangs) is left behind: it must not hang us.
   void end() {
     if (done_) return;
     kill(pid_, SIGKILL);
-    reap(0);
+    constexpr timespec kPause{0, 5'000'000};
+    for (int tries = 0; tries < 200 && !reap(WNOHANG); ++tries) nanosleep(&kPause, nullptr);
+    done_ = true;
   }
 
   int status = 0;
@@ -289,10 +294,16 @@ struct Intake {
   }
 };
 
-Result<std::string> listen(Child& child, int answer_fd, int remarks_fd, double limit_seconds) {
-  const Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(std::clamp(limit_seconds, 0.0, 86400.0)));
+Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::clamp(count, 0.0, 86400.0)));
+}
+
+// A child that was ready long ago may still have to hand over more than a pipe holds.
+Result<std::string> listen(Child& child, int answer_fd, int remarks_fd, double limit_seconds,
+                           Clock::time_point start) {
+  const Clock::time_point end = std::max(start + seconds(limit_seconds),
+                                         Clock::now() + seconds(std::min(limit_seconds, 1.0)));
   Intake in;
   for (;;) {
     const auto left =
@@ -326,6 +337,7 @@ Result<std::string> run_in_child(const std::function<Result<std::string>()>& fun
   Pipe remarks;
   const bool piped = answer.open() && remarks.open();
   const pid_t parent = getpid();
+  const Clock::time_point start = Clock::now();
   const pid_t pid = piped ? fork() : -1;
   if (pid < 0) {
     Error error{ErrorKind::system,
@@ -341,7 +353,7 @@ Result<std::string> run_in_child(const std::function<Result<std::string>()>& fun
   answer.close_write();
   remarks.close_write();
   meanwhile();
-  return listen(child, answer.read_end, remarks.read_end, limit_seconds);
+  return listen(child, answer.read_end, remarks.read_end, limit_seconds, start);
 }
 
 }  // namespace hpclaunch::probe

@@ -1,11 +1,15 @@
 #include "hpclaunch/probe.h"
 
+#include <cstdlib>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "hpclaunch/sys.h"
 #include "probe/child.h"
 #include "probe/hwloc.h"
+#include "probe/live.h"
 
 namespace hpclaunch {
 namespace {
@@ -13,28 +17,96 @@ namespace {
 constexpr std::size_t kMaxFile = std::size_t{16}
                                  << 20;  ///< hwloc XML of a large node has 1 to 3 MB
 
-/// Runs a reader in a child; what it read crosses as our JSON and is checked on this side.
-Result<Topology> isolated(
-    const std::function<Result<Topology>()>& read, const std::string& name, double limit_seconds,
+std::string notes_to_json(const std::vector<LibraryNote>& notes) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const LibraryNote& note : notes) all.push_back({note.library, note.what});
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<LibraryNote> notes_from_json(std::string_view text) {
+  std::vector<LibraryNote> notes;
+  const nlohmann::json all = nlohmann::json::parse(text, nullptr, false);
+  if (!all.is_array()) return notes;
+  for (const nlohmann::json& note : all) {
+    notes.push_back({note.at(0).get<std::string>(), note.at(1).get<std::string>()});
+  }
+  return notes;
+}
+
+/// Runs a reader in a child. What it read crosses as a line of notes and our JSON, which is checked on
+/// this side.
+Result<LiveNode> isolated(
+    const std::function<Result<LiveNode>()>& read, const std::string& name, double limit_seconds,
     const std::function<void()>& meanwhile = [] {}) {
   const Result<std::string> text = probe::run_in_child(
       [&]() -> Result<std::string> {
-        const Result<Topology> topology = read();
-        if (!topology) return topology.error();
-        if (const Status lawful = check_topology(*topology); !lawful) {
+        const Result<LiveNode> node = read();
+        if (!node) return node.error();
+        if (const Status lawful = check_topology(node->topology); !lawful) {
           return Error{ErrorKind::invalid, lawful.error().message};
         }
-        return topology_to_json(*topology);
+        return notes_to_json(node->notes) + "\n" + topology_to_json(node->topology);
       },
       limit_seconds, meanwhile);
   if (!text) return text.error();
-  return topology_from_json(*text, name);
+  const std::string_view all = *text;
+  const std::size_t line = all.find('\n');
+  Result<Topology> topology = topology_from_json(all.substr(line + 1), name);
+  if (!topology) return topology.error();
+  return LiveNode{std::move(*topology), notes_from_json(all.substr(0, line))};
+}
+
+Result<LiveNode> without_notes(const Result<Topology>& topology) {
+  if (!topology) return topology.error();
+  return LiveNode{*topology, {}};
+}
+
+/// Whether a batch system gave this process MIG instances, which only NVML can match with devices.
+bool named_instances() {
+  const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
+  return mask != nullptr && std::string_view(mask).find("MIG-") != std::string_view::npos;
+}
+
+/// Whether it gave devices by UUID; the driver's files in /proc have these as a rule.
+bool named_by_uuid() {
+  const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
+  return mask != nullptr && std::string_view(mask).find("GPU-") != std::string_view::npos;
+}
+
+bool lacks_uuid(const Topology& topology) {
+  return std::any_of(topology.devices.begin(), topology.devices.end(), [](const Device& device) {
+    return device.vendor == "nvidia" && device.uuid.empty();
+  });
 }
 
 }  // namespace
 
+Result<LiveNode> probe::probe_asking(
+    const std::function<vendor::Libraries(const Topology&)>& choose, double limit_seconds,
+    const std::function<void()>& meanwhile) {
+  const auto read = [&]() -> Result<LiveNode> {
+    Result<LiveNode> node = without_notes(load_live());
+    if (node) node->notes = vendor::enrich(node->topology, choose(node->topology));
+    return node;
+  };
+  return isolated(read, "<hwloc>", limit_seconds, meanwhile);
+}
+
+Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
+                            const std::function<void()>& meanwhile) {
+  const bool instances = named_instances();  // the child's environment has no mask
+  const bool by_uuid = named_by_uuid();
+  const auto choose = [&](const Topology& topology) {
+    return probe::vendor::worth_opening(topology, libraries,
+                                        instances || (by_uuid && lacks_uuid(topology)));
+  };
+  return probe::probe_asking(choose, limit_seconds, meanwhile);
+}
+
 Result<Topology> probe_live(double limit_seconds, const std::function<void()>& meanwhile) {
-  return isolated(probe::load_live, "<hwloc>", limit_seconds, meanwhile);
+  Result<LiveNode> node = probe_node(VendorLibraries::if_needed, limit_seconds, meanwhile);
+  if (!node) return node.error();
+  return std::move(node->topology);
 }
 
 Result<Topology> read_topology(const std::string& path, double limit_seconds) {
@@ -50,9 +122,11 @@ Result<Topology> read_topology(const std::string& path, double limit_seconds) {
                  "write one with: lstopo --of xml FILE, or: hpclaunch topo --json",
                  SourceRef{path}};
   }
-  Result<Topology> topology = isolated([&] { return probe::load_xml(*text); }, path, limit_seconds);
-  if (topology || topology.error().where) return topology;
-  Error error = topology.error();
+  Result<LiveNode> node =
+      isolated([&] { return without_notes(probe::load_xml(*text)); }, path, limit_seconds);
+  if (node) return std::move(node->topology);
+  Error error = node.error();
+  if (error.where) return error;
   error.where = SourceRef{path};
   return error;
 }

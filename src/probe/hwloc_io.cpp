@@ -1,0 +1,277 @@
+#include "probe/hwloc_io.h"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "hpclaunch/text.h"
+#include "probe/attach.h"
+#include "probe/hwloc_objects.h"
+#include "probe/pci.h"
+
+namespace hpclaunch::probe {
+namespace {
+
+/// The programming interface that shows a device under this name.
+enum class Api { none, nvml, cuda, rsmi, level_zero, opencl };
+
+struct ApiName {
+  Api api = Api::none;
+  int number = 0;     ///< "rsmi12"
+  bool part = false;  ///< of another OS device: the tile "ze0.1"
+};
+
+ApiName api_name(hwloc_obj_t osdev) {
+  constexpr std::pair<std::string_view, Api> kPrefixes[] = {{"nvml", Api::nvml},
+                                                            {"cuda", Api::cuda},
+                                                            {"rsmi", Api::rsmi},
+                                                            {"ze", Api::level_zero},
+                                                            {"opencl", Api::opencl}};
+  const std::string_view name = osdev->name == nullptr ? "" : osdev->name;
+  for (const auto& [prefix, api] : kPrefixes) {
+    if (name.substr(0, prefix.size()) != prefix) continue;
+    const std::string_view rest = name.substr(prefix.size());
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const auto number = parse_natural(rest.substr(0, end));
+    if (!number) continue;
+    return {api, static_cast<int>(*number), end < rest.size() && rest[end] == '.'};
+  }
+  return {};
+}
+
+std::string vendor_of(Api api, hwloc_obj_t osdev) {
+  switch (api) {
+    case Api::nvml:
+    case Api::cuda:
+      return "nvidia";
+    case Api::rsmi:
+      return "amd";
+    case Api::level_zero:
+      return "intel";
+    case Api::opencl:
+    case Api::none:
+      break;
+  }
+  const std::string named = info(osdev, "GPUVendor");
+  if (named.find("NVIDIA") != std::string::npos) return "nvidia";
+  if (named.find("Intel") != std::string::npos) return "intel";
+  if (named.find("AMD") != std::string::npos || named.find("Advanced Micro") != std::string::npos)
+    return "amd";
+  return "";
+}
+
+/// Sizes are in KiB, without a unit in format 2 and with "KiB" in format 3.
+std::uint64_t kib(hwloc_obj_t osdev, const char* name) {
+  const std::string text = info(osdev, name);
+  const std::string_view digits =
+      std::string_view(text).substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
+  const auto value = parse_natural(digits, LONG_MAX / 1024);
+  return value ? static_cast<std::uint64_t>(*value) * 1024 : 0;
+}
+
+void take_infos(hwloc_obj_t osdev, Device& device) {
+  const auto text = [&](std::string& into, const char* name) {
+    if (std::string value = info(osdev, name); !value.empty()) into = std::move(value);
+  };
+  text(device.model, "GPUModel");
+  text(device.model, "LevelZeroModel");
+  text(device.uuid, "NVIDIAUUID");
+  text(device.uuid, "LevelZeroUUID");
+  if (const std::string serial = amd_uuid(info(osdev, "AMDUUID")); !serial.empty())
+    device.uuid = serial;
+  for (const char* name : {"CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize"})
+    if (device.memory_bytes == 0) device.memory_bytes = kib(osdev, name);
+  if (device.memory_bytes == 0)
+    device.memory_bytes = kib(osdev, "LevelZeroHBMSize") + kib(osdev, "LevelZeroDDRSize");
+}
+
+// ---- devices
+// ---------------------------------------------------------------------------------------
+
+/// A device and the objects that it was made of, for the links.
+struct Found {
+  FoundDevice device;
+  std::vector<hwloc_obj_t> objects;
+};
+
+class DeviceReader {
+ public:
+  DeviceReader(hwloc_topology_t from, const Whereabouts& where) : from_(from), where_(where) {}
+
+  std::vector<Found> read() {
+    sort_os_devices();
+    for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(from_, pci)) != nullptr;)
+      add_function(pci);
+    add_orphans();
+    return std::move(found_);
+  }
+
+ private:
+  void sort_os_devices() {
+    for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from_, osdev)) != nullptr;) {
+      if (api_name(osdev).api == Api::none) continue;
+      hwloc_obj_t pci = pci_above(osdev);
+      if (pci != nullptr) {
+        below_[pci].push_back(osdev);
+      } else {
+        orphans_.push_back(osdev);
+      }
+    }
+  }
+
+  void add_function(hwloc_obj_t pci) {
+    const PciFunction function = function_of(pci);
+    const std::vector<hwloc_obj_t>& objects = below_[pci];
+    std::string vendor = accelerator_vendor(function);
+    for (const hwloc_obj_t osdev : objects) {  // a class that nobody expected
+      const ApiName name = api_name(osdev);
+      const bool driven = name.api != Api::opencl && name.api != Api::level_zero;
+      if (vendor.empty() && driven && function.address.bus != 0)
+        vendor = vendor_of(name.api, osdev);
+    }
+    if (vendor.empty()) return;
+    Found one;
+    one.device.address = function.address;
+    one.device.near = where_.near(pci);
+    one.device.device.vendor = vendor;
+    one.device.device.model = model_name(function);
+    one.device.device.subdevices = tiles_of(function);
+    std::vector<hwloc_obj_t> partitions;
+    for (const hwloc_obj_t osdev : objects)
+      if (api_name(osdev).api == Api::rsmi) partitions.push_back(osdev);
+    if (partitions.size() > 1) {
+      add_partitions(one, partitions);
+      return;
+    }
+    if (!partitions.empty()) one.device.sequence = api_name(partitions.front()).number;
+    take_objects(objects, one);
+    found_.push_back(std::move(one));
+  }
+
+  static void take_objects(const std::vector<hwloc_obj_t>& objects, Found& one) {
+    Device& device = one.device.device;
+    int roots = 0;
+    int shown = 0;
+    int said = 0;
+    for (const hwloc_obj_t osdev : objects) {
+      const ApiName name = api_name(osdev);
+      one.objects.push_back(osdev);
+      if (name.api == Api::level_zero) ++(name.part ? shown : roots);
+      if (name.part) continue;
+      take_infos(osdev, device);
+      said = std::max(said, static_cast<int>(
+                                parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
+    }
+    // Level Zero shows tiles as parts of a device, or each as a device of its own (FLAT) with its memory.
+    if (roots > 1) device.memory_bytes *= static_cast<std::uint64_t>(roots);
+    const int tiles = roots > 1 ? roots : std::max(said, shown);
+    if (tiles > 1) device.subdevices = tiles;
+  }
+
+  void add_partitions(const Found& whole, const std::vector<hwloc_obj_t>& osdevs) {
+    for (const hwloc_obj_t osdev : osdevs) {
+      Found part = whole;
+      part.device.sequence = api_name(osdev).number;
+      part.device.device.partition = partition_name(static_cast<int>(osdevs.size()));
+      take_objects({osdev}, part);
+      found_.push_back(std::move(part));
+    }
+  }
+
+  /// Devices that programs see and that no PCI function was found for. An older hwloc leaves all but the
+  /// first partition of an AMD device outside its function: they have its place and follow it in number.
+  void add_orphans() {
+    std::map<std::string, Api> chosen;  // one interface for each vendor, the first of Api
+    for (const hwloc_obj_t osdev : orphans_) {
+      const Api api = api_name(osdev).api;
+      const std::string vendor = vendor_of(api, osdev);
+      const auto [at, fresh] = chosen.emplace(vendor, api);
+      if (!fresh) at->second = std::min(at->second, api);
+    }
+    std::stable_sort(orphans_.begin(), orphans_.end(), [](hwloc_obj_t a, hwloc_obj_t b) {
+      return api_name(a).number < api_name(b).number;
+    });
+    for (const hwloc_obj_t osdev : orphans_) {
+      const ApiName name = api_name(osdev);
+      const std::string vendor = vendor_of(name.api, osdev);
+      if (vendor.empty() || name.part || chosen[vendor] != name.api) continue;
+      const bool shown_by_pci = std::any_of(found_.begin(), found_.end(), [&](const Found& one) {
+        return one.device.device.vendor == vendor && one.device.address;
+      });
+      if (shown_by_pci && name.api != Api::rsmi) continue;
+      Found one;
+      one.device.device.vendor = vendor;
+      one.device.near = where_.near(osdev);
+      one.device.sequence = name.number;
+      std::vector<hwloc_obj_t> objects = {osdev};
+      for (const hwloc_obj_t other : orphans_)
+        if (api_name(other).part && other->parent == osdev) objects.push_back(other);
+      take_objects(objects, one);
+      if (name.api == Api::rsmi) join_partition(one);
+      found_.push_back(std::move(one));
+    }
+  }
+
+  /// The device with the next lower number of ROCm SMI, when it has a PCI address: `one` is a part of it.
+  void join_partition(Found& one) {
+    Found* before = nullptr;
+    for (Found& other : found_) {
+      if (other.objects.empty() || api_name(other.objects.front()).api != Api::rsmi) continue;
+      const int number = api_name(other.objects.front()).number;
+      if (number == one.device.sequence - 1) before = &other;
+    }
+    if (before == nullptr || !before->device.address) return;
+    one.device.address = before->device.address;
+    one.device.near = before->device.near;
+    if (one.device.device.model.empty()) one.device.device.model = before->device.device.model;
+    std::vector<Found*> parts = {&one};
+    for (Found& other : found_)
+      if (other.device.address == one.device.address) parts.push_back(&other);
+    for (Found* part : parts)
+      part->device.device.partition = partition_name(static_cast<int>(parts.size()));
+  }
+
+  hwloc_topology_t from_;
+  const Whereabouts& where_;
+  std::map<hwloc_obj_t, std::vector<hwloc_obj_t>> below_;
+  std::vector<hwloc_obj_t> orphans_;
+  std::vector<Found> found_;
+};
+
+/// Memory of a GPU that the processor addresses too: a NUMA node that names its PCI function.
+void take_memory_nodes(hwloc_topology_t from, Topology& to) {
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(from, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    const auto address = parse_pci(info(node, "PCIBusID"));
+    if (!address || node->attr == nullptr) continue;
+    for (Device& device : to.devices)
+      if (device.memory_bytes == 0 && device.pci == to_string(*address))
+        device.memory_bytes = node->attr->numanode.local_memory;
+  }
+}
+
+}  // namespace
+
+void add_io(hwloc_topology_t from, Topology& to) {
+  const Whereabouts where(from, to);
+  DeviceReader reader(from, where);
+  std::vector<Found> found = reader.read();
+  std::vector<FoundDevice> devices;
+  devices.reserve(found.size());
+  for (Found& one : found) devices.push_back(std::move(one.device));
+  const std::vector<std::size_t> order = attach_devices(std::move(devices), to);
+  std::map<hwloc_obj_t, int> numbers;
+  for (std::size_t index = 0; index < order.size(); ++index)
+    for (const hwloc_obj_t object : found[order[index]].objects)
+      numbers[object] = static_cast<int>(index);
+  take_memory_nodes(from, to);
+  add_links(from, numbers, to);
+  add_interfaces(from, where, to);
+}
+
+}  // namespace hpclaunch::probe

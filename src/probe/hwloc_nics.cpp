@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "probe/attach.h"
+#include "probe/boards.h"
+#include "probe/hwloc_io.h"
+#include "probe/hwloc_objects.h"
+
+namespace hpclaunch::probe {
+namespace {
+
+bool is_type(hwloc_obj_t osdev, hwloc_obj_osdev_type_t type) {
+#if HWLOC_API_VERSION >= 0x00030000
+  return (osdev->attr->osdev.types & static_cast<hwloc_obj_osdev_types_t>(type)) != 0;
+#else
+  return osdev->attr->osdev.type == type;
+#endif
+}
+
+/// The names of one function that carries a network.
+struct Ports {
+  std::vector<hwloc_obj_t> interfaces;
+  std::vector<hwloc_obj_t> fabrics;
+};
+
+bool carries_network(const PciFunction& function) {
+  constexpr unsigned kOldInfiniband = 0x0c06;
+  return function.class_id >> 8 == 0x02 || function.class_id == kOldInfiniband;
+}
+
+std::string name_of(hwloc_obj_t object) {
+  return object == nullptr || object->name == nullptr ? "" : object->name;
+}
+
+std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const std::string& fabric) {
+  constexpr unsigned kCray = 0x17db;
+  constexpr unsigned kAmazon = 0x1d0f;
+  const bool named = interface != nullptr && interface->subtype != nullptr &&
+                     std::string_view(interface->subtype) == "Slingshot";
+  if (named || function.vendor == kCray) return "slingshot";
+  if (function.vendor == kAmazon && function.device >> 4 == 0xefa) return "efa";
+  if (fabric.rfind("hfi1", 0) == 0) return "omni-path";
+  const bool fabric_class = function.class_id == 0x0207 || function.class_id == 0x0c06;
+  constexpr std::size_t kEthernetAddress = 17;  // "52:54:00:00:01:00"; InfiniBand's have 20 bytes
+  if (const std::size_t length = interface == nullptr ? 0 : info(interface, "Address").size();
+      length > 0) {
+    if (length > kEthernetAddress) return "infiniband";
+    return fabric.empty() ? "ethernet" : "roce";
+  }
+  if (fabric_class || name_of(interface).rfind("ib", 0) == 0) return "infiniband";
+  return fabric.empty() ? "ethernet" : "roce";
+}
+
+void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
+             const Place& place, Topology& to) {
+  Nic nic;
+  nic.name = name_of(interface);
+  nic.fabric = name_of(fabric);
+  nic.pci = to_string(function.address);
+  nic.numa = place.numa;
+  nic.kind = kind_of(function, interface, nic.fabric);
+  if (nic.kind == "slingshot" && nic.fabric.empty()) {  // cxi0 is what hsn0 runs on
+    const std::size_t digits = nic.name.find_last_not_of("0123456789") + 1;
+    if (digits < nic.name.size()) nic.fabric = "cxi" + nic.name.substr(digits);
+  }
+  if (fabric != nullptr) {  // hwloc shows "4" for "4: ACTIVE" of a port
+    const std::string state = info(fabric, "Port1State");
+    if (!state.empty()) nic.state = state == "4" ? "up" : "down";
+  }
+  to.nics.push_back(std::move(nic));
+}
+
+}  // namespace
+
+PciFunction function_of(hwloc_obj_t pci) {
+  const auto& attributes = pci->attr->pcidev;
+  return {{attributes.domain, attributes.bus, attributes.dev, attributes.func},
+          attributes.class_id,
+          attributes.vendor_id,
+          attributes.device_id};
+}
+
+hwloc_obj_t pci_above(hwloc_obj_t object) {
+  while (object != nullptr && object->type != HWLOC_OBJ_PCI_DEVICE) object = object->parent;
+  return object;
+}
+
+Whereabouts::Whereabouts(hwloc_topology_t from, const Topology& to)
+    : from_(from), to_(to), board_(info(hwloc_get_root_obj(from), "DMIBoardName")) {
+#if HWLOC_API_VERSION >= 0x00030000
+  const char* name = hwloc_get_info_by_name(hwloc_topology_get_infos(from), "DMIBoardName");
+  if (name != nullptr) board_ = name;
+#endif
+}
+
+CpuSet Whereabouts::near(hwloc_obj_t object) const {
+  if (const hwloc_obj_t pci = pci_above(object); pci != nullptr) {
+    const CpuSet wired = near_on_board(board_, function_of(pci).address, to_);
+    if (!wired.empty()) return wired;
+  }
+  const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
+  const Result<CpuSet> set = home == nullptr ? CpuSet{} : to_cpu_set(home->cpuset);
+  return set ? *set : CpuSet{};
+}
+
+void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& to) {
+  std::map<hwloc_obj_t, Ports> functions;
+  for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
+    hwloc_obj_t pci = pci_above(osdev);
+    if (pci == nullptr || !carries_network(function_of(pci))) continue;
+    const bool wireless =
+        name_of(osdev).rfind("wl", 0) == 0;  // as systemd and the kernel name them
+    if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
+      functions[pci].interfaces.push_back(osdev);
+    if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS)) functions[pci].fabrics.push_back(osdev);
+  }
+  for (const auto& [pci, ports] : functions) {
+    const Place place = place_of(where.near(pci), -1, to);
+    const std::size_t count = std::max(ports.interfaces.size(), ports.fabrics.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      // One adapter with two ports has two interfaces and one name as a fabric.
+      const auto of = [i](const std::vector<hwloc_obj_t>& all, bool last) -> hwloc_obj_t {
+        if (i < all.size()) return all[i];
+        return last && !all.empty() ? all.back() : nullptr;
+      };
+      add_nic(function_of(pci), of(ports.interfaces, false), of(ports.fabrics, true), place, to);
+    }
+  }
+  std::stable_sort(to.nics.begin(), to.nics.end(),
+                   [](const Nic& a, const Nic& b) { return a.pci < b.pci; });
+  sort_nics(to.nics);
+}
+
+}  // namespace hpclaunch::probe

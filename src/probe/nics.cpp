@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "hpclaunch/text.h"
+#include "probe/attach.h"
+#include "probe/boards.h"
+#include "probe/sysfs.h"
+
+namespace hpclaunch::probe {
+namespace {
+
+// Kernel: include/uapi/linux/if_arp.h.
+constexpr const char* kEthernet = "1";
+constexpr const char* kInfiniband = "32";
+
+std::string up_or_down(bool up) { return up ? "up" : "down"; }
+
+// ---- adapters of a fabric
+// --------------------------------------------------------------------------
+
+/// One port of an adapter as /sys/class/infiniband or /sys/class/cxi shows it.
+struct Adapter {
+  std::string name;  ///< "mlx5_0", "hfi1_0", "cxi0"
+  std::string path;  ///< of its class
+  std::string pci;
+  std::string kind;
+  std::string state;
+  int speed_mbps = 0;
+};
+
+/// "100 Gb/sec (4X EDR)"
+int speed_in(const std::string& rate) {
+  const std::size_t end = std::min(rate.find(' '), rate.size());
+  const auto whole = parse_natural(rate.substr(0, std::min(rate.find('.'), end)), 2'000'000);
+  if (!whole || rate.find("Gb/sec") == std::string::npos) return 0;
+  const bool half = rate.substr(0, end).find(".5") != std::string::npos;
+  return static_cast<int>(*whole) * 1000 + (half ? 500 : 0);
+}
+
+std::string kind_of(const std::string& name, const std::string& driver, const std::string& layer) {
+  if (driver == "efa") return "efa";
+  if (name.rfind("hfi1", 0) == 0 || driver == "hfi1") return "omni-path";
+  if (layer == "InfiniBand") return "infiniband";
+  return layer == "Ethernet" ? "roce" : "";
+}
+
+Adapter verbs_adapter(const std::string& classes, const std::string& name) {
+  Adapter adapter;
+  adapter.name = name;
+  adapter.path = below(classes, name);
+  if (const auto address = pci_function_of(below(adapter.path, "device")))
+    adapter.pci = to_string(*address);
+  const std::string driver = link_name(below(adapter.path, "device/driver"));
+  bool any = false;
+  bool active = false;
+  for (const std::string& port : names_in(below(adapter.path, "ports"))) {
+    const std::string folder = below(below(adapter.path, "ports"), port);
+    any = true;
+    const bool now = read_small(below(folder, "state")).rfind("4:", 0) == 0;  // "4: ACTIVE"
+    // The first port that works speaks for the adapter, else the first.
+    if (active || (!now && !adapter.kind.empty())) continue;
+    active = now;
+    adapter.kind = kind_of(name, driver, read_small(below(folder, "link_layer")));
+    adapter.speed_mbps = speed_in(read_small(below(folder, "rate")));
+  }
+  if (!any) adapter.kind = kind_of(name, driver, "");
+  if (any) adapter.state = up_or_down(active);
+  return adapter;
+}
+
+/// A made-up adapter over an interface of any kind (rxe, siw), or a share of one that is here itself.
+bool is_copy(const Adapter& adapter) {
+  return adapter.pci.empty() || exists(below(adapter.path, "device/physfn"));
+}
+
+std::vector<Adapter> adapters(const std::string& root) {
+  std::vector<Adapter> found;
+  const std::string verbs = below(root, "sys/class/infiniband");
+  for (const std::string& name : names_in(verbs)) {
+    Adapter adapter = verbs_adapter(verbs, name);
+    if (!is_copy(adapter)) found.push_back(std::move(adapter));
+  }
+  const std::string cxi = below(root, "sys/class/cxi");
+  for (const std::string& name : names_in(cxi)) {
+    Adapter adapter;
+    adapter.name = name;
+    adapter.path = below(cxi, name);
+    if (const auto address = pci_function_of(below(adapter.path, "device")))
+      adapter.pci = to_string(*address);
+    adapter.kind = "slingshot";
+    if (!is_copy(adapter)) found.push_back(std::move(adapter));
+  }
+  return found;
+}
+
+// ---- interfaces
+// ------------------------------------------------------------------------------------
+
+/// An interface that hangs on a device.
+struct Port {
+  std::string name;
+  std::string path;
+  std::string pci;
+  std::string type;  ///< of if_arp.h
+};
+
+/// A switch's own view of a virtual function or a sub-function ("pf0vf3", "c1pf0sf88"); the uplink is "p0".
+bool is_representor(const std::string& path) {
+  const std::string port = read_small(below(path, "phys_port_name"));
+  const std::size_t function = port.find("pf");
+  return function != std::string::npos && (port.find("vf", function) != std::string::npos ||
+                                           port.find("sf", function) != std::string::npos);
+}
+
+/// Not for a job's traffic: wireless, on USB (service processors have such), and shares of another.
+bool unfit(const std::string& path, const std::string& device) {
+  if (is_representor(path)) return true;
+  return exists(below(path, "phy80211")) || exists(below(path, "wireless")) ||
+         exists(below(device, "physfn")) || exists(below(device, "bInterfaceClass"));
+}
+
+std::vector<Port> ports(const std::string& root) {
+  std::vector<Port> found;
+  const std::string net = below(root, "sys/class/net");
+  for (const std::string& name : names_in(net)) {
+    const std::string path = below(net, name);
+    const std::string device = below(path, "device");
+    if (!exists(device) || unfit(path, device)) continue;
+    Port port{name, path, "", read_small(below(path, "type"))};
+    if (port.type != kEthernet && port.type != kInfiniband) continue;
+    if (const auto address = pci_function_of(device)) port.pci = to_string(*address);
+    found.push_back(std::move(port));
+  }
+  return found;
+}
+
+std::string state_of(const std::string& path) {
+  const std::string state = read_small(below(path, "operstate"));
+  if (state == "up") return "up";
+  if (state != "unknown" && !state.empty()) return "down";
+  const std::string carrier = read_small(below(path, "carrier"));  // unreadable while it is down
+  if (carrier.empty()) return state.empty() ? "" : "down";
+  return up_or_down(carrier == "1");
+}
+
+/// The interface that has the addresses: a bond, a bridge or a VLAN stands above the one with the cable.
+std::string carrier_of_addresses(const std::string& net, const std::string& name,
+                                 const std::map<std::string, std::vector<std::string>>& addresses,
+                                 int depth = 0) {
+  constexpr int kMostLayers = 4;
+  const auto has = [&](const std::string& one) {
+    const auto at = addresses.find(one);
+    return at != addresses.end() && !at->second.empty();
+  };
+  if (has(name) || depth == kMostLayers) return name;
+  for (const std::string& entry : names_in(below(net, name))) {
+    constexpr std::string_view kUpper = "upper_";
+    if (entry.rfind(kUpper, 0) != 0) continue;
+    std::string above =
+        carrier_of_addresses(net, entry.substr(kUpper.size()), addresses, depth + 1);
+    if (has(above)) return above;
+  }
+  return name;
+}
+
+std::string kind_of(const Port& port, const std::string& driver) {
+  if (driver.rfind("cxi", 0) == 0) return "slingshot";
+  return port.type == kInfiniband ? "infiniband" : "ethernet";
+}
+
+}  // namespace
+
+void add_nics(const std::string& root, const std::vector<Interface>& addresses,
+              Topology& topology) {
+  const std::string net = below(root, "sys/class/net");
+  std::map<std::string, std::vector<std::string>> address_of;
+  for (const Interface& one : addresses) address_of[one.name] = one.addresses;
+  const std::string board = read_small(below(root, "sys/class/dmi/id/board_name"));
+  // NUMA node of a PCI function, or of a device that is none.
+  const auto node_of = [&](const std::string& pci, const std::string& device) {
+    const std::string folder =
+        pci.empty() ? device : below(below(root, "sys/bus/pci/devices"), pci);
+    CpuSet near;
+    if (const auto address = parse_pci(pci)) near = near_on_board(board, *address, topology);
+    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
+    return place_of(near, node_in(below(folder, "numa_node")), topology).numa;
+  };
+  const std::vector<Adapter> known = adapters(root);
+  std::set<std::string> used;
+  for (const Port& port : ports(root)) {
+    Nic nic;
+    nic.name = carrier_of_addresses(net, port.name, address_of);
+    nic.pci = port.pci;
+    nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
+    nic.state = state_of(port.path);
+    const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
+    nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
+    nic.addresses = address_of[nic.name];
+    nic.numa = node_of(port.pci, below(port.path, "device"));
+    for (const Adapter& adapter : known) {
+      if (adapter.pci != port.pci) continue;
+      nic.fabric = adapter.name;
+      if (!adapter.kind.empty()) nic.kind = adapter.kind;
+      // Verbs need no IP interface that is up.
+      if ((adapter.kind == "infiniband" || adapter.kind == "omni-path") && !adapter.state.empty())
+        nic.state = adapter.state;
+      if (adapter.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = adapter.speed_mbps;
+      used.insert(adapter.name);
+      break;
+    }
+    topology.nics.push_back(std::move(nic));
+  }
+  for (const Adapter& adapter : known) {
+    if (used.count(adapter.name) != 0) continue;
+    Nic nic;
+    nic.fabric = adapter.name;
+    nic.pci = adapter.pci;
+    nic.kind = adapter.kind;
+    nic.state = adapter.state;
+    nic.speed_mbps = adapter.speed_mbps;
+    nic.numa = node_of(adapter.pci, "");
+    topology.nics.push_back(std::move(nic));
+  }
+  sort_nics(topology.nics);
+}
+
+}  // namespace hpclaunch::probe

@@ -1,0 +1,116 @@
+#include "probe/pci.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace hpclaunch::probe {
+namespace {
+
+constexpr unsigned kNvidia = 0x10de;
+constexpr unsigned kAmd = 0x1002;
+constexpr unsigned kIntel = 0x8086;
+
+constexpr unsigned kDisplay = 0x03;  // base class
+constexpr unsigned kProcessingAccelerator = 0x1200;
+
+/// The whole of `text` as a hexadecimal number of at most `digits` digits.
+std::optional<unsigned> hex(std::string_view text, std::size_t digits) {
+  unsigned value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
+  if (text.empty() || text.size() > digits || error != std::errc{} || stop != end) return {};
+  return value;
+}
+
+/// AMD's chips that server boards carry for the picture of their service processor: Rage XL and ES1000.
+bool pictures_only(unsigned device) {
+  constexpr unsigned kDevices[] = {0x4752, 0x515e, 0x5969};
+  return std::find(std::begin(kDevices), std::end(kDevices), device) != std::end(kDevices);
+}
+
+struct Model {
+  unsigned vendor, device;
+  const char* name;
+};
+
+constexpr Model kModels[] = {
+    {kNvidia, 0x15f8, "Tesla P100 PCIe 16GB"},
+    {kNvidia, 0x15f9, "Tesla P100 SXM2 16GB"},
+    {kNvidia, 0x1db1, "Tesla V100 SXM2 16GB"},
+    {kNvidia, 0x1db4, "Tesla V100 PCIe 16GB"},
+    {kNvidia, 0x1db5, "Tesla V100 SXM2 32GB"},
+    {kNvidia, 0x1db6, "Tesla V100 PCIe 32GB"},
+    {kNvidia, 0x1eb8, "Tesla T4"},
+    {kNvidia, 0x20b0, "A100 SXM4 40GB"},
+    {kNvidia, 0x20b2, "A100 SXM4 80GB"},
+    {kNvidia, 0x20b5, "A100 PCIe 80GB"},
+    {kNvidia, 0x20f1, "A100 PCIe 40GB"},
+    {kNvidia, 0x2330, "H100 SXM5 80GB"},
+    {kNvidia, 0x2331, "H100 PCIe"},
+    {kAmd, 0x738c, "Instinct MI100"},
+    {kAmd, 0x7408, "Instinct MI250X"},
+    {kAmd, 0x740c, "Instinct MI250X/MI250"},
+    {kAmd, 0x740f, "Instinct MI210"},
+    {kAmd, 0x74a0, "Instinct MI300A"},
+    {kAmd, 0x74a1, "Instinct MI300X"},
+    {kIntel, 0x0bd5, "Data Center GPU Max 1550"},
+    {kIntel, 0x0bd6, "Data Center GPU Max 1550"},
+    {kIntel, 0x0bd9, "Data Center GPU Max 1100"},
+    {kIntel, 0x0bda, "Data Center GPU Max 1100"},
+    {kIntel, 0x0bdb, "Data Center GPU Max 1100"},
+    {kIntel, 0x56c0, "Data Center GPU Flex 170"},
+    {kIntel, 0x56c1, "Data Center GPU Flex 140"},
+};
+
+}  // namespace
+
+std::optional<PciAddress> parse_pci(std::string_view text) {
+  const std::size_t bus = text.find(':');
+  const std::size_t device = bus == std::string_view::npos ? bus : text.find(':', bus + 1);
+  const std::size_t function =
+      device == std::string_view::npos ? device : text.find('.', device + 1);
+  if (function == std::string_view::npos) return {};
+  const auto domain_value = hex(text.substr(0, bus), 8);
+  const auto bus_value = hex(text.substr(bus + 1, device - bus - 1), 2);
+  const auto device_value = hex(text.substr(device + 1, function - device - 1), 2);
+  const auto function_value = hex(text.substr(function + 1), 1);
+  if (!domain_value || !bus_value || !device_value || !function_value) return {};
+  if (*device_value > 31 || *function_value > 7) return {};
+  return PciAddress{*domain_value, *bus_value, *device_value, *function_value};
+}
+
+std::string to_string(const PciAddress& address) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", address.domain, address.bus, address.device,
+                     address.function);
+}
+
+std::string accelerator_vendor(const PciFunction& function) {
+  const bool display = function.class_id >> 8 == kDisplay;
+  // Bus 0 has the processor's own graphics, and in virtual machines cards that are passed through.
+  const bool on_board =
+      function.address.domain == 0 && function.address.bus == 0 && model_name(function).empty();
+  if (function.vendor == kNvidia && display) return "nvidia";
+  if (function.vendor == kAmd && (display || function.class_id == kProcessingAccelerator) &&
+      !pictures_only(function.device) && !(display && on_board))
+    return "amd";
+  if (function.vendor == kIntel && display && !on_board) return "intel";
+  return "";
+}
+
+std::string model_name(const PciFunction& function) {
+  for (const Model& model : kModels)
+    if (model.vendor == function.vendor && model.device == function.device) return model.name;
+  return "";
+}
+
+int tiles_of(const PciFunction& function) {
+  const bool two =
+      function.vendor == kIntel &&
+      (function.device == 0x0bd0 || (function.device >= 0x0bd5 && function.device <= 0x0bd8));
+  return two ? 2 : 0;
+}
+
+}  // namespace hpclaunch::probe

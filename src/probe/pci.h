@@ -1,0 +1,48 @@
+#pragma once
+// What a PCI function is, from its configuration space alone. Pure.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace hpclaunch::probe {
+
+/// Where a function sits; ascending order is the order in which drivers number their devices.
+struct PciAddress {
+  unsigned domain = 0;
+  unsigned bus = 0;       ///< 0..255
+  unsigned device = 0;    ///< 0..31
+  unsigned function = 0;  ///< 0..7
+  friend bool operator==(const PciAddress&, const PciAddress&) = default;
+  friend bool operator<(const PciAddress& a, const PciAddress& b) {
+    return std::tie(a.domain, a.bus, a.device, a.function) <
+           std::tie(b.domain, b.bus, b.device, b.function);
+  }
+};
+
+/// Reads "0000:c1:00.0" as the kernel and hwloc write it (domains of up to 8 digits, any case).
+std::optional<PciAddress> parse_pci(std::string_view text);
+
+/// "0000:c1:00.0": lower case, a domain of at least 4 digits.
+std::string to_string(const PciAddress& address);
+
+struct PciFunction {
+  PciAddress address;
+  unsigned class_id = 0;  ///< base class and subclass: 0x0302
+  unsigned vendor = 0;
+  unsigned device = 0;
+};
+
+/// "nvidia", "amd", "intel" when programs can compute on it; "" for anything else: the picture of a
+/// service processor, a processor's own graphics on bus 0, bridges, switches, sound. The rules stand in
+/// docs/topology.md.
+std::string accelerator_vendor(const PciFunction& function);
+
+/// The name that it is sold under, for what a node for computing may hold; "" when it is not listed.
+/// Source: pci.ids of 2023, the Linux driver amdgpu for 74a0 and 74a1.
+std::string model_name(const PciFunction& function);
+
+/// Tiles of an Intel device, 2 or more; 0 when it is one piece, or not listed. Source: pci.ids.
+int tiles_of(const PciFunction& function);
+
+}  // namespace hpclaunch::probe

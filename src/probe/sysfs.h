@@ -1,0 +1,53 @@
+#pragma once
+// Devices and network interfaces as the kernel shows them. `root` stands before /sys and /proc: "" here,
+// a folder with a made-up tree in tests.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/topology.h"
+#include "probe/pci.h"
+
+namespace hpclaunch::probe {
+
+/// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
+/// driver tell of them in files; partitions as the kernel's KFD counts them. No library is opened, no
+/// device. docs/topology.md has the rules. A file that is not there leaves a field unknown.
+void add_devices(const std::string& root, Topology& topology);
+
+/// Network interfaces that hang on a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that
+/// have none. `addresses` are this host's (sys::interfaces).
+void add_nics(const std::string& root, const std::vector<Interface>& addresses, Topology& topology);
+
+// ---- small files
+// -----------------------------------------------------------------------------------
+
+/// "folder/name"
+std::string below(std::string_view folder, std::string_view name);
+
+/// A file of at most 4 KiB, trimmed; "" when it cannot be read.
+std::string read_small(const std::string& path);
+
+/// Names in a folder, ascending, without those that begin with a dot; none when it cannot be read.
+std::vector<std::string> names_in(const std::string& path);
+
+bool exists(const std::string& path);
+
+/// The last part of where a link leads: the name of a driver. "" when it is no link.
+std::string link_name(const std::string& path);
+
+/// The PCI function that `path`, links resolved, lies in or is.
+std::optional<PciAddress> pci_function_of(const std::string& path);
+
+/// Decimal, or hexadecimal behind "0x". nullopt for anything else.
+std::optional<unsigned long> number_in(const std::string& text);
+
+/// The kernel's CPU list in a file; empty when there is none.
+CpuSet cpus_in(const std::string& path);
+
+/// The kernel's number of the NUMA node in a file; -1 for none.
+int node_in(const std::string& path);
+
+}  // namespace hpclaunch::probe
