@@ -133,29 +133,4 @@ std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const To
   return result;
 }
 
-std::optional<Placed> place_near(const Topology& node, const Units& units,
-                                 const PlaceRequest& want) {
-  if (units.list.empty()) return std::nullopt;
-  const std::vector<int> dealt = deal_units(units, want.ranks);
-  Placed placed;
-  CpuSet taken;
-  for (std::size_t begin = 0; begin < dealt.size();) {
-    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[begin])].pus;
-    std::size_t end = begin;
-    while (end < dealt.size() && units.list[static_cast<std::size_t>(dealt[end])].pus == near)
-      ++end;
-    Topology part = node;
-    part.allowed &= near;
-    if (part.allowed.empty() || part.allowed.intersects(taken)) return std::nullopt;
-    taken |= part.allowed;
-    PlaceRequest some = want;
-    some.ranks = static_cast<int>(end - begin);
-    Result<Placed> here = place(part, some);
-    if (!here) return std::nullopt;
-    for (RankPlan& rank : here->ranks) placed.ranks.push_back(std::move(rank));
-    begin = end;
-  }
-  return placed;
-}
-
 }  // namespace hpclaunch

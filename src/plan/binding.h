@@ -1,12 +1,11 @@
 #pragma once
-// Ranks on cores: by a site's rule, near devices, or by the node alone.
+// Ranks on cores by a site's rule.
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/units.h"
 
 namespace hpclaunch {
 
@@ -14,11 +13,6 @@ namespace hpclaunch {
 /// count that its groups do not divide, cores that the node does not have, or one core for two ranks.
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
                                                    int ranks);
-
-/// One node's ranks with the cores nearest to their units, shared evenly by place(); nullopt when
-/// nothing is known of where units are, or when the cores near them do not suffice.
-std::optional<Placed> place_near(const Topology& node, const Units& units,
-                                 const PlaceRequest& want);
 
 /// What place() says of a set of PUs: cores, package, NUMA node.
 void describe_cpus(const Topology& node, RankPlan& rank);

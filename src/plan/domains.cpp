@@ -32,7 +32,7 @@ bool disjoint(const Group& a, const Group& b) {
 
 // `groups` is ordered largest first, so the first that fits is a maximal one.
 Domain build(Group cores, const std::vector<Group>& groups) {
-  Domain domain{std::move(cores), {}};
+  Domain domain{std::move(cores), {}, false};
   std::vector<Group> parts;
   for (const Group& group : groups) {
     if (!within(group, domain.cores)) continue;
@@ -48,9 +48,14 @@ Domain build(Group cores, const std::vector<Group>& groups) {
                         std::back_inserter(left));
     rest = std::move(left);
   }
+  const Group uncovered = rest;
   if (!rest.empty()) parts.push_back(std::move(rest));
   std::sort(parts.begin(), parts.end());
-  for (Group& part : parts) domain.children.push_back(build(std::move(part), groups));
+  for (Group& part : parts) {
+    const bool is_rest = part == uncovered;
+    domain.children.push_back(build(std::move(part), groups));
+    domain.children.back().rest = is_rest;
+  }
   return domain;
 }
 

@@ -20,6 +20,7 @@ std::vector<UsableCore> usable_cores(const Topology& node);
 struct Domain {
   std::vector<int> cores;        ///< positions in the vector of usable cores, ascending
   std::vector<Domain> children;  ///< ordered by first core; none or at least two
+  bool rest = false;  ///< cores that no smaller domain covers: no border of the machine's
 };
 
 /// Domains nest by containment alone, so caches above NUMA nodes and NUMA nodes above packages are

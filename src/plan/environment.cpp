@@ -5,6 +5,7 @@
 #include <array>
 
 #include "hpclaunch/text.h"
+#include "plan/interfaces.h"
 
 namespace hpclaunch {
 
@@ -107,18 +108,39 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
              kCommandLine, "--master-port");
 }
 
+// What the launcher itself reads: leftovers that would change its command line go, and what its command
+// line cannot say is set.
+void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
+  const auto remove = [&](const std::string& name, const LauncherTraits::Leftover& leftover) {
+    fold.add(name, Layer::computed, Unset{}, leftover.of_batch ? kLeftover : kRule, leftover.why);
+  };
+  for (const LauncherTraits::Leftover& leftover : input.launcher.leftovers) {
+    if (leftover.shapes_step && placed.gpu_view == "launcher") continue;
+    if (!leftover.prefix) {
+      if (input.env.has(leftover.name)) remove(leftover.name, leftover);
+      continue;
+    }
+    const auto& exported = input.env.values();
+    for (auto at = exported.lower_bound(leftover.name);
+         at != exported.end() && at->first.starts_with(leftover.name); ++at)
+      remove(at->first, leftover);
+  }
+  for (const LauncherTraits::Preset& preset : input.launcher.presets)
+    if (!preset.as_root || input.as_root)
+      fold.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value, kRule,
+               preset.why);
+}
+
 }  // namespace
 
 void add_own_opinions(const PlanInput& input, const Plan& placed, Fold& fold) {
   add_threads(fold, input, placed);
   add_identity(fold, placed);
   add_rendezvous(fold, input);
+  add_interfaces(input, placed, fold);
   fold.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"), kRule,
            "ranks write into a pipe, where Python would hold lines back");
-  for (const LauncherTraits::Leftover& leftover : input.launcher.leftovers)
-    if (input.env.has(leftover.name) && !(leftover.shapes_step && placed.gpu_view == "launcher"))
-      fold.add(leftover.name, Layer::computed, Unset{}, leftover.of_batch ? kLeftover : kRule,
-               leftover.why);
+  add_launcher(fold, input, placed);
   for (const auto& [name, value] : input.options.set)
     fold.add(name, Layer::command_line, value, kCommandLine, "--set");
   for (const std::string& name : input.options.unset)

@@ -4,14 +4,23 @@
 
 namespace hpclaunch {
 
-void Fold::add(const std::string& name, Layer layer, Value value, SourceRef where,
-               std::string why) {
+Decision decided(Layer layer, Value value, SourceRef where, std::string why) {
   Decision decision;
   decision.layer = layer;
   decision.value = std::move(value);
   decision.where = std::move(where);
   decision.why = std::move(why);
-  add(name, std::move(decision));
+  return decision;
+}
+
+Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why) {
+  return Setting{std::move(name),
+                 {decided(layer, std::move(value), std::move(where), std::move(why))}};
+}
+
+void Fold::add(const std::string& name, Layer layer, Value value, SourceRef where,
+               std::string why) {
+  add(name, decided(layer, std::move(value), std::move(where), std::move(why)));
 }
 
 void Fold::add(const std::string& name, Decision decision) {
@@ -40,12 +49,8 @@ std::vector<Setting> Fold::finish() const {
   for (const auto& [name, opinions] : settings_) {
     std::vector<Decision> history = opinions;
     if (const std::string* exported = env_.find(name)) {
-      Decision decision;
-      decision.layer = Layer::environment;
-      decision.value = *exported;
-      decision.where = kEnvironment;
-      decision.why = "exported before the start";
-      history.push_back(std::move(decision));
+      history.push_back(
+          decided(Layer::environment, *exported, kEnvironment, "exported before the start"));
     }
     std::stable_sort(history.begin(), history.end(),
                      [](const Decision& a, const Decision& b) { return a.layer < b.layer; });

@@ -15,6 +15,12 @@ inline const SourceRef kRule{"hpclaunch"};
 /// The batch system's own variables that a launcher must not see; not the user's doing.
 inline const SourceRef kLeftover{"launcher"};
 
+/// A decision with what every one of them has.
+Decision decided(Layer layer, Value value, SourceRef where, std::string why);
+
+/// A choice about which one decision was made.
+Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why);
+
 class Fold {
  public:
   explicit Fold(const EnvSnapshot& env) : env_(env) {}

@@ -8,6 +8,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
+#include "plan/part.h"
 
 namespace hpclaunch {
 
@@ -20,12 +21,7 @@ struct Wanted {
 };
 
 Setting chosen(std::string name, Layer layer, int value, SourceRef where, std::string why) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::to_string(value);
-  decision.where = std::move(where);
-  decision.why = std::move(why);
-  return Setting{std::move(name), {std::move(decision)}};
+  return choice(std::move(name), layer, std::to_string(value), std::move(where), std::move(why));
 }
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
@@ -81,6 +77,11 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
                             : fmt::format("no count was given: {} for each of {}",
                                           counted(each, "rank"), counted(units.count(), "device")));
   }
+  if (knows_amounts(input, nodes))
+    return chosen(
+        "ranks-per-node", Layer::builtin, 1, kRule,
+        "no count was given: one rank on each part of a node, since which NUMA nodes that "
+        "touches is not known");
   const int natural = natural_per_node(input.node);
   return chosen("ranks-per-node", Layer::builtin, natural, kRule,
                 natural == 1 ? "no count was given: one rank on a node with one NUMA node"
@@ -121,10 +122,23 @@ int number(const Setting& setting) {
 
 // Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
-std::vector<int> deal(const PlanInput& input, const Units& units, const Wanted& want) {
-  const bool as_listed = !input.options.ranks && !input.options.ranks_per_node &&
-                         !input.options.ranks_per_device && slots_count(input, units, want.nodes);
-  if (as_listed) return {input.slots.begin(), input.slots.begin() + want.nodes};
+// Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
+Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const Wanted& want) {
+  const PlacementOptions& typed = input.options;
+  const auto listed = [&] {
+    return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
+  };
+  if (!typed.ranks && !typed.ranks_per_node && !typed.ranks_per_device &&
+      slots_count(input, units, want.nodes))
+    return listed();
+  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
+    const bool same_sum =
+        static_cast<int>(input.slots.size()) >= want.nodes &&
+        std::accumulate(input.slots.begin(), input.slots.begin() + want.nodes, 0) == want.ranks;
+    if (same_sum) return listed();
+    if (input.launcher.dealing != Dealing::fills)
+      return deal_into_grants(input, want.nodes, want.ranks);
+  }
   const bool fill = input.launcher.dealing == Dealing::fills ||
                     (input.options.ranks_per_node && input.launcher.dealing == Dealing::any);
   std::vector<int> ranks_on;
@@ -153,7 +167,15 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
         want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
                           divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
-  counts.ranks_on = deal(input, units, want);
+  Result<std::vector<int>> dealt = deal(input, units, want);
+  if (!dealt) return dealt.error();
+  counts.ranks_on = std::move(*dealt);
+  const int most = *std::max_element(counts.ranks_on.begin(), counts.ranks_on.end());
+  if (input.options.ranks && !input.options.ranks_per_node && most > want.per_node)
+    per_node = chosen(
+        "ranks-per-node", Layer::computed, most, kRule,
+        fmt::format("{} dealt to the parts of {} that the job has, {}", counted(want.ranks, "rank"),
+                    counted(want.nodes, "node"), input.granted_why));
   const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
   const bool typed_total = input.options.ranks.has_value();
   counts.choices.push_back(std::move(*nodes));

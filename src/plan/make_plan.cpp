@@ -10,49 +10,56 @@
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
+#include "plan/bind_via.h"
 #include "plan/environment.h"
+#include "plan/forward.h"
 #include "plan/layout.h"
 #include "plan/node_ranks.h"
+#include "plan/part.h"
 #include "plan/reports.h"
 #include "plan/rules.h"
+#include "plan/supervise.h"
 #include "plan/visibility.h"
+#include "plan/words.h"
 
 namespace hpclaunch {
 
 namespace {
-
-Decision decided(Layer layer, Value value, SourceRef where, std::string why) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  decision.where = std::move(where);
-  decision.why = std::move(why);
-  return decision;
-}
-
-Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why) {
-  return Setting{std::move(name),
-                 {decided(layer, std::move(value), std::move(where), std::move(why))}};
-}
 
 struct LaidOut {
   std::vector<const Binding*> rules;  // one per class; nullptr where none was used
   std::string condition;              // of the first class
   std::vector<OverruledBinding> overruled;
   std::vector<std::string> remarks;
+  int far = 0;  // most ranks of a node that are not near their device
+  int far_of = 0;
 };
 
-// One class per number of ranks on a node; neighbouring nodes of one class form a run.
+// One class per number of ranks on a node and size of its grant; neighbouring nodes of one class form a
+// run.
 Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units& units,
                         const std::vector<int>& ranks_on, Plan& plan) {
   LaidOut laid;
-  std::map<int, int> class_of;
-  for (const int ranks : ranks_on) {
-    const auto [at, fresh] = class_of.emplace(ranks, static_cast<int>(plan.classes.size()));
+  const int nodes = static_cast<int>(ranks_on.size());
+  const bool by_amount = knows_amounts(input, nodes);
+  const bool count_through = input.options.bind_via.value_or(BindVia::shim) == BindVia::shim &&
+                             can_count_through(input, nodes);
+  std::map<std::pair<int, int>, int> class_of;
+  for (std::size_t n = 0; n < ranks_on.size(); ++n) {
+    const int ranks = ranks_on[n];
+    const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
+    const auto [at, fresh] =
+        class_of.emplace(std::pair(ranks, granted), static_cast<int>(plan.classes.size()));
     if (fresh) {
-      Result<NodeRanks> placed = place_ranks(input, facts, units, ranks);
+      Result<NodeRanks> placed =
+          by_amount ? share_grant(input, units, input.hosts[n], granted, ranks, count_through)
+                    : place_ranks(input, facts, units, ranks);
       if (!placed) return placed.error();
-      plan.classes.push_back(NodeClass{std::move(placed->ranks)});
+      if (placed->far > laid.far) {
+        laid.far = placed->far;
+        laid.far_of = ranks;
+      }
+      plan.classes.push_back(NodeClass{std::move(placed->ranks), granted});
       if (laid.rules.empty()) {
         laid.condition = std::move(placed->condition);
         laid.overruled = std::move(placed->overruled);
@@ -80,7 +87,18 @@ PerRank per_rank(const Plan& plan, Item item) {
   return values;
 }
 
-std::string binding_why(const PlanInput& input, const LaidOut& laid) {
+std::string part_text(const RankPlan& rank) {
+  return rank.part_first == rank.part_last
+             ? fmt::format("granted {}", rank.part_first)
+             : fmt::format("granted {}-{}", rank.part_first, rank.part_last);
+}
+
+std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
+  if (plan.classes.front().ranks.front().part_first >= 0)
+    return fmt::format(
+        "each rank gets a share of its own of what is granted on its node ({}); which "
+        "CPUs that are, it counts through there, in ascending order from 0",
+        input.granted_why);
   const bool near = std::any_of(laid.rules.begin(), laid.rules.end(),
                                 [](const Binding* rule) { return rule == nullptr; });
   std::string why = "each rank gets whole cores of its own, hardware threads together";
@@ -92,33 +110,6 @@ std::string binding_why(const PlanInput& input, const LaidOut& laid) {
                        input.model->reserved_why);
   for (const std::string& remark : laid.remarks) why += "; " + remark;
   return why;
-}
-
-Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
-  const std::optional<BindVia> typed = input.options.bind_via;
-  const bool launcher_can = input.launcher.binds_sets && plan.classes.size() == 1;
-  if (typed == BindVia::launcher && !launcher_can)
-    return Error{ErrorKind::unsupported,
-                 fmt::format("launcher {} takes no list of CPUs per rank{}", input.launcher.name,
-                             input.launcher.binds_sets ? " that differs between nodes" : ""),
-                 "leave --bind-via out, or use --bind-via shim", kCommandLine};
-  const bool by_devices = units.view == "launcher";  // its own flags bind CPUs with devices
-  // Other nodes of a job on parts of nodes have granted other cores than this one.
-  const bool parts = nameless_cores(input, plan.nodes());
-  plan.bind_via = typed.value_or(parts                        ? BindVia::none
-                                 : launcher_can || by_devices ? BindVia::launcher
-                                                              : BindVia::shim);
-  plan.choices.push_back(
-      choice("bind-via", typed ? Layer::command_line : Layer::builtin,
-             std::string(to_string(plan.bind_via)), typed ? kCommandLine : kRule,
-             typed   ? "--bind-via"
-             : parts ? "the job has a part of each node, and other cores on each: the batch system "
-                       "keeps ranks inside"
-             : by_devices ? "the launcher binds cores together with devices; the shim compares"
-             : plan.bind_via == BindVia::launcher
-                 ? "this launcher takes explicit CPU lists; the shim compares"
-                 : "the launcher cannot give each rank its CPU list here; the shim binds"));
-  return Done{};
 }
 
 void cite(const Binding& rule, const std::string& condition, Decision& decision) {
@@ -136,9 +127,20 @@ void cite(const Binding& rule, const std::string& condition, Decision& decision)
 
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   Setting setting{"cpu-bind", {}};
-  Decision bound = decided(Layer::computed,
-                           per_rank(plan, [](const RankPlan& rank) { return rank.cpus.to_list(); }),
-                           kRule, binding_why(input, laid));
+  if (plan.bind_via == BindVia::none && !input.options.bind_via &&
+      knows_amounts(input, plan.nodes())) {
+    setting.history.push_back(decided(Layer::computed, Unset{}, kRule,
+                                      fmt::format("the job has a part of each node ({}), and {}",
+                                                  input.granted_why, why_not_counted(input))));
+    return setting;
+  }
+  Decision bound =
+      decided(Layer::computed,
+              per_rank(plan,
+                       [](const RankPlan& rank) {
+                         return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
+                       }),
+              kRule, binding_why(input, plan, laid));
   for (auto lost = laid.overruled.rbegin(); lost != laid.overruled.rend(); ++lost) {
     PerRank lists{{{}}};
     for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
@@ -161,20 +163,26 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
   return setting;
 }
 
-void add_device_choice(const Units& units, Plan& plan) {
+void add_device_choice(const Units& units, bool linked, Plan& plan) {
   if (units.list.empty()) return;
   plan.gpu_view = units.view;
   plan.choices.push_back(Setting{
       "devices",
-      {decided(
-          Layer::computed,
-          per_rank(plan,
-                   [](const RankPlan& rank) {
-                     return rank.unit < 0 ? std::string() : std::to_string(rank.unit);
-                   }),
-          kRule,
-          fmt::format("{} on the node, dealt in blocks in the order of the cores they are near to",
-                      counted(units.count(), "device")))}});
+      {decided(Layer::computed,
+               per_rank(plan,
+                        [](const RankPlan& rank) {
+                          std::string text = rank.unit < 0 ? "" : std::to_string(rank.unit);
+                          for (const UnitRef& more : rank.more_units)
+                            text += fmt::format(",{}", more.unit);
+                          return text;
+                        }),
+               kRule,
+               fmt::format("{} on the node, used evenly, each by ranks that are nearest to it",
+                           counted(units.total, "device")) +
+                   (units.per_rank > 1
+                        ? fmt::format("; --devices-per-rank {}, near one another", units.per_rank)
+                        : "") +
+                   (linked ? "; linked ones side by side" : ""))}});
 }
 
 Status check_names(const PlacementOptions& options) {
@@ -201,12 +209,26 @@ Status check_launcher(const PlanInput& input, std::size_t nodes) {
                "use --nodes 1, or another launcher with --launcher NAME"};
 }
 
+// Ranks share a device where that is asked for; a group of several belongs to one rank.
+Status check_groups(const Units& units, int ranks_per_node) {
+  if (units.per_rank <= 1 || ranks_per_node <= units.count()) return Done{};
+  return Error{ErrorKind::usage,
+               fmt::format("{} with {} devices each need {} devices, and a node has {}",
+                           counted(ranks_per_node, "rank"), units.per_rank,
+                           ranks_per_node * units.per_rank, units.total),
+               fmt::format("use --ranks-per-node {} or fewer, or a smaller --devices-per-rank",
+                           units.count()),
+               kCommandLine};
+}
+
 void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
   plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + static_cast<std::ptrdiff_t>(nodes));
   plan.whole_allocation = input.job.whole_allocation && nodes == input.hosts.size();
   if (nodes == input.hosts.size()) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
   plan.verify = input.verify;
+  plan.rank_end = {!input.launcher.fails_fast, !input.launcher.signals_programs,
+                   input.launcher.leaves_ranks};
   plan.output = input.output;
   plan.launcher_args = input.launcher_args;
   plan.command = input.command;
@@ -223,9 +245,35 @@ void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
   int usable = 0;
   for (const Core& core : input.node.cores)
     usable += core.pus.intersects(input.node.allowed) ? 1 : 0;
+  if (knows_amounts(input, plan.nodes()))
+    usable = granted_cores(input.node, plan.classes.front().granted);
   const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
   facts.job["min_cores"] = std::to_string(fewest);
   facts.job["cores_divide"] = divide ? "yes" : "no";
+}
+
+// The launcher sets its own variables again for each rank, and may.
+bool is_leftover(const PlanInput& input, const std::string& name) {
+  const auto& all = input.launcher.leftovers;
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) {
+    return one.prefix ? name.starts_with(one.name) : one.name == name;
+  });
+}
+
+// A shell that is itself in a step holds the resources that a step of ours would wait for.
+// Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
+void note_step(const PlanInput& input, Plan& plan) {
+  constexpr long kReserved = 0xfffffff0;
+  if (input.launcher.step_var.empty()) return;
+  const std::string step = input.env.get(input.launcher.step_var);
+  const std::optional<long> number = parse_natural(step, kReserved - 1);
+  if (!number) return;
+  plan.inside_step = true;
+  plan.choices.push_back(
+      choice("inside-step", Layer::environment, step, kEnvironment,
+             fmt::format("{} is set: this shell is a step of the job and holds its nodes, so the "
+                         "ranks' step has to share them",
+                         input.launcher.step_var)));
 }
 
 Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
@@ -235,6 +283,11 @@ Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, 
   if (Status done = add_visibility(input, units, plan, fold); !done) return done;
   apply_late_rules(input, facts, units, plan, fold);
   plan.env = fold.finish();
+  for (const Setting& setting : plan.env)
+    if (std::holds_alternative<Unset>(setting.value()) && !is_leftover(input, setting.name))
+      plan.removed.push_back(setting.name);
+  for (const LauncherTraits::Preset& preset : input.launcher.presets)
+    plan.launcher_only.push_back(preset.name);
   return Done{};
 }
 
@@ -253,6 +306,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   copy_input(input, nodes, plan);
   const int most = *std::max_element(counts->ranks_on.begin(), counts->ranks_on.end());
   const int ranks = std::accumulate(counts->ranks_on.begin(), counts->ranks_on.end(), 0);
+  if (const Status groups = check_groups(*units, most); !groups) return groups.error();
   decide_view(input, most, *units);
   Facts facts = early_facts(input, *units, static_cast<int>(nodes), ranks, most);
   Result<std::optional<Setting>> stack = decide_stack(input, facts);
@@ -263,6 +317,12 @@ Result<Plan> make_plan(const PlanInput& input) {
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
   Result<LaidOut> laid = lay_out(input, facts, *units, counts->ranks_on, plan);
   if (!laid) return laid.error();
+  if (laid->far > 0)
+    plan.reports.push_back({"far-from-device", "note",
+                            fmt::format("{} of {} on a node have cores that are not near their "
+                                        "device",
+                                        laid->far, counted(laid->far_of, "rank")),
+                            "hpclaunch plan --picture shows which"});
   set_placed_facts(input, plan, facts);
 
   plan.choices.push_back(choice("profile", Layer::computed,
@@ -275,9 +335,14 @@ Result<Plan> make_plan(const PlanInput& input) {
   if (const Status via = decide_via(input, *units, plan); !via) return via.error();
   plan.choices.insert(plan.choices.begin() + static_cast<std::ptrdiff_t>(binding_at),
                       binding_choice(input, plan, *laid));
-  add_device_choice(*units, plan);
+  add_device_choice(*units, !input.node.links.empty() && laid->rules.front() == nullptr, plan);
+  if (std::optional<Setting> nics = nic_choice(input, plan))
+    plan.choices.push_back(std::move(*nics));
+  plan.choices.push_back(placement_choice(input, plan));
   plan.choices.push_back(
       choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
+  if (const Status supervised = decide_supervise(input, plan); !supervised)
+    return supervised.error();
   plan.choices.push_back(choice("hosts", Layer::environment,
                                 fmt::format("{}", fmt::join(plan.hosts, " ")), kEnvironment,
                                 input.hosts_why));
@@ -285,12 +350,22 @@ Result<Plan> make_plan(const PlanInput& input) {
     for (NodeClass& one : plan.classes)
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
 
+  note_step(input, plan);
+
   if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
+  plan.forward = names_to_forward(input, plan);
   report_placement(input, *units, plan);
+  std::vector<std::string> left_out;
   Result<std::string> wire =
-      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var});
+      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
+  if (!left_out.empty())
+    plan.reports.push_back(
+        {"ranks-check-less", "note",
+         fmt::format("the ranks do not check {}: there is no room for it in what they are told",
+                     fmt::join(left_out, " and ")),
+         "hpclaunch verify compares everything"});
   return plan;
 }
 

@@ -6,6 +6,8 @@
 
 #include "hpclaunch/text.h"
 #include "plan/binding.h"
+#include "plan/match.h"
+#include "plan/nics.h"
 
 namespace hpclaunch {
 
@@ -26,10 +28,11 @@ int count_far(const Units& units, const std::vector<int>& dealt,
 // and the cores near them suffice.
 bool better_near(const PlanInput& input, const Units& units, const std::vector<RankPlan>& bound) {
   if (units.given.empty()) return false;
-  if (count_far(units, deal_units_near(units, bound), bound) == 0) return false;
+  if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
   PlaceRequest want;
   want.ranks = static_cast<int>(bound.size());
-  return place_near(input.node, units, want).has_value();
+  const std::optional<Matched> near = match_units(input.node, units, want);
+  return near && count_far(units, near->dealt, near->ranks) == 0;
 }
 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
@@ -67,6 +70,17 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
   return result.rule != nullptr;
 }
 
+// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
+void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
+  result.far = count_far(units, dealt, result.ranks);
+  if (result.far > 0)
+    result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
+                                         result.far,
+                                         counted(static_cast<long>(dealt.size()), "rank")));
+}
+
+}  // namespace
+
 void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (dealt[r] < 0) continue;
@@ -74,42 +88,36 @@ void give_units(const Units& units, const std::vector<int>& dealt, std::vector<R
     ranks[r].unit = unit.unit;
     ranks[r].device = unit.device;
     ranks[r].subdevice = unit.subdevice;
+    for (const Unit& more : unit.more)
+      ranks[r].more_units.push_back({more.unit, more.device, more.subdevice});
   }
 }
-
-// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
-void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
-  const int far = count_far(units, dealt, result.ranks);
-  if (far > 0)
-    result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device", far,
-                                         counted(static_cast<long>(dealt.size()), "rank")));
-}
-
-}  // namespace
 
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
                               int ranks) {
   NodeRanks result;
   std::vector<int> dealt;
   if (by_rule(input, facts, units, ranks, result)) {
-    dealt = deal_units_near(units, result.ranks);
+    dealt = match_bound(input.node, units, result.ranks);
   } else {
     PlaceRequest want;
     want.ranks = ranks;
     want.cores_per_rank = input.options.cores_per_rank.value_or(0);
     want.oversubscribe = input.options.oversubscribe;
-    if (std::optional<Placed> near = place_near(input.node, units, want)) {
-      result.ranks = std::move(near->ranks);
-      dealt = deal_units(units, ranks);
+    if (std::optional<Matched> matched = match_units(input.node, units, want)) {
+      result.ranks = std::move(matched->ranks);
+      dealt = std::move(matched->dealt);
+      for (std::string& remark : matched->remarks) result.remarks.push_back(std::move(remark));
     } else {
       Result<Placed> placed = place(input.node, want);
       if (!placed) return placed.error();
       result.ranks = std::move(placed->ranks);
       for (std::string& remark : placed->remarks) result.remarks.push_back(std::move(remark));
-      dealt = deal_units_near(units, result.ranks);
+      dealt = deal_units(units, ranks);
     }
   }
   give_units(units, dealt, result.ranks);
+  give_nics(input.node, result.ranks);
   remark_far(units, dealt, result);
   return result;
 }

@@ -22,7 +22,11 @@ struct NodeRanks {
   std::string condition;                    ///< what made it hold
   std::vector<OverruledBinding> overruled;  ///< strongest first
   std::vector<std::string> remarks;
+  int far = 0;  ///< ranks whose cores are not near their device
 };
+
+/// Writes down what each rank gets; `dealt`: positions in `units.list`, -1 for nothing.
+void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks);
 
 /// Errors: as place().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/part.h"
 #include "plan/values.h"
 
 namespace hpclaunch {
@@ -211,12 +212,7 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
                         : fmt::format("one of {}", fmt::join(names, ", ")),
                    kCommandLine};
     }
-    Decision decision;
-    decision.layer = Layer::command_line;
-    decision.value = typed->name;
-    decision.where = kCommandLine;
-    decision.why = "--stack";
-    setting.history.push_back(std::move(decision));
+    setting.history.push_back(decided(Layer::command_line, typed->name, kCommandLine, "--stack"));
   }
   return std::optional<Setting>(std::move(setting));
 }
@@ -236,18 +232,18 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   set("nodes", nodes);
   set("ranks", ranks);
   set("ranks_per_node", ranks_per_node);
-  set("units", units.count());
+  set("units", units.total);
   set("devices", units.devices);
   set("device_mode", units.mode);
   set("gpu_view", units.view);
-  set("ranks_per_device",
-      units.count() == 0 ? 0 : (ranks_per_node + units.count() - 1) / units.count());
+  set("ranks_per_device", units.total == 0 ? 0 : (ranks_per_node + units.total - 1) / units.total);
   set("launcher", input.launcher.name);
   set("scheduler", input.job.scheduler);
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
   set("job_id", input.job.id);
   set("user", input.job.user);
-  set("whole_node", nameless_cores(input, nodes) ? "no" : "yes");
+  set("whole_node",
+      nameless_cores(input, nodes) && !can_count_through(input, nodes) ? "no" : "yes");
   set("node_type", input.model != nullptr ? input.model->name : std::string("live"));
   const std::string& first = input.hosts.front();
   set("host.first", first);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <numeric>
+#include <utility>
 
 namespace hpclaunch {
 
@@ -88,6 +90,44 @@ int smallest(const std::vector<Share>& shares) {
   return static_cast<int>(least);
 }
 
+// Neighbouring cores, shares that differ by one at most, the larger ones first.
+void split_evenly(const std::vector<int>& cores, int ranks, std::vector<Share>& out) {
+  const int total = static_cast<int>(cores.size());
+  auto at = cores.begin();
+  for (int r = 0; r < ranks; ++r) {
+    const int size = total / ranks + (r < total % ranks ? 1 : 0);
+    out.emplace_back(at, at + size);
+    at += size;
+  }
+}
+
+// A part of a domain and something outside of it.
+bool straddles(const Share& share, const Domain& domain) {
+  if (share.back() < domain.cores.front() || domain.cores.back() < share.front()) return false;
+  Share inside;
+  std::set_intersection(share.begin(), share.end(), domain.cores.begin(), domain.cores.end(),
+                        std::back_inserter(inside));
+  if (inside.empty() || inside.size() == domain.cores.size()) return false;
+  if (inside.size() < share.size() && !domain.rest) return true;
+  return std::any_of(domain.children.begin(), domain.children.end(),
+                     [&](const Domain& child) { return straddles(share, child); });
+}
+
+int total(const std::vector<Share>& shares) {
+  return std::accumulate(shares.begin(), shares.end(), 0, [](int sum, const Share& share) {
+    return sum + static_cast<int>(share.size());
+  });
+}
+
+// Domains of unequal sizes now and then divide evenly as a whole, borders and all.
+std::vector<Share> plain_shares(const Domain& tree, int ranks) {
+  std::vector<Share> shares;
+  split_evenly(tree.cores, ranks, shares);
+  const bool torn = std::any_of(shares.begin(), shares.end(),
+                                [&](const Share& share) { return straddles(share, tree); });
+  return torn ? std::vector<Share>{} : shares;
+}
+
 Offer offer_of(const Domain& domain, int ranks) {
   const int most = std::min(ranks, cores_in(domain));
   Offer offer{&domain, {}, std::vector<int>(static_cast<std::size_t>(most) + 1, 0)};
@@ -101,20 +141,15 @@ Offer offer_of(const Domain& domain, int ranks) {
     best = std::max(best, dealer.worst());
     if (n > 1 && n < static_cast<int>(domain.children.size()))
       best = std::max(best, smallest(runs_of_children(domain.children, n)));
+    // An offer must not rise with the number of ranks.
+    const int before = n == 1 ? best : offer.best[static_cast<std::size_t>(n) - 1];
+    if (cores_in(domain) / n > best && best < before && !plain_shares(domain, n).empty())
+      best = std::min(before, cores_in(domain) / n);
   }
   return offer;
 }
 
-// Neighbouring cores, shares that differ by one at most, the larger ones first.
-void split_evenly(const std::vector<int>& cores, int ranks, std::vector<Share>& out) {
-  const int total = static_cast<int>(cores.size());
-  auto at = cores.begin();
-  for (int r = 0; r < ranks; ++r) {
-    const int size = total / ranks + (r < total % ranks ? 1 : 0);
-    out.emplace_back(at, at + size);
-    at += size;
-  }
-}
+std::vector<Share> taken(const Offer& offer, int ranks);
 
 void take(const Offer& offer, int ranks, std::vector<Share>& out) {
   const Domain& domain = *offer.domain;
@@ -137,7 +172,19 @@ void take(const Offer& offer, int ranks, std::vector<Share>& out) {
     }
   }
   for (std::size_t c = 0; c < offer.children.size(); ++c)
-    take(offer.children[c], dealer.given()[c], out);
+    for (Share& share : taken(offer.children[c], dealer.given()[c]))
+      out.push_back(std::move(share));
+}
+
+std::vector<Share> taken(const Offer& offer, int ranks) {
+  std::vector<Share> shares;
+  take(offer, ranks, shares);
+  const int cores = cores_in(*offer.domain);
+  if (ranks == 0 || (total(shares) == cores && smallest(shares) == cores / ranks)) return shares;
+  std::vector<Share> plain = plain_shares(*offer.domain, ranks);
+  const bool better = !plain.empty() && std::pair(smallest(plain), total(plain)) >
+                                            std::pair(smallest(shares), total(shares));
+  return better ? plain : shares;
 }
 
 // Inside a child as long as children have room; the others from what the children have left over,
@@ -173,8 +220,7 @@ std::vector<int> pack(const Domain& domain, int ranks, int width, std::vector<Sh
 }  // namespace
 
 std::vector<Share> even_shares(const Domain& tree, int ranks) {
-  std::vector<Share> shares;
-  take(offer_of(tree, ranks), ranks, shares);
+  std::vector<Share> shares = taken(offer_of(tree, ranks), ranks);
   std::sort(shares.begin(), shares.end());
   return shares;
 }

@@ -9,19 +9,11 @@
 
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
+#include "plan/grants.h"
 
 namespace hpclaunch {
 
 namespace {
-
-Setting chosen(std::string name, Layer layer, std::string value, SourceRef where, std::string why) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  decision.where = std::move(where);
-  decision.why = std::move(why);
-  return Setting{std::move(name), {std::move(decision)}};
-}
 
 // Position of each PU's core, so that devices can stand in the order of the cores they are near to.
 std::vector<int> core_positions(const Topology& node) {
@@ -30,6 +22,21 @@ std::vector<int> core_positions(const Topology& node) {
     for (const int pu : node.cores[c].pus.to_vector())
       at[static_cast<std::size_t>(pu)] = static_cast<int>(c);
   return at;
+}
+
+// The driver's number of each device's first part: it counts them through.
+std::map<int, int> first_parts(const Topology& node) {
+  std::map<int, int> first;
+  int next = 0;
+  int index = 0;
+  for (const Device& device : node.devices) {
+    const int parts = std::max(1, device.subdevices);
+    next += (device.index - index) * parts;  // devices that the description leaves out
+    first[device.index] = next;
+    next += parts;
+    index = device.index + 1;
+  }
+  return first;
 }
 
 std::vector<Unit> all_units(const Topology& node, bool subdevices) {
@@ -50,12 +57,13 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
   for (const Device& device : node.devices) order.push_back(&device);
   std::stable_sort(order.begin(), order.end(),
                    [&](const Device* a, const Device* b) { return place_of(*a) < place_of(*b); });
+  const std::map<int, int> first = first_parts(node);
   std::vector<Unit> units;
   for (const Device* device : order) {
     const int parts = subdevices ? std::max(1, device->subdevices) : 1;
     for (int part = 0; part < parts; ++part) {
       Unit unit;
-      unit.unit = device->index * parts + part;
+      unit.unit = subdevices ? first.at(device->index) + part : device->index;
       unit.device = device->index;
       unit.subdevice = parts > 1 ? part : -1;
       unit.pus = near(*device);
@@ -65,62 +73,36 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
   return units;
 }
 
-// A mask that the batch system has set names what is ours. Numbers select among the units; other
-// entries (UUIDs, MIG names) stand for units of which nothing is known.
-void heed_given_mask(const EnvSnapshot& env, Units& units) {
-  for (const std::string& name : mask_variables(units.vendor)) {
-    const std::string* value = env.find(name);
-    if (value == nullptr) continue;
-    // CUDA takes an empty list for no device at all; the other drivers for no list.
-    if (trim(*value).empty() && units.vendor != "nvidia") continue;
-    std::vector<Unit> ours;
-    int next = 0;
-    for (const std::string_view piece : split(*value, ',')) {
-      const std::string entry(trim(piece));
-      Unit unit;
-      if (const auto number = parse_natural(entry)) {
-        const auto found = std::find_if(units.list.begin(), units.list.end(),
-                                        [&](const Unit& u) { return u.unit == *number; });
-        const bool twice =
-            std::any_of(ours.begin(), ours.end(), [&](const Unit& u) { return u.unit == *number; });
-        // As the drivers do: what follows a device that is not there does not count.
-        if (found == units.list.end() || twice) break;
-        unit = *found;
-      } else if (entry.empty() || entry.front() == '-') {
-        break;
-      } else {
-        const auto named = std::find_if(units.list.begin(), units.list.end(), [&](const Unit& u) {
-          return entry == fmt::format("{}.{}", u.device, u.subdevice);
-        });
-        if (named != units.list.end()) {
-          unit = *named;
-        } else {
-          unit.unit = next;
-          unit.device = -1;  // a UUID: which device that is, nobody has said
-        }
-      }
-      ++next;
-      unit.name = entry;
-      ours.push_back(std::move(unit));
-    }
-    units.given = name;
-    if (ours.empty()) {
-      units.list.clear();
-      return;
-    }
-    std::vector<Unit> ordered;  // known ones keep the order of their cores
-    for (const Unit& unit : units.list)
-      for (const Unit& mine : ours)
-        if (mine.unit == unit.unit && !mine.pus.empty()) ordered.push_back(mine);
-    units.list = ordered.size() == ours.size() ? std::move(ordered) : std::move(ours);
-    return;
-  }
+// What a node without a profile's modes can do: where Level Zero finds tiles, it counts these or whole
+// devices (its specification, ZE_FLAT_DEVICE_HIERARCHY; FLAT is what it does by itself).
+const std::vector<DeviceMode>& modes_of_tiles() {
+  static const std::vector<DeviceMode> kModes = {
+      {"tile", "a rank gets a tile, as Level Zero counts by itself (FLAT)", true, "", "", {}},
+      {"gpu", "a rank gets a whole device with all its tiles (COMPOSITE)", false, "", "", {}}};
+  return kModes;
+}
+
+bool has_tiles(const Topology& node) {
+  return std::any_of(node.devices.begin(), node.devices.end(), [](const Device& device) {
+    return device.vendor == "intel" && device.subdevices > 1;
+  });
+}
+
+Result<const DeviceMode*> find_tile_mode(const PlanInput& input) {
+  const std::string& typed = input.options.device_mode;
+  const std::vector<DeviceMode>& modes = modes_of_tiles();
+  if (typed.empty()) return &modes[counts_whole(input.env) ? 1 : 0];
+  for (const DeviceMode& mode : modes)
+    if (mode.name == typed) return &mode;
+  return Error{ErrorKind::usage, fmt::format("this node has no device mode \"{}\"", typed),
+               "one of tile, gpu", kCommandLine};
 }
 
 Result<const DeviceMode*> find_mode(const PlanInput& input) {
   const std::string& typed = input.options.device_mode;
   const Profile* profile = input.profile;
   if (profile == nullptr || profile->device_modes.empty()) {
+    if (has_tiles(input.node)) return find_tile_mode(input);
     if (typed.empty()) return nullptr;
     return Error{ErrorKind::usage,
                  fmt::format("--device-mode {}: no profile in use has modes", typed),
@@ -136,6 +118,35 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
                near ? fmt::format("did you mean --device-mode {}?", *near)
                     : fmt::format("one of {}", fmt::join(names, ", ")),
                kCommandLine};
+}
+
+Error clash(std::string message, std::string hint) {
+  return Error{ErrorKind::usage, std::move(message), std::move(hint), kCommandLine};
+}
+
+// Options about devices that contradict one another, or the node.
+Status check_typed(const PlanInput& input) {
+  const PlacementOptions& typed = input.options;
+  const int each = typed.devices_per_rank.value_or(1);
+  if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 1))
+    return clash(fmt::format("{}: the node has no devices that hpclaunch knows of",
+                             typed.ranks_per_device ? "--ranks-per-device"
+                             : each > 1             ? "--devices-per-rank"
+                                                    : "--gpu-view"),
+                 "leave it out, or plan for a node with devices: --profile or --topology");
+  if (typed.devices_per_rank && typed.ranks_per_device)
+    return clash("--devices-per-rank and --ranks-per-device contradict each other",
+                 "a rank has several devices, or a device several ranks: leave one out");
+  if (each == 0 && !typed.gpu_view.empty())
+    return clash(
+        fmt::format("--devices-per-rank 0 leaves nothing for --gpu-view {}", typed.gpu_view),
+        "leave one of them out");
+  if (each > 1 && !typed.gpu_view.empty() && typed.gpu_view != "own")
+    return clash(fmt::format("--gpu-view {} cannot give a rank several devices: device LOCAL_RANK "
+                             "would be another rank's",
+                             typed.gpu_view),
+                 "leave it out: each rank sees its own devices, as 0 to N-1");
+  return Done{};
 }
 
 }  // namespace
@@ -155,15 +166,8 @@ Result<Units> find_units(const PlanInput& input) {
   Result<const DeviceMode*> mode = find_mode(input);
   if (!mode) return mode.error();
   Units units;
-  if (input.node.devices.empty()) {
-    if (input.options.ranks_per_device || !input.options.gpu_view.empty())
-      return Error{
-          ErrorKind::usage,
-          fmt::format("{}: the node has no devices that hpclaunch knows of",
-                      input.options.ranks_per_device ? "--ranks-per-device" : "--gpu-view"),
-          "leave it out, or plan for a node with devices: --profile or --topology", kCommandLine};
-    return units;
-  }
+  if (const Status typed = check_typed(input); !typed) return typed.error();
+  if (input.node.devices.empty()) return units;
   units.vendor = input.node.devices.front().vendor;
   units.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
   const std::vector<std::string>& masks = mask_variables(units.vendor);
@@ -174,18 +178,43 @@ Result<Units> find_units(const PlanInput& input) {
     if (!(*mode)->mask.empty()) units.mask = (*mode)->mask;
     if (!(*mode)->mask_item.empty()) units.mask_item = (*mode)->mask_item;
     const bool typed = !input.options.device_mode.empty();
-    units.choices.push_back(chosen("device-mode",
-                                   typed ? Layer::command_line : Layer::profile_default, units.mode,
-                                   typed ? kCommandLine : (*mode)->origin.where, (*mode)->doc));
+    const bool by_profile = input.profile != nullptr && !input.profile->device_modes.empty();
+    const Layer layer = typed        ? Layer::command_line
+                        : by_profile ? Layer::profile_default
+                                     : Layer::builtin;
+    const SourceRef where = typed ? kCommandLine : by_profile ? (*mode)->origin.where : kRule;
+    units.choices.push_back(choice("device-mode", layer, units.mode, where, (*mode)->doc));
+    units.own_mode = !by_profile;
   }
-  heed_given_mask(input.env, units);
+  if (input.options.devices_per_rank == 0) {
+    units.list.clear();
+    units.hidden = true;
+    return units;
+  }
+  split_instances(input.node, units);
+  heed_grants(input, units);
+  if (units.instances() && input.options.devices_per_rank.value_or(1) > 1)
+    return clash(fmt::format("--devices-per-rank {}: devices of the node are split into instances "
+                             "(MIG), and a process can have one of them",
+                             *input.options.devices_per_rank),
+                 "leave it out: each rank gets one instance");
   std::set<int> devices;
   for (const Unit& unit : units.list) devices.insert(unit.device);
   units.devices = static_cast<int>(devices.size());
+  units.total = units.count();
   const int by_profile = input.profile != nullptr ? input.profile->ranks_per_device : 0;
   units.ranks_per_unit = input.options.ranks_per_device.value_or(by_profile);
   units.compact = input.profile != nullptr && input.profile->fill == "compact";
+  if (input.options.devices_per_rank.value_or(1) > 1) {
+    units.ranks_per_unit = 1;
+    const Status grouped = group_units(input.node, *input.options.devices_per_rank, units);
+    if (!grouped) return grouped.error();
+  }
   return units;
+}
+
+bool Units::instances() const {
+  return std::any_of(list.begin(), list.end(), [](const Unit& unit) { return unit.instance; });
 }
 
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
@@ -198,7 +227,7 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   Setting setting{"gpu-view", {}};
   const auto decide = [&](Layer layer, const std::string& view, const SourceRef& where,
                           const std::string& why) {
-    setting.history.push_back(chosen("", layer, view, where, why).history.front());
+    setting.history.push_back(choice("", layer, view, where, why).history.front());
     units.view = view;
   };
   if (masked_parts)
@@ -213,6 +242,12 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (!by_profile.empty() && !(masked_parts && by_profile == "all"))
     decide(Layer::profile_default, by_profile, input.profile->where,
            fmt::format("what {} recommends", input.profile->name));
+  if (units.instances())
+    decide(Layer::computed, "own", kRule,
+           "devices are split into instances (MIG), and of several a process sees only the first");
+  if (units.per_rank > 1)
+    decide(Layer::computed, "own", kRule,
+           "a rank with several devices sees these and no others, as 0 to N-1");
   if (!typed.empty()) decide(Layer::command_line, typed, kCommandLine, "--gpu-view");
   units.choices.push_back(std::move(setting));
 }
@@ -258,6 +293,9 @@ std::vector<int> deal_units_near(const Units& units, const std::vector<RankPlan>
     if (cpus.empty() || found == groups.end()) return block;
     members[static_cast<std::size_t>(found - groups.begin())].push_back(r);
   }
+  // With a unit for each rank none is shared, be it far from some.
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (n <= units.count() && members[g].size() > groups[g].size()) return block;
   std::vector<int> result(static_cast<std::size_t>(n), -1);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::size_t have = groups[g].size();

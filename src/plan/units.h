@@ -10,28 +10,38 @@ namespace hpclaunch {
 
 /// What one rank gets: a device, or a part of one.
 struct Unit {
-  int unit = 0;        ///< the driver's count in this mode: what a mask holds
-  int device = 0;      ///< Device::index
-  int subdevice = -1;  ///< -1: the whole device
-  CpuSet pus;          ///< nearest hardware threads; empty when unknown
-  std::string name;    ///< entry that the batch system's mask has for it; "" without one
+  int unit = 0;                 ///< the driver's count in this mode: what a mask holds
+  int device = 0;               ///< Device::index
+  int subdevice = -1;           ///< -1: the whole device
+  CpuSet pus;                   ///< nearest hardware threads; empty when unknown
+  std::string name;             ///< entry that the batch system's mask has for it; "" without one
+  std::vector<Unit> more = {};  ///< --devices-per-rank: the others of this group; `pus` is near all
+  int place = -1;               ///< the device in the driver's count, where that is not `device`
+  bool instance = false;        ///< of a split device (MIG): a process can have no second one
 };
 
 /// The devices of a node as one launch sees them.
 struct Units {
   std::vector<Unit> list;  ///< in the order of the cores they are near to; by number where unknown
   int devices = 0;         ///< whole devices among them
+  int total = 0;           ///< units of the node, also where `list` has groups of them
+  int per_rank = 1;        ///< units in one group
+  std::vector<Unit> left;  ///< too few for a group
+  bool hidden = false;     ///< --devices-per-rank 0: no rank gets any
   std::string vendor;
-  std::string mode;        ///< device mode, "" where the profile has none
-  std::string view;        ///< "own", "all", "launcher"
-  std::string mask;        ///< variable that restricts what a process sees
-  std::string mask_item;   ///< template of one entry
-  std::string given;       ///< variable of the batch system's mask that holds already; "" for none
-  int ranks_per_unit = 0;  ///< typed or the profile's; 0: not said
-  bool compact = false;    ///< fewer ranks than units take the first ones
-  std::vector<Setting> choices;  ///< "device-mode", "gpu-view"
+  std::string mode;       ///< device mode, "" where the profile has none
+  bool own_mode = false;  ///< `mode` is ours and not a profile's, which has rules for it
+  std::string view;       ///< "own", "all", "launcher"
+  std::string mask;       ///< variable that restricts what a process sees
+  std::string mask_item;  ///< template of one entry
+  std::string given;      ///< what says which devices are ours: a variable; "" for none
+  std::vector<PlanReport> reports = {};  ///< about what is ours
+  int ranks_per_unit = 0;                ///< typed or the profile's; 0: not said
+  bool compact = false;                  ///< fewer ranks than units take the first ones
+  std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
 
   int count() const { return static_cast<int>(list.size()); }
+  bool instances() const;  ///< some unit is an instance of a split device
 };
 
 /// Variables that restrict devices, by vendor: the one we own first, then those that would restrict a
@@ -41,6 +51,16 @@ const std::vector<std::string>& mask_variables(const std::string& vendor);
 
 /// Errors: `usage` for a mode or view that there is not.
 Result<Units> find_units(const PlanInput& input);
+
+/// Puts `per_rank` units (2 or more) together that are near one another: near the same cores first,
+/// then on one package, then any. Errors: `usage` when there are not so many.
+Status group_units(const Topology& node, int per_rank, Units& units);
+
+/// Every unit of the node by itself: the groups' members one after the other, then what is left.
+std::vector<const Unit*> single_units(const Units& units);
+
+/// Says which units belong to no rank because --devices-per-rank does not divide their number.
+void report_left(const Units& units, std::vector<PlanReport>& reports);
 
 /// Decides the view once the number of ranks is known, and says why.
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units);

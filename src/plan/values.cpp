@@ -48,7 +48,7 @@ Result<std::string> repeat_ranks(const Template& value, const NodeClass& node, F
 
 Result<std::string> repeat_units(const Template& value, const Units& units, Facts& facts) {
   std::vector<std::string> items;
-  for (int u = 0; u < units.count(); ++u) {
+  for (int u = 0; u < units.total; ++u) {
     facts.rank = {{"unit", std::to_string(u)}};
     Result<std::string> item = expand(value.text, facts);
     if (!item) return item;

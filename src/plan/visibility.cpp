@@ -12,13 +12,13 @@ namespace hpclaunch {
 namespace {
 
 Result<std::string> entry_of(const Units& units, int unit_number) {
-  for (const Unit& unit : units.list) {
-    if (unit.unit != unit_number) continue;
-    if (!unit.name.empty()) return unit.name;
+  for (const Unit* unit : single_units(units)) {
+    if (unit->unit != unit_number) continue;
+    if (!unit->name.empty()) return unit->name;
     Facts facts;
-    facts.rank = {{"unit", std::to_string(unit.unit)},
-                  {"device", std::to_string(unit.device)},
-                  {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
+    facts.rank = {{"unit", std::to_string(unit->unit)},
+                  {"device", std::to_string(unit->place >= 0 ? unit->place : unit->device)},
+                  {"subdevice", std::to_string(std::max(0, unit->subdevice))}};
     return expand(units.mask_item, facts);
   }
   return std::string();
@@ -50,10 +50,18 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed, F
     for (const RankPlan& rank : one.ranks) {
       Result<std::string> entry = entry_of(units, rank.unit);
       if (!entry) return entry.error();
+      for (const UnitRef& more : rank.more_units) {
+        const Result<std::string> next = entry_of(units, more.unit);
+        if (!next) return next.error();
+        *entry += "," + *next;
+      }
       mask.items.back().push_back(std::move(*entry));
     }
   }
-  add_mask(input, units, std::move(mask), "each rank sees its own device only", fold);
+  add_mask(input, units, std::move(mask),
+           units.per_rank > 1 ? "each rank sees its own devices only"
+                              : "each rank sees its own device only",
+           fold);
   return Done{};
 }
 
@@ -81,6 +89,12 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   }
   order.units.insert(order.units.end(), rest.begin(), rest.end());
   return order;
+}
+
+bool differing_models(const Topology& node) {
+  return std::any_of(node.devices.begin(), node.devices.end(), [&](const Device& device) {
+    return device.model != node.devices.front().model;
+  });
 }
 
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
@@ -118,7 +132,13 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
                      counted(placed.max_local_size(), "rank"), counted(units.count(), "device"),
                      (placed.max_local_size() + units.count() - 1) / units.count()),
          "--gpu-view own makes device 0 the right one on every rank"});
-  if (natural) return Done{};
+  if (natural) {
+    if (units.vendor == "nvidia" && differing_models(input.node))
+      fold.add("CUDA_DEVICE_ORDER", Layer::builtin, std::string("PCI_BUS_ID"), kRule,
+               "devices are counted in the order of their PCI addresses; by itself CUDA takes the "
+               "fastest model first");
+    return Done{};
+  }
   const std::string first = mask.items.front().front();
   const bool same = std::all_of(mask.items.begin(), mask.items.end(),
                                 [&](const auto& items) { return items.front() == first; });
@@ -127,29 +147,61 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
   return Done{};
 }
 
+// Devices that ranks were asked to leave alone. Sources: CUDA programming guide (an empty list hides
+// all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
+void hide_all(const Units& units, Plan& placed, Fold& fold) {
+  const std::string why = "--devices-per-rank 0: ranks see no device";
+  if (units.vendor == "nvidia")
+    fold.add("CUDA_VISIBLE_DEVICES", Layer::computed, std::string(), kRule, why);
+  else if (units.vendor == "amd")
+    fold.add("HIP_VISIBLE_DEVICES", Layer::computed, std::string("-1"), kRule, why);
+  else
+    placed.reports.push_back({"devices-visible", "note",
+                              "--devices-per-rank 0: ranks still see the devices, since no mask of "
+                              "this driver hides all",
+                              "tell the program to use the CPU"});
+}
+
 }  // namespace
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   const bool sees_one = units.view == "own" || units.view == "launcher";
   if (sees_one && !input.options.local_rank_node)
-    fold.add(
-        "LOCAL_RANK", Layer::computed, std::string("0"), kRule,
-        "the rank sees one device, as device 0; HPCLAUNCH_LOCAL_RANK is its place on the node");
+    fold.add("LOCAL_RANK", Layer::computed, std::string("0"), kRule,
+             units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
+                                              "HPCLAUNCH_LOCAL_RANK is its place on the node",
+                                              units.per_rank, units.per_rank - 1)
+                                : std::string("the rank sees one device, as device 0; "
+                                              "HPCLAUNCH_LOCAL_RANK is its place on the node"));
   else
     fold.add("LOCAL_RANK", Layer::computed, RankFact::local_rank, kRule,
              sees_one ? "--local-rank node: place on the node, although the rank sees one device"
                       : "place on the node; the device index of most programs");
+  if (units.hidden) {
+    hide_all(units, placed, fold);
+    return Done{};
+  }
+  report_left(units, placed.reports);
+  for (const PlanReport& said : units.reports)  // the launcher's devices have no names of ours
+    if (units.view != "launcher" || said.rule != "names-of-one-node")
+      placed.reports.push_back(said);
+  const bool named = input.env.has(units.given);
   if (units.list.empty() && !units.given.empty())
     placed.reports.push_back(
         {"no-device-left", "warning",
-         fmt::format(
-             "{}=\"{}\" leaves no device of this node: ranks are placed as on a node without",
-             units.given, input.env.get(units.given)),
-         fmt::format("unset {}, or ask the batch system for devices", units.given)});
+         fmt::format("{} leaves no device of this node: ranks are placed as on a node without",
+                     named ? fmt::format("{}=\"{}\"", units.given, input.env.get(units.given))
+                           : "what can be opened here"),
+         named ? fmt::format("unset {}, or ask the batch system for devices", units.given)
+               : "ask the batch system for devices"});
   if (units.list.empty() || units.mask.empty()) return Done{};
-  if (units.vendor == "intel" && units.mode.empty())
-    fold.add("ZE_FLAT_DEVICE_HIERARCHY", Layer::computed, std::string("COMPOSITE"), kRule,
-             "devices are counted whole here; unset, the driver counts their tiles");
+  if (units.vendor == "intel" && (units.mode.empty() || units.own_mode)) {
+    const bool tiles = units.mode == "tile";
+    fold.add("ZE_FLAT_DEVICE_HIERARCHY", Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"),
+             kRule,
+             tiles ? "tiles are counted as devices here"
+                   : "devices are counted whole here; unset, the driver counts their tiles");
+  }
   if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
     placed.reports.push_back(
         {"parts-need-masks", "error",
@@ -157,6 +209,11 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
                      "sees whole devices",
                      units.mode),
          "--gpu-view own"});
+  if (units.view == "all" && units.instances() && units.count() > 1)
+    placed.reports.push_back({"parts-need-masks", "error",
+                              "devices are split into instances (MIG): a process that is given "
+                              "several sees only the first",
+                              "--gpu-view own"});
   if (units.view == "own") return add_own(input, units, placed, fold);
   if (units.view == "all") return add_all(input, units, placed, fold);
   return Done{};

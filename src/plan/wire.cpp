@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 namespace {
@@ -121,6 +125,16 @@ bool same_everywhere(const PerRank& value) {
   });
 }
 
+void add_stay(const Plan& plan, Payload& out) {
+  if (plan.supervise) {
+    out.add("stay", plan.rank_end.by_signal ? ":stay=kill" : ":stay=exit");
+    if (plan.rank_end.pass_signals) out.add("signals", ":signals=pass");
+    if (plan.notice.signal > 0)
+      out.add("notice", fmt::format(":notice={}*{}", plan.notice.signal, plan.notice.at));
+  }
+  if (plan.rank_end.with_parent) out.add("end", ":end=with-parent");
+}
+
 void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
@@ -128,6 +142,7 @@ void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
   if (!plan.make_dirs.empty())
     out.add("the directories to make", field("dir", escape_all(plan.make_dirs)));
+  add_stay(plan, out);
   std::string runs;
   for (const NodeRun& run : plan.layout) {
     runs += fmt::format("{}{}*{}", runs.empty() ? "" : "/", run.node_class, run.nodes);
@@ -135,14 +150,92 @@ void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   out.add("the layout of the nodes", ":layout=" + runs);
 }
 
+// Ranks whose CPUs are counted, not named. False: these are named.
+bool add_parts(const NodeClass& node_class, Payload& out) {
+  if (node_class.ranks.front().part_first < 0) return false;
+  std::vector<std::string> parts;
+  parts.reserve(node_class.ranks.size());
+  for (const RankPlan& rank : node_class.ranks)
+    parts.push_back(fmt::format("{}-{}", rank.part_first, rank.part_last));
+  if (node_class.granted > 0) out.add("granted", fmt::format(":granted={}", node_class.granted));
+  out.add("the parts of the CPUs", field("part", parts));
+  return true;
+}
+
 void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
   const bool expect = plan.bind_via == BindVia::launcher;
   if (plan.bind_via == BindVia::none || (expect && plan.verify == Verify::off)) return;
+  if (add_parts(node_class, out)) return;
   std::vector<std::string> lists;
   lists.reserve(node_class.ranks.size());
   for (const RankPlan& rank : node_class.ranks) lists.push_back(rank.cpus.to_list());
   if (all_equal(lists) && lists.front().empty()) return;
   out.add("the lists of CPUs", field(expect ? "expect" : "cpus", lists));
+}
+
+// One mark per node. Not for names that a host does not call itself.
+std::string host_marks(const Plan& plan) {
+  std::string marks = ":hosts=";
+  for (const std::string& host : plan.hosts) {
+    const std::string name = short_host(host);
+    const bool known = !is_address(host) && name != "localhost";
+    marks += known ? wire_mark(name, 3) : "...";
+  }
+  return marks;
+}
+
+// Launchers put directories of their own in front of these.
+bool is_path_list(std::string_view name) { return name == "PATH" || name == "LD_LIBRARY_PATH"; }
+
+std::string constant_marks(const Plan& plan) {
+  std::string marks;
+  for (const Setting& setting : plan.env) {
+    const auto* text = std::get_if<std::string>(&setting.value());
+    const auto& own = plan.launcher_only;
+    if (std::find(own.begin(), own.end(), setting.name) != own.end()) continue;
+    if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) ||
+        is_path_list(setting.name))
+      continue;
+    marks +=
+        fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
+  }
+  return marks;
+}
+
+std::string absent_names(const Plan& plan) {
+  std::string names;
+  for (const std::string& name : plan.removed)
+    if (is_identifier(name)) names += (names.empty() ? ":absent=" : "/") + name;
+  return names;
+}
+
+// Rank 0 listens where we have chosen the meeting point; an address that was given may be anybody's.
+std::string meeting_port(const Plan& plan) {
+  const Setting* address = plan.find_env("MASTER_ADDR");
+  const Setting* port = plan.find_env("MASTER_PORT");
+  if (address == nullptr || port == nullptr) return {};
+  const auto* number = std::get_if<std::string>(&port->value());
+  const bool ours = address->history.back().layer == Layer::builtin;
+  if (!ours || number == nullptr || number->empty() || number->size() > 5 ||
+      number->find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  return ":port=" + *number;
+}
+
+// What only checks, as far as there is room; `rest` is what the wire has without it.
+std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>* left_out) {
+  if (plan.verify == Verify::off) return {};
+  std::string text = meeting_port(plan);
+  const auto add = [&](const std::string& more, bool possible, const char* what) {
+    if (possible && rest + text.size() + more.size() <= kMaxCheckedWireBytes)
+      text += more;
+    else if (left_out != nullptr)
+      left_out->emplace_back(what);
+  };
+  add(constant_marks(plan), true, "the constants of the environment");
+  if (plan.nodes() > 1)
+    add(host_marks(plan), plan.nodes() <= kMaxWireHosts, "on which host they are");
+  return text;
 }
 
 Error too_long(std::size_t size, const Payload& payload) {
@@ -190,7 +283,18 @@ Status check_limits(const Plan& plan) {
 
 }  // namespace
 
-Result<std::string> encode_wire(const Plan& plan, const RankVariables& names) {
+std::string wire_mark(std::string_view text, int size) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::uint32_t hash = fnv1a(text);
+  hash ^= hash >> 17;
+  std::string mark;
+  for (int i = 0; i < size; ++i, hash >>= 6) mark += kDigits[hash & 63u];
+  return mark;
+}
+
+Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
+                                std::vector<std::string>* left_out) {
   const Status checked = check_names(plan, names);
   if (!checked) return checked.error();
   const Status limits = check_limits(plan);
@@ -218,6 +322,11 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names) {
     add_cpus(plan, plan.classes[c], out);
   }
 
+  // The checks are for all classes, so they go before the first one.
+  std::string more = absent_names(plan);
+  more += checks(plan, out.text.size() + more.size(), left_out);
+  const std::size_t first_class = out.text.find(":class=");
+  out.text.insert(first_class, more);
   const std::string wire = fmt::format("hl1.{}{}", out.text.size(), out.text);
   if (wire.size() > kMaxWireBytes) return too_long(wire.size(), out);
   return wire;

@@ -42,7 +42,7 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"ranks_per_device", Scope::job, "ranks that share a unit, rounded up; 0 without devices"},
     {"ranks_per_node", Scope::job, "ranks of the fullest node; in bindings those of the node"},
     {"role.", Scope::group, "helper core of the binding in use; one per rank"},
-    {"scheduler", Scope::job, "pbs, slurm, flux or none"},
+    {"scheduler", Scope::job, "pbs, slurm, flux, lsf, cobalt, sge or none"},
     {"stack", Scope::job, "name of the software stack"},
     {"subdevice", Scope::rank, "sub-device of the rank's unit, by the driver's count"},
     {"unit", Scope::rank, "the rank's unit, by the driver's count"},
@@ -50,7 +50,8 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"user", Scope::job, "login name"},
     {"value.", Scope::late, "what the variable is in the plan; not set where it differs by rank"},
     {"whole_node", Scope::job,
-     "no when the job has parts of shared nodes, and which cores those are is not known, else yes"},
+     "no when the job has parts of shared nodes, and ranks cannot be bound to shares of them, else "
+     "yes"},
 });
 
 std::optional<std::string> look_up(const std::map<std::string, std::string, std::less<>>& facts,

@@ -6,12 +6,16 @@
 
 namespace hpclaunch::profile {
 
-inline constexpr std::array<std::string_view, 5> kDialects = {"pals", "slurm", "flux", "hydra",
-                                                              "local"};
-inline constexpr std::array<std::string_view, 3> kSchedulers = {"pbs", "slurm", "flux"};
+inline constexpr std::array<std::string_view, 9> kDialects = {
+    "pals", "slurm", "flux", "hydra", "intelmpi", "jsrun", "local", "openmpi", "prrte"};
+inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
+                                                                "lsf", "cobalt", "sge"};
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
 inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
 inline constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
+/// Of a network interface (docs/topology.md).
+inline constexpr std::array<std::string_view, 6> kNicKinds = {
+    "slingshot", "infiniband", "roce", "efa", "omni-path", "ethernet"};
 inline constexpr std::array<std::string_view, 2> kUnits = {"device", "subdevice"};
 inline constexpr std::array<std::string_view, 2> kUses = {"model", "live"};
 inline constexpr std::array<std::string_view, 2> kSiblings = {"after-all-cores", "adjacent"};

@@ -122,6 +122,9 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   parse_retired(object, profile);
   profile.launcher = object.choice("launcher", kDialects);
   profile.scheduler = object.choice("scheduler", kSchedulers);
+  if (object.has("lsf_launch_node"))
+    profile.lsf_launch_node = object.truth("lsf_launch_node", false);
+  object.find("lsf_launch_node");
   parse_defaults(object, profile);
   parse_detect(object, profile);
   profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");

@@ -208,6 +208,7 @@ void NodeReader::read_devices() {
   common.memory_bytes =
       static_cast<std::uint64_t>(object.whole("memory_mb", 0, kMostMemory, 0)) * kMiB;
   common.subdevices = object.whole("subdevices", 0, kMostParts, 0);
+  common.partition = object.text("partition");
   const Item list = object.find("list", Need::required);
   const std::vector<Item> items = list ? context_.elements(list, "devices") : std::vector<Item>();
   if (items.size() > static_cast<std::size_t>(CpuSet::kCapacity)) {
@@ -228,6 +229,7 @@ void NodeReader::read_nics() {
     Nic nic;
     nic.name = object.text("name");
     nic.fabric = object.text("fabric");
+    nic.kind = object.choice("kind", kNicKinds);
     nic.pci = read_pci(object);
     nic.numa = read_numa(object);
     if (!object.has("name") && !object.has("fabric") && item.json->kind == Json::Kind::object)

@@ -132,7 +132,8 @@ Test parse_test(Context& context, const std::string& fact, const Operator& op, c
 /// Facts of which every value is known: a test for another one would never hold.
 std::span<const std::string_view> values_of(std::string_view fact) {
   static constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
-  static constexpr std::array<std::string_view, 4> kNone = {"pbs", "slurm", "flux", "none"};
+  static constexpr std::array<std::string_view, 7> kNone = {"pbs",    "slurm", "flux", "lsf",
+                                                            "cobalt", "sge",   "none"};
   if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "whole_node")
     return kYesNo;
   if (fact == "gpu_view") return kGpuViews;

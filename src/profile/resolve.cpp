@@ -92,6 +92,7 @@ void merge_text(std::string& into, const std::string& from) {
 void merge_profile(Profile& into, const Profile& from) {
   merge_text(into.launcher, from.launcher);
   merge_text(into.scheduler, from.scheduler);
+  if (from.lsf_launch_node) into.lsf_launch_node = from.lsf_launch_node;
   if (from.ranks_per_device != 0) into.ranks_per_device = from.ranks_per_device;
   merge_text(into.gpu_view, from.gpu_view);
   merge_text(into.device_mode, from.device_mode);

@@ -1,0 +1,55 @@
+#pragma once
+// How each driver reads its mask. Sources: CUDA programming guide (CUDA_VISIBLE_DEVICES), NVIDIA MIG user
+// guide (device names, enumeration), ROCR-Runtime amd_filter_device.cpp, ROCm clr rocdevice.cpp,
+// Level Zero specification and compute-runtime execution_environment.cpp (parseAffinityMask).
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/env.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// A device, or an instance of one, as a process can be given it.
+struct Pick {
+  int device = -1;    ///< Device::index; -1: which one that is, nobody has said
+  int instance = -1;  ///< position in Device::instances; -1: the whole device
+  int number = -1;    ///< in the driver's count before this mask
+  std::string name;   ///< what the first mask holds to reach it
+  friend bool operator==(const Pick&, const Pick&) = default;
+};
+
+/// What is left of a list, and where the driver stopped reading it.
+struct Picked {
+  std::vector<Pick> picks;
+  std::string stopped;  ///< the entry that is nothing here; "" when all were read, or at -1
+};
+
+/// What CUDA or ROCr leave of `from`, in the list's order. Numbers are Pick::number, names (GPU-, MIG-, unique
+/// beginnings of them, any case) lead to the device or instance that has them. The first entry that is
+/// nothing, or that comes again, ends the list. A name that cannot be judged, because names of devices
+/// are not known, is kept without a device.
+Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list);
+
+/// Tiles by Device::index; a device without tiles has tile 0.
+using Tiles = std::map<int, std::set<int>>;
+
+/// True when ZE_FLAT_DEVICE_HIERARCHY has masks count whole devices. Unset, and for any other text, a driver
+/// of devices with tiles counts tiles.
+bool counts_whole(const EnvSnapshot& env);
+
+/// What Level Zero leaves of `counted` devices (Device::index in the driver's order). An entry that is nothing
+/// does not count, the others do; so do X.Y where tiles are counted. `ignored`: these entries.
+Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std::string_view list,
+                     bool whole, std::vector<std::string>& ignored);
+
+/// nullptr for a device that is not there.
+const Device* find_device(const Topology& node, int index);
+
+/// True for a device that processes can have in instances only (MIG), also while it has none.
+bool is_split(const Device& device);
+
+}  // namespace hpclaunch

@@ -1,0 +1,368 @@
+#include "plan/match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "hpclaunch/text.h"
+#include "plan/binding.h"
+#include "plan/links.h"
+#include "plan/quotas.h"
+#include "plan/reach.h"
+#include "plan/share.h"
+#include "plan/transport.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// The cores near each unit as sets that nest or are apart: where those of a probe do not, the NUMA node,
+// package or machine around them stands for them.
+class Places {
+ public:
+  Places(const Topology& node, const std::vector<UsableCore>& cores, const Units& units)
+      : node_(node), cores_(cores) {
+    std::vector<CpuSet> near;  // each once
+    std::vector<std::vector<int>> members;
+    for (int u = 0; u < units.count(); ++u) {
+      const CpuSet& pus = units.list[static_cast<std::size_t>(u)].pus;
+      const auto at = std::find(near.begin(), near.end(), pus) - near.begin();
+      if (at == static_cast<std::ptrdiff_t>(near.size())) {
+        near.push_back(pus);
+        members.emplace_back();
+      }
+      members[static_cast<std::size_t>(at)].push_back(u);
+    }
+    const bool nested = nest(near);
+    for (std::size_t n = 0; n < near.size(); ++n) add(std::move(members[n]), near[n], nested);
+    for (Crowd& crowd : crowds_) std::sort(crowd.units.begin(), crowd.units.end());
+  }
+
+  std::vector<Crowd> crowds() && { return std::move(crowds_); }
+
+ private:
+  bool nest(const std::vector<CpuSet>& near) const {
+    std::vector<CpuSet> all = near;
+    for (const NumaNode& numa : node_.numa_nodes) all.push_back(numa.pus);
+    for (const Package& package : node_.packages) all.push_back(package.pus);
+    for (const CpuSet& a : near)
+      for (const CpuSet& b : all)
+        if (a.intersects(b) && !a.contains(b) && !b.contains(a)) return false;
+    return true;
+  }
+
+  CoreSet cores_of(const CpuSet& pus) const {
+    CoreSet set;
+    for (std::size_t c = 0; c < cores_.size(); ++c)
+      if (pus.intersects(cores_[c].pus)) set.add(static_cast<int>(c));
+    return set;
+  }
+
+  void add(std::vector<int> units, CpuSet near, bool nested) {
+    const CpuSet numa = numa_around(node_, near);
+    const CpuSet package = package_around(node_, near);
+    const CpuSet all = node_.all_pus();
+    if (!nested && !near.empty()) near = !numa.empty() ? numa : !package.empty() ? package : all;
+    Crowd crowd{std::move(units), {}};
+    CpuSet last = near.empty() ? all : near;
+    for (const CpuSet& wider : {last, numa, package, all}) {
+      last |= wider;
+      crowd.within.push_back(cores_of(last));
+    }
+    const auto same = std::find_if(crowds_.begin(), crowds_.end(), [&](const Crowd& other) {
+      return other.within == crowd.within;
+    });
+    if (same == crowds_.end())
+      crowds_.push_back(std::move(crowd));
+    else
+      same->units.insert(same->units.end(), crowd.units.begin(), crowd.units.end());
+  }
+
+  const Topology& node_;
+  const std::vector<UsableCore>& cores_;
+  std::vector<Crowd> crowds_;
+};
+
+std::vector<std::size_t> crowd_of_units(const std::vector<Crowd>& crowds, int units) {
+  std::vector<std::size_t> crowd_of(static_cast<std::size_t>(units), 0);
+  for (std::size_t c = 0; c < crowds.size(); ++c)
+    for (const int unit : crowds[c].units) crowd_of[static_cast<std::size_t>(unit)] = c;
+  return crowd_of;
+}
+
+// The unit of each rank of each crowd, near ones first: as block order has it where the numbers are its
+// own, else spread evenly over the crowd's units.
+std::vector<std::vector<int>> deal_crowds(const Units& units, const std::vector<Crowd>& crowds,
+                                          const std::vector<int>& block,
+                                          const std::vector<int>& ranks) {
+  const std::vector<std::size_t> crowd_of = crowd_of_units(crowds, units.count());
+  std::vector<std::vector<int>> dealt(crowds.size());
+  for (const int unit : block) dealt[crowd_of[static_cast<std::size_t>(unit)]].push_back(unit);
+  for (std::size_t c = 0; c < crowds.size(); ++c) {
+    const auto want = static_cast<std::size_t>(ranks[c]);
+    if (dealt[c].size() == want) continue;
+    dealt[c].clear();
+    for (std::size_t i = 0; i < want; ++i)
+      dealt[c].push_back(crowds[c].units[i * crowds[c].units.size() / want]);
+  }
+  return dealt;
+}
+
+// The same numbers with linked devices side by side.
+void put_linked_together(const Topology& node, const Units& units, const std::vector<Crowd>& crowds,
+                         std::vector<std::vector<int>>& dealt) {
+  std::vector<Stretch> stretches;
+  std::vector<std::vector<int>> start;
+  std::vector<std::size_t> at;
+  for (std::size_t c = 0; c < crowds.size(); ++c) {
+    if (dealt[c].empty()) continue;
+    std::vector<int> used = dealt[c];
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    stretches.push_back({crowds[c].units, static_cast<int>(used.size())});
+    start.push_back(std::move(used));
+    at.push_back(c);
+  }
+  const std::vector<std::vector<int>> linked = linked_order(node, units, stretches, start);
+  for (std::size_t s = 0; s < at.size(); ++s) {
+    if (linked[s] == start[s]) continue;
+    std::vector<int>& mine = dealt[at[s]];
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      mine[i] = linked[s][i * linked[s].size() / mine.size()];
+  }
+}
+
+struct Seat {
+  Share share;
+  int unit = -1;
+};
+
+// Shares of a quota out of cores that are still free.
+std::vector<Share> shares_of(const Topology& node, const std::vector<UsableCore>& cores,
+                             const Quota& quota, int width, bool last, const CoreSet& free) {
+  std::vector<UsableCore> mine;
+  std::vector<int> positions;
+  for (const int c : (quota.from & free).to_vector()) {
+    if (!last && static_cast<int>(mine.size()) == quota.cores) break;
+    mine.push_back(cores[static_cast<std::size_t>(c)]);
+    positions.push_back(c);
+  }
+  const Domain tree = domain_tree(node, mine);
+  std::vector<Share> shares =
+      width > 0 ? exact_shares(tree, quota.ranks, width) : even_shares(tree, quota.ranks);
+  for (Share& share : shares)
+    for (int& c : share) c = positions[static_cast<std::size_t>(c)];
+  return shares;
+}
+
+// True when no quota that is still to come draws from these cores.
+bool is_last(const std::vector<Quota>& quotas, std::size_t q) {
+  for (std::size_t later = q + 1; later < quotas.size(); ++later)
+    if (quotas[later].from.intersects(quotas[q].from)) return false;
+  return true;
+}
+
+// Shares by crowd, near ones first.
+std::vector<std::vector<Share>> cut_shares(const Topology& node,
+                                           const std::vector<UsableCore>& cores, Quotas quotas,
+                                           std::size_t crowds, int width) {
+  // Small sets first: the others have cores elsewhere, too.
+  std::stable_sort(quotas.list.begin(), quotas.list.end(),
+                   [](const Quota& a, const Quota& b) { return a.from.count() < b.from.count(); });
+  CoreSet free;
+  for (std::size_t c = 0; c < cores.size(); ++c) free.add(static_cast<int>(c));
+  std::vector<std::vector<Share>> shares(crowds);
+  for (std::size_t q = 0; q < quotas.list.size(); ++q) {
+    const Quota& quota = quotas.list[q];
+    for (Share& share : shares_of(node, cores, quota, width, is_last(quotas.list, q), free)) {
+      for (const int c : share) free.remove(c);
+      shares[static_cast<std::size_t>(quota.crowd)].push_back(std::move(share));
+    }
+  }
+  return shares;
+}
+
+std::vector<Seat> seat_all(std::vector<std::vector<Share>> shares,
+                           const std::vector<std::vector<int>>& dealt) {
+  std::vector<Seat> seats;
+  for (std::size_t c = 0; c < dealt.size(); ++c)
+    for (std::size_t i = 0; i < shares[c].size(); ++i)
+      seats.push_back({std::move(shares[c][i]), dealt[c][i]});
+  return seats;
+}
+
+// More ranks than cores: those of one crowd share the nearest cores there are.
+std::vector<Seat> crowd_all(const std::vector<Crowd>& crowds,
+                            const std::vector<std::vector<int>>& dealt) {
+  std::vector<Seat> seats;
+  for (std::size_t c = 0; c < crowds.size(); ++c) {
+    const auto some = std::find_if(crowds[c].within.begin(), crowds[c].within.end(),
+                                   [](const CoreSet& set) { return !set.empty(); });
+    const std::vector<int> cores = some->to_vector();
+    const std::size_t ranks = dealt[c].size();
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const std::size_t core = cores.size() >= ranks ? i : i * cores.size() / ranks;
+      seats.push_back({{cores[core]}, dealt[c][i]});
+    }
+  }
+  return seats;
+}
+
+void remark_spanning(const Topology& node, const std::vector<UsableCore>& cores, Matched& matched) {
+  std::set<int> numa;
+  for (const UsableCore& core : cores)
+    numa.insert(node.cores[static_cast<std::size_t>(core.position)].numa);
+  const auto spanning = std::count_if(matched.ranks.begin(), matched.ranks.end(),
+                                      [](const RankPlan& rank) { return rank.numa < 0; });
+  if (numa.size() > 1 && spanning > 0)
+    matched.remarks.push_back(
+        fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
+                    counted(static_cast<long>(matched.ranks.size()), "rank"), numa.size()));
+}
+
+void remark_idle(const std::vector<UsableCore>& cores, const std::vector<Seat>& seats,
+                 std::vector<std::string>& remarks) {
+  CpuSet idle;
+  int count = 0;
+  CoreSet used;
+  for (const Seat& seat : seats)
+    for (const int c : seat.share) used.add(c);
+  for (std::size_t c = 0; c < cores.size(); ++c) {
+    if (used.has(static_cast<int>(c))) continue;
+    idle |= cores[c].pus;
+    ++count;
+  }
+  if (count > 0)
+    remarks.push_back(
+        fmt::format("{} left idle (CPUs {})", counted(count, "core"), idle.to_list()));
+}
+
+}  // namespace
+
+std::optional<Matched> match_units(const Topology& node, const Units& units,
+                                   const PlaceRequest& want) {
+  if (units.list.empty()) return std::nullopt;
+  const std::vector<UsableCore> cores = usable_cores(node);
+  const long have = static_cast<long>(cores.size());
+  const bool crowded = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
+  if (!crowded && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
+    return std::nullopt;
+  const std::vector<Crowd> crowds = Places(node, cores, units).crowds();
+  const std::vector<std::size_t> crowd_of = crowd_of_units(crowds, units.count());
+  const std::vector<int> block = deal_units(units, want.ranks);
+  std::vector<int> ranks(crowds.size(), 0);
+  for (const int unit : block) ++ranks[crowd_of[static_cast<std::size_t>(unit)]];
+  const bool settled = crowded || (units.compact && want.ranks < units.count());
+  const auto cut = [&](const Quotas& quotas) {
+    return cut_shares(node, cores, quotas, crowds.size(), want.cores_per_rank);
+  };
+  const auto cores_of = [&](const Quotas& quotas) {
+    std::vector<int> sizes;
+    for (const std::vector<Share>& mine : cut(quotas))
+      for (const Share& share : mine) sizes.push_back(static_cast<int>(share.size()));
+    return sizes;
+  };
+  if (!settled) ranks = best_split(crowds, std::move(ranks), want.cores_per_rank, cores_of);
+  std::vector<std::vector<int>> dealt = deal_crowds(units, crowds, block, ranks);
+  // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
+  const bool fixed = units.compact || (units.vendor == "intel" && units.view == "all");
+  if (!fixed) put_linked_together(node, units, crowds, dealt);
+  std::vector<Seat> seats =
+      crowded ? crowd_all(crowds, dealt)
+              : seat_all(cut(quotas_for(crowds, ranks, want.cores_per_rank)), dealt);
+  std::stable_sort(seats.begin(), seats.end(),
+                   [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
+  Matched matched;
+  for (const Seat& seat : seats) {
+    RankPlan rank;
+    for (const int c : seat.share) rank.cpus |= cores[static_cast<std::size_t>(c)].pus;
+    describe_cpus(node, rank);
+    matched.ranks.push_back(std::move(rank));
+    matched.dealt.push_back(seat.unit);
+  }
+  if (crowded)
+    matched.remarks.push_back(
+        fmt::format("{} share {}", counted(want.ranks, "rank"), counted(have, "core")));
+  remark_spanning(node, cores, matched);
+  remark_idle(cores, seats, matched.remarks);
+  return matched;
+}
+
+namespace {
+
+long sum_of_distances(const Topology& node, const Units& units, const std::vector<RankPlan>& ranks,
+                      const std::vector<int>& dealt) {
+  long sum = 0;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    sum += distance(node, units.list[static_cast<std::size_t>(dealt[r])].pus, ranks[r].cpus);
+  return sum;
+}
+
+bool is_even(const Units& units, const std::vector<int>& dealt) {
+  std::vector<int> on(units.list.size(), 0);
+  for (const int unit : dealt) ++on[static_cast<std::size_t>(unit)];
+  const auto [least, most] = std::minmax_element(on.begin(), on.end());
+  return *most - *least <= 1;
+}
+
+}  // namespace
+
+std::vector<int> match_bound(const Topology& node, const Units& units,
+                             const std::vector<RankPlan>& ranks) {
+  const auto count = static_cast<int>(ranks.size());
+  std::vector<int> near = deal_units_near(units, ranks);
+  if (units.list.empty() || (units.compact && count < units.count())) return near;
+  // Units near the same cores on one side, ranks that are alike far from all of those on the other.
+  std::vector<std::vector<int>> groups;
+  for (int u = 0; u < units.count(); ++u) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& g) {
+      return units.list[static_cast<std::size_t>(g.front())].pus ==
+             units.list[static_cast<std::size_t>(u)].pus;
+    });
+    if (same == groups.end())
+      groups.push_back({u});
+    else
+      same->push_back(u);
+  }
+  std::map<std::vector<int>, std::vector<int>> alike;
+  for (int r = 0; r < count; ++r) {
+    std::vector<int> costs;
+    costs.reserve(groups.size());
+    for (const std::vector<int>& group : groups)
+      costs.push_back(distance(node, units.list[static_cast<std::size_t>(group.front())].pus,
+                               ranks[static_cast<std::size_t>(r)].cpus));
+    alike[costs].push_back(r);
+  }
+  Transport problem;
+  for (const auto& [costs, members] : alike) {
+    problem.costs.push_back(costs);
+    problem.supply.push_back(static_cast<int>(members.size()));
+  }
+  for (const std::vector<int>& group : groups) {
+    const int units_here = static_cast<int>(group.size());
+    problem.least.push_back(units_here * (count / units.count()));
+    problem.most.push_back(units_here * (count / units.count() + 1));
+  }
+  const std::vector<std::vector<int>> moved = solve(problem);
+  std::vector<std::vector<int>> members(groups.size());
+  std::size_t kind = 0;
+  for (const auto& [costs, all] : alike) {
+    auto next = all.begin();
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (int i = 0; i < moved[kind][g]; ++i) members[g].push_back(*next++);
+    ++kind;
+  }
+  std::vector<int> dealt(ranks.size(), 0);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::sort(members[g].begin(), members[g].end());
+    for (std::size_t i = 0; i < members[g].size(); ++i)
+      dealt[static_cast<std::size_t>(members[g][i])] =
+          groups[g][i * groups[g].size() / members[g].size()];
+  }
+  const bool as_good = is_even(units, near) && sum_of_distances(node, units, ranks, near) <=
+                                                   sum_of_distances(node, units, ranks, dealt);
+  return as_good ? near : dealt;
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,19 @@
+#pragma once
+// Which network interface is nearest to each rank.
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// Positions in Topology::nics of those that a job's traffic is for: not down, a fabric's own interfaces
+/// where there are any, else Ethernet; of those the fastest where speeds are known.
+std::vector<int> job_nics(const Topology& node);
+
+/// RankPlan::nic: one that is nearest to the rank's devices, or to its cores where it has none or nobody
+/// knows where they are; ranks that have the same nearest ones are spread over them evenly, in the order of
+/// PCI addresses on both sides, since neighbours there hang below one switch.
+void give_nics(const Topology& node, std::vector<RankPlan>& ranks);
+
+}  // namespace hpclaunch

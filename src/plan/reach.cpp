@@ -1,0 +1,36 @@
+#include "plan/reach.h"
+
+#include <algorithm>
+
+namespace hpclaunch {
+
+namespace {
+
+template <class Part>
+CpuSet least_around(const std::vector<Part>& parts, const CpuSet& near) {
+  CpuSet least;
+  for (const Part& part : parts)
+    if (!near.empty() && part.pus.contains(near) &&
+        (least.empty() || part.pus.count() < least.count()))
+      least = part.pus;
+  return least;
+}
+
+}  // namespace
+
+CpuSet numa_around(const Topology& node, const CpuSet& near) {
+  return least_around(node.numa_nodes, near);
+}
+
+CpuSet package_around(const Topology& node, const CpuSet& near) {
+  return least_around(node.packages, near);
+}
+
+int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus) {
+  if (near.empty() || cpus.empty() || near.contains(cpus)) return kNear;
+  if (numa_around(node, near).contains(cpus)) return kSameNuma;
+  if (package_around(node, near).contains(cpus)) return kSamePackage;
+  return kElsewhere;
+}
+
+}  // namespace hpclaunch
