@@ -14,12 +14,97 @@ namespace {
 
 std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
 
-/// One kind of node: the ranks on one of them, and all the nodes of that kind.
-struct Kind {
-  const NodeClass* node = nullptr;
-  std::vector<std::string> hosts;
-  std::vector<int> first_ranks;  // global rank of local rank 0, one per host
-};
+/// The NUMA nodes or packages that the rank's CPUs lie on; "-" when nobody knows.
+template <class Part>
+std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>& parts) {
+  if (planned >= 0) return fmt::format("{}", planned);
+  CpuSet touched;
+  for (const Part& part : parts)
+    if (part.os_index >= 0 && part.os_index < CpuSet::kCapacity && part.pus.intersects(rank.cpus))
+      touched.add(part.os_index);
+  return touched.empty() ? "-" : touched.to_list();
+}
+
+constexpr std::size_t kColumns = 7;  // all but the CPUs, which stand last and wrap
+using Row = std::array<std::string, kColumns>;
+constexpr std::array<std::string_view, kColumns> kHeads = {"local",   "ranks", "device", "NIC",
+                                                           "package", "NUMA",  "cores"};
+constexpr std::size_t kDevice = 2;  // left out where no rank has one
+constexpr std::size_t kNic = 3;     // likewise
+
+std::string device_text(const RankPlan& rank) {
+  if (rank.device < 0) return "-";
+  const auto one = [](int device, int subdevice) {
+    return subdevice < 0 ? fmt::format("{}", device) : fmt::format("{}.{}", device, subdevice);
+  };
+  std::string text = one(rank.device, rank.subdevice);
+  for (const UnitRef& more : rank.more_units)
+    text += "," + (more.device < 0 ? "-" : one(more.device, more.subdevice));
+  return text;
+}
+
+std::string nic_text(const RankPlan& rank, const Topology& node) {
+  if (rank.nic < 0 || rank.nic >= static_cast<int>(node.nics.size())) return "-";
+  const Nic& nic = node.nics[static_cast<std::size_t>(rank.nic)];
+  return printable(!nic.fabric.empty() ? nic.fabric : !nic.name.empty() ? nic.name : nic.pci);
+}
+
+std::string cpu_lines(const RankPlan& rank, int granted, int indent, const Style& style) {
+  const CpuSet& cpus = rank.cpus;
+  if (cpus.empty() && rank.part_first >= 0) {
+    const std::string places = rank.part_first == rank.part_last
+                                   ? fmt::format("{}", rank.part_first)
+                                   : fmt::format("{}-{}", rank.part_first, rank.part_last);
+    return fmt::format("{} of the {} granted\n", places, granted);
+  }
+  if (cpus.empty()) return "not bound\n";
+  std::string text;
+  const std::string gap(static_cast<std::size_t>(indent), ' ');
+  for (const std::string& line : wrap(cpus.to_list(), std::max(style.width - indent, 12), ','))
+    text += (text.empty() ? "" : gap) + line + "\n";
+  return text;
+}
+
+std::string table(const Kind& kind, const Topology& node, const Style& style) {
+  std::vector<Row> rows;
+  for (std::size_t r = 0; r < kind.node->ranks.size(); ++r) {
+    const RankPlan& rank = kind.node->ranks[r];
+    std::vector<int> ranks = kind.first_ranks;
+    for (int& number : ranks) number += static_cast<int>(r);
+    rows.push_back({fmt::format("{}", r), number_list(ranks, style), device_text(rank),
+                    nic_text(rank, node), part_text(rank, rank.package, node.packages),
+                    part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
+  }
+  std::array<int, kColumns> widths{};
+  const bool devices = std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
+                                   [](const RankPlan& rank) { return rank.device >= 0; });
+  const bool nics =
+      !node.nics.empty() && std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
+                                        [](const RankPlan& rank) { return rank.nic >= 0; });
+  const auto shown = [&](std::size_t c) {
+    return (c != kDevice || devices) && (c != kNic || nics);
+  };
+  int indent = 2;
+  for (std::size_t c = 0; c < kColumns; ++c) {
+    if (!shown(c)) continue;
+    widths[c] = static_cast<int>(kHeads[c].size());
+    for (const Row& row : rows) widths[c] = std::max(widths[c], columns(row[c]));
+    indent += widths[c] + 2;
+  }
+  std::string head = " ";
+  for (std::size_t c = 0; c < kColumns; ++c)
+    if (shown(c)) head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
+  std::string text = tinted(head + "  CPUs", Tone::strong, style) + "\n";
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    text += "  ";
+    for (std::size_t c = 0; c < kColumns; ++c)
+      if (shown(c)) text += pad_left(rows[r][c], widths[c]) + "  ";
+    text += cpu_lines(kind.node->ranks[r], kind.node->granted, indent, style);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::vector<Kind> kinds(const Plan& plan) {
   std::vector<Kind> out;
@@ -39,73 +124,20 @@ std::vector<Kind> kinds(const Plan& plan) {
   return out;
 }
 
-/// The NUMA nodes or packages that the rank's CPUs lie on; "-" when nobody knows.
-template <class Part>
-std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>& parts) {
-  if (planned >= 0) return fmt::format("{}", planned);
-  CpuSet touched;
-  for (const Part& part : parts)
-    if (part.os_index >= 0 && part.os_index < CpuSet::kCapacity && part.pus.intersects(rank.cpus))
-      touched.add(part.os_index);
-  return touched.empty() ? "-" : touched.to_list();
+std::string plan_title(const Plan& plan) {
+  return fmt::format("{} on {}", counted(plan.world_size(), "rank"), counted(plan.nodes(), "node"));
 }
 
-constexpr std::size_t kColumns = 6;  // all but the CPUs, which stand last and wrap
-using Row = std::array<std::string, kColumns>;
-constexpr std::array<std::string_view, kColumns> kHeads = {"local",   "ranks", "device",
-                                                           "package", "NUMA",  "cores"};
-constexpr std::size_t kDevice = 2;  // left out where no rank has one
-
-std::string device_text(const RankPlan& rank) {
-  if (rank.device < 0) return "-";
-  return rank.subdevice < 0 ? fmt::format("{}", rank.device)
-                            : fmt::format("{}.{}", rank.device, rank.subdevice);
-}
-
-std::string cpu_lines(const CpuSet& cpus, int indent, const Style& style) {
-  if (cpus.empty()) return "not bound\n";
-  std::string text;
-  const std::string gap(static_cast<std::size_t>(indent), ' ');
-  for (const std::string& line : wrap(cpus.to_list(), std::max(style.width - indent, 12), ','))
-    text += (text.empty() ? "" : gap) + line + "\n";
+std::string kind_title(const Kind& kind, const Plan& plan) {
+  constexpr int kHostColumns = 90;
+  const Style style{true, false, kHostColumns};
+  const std::string hosts = host_list(kind.hosts, kHostColumns, style);
+  std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
+  if (plan.nodes() > 1)
+    text += fmt::format("; the numbers are local ranks, local rank 0 is global rank {}",
+                        number_list(kind.first_ranks, style));
   return text;
 }
-
-std::string table(const Kind& kind, const Topology& node, const Style& style) {
-  std::vector<Row> rows;
-  for (std::size_t r = 0; r < kind.node->ranks.size(); ++r) {
-    const RankPlan& rank = kind.node->ranks[r];
-    std::vector<int> ranks = kind.first_ranks;
-    for (int& number : ranks) number += static_cast<int>(r);
-    rows.push_back({fmt::format("{}", r), number_list(ranks, style), device_text(rank),
-                    part_text(rank, rank.package, node.packages),
-                    part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
-  }
-  std::array<int, kColumns> widths{};
-  const bool devices = std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
-                                   [](const RankPlan& rank) { return rank.device >= 0; });
-  const auto shown = [&](std::size_t c) { return c != kDevice || devices; };
-  int indent = 2;
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    if (!shown(c)) continue;
-    widths[c] = static_cast<int>(kHeads[c].size());
-    for (const Row& row : rows) widths[c] = std::max(widths[c], columns(row[c]));
-    indent += widths[c] + 2;
-  }
-  std::string head = " ";
-  for (std::size_t c = 0; c < kColumns; ++c)
-    if (shown(c)) head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
-  std::string text = tinted(head + "  CPUs", Tone::strong, style) + "\n";
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    text += "  ";
-    for (std::size_t c = 0; c < kColumns; ++c)
-      if (shown(c)) text += pad_left(rows[r][c], widths[c]) + "  ";
-    text += cpu_lines(kind.node->ranks[r].cpus, indent, style);
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style) {
   std::string all;
@@ -143,9 +175,12 @@ std::string rank_tables(const Plan& plan, const Topology& node, const Style& sty
   for (const Kind& kind : all) {
     text += "\n";
     if (all.size() > 1) {
+      const std::string granted =
+          kind.node->granted > 0 ? fmt::format(" on {} granted", counted(kind.node->granted, "CPU"))
+                                 : "";
       const std::string title = fmt::format(
-          "on {}, {} each: ", counted(static_cast<long>(kind.first_ranks.size()), "node"),
-          counted(static_cast<long>(kind.node->ranks.size()), "rank"));
+          "on {}, {} each{}: ", counted(static_cast<long>(kind.first_ranks.size()), "node"),
+          counted(static_cast<long>(kind.node->ranks.size()), "rank"), granted);
       text += title + host_list(kind.hosts, style.width - columns(title), style) + "\n";
     }
     text += table(kind, node, style);

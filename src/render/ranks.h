@@ -16,6 +16,22 @@ std::string host_list(const std::vector<std::string>& hosts, int width, const St
 /// else with their count, "0 4 ... 55 (14 ranks)".
 std::string number_list(const std::vector<int>& numbers, const Style& style);
 
+/// One kind of node: the ranks on one of them, and all the nodes of that kind.
+struct Kind {
+  const NodeClass* node = nullptr;
+  std::vector<std::string> hosts;
+  std::vector<int> first_ranks;  ///< global rank of local rank 0, one per host
+};
+
+/// The kinds in the order in which the plan has them; classes that are laid out alike are one.
+std::vector<Kind> kinds(const Plan& plan);
+
+/// "24 ranks on 2 nodes".
+std::string plan_title(const Plan& plan);
+
+/// "2 nodes: a, b; local rank 0 is rank 0 12" for the head of a picture.
+std::string kind_title(const Kind& kind, const Plan& plan);
+
 /// One table per kind of node; classes that are laid out alike share one.
 std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);
 

@@ -103,6 +103,9 @@ std::string devices_text(const Plan& plan) {
                                 : plan.gpu_view == "own"
                                     ? "each rank sees its own"
                                     : "each rank sees what the launcher leaves";
+  const std::size_t each = 1 + plan.classes.front().ranks.front().more_units.size();
+  if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
+  if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
 }
 

@@ -323,16 +323,24 @@ std::string near_text(int numa, const CpuSet& pus) {
 
 std::string device_text(const Device& device) {
   std::string text = sized(glued(fmt::format("device {}", device.index)), device.memory_bytes);
-  text += " " + (device.model.empty() ? device.vendor : device.model);
+  text += " " + render::printable(device.model.empty() ? device.vendor : device.model);
   if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
-  if (!device.pci.empty()) text += ", PCI " + device.pci;
+  if (!device.partition.empty()) text += ", " + render::printable(device.partition);
+  if (!device.instances.empty())
+    text += fmt::format(", {}", counted(static_cast<long>(device.instances.size()), "instance"));
+  if (!device.pci.empty()) text += ", PCI " + render::printable(device.pci);
   return text + near_text(device.numa, device.pus);
 }
 
 std::string nic_text(const Nic& nic) {
-  std::string text = "interface " + (nic.name.empty() ? nic.fabric : nic.name);
-  if (!nic.name.empty() && !nic.fabric.empty()) text += fmt::format(" ({})", nic.fabric);
-  if (!nic.pci.empty()) text += ", PCI " + nic.pci;
+  std::string text = "interface " + render::printable(nic.name.empty() ? nic.fabric : nic.name);
+  if (!nic.name.empty() && !nic.fabric.empty())
+    text += fmt::format(" ({})", render::printable(nic.fabric));
+  if (nic.state == "down") text += ", DOWN";
+  if (!nic.kind.empty() && nic.kind != "ethernet") text += ", " + render::printable(nic.kind);
+  if (nic.speed_mbps > 0) text += fmt::format(", {} Gbit/s", nic.speed_mbps / 1000.0);
+  if (!nic.provider.empty()) text += ", libfabric " + render::printable(nic.provider);
+  if (!nic.pci.empty()) text += ", PCI " + render::printable(nic.pci);
   return text + near_text(nic.numa, {});
 }
 

@@ -1,0 +1,122 @@
+#include "render/regions.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hpclaunch::render {
+
+namespace {
+
+enum class Kind { package, numa, cache };
+
+struct Member {
+  const CpuSet* pus;
+  Kind kind;
+  int place;
+  bool large;
+};
+
+std::vector<Member> members_of(const Topology& topology) {
+  std::vector<Member> members;
+  for (std::size_t i = 0; i < topology.packages.size(); ++i)
+    members.push_back({&topology.packages[i].pus, Kind::package, static_cast<int>(i), true});
+  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i)
+    if (!topology.numa_nodes[i].pus.empty())
+      members.push_back({&topology.numa_nodes[i].pus, Kind::numa, static_cast<int>(i), true});
+  constexpr int kLarge = 3;
+  for (std::size_t i = 0; i < topology.caches.size(); ++i)
+    members.push_back({&topology.caches[i].pus, Kind::cache, static_cast<int>(i),
+                       topology.caches[i].level >= kLarge});
+  std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) {
+    return a.pus->count() > b.pus->count();
+  });
+  return members;
+}
+
+/// The smallest region so far that holds each PU, and what encloses each region.
+struct Homes {
+  std::array<int, CpuSet::kCapacity> of{};
+  std::vector<int> parents = {-1};
+
+  int at(int pu) const { return of[static_cast<std::size_t>(pu)]; }
+};
+
+void add(const Member& member, Regions& regions, Homes& homes) {
+  int at = homes.at(member.pus->first());
+  if (regions.all[static_cast<std::size_t>(at)].pus != *member.pus) {
+    homes.parents.push_back(at);
+    at = static_cast<int>(regions.all.size());
+    regions.all.emplace_back();
+    regions.all.back().pus = *member.pus;
+    for (const int pu : member.pus->to_vector()) homes.of[static_cast<std::size_t>(pu)] = at;
+  }
+  Region& region = regions.all[static_cast<std::size_t>(at)];
+  std::vector<int>& list = member.kind == Kind::package ? region.packages
+                           : member.kind == Kind::numa  ? region.numa_nodes
+                                                        : region.caches;
+  list.push_back(member.place);
+  region.has_neighbours = region.has_neighbours || member.large;
+}
+
+/// Cores into the smallest regions; regions into the ones around them, in the order of their cores.
+void settle_cores(const Topology& topology, Regions& regions, const Homes& homes) {
+  std::vector<bool> seen(regions.all.size(), false);
+  seen[0] = true;
+  for (std::size_t i = 0; i < topology.cores.size(); ++i) {
+    int at = homes.at(topology.cores[i].pus.first());
+    regions.all[static_cast<std::size_t>(at)].cores.push_back(static_cast<int>(i));
+    while (!seen[static_cast<std::size_t>(at)]) {
+      seen[static_cast<std::size_t>(at)] = true;
+      const int around = homes.parents[static_cast<std::size_t>(at)];
+      regions.all[static_cast<std::size_t>(around)].inner.push_back(at);
+      at = around;
+    }
+  }
+}
+
+/// The smallest region with neighbours that holds `pus`.
+int home_of(const CpuSet& pus, const Regions& regions, const Homes& homes) {
+  int at = homes.at(pus.first());
+  while (at > 0) {
+    const Region& region = regions.all[static_cast<std::size_t>(at)];
+    if (region.has_neighbours && region.pus.contains(pus)) break;
+    at = homes.parents[static_cast<std::size_t>(at)];
+  }
+  return at;
+}
+
+}  // namespace
+
+CpuSet near_pus(const Topology& topology, const CpuSet& pus, int numa) {
+  if (!pus.empty() || numa < 0) return pus;
+  for (const NumaNode& node : topology.numa_nodes)
+    if (node.os_index == numa) return node.pus;
+  return {};
+}
+
+Regions regions_of(const Topology& topology) {
+  Regions regions;
+  Homes homes;
+  regions.all.emplace_back();
+  regions.all[0].pus = topology.all_pus();
+  for (const Member& member : members_of(topology)) add(member, regions, homes);
+  settle_cores(topology, regions, homes);
+  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i)
+    if (topology.numa_nodes[i].pus.empty()) regions.memory.push_back(static_cast<int>(i));
+  const auto place = [&](const CpuSet& near, std::size_t i, std::vector<int> Region::*list,
+                         std::vector<int>& lost) {
+    std::vector<int>& into =
+        near.empty() ? lost
+                     : regions.all[static_cast<std::size_t>(home_of(near, regions, homes))].*list;
+    into.push_back(static_cast<int>(i));
+  };
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    const Device& device = topology.devices[i];
+    place(near_pus(topology, device.pus, device.numa), i, &Region::devices, regions.lost_devices);
+  }
+  for (std::size_t i = 0; i < topology.nics.size(); ++i)
+    place(near_pus(topology, {}, topology.nics[i].numa), i, &Region::nics, regions.lost_nics);
+  return regions;
+}
+
+}  // namespace hpclaunch::render

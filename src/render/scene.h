@@ -1,0 +1,105 @@
+#pragma once
+// A picture as boxes and texts at whole numbers, before anybody draws it.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "render/subject.h"
+
+namespace hpclaunch::render {
+
+enum class What {
+  node,   ///< all of one node
+  group,  ///< a package, a NUMA node, a cache, or several of them with the same PUs
+  bar,    ///< over neighbouring cores that are alike: whose they are
+  core,
+  pu,
+  device,
+  unit,  ///< a device as a rank gets it: the whole, or one of its parts
+  nic,
+  memory,  ///< a NUMA node near no CPU
+};
+
+enum class Paint {
+  plain,
+  rank,      ///< in the colour of Box::tone
+  shared,    ///< by several ranks
+  closed,    ///< not allowed
+  reserved,  ///< kept for the system
+  service,
+};
+
+struct Text {
+  int x = 0, y = 0;  ///< left (or centre) and baseline; on a terminal the cell
+  int size = 0;      ///< of the font
+  bool middle = false;
+  bool strong = false;
+  bool alarm = false;
+  std::string text;
+  int room = 0;  ///< width that it must not exceed
+};
+
+struct Box {
+  What what = What::node;
+  int parent = -1;  ///< place in Scene::boxes; boxes with one parent do not overlap, and lie in it
+  int x = 0, y = 0, w = 0, h = 0;
+  Paint paint = Paint::plain;
+  int tone = 0;
+  bool far = false;
+  int number = -1;  ///< os_index of a PU, index of a device, place of a core or NIC
+  std::vector<Text> texts;
+  std::string tip;  ///< everything that is known, in words
+};
+
+/// From a rank's cores to a device that is far from them.
+struct Lead {
+  int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+  std::string tip;
+};
+
+struct Scene {
+  int w = 0, h = 0;
+  std::vector<Box> boxes;  ///< each after its parent
+  std::vector<Text> texts;
+  std::vector<Lead> leads;
+};
+
+/// Widths of texts and sizes of boxes; for one kind of output.
+struct Metrics {
+  int width = 0;                  ///< a picture is wider only if one box alone is
+  int pad_x = 0, pad_y = 0;       ///< inside a frame: left and right, and at its end
+  int head = 0, head_line = 0;    ///< a frame's name: its first line, each further one
+  int head_base = 0;              ///< of that first line
+  int name_w = 0;                 ///< what has a number is as wide as this, if there is room
+  int gap_x = 0, gap_y = 0;       ///< between boxes
+  int core_gap = 0, row_gap = 0;  ///< between cores, between rows of them
+  int pu_w = 0, pu_h = 0;         ///< 0: PUs have no boxes, as on a terminal
+  int core_w = 0;                 ///< where PUs have no boxes
+  int bar_h = 0;                  ///< 0: no bars; the core itself says whose it is
+  int device_least = 0, device_most = 0;     ///< widths
+  int nic_least = 0, nic_most = 0;           ///< widths
+  int box_pad = 0, box_pad_y = 0;            ///< inside devices and the like
+  int line_h = 0, line_base = 0;             ///< a line of text in those
+  int unit_w = 0, unit_h = 0, unit_gap = 0;  ///< the least width
+  int unit_name_h = 0;                       ///< more height for the name of a part
+  int unit_base = 0;                         ///< of the text, from below
+  int font = 0, small = 0;
+  int (*measure)(std::string_view text, int size, bool strong) = nullptr;
+  std::string_view dots;
+};
+
+/// Of a picture for a screen, in pixels.
+Metrics svg_metrics();
+
+/// A bound of the width in pixels: no common sans-serif font is wider than DejaVu Sans, whose widths
+/// these are, rounded up by classes of letters.
+int svg_text_width(std::string_view text, int size, bool strong);
+
+/// The machine and what lies over it: a box for the node, and everything in it.
+Scene lay_out(const Subject& subject, const Metrics& metrics);
+
+/// The first of `texts` that fits into `room`, else the last one cut.
+std::string fitting(const std::vector<std::string>& texts, int room, int size, bool strong,
+                    const Metrics& metrics);
+
+}  // namespace hpclaunch::render

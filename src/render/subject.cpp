@@ -1,0 +1,298 @@
+#include "render/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "hpclaunch/text.h"
+#include "render/regions.h"
+#include "render/text.h"
+
+namespace hpclaunch::render {
+
+namespace {
+
+/// Whether some package holds threads of both sets; true when no package is known.
+bool share_package(const Topology& node, const CpuSet& a, const CpuSet& b) {
+  if (node.packages.empty()) return true;
+  return std::any_of(node.packages.begin(), node.packages.end(), [&](const Package& package) {
+    return package.pus.intersects(a) && package.pus.intersects(b);
+  });
+}
+
+std::string far_text(const Topology& node, const CpuSet& near, const CpuSet& cpus) {
+  if (near.empty() || cpus.empty() || near.intersects(cpus)) return "";
+  return share_package(node, near, cpus) ? "on another NUMA node" : "on another package";
+}
+
+void add_hold(int rank, int index, int subdevice, const CpuSet& cpus, Subject& subject) {
+  if (index < 0) return;
+  const Topology& node = *subject.node;
+  const auto device = std::find_if(node.devices.begin(), node.devices.end(),
+                                   [&](const Device& one) { return one.index == index; });
+  const CpuSet near =
+      device == node.devices.end() ? CpuSet{} : near_pus(node, device->pus, device->numa);
+  const bool known = !near.empty() && !cpus.empty();
+  subject.holds.push_back({rank, index, subdevice, far_text(node, near, cpus), known});
+}
+
+void add_nic(int rank, int place, const CpuSet& cpus, Subject& subject) {
+  const Topology& node = *subject.node;
+  if (place < 0 || static_cast<std::size_t>(place) >= node.nics.size()) return;
+  const CpuSet near = near_pus(node, {}, node.nics[static_cast<std::size_t>(place)].numa);
+  subject.nics.push_back({rank, place, far_text(node, near, cpus)});
+}
+
+std::string with_size(std::string text, std::uint64_t bytes) {
+  if (bytes > 0) text += " " + human_bytes(bytes);
+  return text;
+}
+
+void append(std::string& text, std::string_view label, const std::string& value) {
+  if (!value.empty()) text += fmt::format(", {}{}", label, printable(value));
+}
+
+}  // namespace
+
+int parts_of(const Device& device) {
+  return std::max(device.subdevices, static_cast<int>(device.instances.size()));
+}
+
+std::string package_text(const Package& package) {
+  return fmt::format("package {}", package.os_index);
+}
+
+std::string numa_text(const NumaNode& node) {
+  return with_size(fmt::format("NUMA node {}", node.os_index), node.memory_bytes);
+}
+
+std::string cache_text(const Cache& cache) {
+  return with_size(fmt::format("L{}", cache.level), cache.size_bytes);
+}
+
+std::string nic_name(const Nic& nic) {
+  if (nic.name.empty()) return printable(nic.fabric.empty() ? "unnamed" : nic.fabric);
+  return printable(nic.fabric.empty() ? nic.name : fmt::format("{} ({})", nic.name, nic.fabric));
+}
+
+std::string device_words(const Device& device) {
+  std::string text = with_size(fmt::format("device {}", device.index), device.memory_bytes);
+  append(text, "", device.model.empty() ? device.vendor : device.model);
+  append(text, "partition ", device.partition);
+  if (device.subdevices > 0) text += ", " + counted(device.subdevices, "sub-device");
+  if (!device.instances.empty())
+    text += ", " + counted(static_cast<long>(device.instances.size()), "instance");
+  append(text, "PCI ", device.pci);
+  append(text, "UUID ", device.uuid);
+  if (device.numa >= 0) text += fmt::format(", NUMA node {}", device.numa);
+  append(text, "near CPUs ", device.pus.to_list());
+  if (device.numa < 0 && device.pus.empty()) text += ", locality unknown";
+  return text;
+}
+
+std::string nic_words(const Nic& nic) {
+  std::string text = "interface " + nic_name(nic);
+  append(text, "", nic.kind);
+  append(text, "provider ", nic.provider);
+  if (nic.speed_mbps > 0) text += ", " + speed_text(nic.speed_mbps);
+  append(text, "", nic.state);
+  append(text, "PCI ", nic.pci);
+  for (const std::string& address : nic.addresses) append(text, "address ", address);
+  return text + (nic.numa < 0 ? ", locality unknown" : fmt::format(", NUMA node {}", nic.numa));
+}
+
+std::string speed_text(int mbps) {
+  constexpr int kThousand = 1000;
+  if (mbps % kThousand != 0) return fmt::format("{} Mbit/s", mbps);
+  return fmt::format("{} Gbit/s", mbps / kThousand);
+}
+
+std::vector<std::string> link_words(const Topology& node) {
+  std::map<std::pair<std::string, int>, std::string> pairs;
+  for (const Link& link : node.links) {
+    std::string& list = pairs[{link.kind, link.lanes}];
+    list += fmt::format("{}{}-{}", list.empty() ? "" : ", ", link.from, link.to);
+  }
+  std::vector<std::string> words;
+  for (const auto& [key, list] : pairs) {
+    words.push_back(fmt::format("{} between devices {}", printable(key.first), list));
+    if (key.second > 1) words.back() += fmt::format(" ({} lanes each)", key.second);
+  }
+  return words;
+}
+
+std::string number_set(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += text.empty() ? "" : ",";
+    text += end - i == 1 ? fmt::format("{}", numbers[i])
+                         : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+Subject subject_of(const Topology& node) {
+  Subject subject;
+  subject.node = &node;
+  subject.owners.resize(CpuSet::kCapacity);
+  return subject;
+}
+
+Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks) {
+  Subject subject = subject_of(node);
+  subject.ranks = &ranks;
+  subject.marks = marks;
+  for (std::size_t r = 0; r < ranks.ranks.size(); ++r) {
+    const RankPlan& rank = ranks.ranks[r];
+    const int local = static_cast<int>(r);
+    for (const int pu : rank.cpus.to_vector())
+      subject.owners[static_cast<std::size_t>(pu)].push_back(local);
+    add_hold(local, rank.device, rank.subdevice, rank.cpus, subject);
+    for (const UnitRef& more : rank.more_units)
+      add_hold(local, more.device, more.subdevice, rank.cpus, subject);
+    add_nic(local, rank.nic, rank.cpus, subject);
+  }
+  return subject;
+}
+
+std::vector<const Hold*> far_holds(const Subject& subject) {
+  std::vector<const Hold*> far;
+  for (const Hold& hold : subject.holds)
+    if (!hold.far.empty()) far.push_back(&hold);
+  return far;
+}
+
+namespace {
+
+/// Ranks for which `holds` has something of which `is` says yes.
+template <class Holds, class Is>
+std::vector<int> ranks_where(const Holds& holds, Is is) {
+  std::vector<int> ranks;
+  for (const auto& hold : holds)
+    if (is(hold) && (ranks.empty() || ranks.back() != hold.rank)) ranks.push_back(hold.rank);
+  return ranks;
+}
+
+std::string named(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + number_set(ranks);
+}
+
+}  // namespace
+
+std::string verdict(const Subject& subject) {
+  if (subject.ranks == nullptr) return "";
+  const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
+  const auto is_far = [](const auto& hold) { return !hold.far.empty(); };
+  const std::vector<int> far = ranks_where(subject.holds, is_far);
+  const std::vector<int> far_nics = ranks_where(subject.nics, is_far);
+  const std::vector<int> unknown =
+      ranks_where(subject.holds, [](const Hold& hold) { return !hold.known; });
+  std::string text = all;
+  if (subject.holds.empty())
+    text += ", no devices";
+  else if (!far.empty())
+    text = fmt::format("FAR: {} of {}, not near their devices: {}", far.size(), all, named(far));
+  else if (unknown.empty())
+    text += subject.ranks->ranks.size() == 1 ? ", near its devices" : ", each near its devices";
+  if (!unknown.empty()) text += "; nobody knows how near a device is: " + named(unknown);
+  if (!far_nics.empty()) text += "; FAR from their interface: " + named(far_nics);
+  return text;
+}
+
+std::string machine_words(const Subject& subject) {
+  const Topology& node = *subject.node;
+  std::string text;
+  const auto count = [&](std::size_t n, std::string_view noun) {
+    if (n > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(n), noun);
+  };
+  count(node.packages.size(), "package");
+  count(node.numa_nodes.size(), "NUMA node");
+  std::map<std::pair<int, std::uint64_t>, long> caches;  // the largest level first
+  for (const Cache& cache : node.caches) ++caches[{-cache.level, cache.size_bytes}];
+  for (const auto& [cache, number] : caches) {
+    count(static_cast<std::size_t>(number), fmt::format("shared L{}", -cache.first));
+    if (cache.second > 0) text += " of " + human_bytes(cache.second);
+  }
+  count(node.cores.size(), "core");
+  count(static_cast<std::size_t>(node.all_pus().count()), "PU");
+  count(node.devices.size(), "device");
+  count(node.nics.size(), "network interface");
+  if (const CpuSet closed = node.all_pus() - node.allowed - subject.marks.reserved; !closed.empty())
+    text += fmt::format("; not allowed: CPUs {}", closed.to_list());
+  if (!subject.marks.reserved.empty())
+    text += fmt::format("; kept for the system: CPUs {}", subject.marks.reserved.to_list());
+  return text;
+}
+
+std::vector<std::string> far_words(const Subject& subject) {
+  std::map<std::string, std::string> lists;
+  for (const NicHold& hold : subject.nics) {
+    if (hold.far.empty()) continue;
+    std::string& list = lists[hold.far];
+    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", hold.rank,
+                        nic_name(subject.node->nics[static_cast<std::size_t>(hold.nic)]));
+  }
+  for (const Hold* hold : far_holds(subject)) {
+    std::string& list = lists[hold->far];
+    list +=
+        fmt::format("{}rank {} - device {}", list.empty() ? "" : ", ", hold->rank, hold->device);
+    if (hold->subdevice >= 0) list += fmt::format(".{}", hold->subdevice);
+  }
+  std::vector<std::string> words;
+  words.reserve(lists.size());
+  for (const auto& [why, list] : lists) words.push_back(fmt::format("FAR, {}: {}", why, list));
+  return words;
+}
+
+std::string rank_words(const Subject& subject, int local) {
+  const RankPlan& rank = subject.ranks->ranks[static_cast<std::size_t>(local)];
+  std::string text = fmt::format("rank {}: ", local);
+  if (!rank.cpus.empty())
+    text += (rank.cpus.count() == 1 ? "CPU " : "CPUs ") + rank.cpus.to_list();
+  else if (rank.part_first >= 0)
+    text += fmt::format("granted CPUs {} to {} of {}", rank.part_first, rank.part_last,
+                        subject.ranks->granted);
+  else
+    text += "not bound";
+  for (const Hold& hold : subject.holds) {
+    if (hold.rank != local) continue;
+    text += fmt::format(", device {}", hold.device);
+    if (hold.subdevice >= 0) text += fmt::format(".{}", hold.subdevice);
+    if (!hold.far.empty()) text += fmt::format(" (FAR: {})", hold.far);
+  }
+  for (const NicHold& hold : subject.nics) {
+    if (hold.rank != local) continue;
+    text += ", interface " + nic_name(subject.node->nics[static_cast<std::size_t>(hold.nic)]);
+    if (!hold.far.empty()) text += fmt::format(" (FAR: {})", hold.far);
+  }
+  return text;
+}
+
+std::vector<std::string> words_of(const Subject& subject) {
+  std::vector<std::string> words = {machine_words(subject)};
+  if (const std::string text = verdict(subject); !text.empty()) words.push_back(text);
+  if (!subject.marks.reserved.empty()) {
+    words.push_back(fmt::format("kept for the system: CPUs {}", subject.marks.reserved.to_list()));
+    if (!subject.marks.reserved_why.empty())
+      words.back() += fmt::format(" ({})", printable(subject.marks.reserved_why));
+  }
+  for (const PictureMarks::Service& service : subject.marks.services) {
+    words.push_back(
+        fmt::format("service {}: CPUs {}", printable(service.name), service.pus.to_list()));
+    if (!service.why.empty()) words.back() += fmt::format(" ({})", printable(service.why));
+  }
+  if (subject.ranks != nullptr)
+    for (std::size_t r = 0; r < subject.ranks->ranks.size(); ++r)
+      words.push_back(rank_words(subject, static_cast<int>(r)));
+  for (const Device& device : subject.node->devices) words.push_back(device_words(device));
+  for (const Nic& nic : subject.node->nics) words.push_back(nic_words(nic));
+  for (std::string& link : link_words(*subject.node)) words.push_back(std::move(link));
+  return words;
+}
+
+}  // namespace hpclaunch::render

@@ -1,0 +1,81 @@
+#pragma once
+// What a picture is about: one node, and the ranks on nodes like it, in words that need no plan.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch::render {
+
+/// A rank's hold on a device, or on a part of one.
+struct Hold {
+  int rank = 0;        ///< local
+  int device = 0;      ///< Device::index
+  int subdevice = -1;  ///< -1: the whole
+  std::string far;     ///< "", or why the device is far from the rank: "on another package"
+  bool known = true;   ///< false: nobody knows where the device or the rank is, so `far` is ""
+};
+
+/// A rank's nearest interface.
+struct NicHold {
+  int rank = 0;  ///< local
+  int nic = 0;   ///< place in Topology::nics
+  std::string far;
+};
+
+struct Subject {
+  const Topology* node = nullptr;
+  std::string title;                 ///< printable; "" for the node's own name
+  const NodeClass* ranks = nullptr;  ///< nullptr: the bare machine
+  PictureMarks marks;
+  std::vector<Hold> holds;               ///< ascending rank, then as the rank counts them
+  std::vector<NicHold> nics;             ///< ascending rank
+  std::vector<std::vector<int>> owners;  ///< local ranks of each PU, by OS index; ascending
+};
+
+/// The machine and nothing on it.
+Subject subject_of(const Topology& node);
+
+/// `ranks` over the machine.
+Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks);
+
+/// Holds whose device is far from the CPUs of its rank. A device whose place nobody knows is not far.
+std::vector<const Hold*> far_holds(const Subject& subject);
+
+/// "0", "0-3,7": numbers in the kernel's list format.
+std::string number_set(const std::vector<int>& numbers);
+
+/// "rank 3: CPUs 8-15, device 2.1 (FAR: on another package)".
+std::string rank_words(const Subject& subject, int local);
+
+/// What a person would say of the picture who cannot show it: the machine, then each rank with its CPUs
+/// and devices, what is far, what is kept. One sentence per line, each without a full stop.
+std::vector<std::string> words_of(const Subject& subject);
+
+/// "2 packages, 104 cores, 208 PUs": what there is, and what of it is not allowed.
+std::string machine_words(const Subject& subject);
+
+/// "FAR, on another package: rank 3 - device 5": one per reason.
+std::vector<std::string> far_words(const Subject& subject);
+
+/// One sentence: how well ranks and devices lie together; "" without ranks.
+std::string verdict(const Subject& subject);
+
+/// Parts of a device that a rank can get by itself: sub-devices or instances; 0: only the whole.
+int parts_of(const Device& device);
+
+std::string package_text(const Package& package);  ///< "package 0"
+std::string numa_text(const NumaNode& node);       ///< "NUMA node 0 503.5 GiB"
+std::string cache_text(const Cache& cache);        ///< "L3 105 MiB"
+std::string nic_name(const Nic& nic);              ///< "hsn0 (cxi0)"
+std::string speed_text(int mbps);                  ///< "200 Gbit/s"
+
+/// One sentence about each, everything that is known, printable.
+std::string device_words(const Device& device);
+std::string nic_words(const Nic& nic);
+/// "nvlink between devices 0-1, 0-2 (12 lanes each)"; one per kind and number of lanes.
+std::vector<std::string> link_words(const Topology& node);
+
+}  // namespace hpclaunch::render

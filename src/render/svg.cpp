@@ -1,0 +1,386 @@
+// Scenes as one SVG document: <https://www.w3.org/TR/SVG2/>. No scripts, no fonts, no links.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/text.h"
+#include "render/links.h"
+#include "render/palette.h"
+#include "render/ranks.h"
+#include "render/scene.h"
+#include "render/text.h"
+
+namespace hpclaunch::render {
+
+namespace {
+
+constexpr int kMargin = 20;
+constexpr int kTitle = 18, kLine = 14;
+constexpr std::size_t kMostLeads = 24;  ///< more lines than this hide what lies below them
+
+/// <https://www.w3.org/TR/xml/#charsets>: of what `printable` leaves, two characters are none of XML's.
+std::string escaped(std::string_view text) {
+  const std::string safe = printable(text);
+  std::string out;
+  for (std::size_t i = 0; i < safe.size(); ++i) {
+    const char c = safe[i];
+    const std::string_view unit = std::string_view(safe).substr(i, 3);
+    if (unit == "\xEF\xBF\xBE" || unit == "\xEF\xBF\xBF") {
+      out += "\xEF\xBF\xBD";
+      i += 2;
+    } else if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string colours(const Palette& p) {
+  std::string css = fmt::format(
+      ".page{{fill:{0}}}.t{{fill:{1}}}.faint{{fill:{2}}}.alarm{{fill:{3}}}"
+      ".group{{fill:{4};stroke:{5}}}.cell{{fill:{6};stroke:{7}}}.dev{{fill:{6};stroke:{5}}}"
+      ".closed{{fill:{4};stroke:{7}}}.hatch{{stroke:{8}}}.xt{{fill:{8}}}"
+      ".arc{{fill:none;stroke:{2}}}.far{{stroke:{3}}}.lead{{stroke:{3}}}.halo{{stroke:{0}}}.dot{{"
+      "fill:{3}}}\n",
+      p.page, p.text, p.faint, p.alarm, p.group, p.group_edge, p.cell, p.cell_edge, p.closed);
+  const auto ink = [&](const std::string& name, const Ink& one) {
+    css += fmt::format(".{}{{fill:{};stroke:{}}}", name, one.fill, one.edge);
+  };
+  for (std::size_t i = 0; i < p.ranks.size(); ++i) ink(fmt::format("r{}", i), p.ranks[i]);
+  ink("shared", p.shared);
+  ink("sys", p.reserved);
+  ink("svc", p.service);
+  return css + "\n";
+}
+
+std::string style() {
+  return "<style>\n"
+         "text{font-family:system-ui,-apple-system,'Segoe UI','Liberation Sans','DejaVu "
+         "Sans',sans-serif;font-variant-numeric:tabular-nums;pointer-events:none}\n"
+         ".b{font-weight:600}.m{text-anchor:middle}\n"
+         ".far{fill:none;stroke-width:2.5}.lead,.halo{fill:none;stroke-width:2;"
+         "stroke-dasharray:7 4}.halo{stroke-width:5;stroke-dasharray:none}.hatch{fill:none}"
+         ".dash{stroke-dasharray:5 4}.stripes{fill:url(#stripes);opacity:.35}\n" +
+         colours(kLight) + "@media (prefers-color-scheme:dark){\n" + colours(kDark) +
+         "}\n</style>\n"
+         "<defs><pattern id=\"stripes\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+         "<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
+}
+
+std::string paint_class(const Box& box) {
+  switch (box.paint) {
+    case Paint::plain:
+      return box.what == What::group ? "group" : box.what == What::device ? "dev" : "cell";
+    case Paint::rank:
+      return fmt::format("r{}", static_cast<std::size_t>(box.tone) % kLight.ranks.size());
+    case Paint::shared:
+      return "shared";
+    case Paint::closed:
+      return "closed";
+    case Paint::reserved:
+      return "sys";
+    case Paint::service:
+      return "svc";
+  }
+  return "";
+}
+
+int radius(What what) {
+  switch (what) {
+    case What::group:
+      return 8;
+    case What::device:
+    case What::nic:
+      return 6;
+    case What::bar:
+    case What::unit:
+    case What::memory:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
+std::string text_at(const Text& text, int x, int y, std::string_view extra = "") {
+  std::string classes = text.alarm ? "alarm" : extra.empty() ? "t" : std::string(extra);
+  if (text.strong) classes += " b";
+  if (text.middle) classes += " m";
+  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>", classes,
+                     x + text.x, y + text.y, text.size, escaped(text.text));
+}
+
+std::string rectangle(std::string_view classes, const Box& box, int x, int y) {
+  const int round = radius(box.what);
+  const std::string corner = round > 0 ? fmt::format(" rx=\"{}\"", round) : "";
+  return fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", classes,
+                     box.x + x, box.y + y, box.w, box.h, corner);
+}
+
+/// One box; what it means is its title, which browsers show under the pointer.
+std::string drawn(const Box& box, int x, int y) {
+  if (box.what == What::node || box.what == What::core) return "";
+  std::string out = "<g>";
+  if (!box.tip.empty()) out += fmt::format("<title>{}</title>", escaped(box.tip));
+  out += rectangle(paint_class(box), box, x, y);
+  const bool striped = box.paint == Paint::closed || (box.far && box.what == What::unit);
+  if (striped) out += rectangle("stripes", box, x, y);
+  if (box.far) out += rectangle("far", box, x, y);
+  return out + "</g>\n";
+}
+
+std::string texts_of(const Box& box, int x, int y) {
+  std::string out;
+  for (const Text& text : box.texts)
+    out += text_at(text, x, y, box.paint == Paint::closed ? "xt" : "") + "\n";
+  return out;
+}
+
+std::string drawn(const Lead& lead, int x, int y) {
+  const int middle = (lead.y1 + lead.y2) / 2 + y;
+  const std::string path =
+      fmt::format("M{} {}C{} {} {} {} {} {}", lead.x1 + x, lead.y1 + y, lead.x1 + x, middle,
+                  lead.x2 + x, middle, lead.x2 + x, lead.y2 + y);
+  return fmt::format(
+      "<g><title>{}</title><path class=\"halo\" d=\"{}\"/><path class=\"lead\" d=\"{}\"/>"
+      "<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"4\"/><circle class=\"dot\" cx=\"{}\" "
+      "cy=\"{}\" r=\"4\"/></g>\n",
+      escaped(lead.tip), path, path, lead.x1 + x, lead.y1 + y, lead.x2 + x, lead.y2 + y);
+}
+
+// ---- around the machine --------------------------------------------------------------------------
+
+struct Page {
+  std::string body;
+  int width = 560;  ///< without margins
+  int y = kMargin;
+};
+
+struct Manner {
+  int size = kLine;
+  bool strong = false;
+  bool alarm = false;
+  bool faint = false;
+};
+
+void line(Page& page, const std::string& text, const Manner& manner) {
+  page.y += manner.size + 4;
+  const Text one{0, 0, manner.size, false, manner.strong, manner.alarm, text, page.width};
+  page.body += text_at(one, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
+}
+
+/// A word in pieces that are no wider than `room`, after commas where there are some.
+std::vector<std::string> pieces_of(std::string_view word, int room, const Manner& manner) {
+  std::vector<std::string> pieces = {""};
+  for (const std::string& item : wrap(word, 1, ',')) {
+    std::string longer = pieces.back() + item;
+    if (svg_text_width(longer, manner.size, manner.strong) <= room) {
+      pieces.back() = std::move(longer);
+      continue;
+    }
+    if (!pieces.back().empty()) pieces.emplace_back();
+    for (std::string_view rest = item; !rest.empty();) {
+      const std::string_view unit = rest.substr(0, std::max<std::size_t>(utf8_unit(rest), 1));
+      if (svg_text_width(pieces.back() + std::string(unit), manner.size, manner.strong) > room)
+        pieces.emplace_back();
+      pieces.back() += unit;
+      rest.remove_prefix(unit.size());
+    }
+  }
+  return pieces;
+}
+
+/// `text` in lines that are no wider than the page.
+void paragraph(Page& page, const std::string& text, const Manner& manner) {
+  std::string now;
+  for (const std::string_view word : split(text, ' ')) {
+    const std::vector<std::string> pieces = pieces_of(word, page.width, manner);
+    for (const std::string& piece : pieces) {
+      const bool begins = &piece == &pieces.front();
+      std::string longer = now;
+      if (!now.empty() && begins) longer += " ";
+      longer += piece;
+      if (!begins || svg_text_width(longer, manner.size, manner.strong) > page.width) {
+        if (!now.empty()) line(page, now, manner);
+        longer = piece;
+      }
+      now = std::move(longer);
+    }
+  }
+  if (!now.empty()) line(page, now, manner);
+}
+
+struct Key {
+  Paint paint;
+  bool far;
+  std::string sample;
+  std::string meaning;
+};
+
+std::vector<Key> keys_of(const Scene& scene, const Subject& subject) {
+  std::array<bool, 6> seen{};
+  bool far = false;
+  for (const Box& box : scene.boxes) {
+    seen[static_cast<std::size_t>(box.paint)] = true;
+    far = far || box.far;
+  }
+  const auto has = [&](Paint paint) { return seen[static_cast<std::size_t>(paint)]; };
+  std::vector<Key> keys = {{Paint::plain, false, "12", "hardware thread, by CPU number"}};
+  if (has(Paint::rank)) keys.push_back({Paint::rank, false, "3", "a rank's, by its number"});
+  if (has(Paint::shared)) keys.push_back({Paint::shared, false, "0,4", "of several ranks"});
+  if (has(Paint::reserved)) keys.push_back({Paint::reserved, false, "sys", "kept for the system"});
+  if (has(Paint::service)) {
+    std::string names;
+    for (const PictureMarks::Service& service : subject.marks.services)
+      names += (names.empty() ? "" : ", ") + printable(service.name);
+    keys.push_back({Paint::service, false, "svc", "of a service: " + names});
+  }
+  if (has(Paint::closed)) keys.push_back({Paint::closed, false, "", "not allowed here"});
+  if (far) keys.push_back({Paint::plain, true, "FAR", "far from its rank"});
+  return keys;
+}
+
+void legend(Page& page, const Scene& scene, const Subject& subject) {
+  constexpr int kCell = 30, kHigh = 16, kGap = 18;
+  int x = 0;
+  page.y += kGap / 2;
+  for (const Key& key : keys_of(scene, subject)) {
+    const int w = kCell + 6 + svg_text_width(key.meaning, 12, false);
+    if (x > 0 && x + w > page.width) {
+      x = 0;
+      page.y += kHigh + 6;
+    }
+    Box box;
+    box.what = What::bar;
+    box.x = kMargin + x;
+    box.y = page.y;
+    box.w = kCell;
+    box.h = kHigh;
+    box.paint = key.paint;
+    box.far = key.far;
+    if (!key.sample.empty())
+      box.texts.push_back(
+          {box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample, kCell});
+    page.body += drawn(box, 0, 0) + texts_of(box, 0, 0);
+    const Text text{kMargin + x + kCell + 6, page.y + 12, 12, false, false, false, key.meaning, w};
+    page.body += text_at(text, 0, 0, "faint") + "\n";
+    x += w + kGap;
+  }
+  page.y += kHigh;
+}
+
+constexpr Manner kHead = {kTitle, true, false, false};
+constexpr Manner kStrong = {kLine, true, false, false};
+constexpr Manner kAlarm = {kLine, true, true, false};
+constexpr Manner kFaint = {kLine, false, false, true};
+
+void links(Page& page, const Topology& node) {
+  const LinkDrawing drawing = draw_links(node, page.width);
+  if (drawing.arcs.empty()) return;
+  page.y += kLine;
+  const int row = page.y + drawing.row;
+  for (const LinkArc& arc : drawing.arcs)
+    page.body += fmt::format(
+        "<path class=\"{}\" stroke-width=\"{}\" d=\"M{} {}A{} {} 0 0 1 {} {}\"><title>{}</title>"
+        "</path>\n",
+        arc.dashed ? "arc dash" : "arc", arc.stroke, kMargin + arc.x1, row,
+        (arc.x2 - arc.x1 + 1) / 2, arc.rise, kMargin + arc.x2, row, escaped(arc.words));
+  for (const LinkDot& dot : drawing.dots) {
+    const int x = kMargin + dot.x;
+    page.body += fmt::format("<circle class=\"dev\" cx=\"{}\" cy=\"{}\" r=\"11\"/>", x, row);
+    const Text name{x, row + 4, 10, true, true, false, fmt::format("{}", dot.device), 22};
+    page.body += text_at(name, 0, 0) + "\n";
+  }
+  page.y += drawing.h;
+}
+
+void below(Page& page, const Scene& scene, const Subject& subject) {
+  if (scene.leads.size() > kMostLeads)
+    paragraph(page,
+              fmt::format("{} ranks are far from a device; lines for so many would hide the "
+                          "picture, so only the marks are drawn.",
+                          far_holds(subject).size()),
+              kAlarm);
+  for (const std::string& text : far_words(subject)) paragraph(page, text, kAlarm);
+  links(page, *subject.node);
+  for (const std::string& text : link_words(*subject.node)) paragraph(page, text, {});
+}
+
+void node_picture(Page& page, const Subject& subject, const Scene& scene) {
+  if (!subject.title.empty()) paragraph(page, subject.title, kStrong);
+  paragraph(page, machine_words(subject), kFaint);
+  if (const std::string text = verdict(subject); !text.empty())
+    paragraph(page, text, text.find("FAR") == std::string::npos ? kStrong : kAlarm);
+  page.y += kLine;
+  page.body += "<g>\n";
+  for (const Box& box : scene.boxes) page.body += drawn(box, kMargin, page.y);
+  if (scene.leads.size() <= kMostLeads)
+    for (const Lead& one : scene.leads) page.body += drawn(one, kMargin, page.y);
+  for (const Box& box : scene.boxes) page.body += texts_of(box, kMargin, page.y);
+  for (const Text& text : scene.texts) page.body += text_at(text, kMargin, page.y, "faint") + "\n";
+  page.body += "</g>\n";
+  page.y += scene.h;
+  legend(page, scene, subject);
+  below(page, scene, subject);
+}
+
+std::string document(const std::string& title, const std::vector<Subject>& subjects) {
+  Page page;
+  std::vector<Scene> scenes;
+  scenes.reserve(subjects.size());
+  for (const Subject& subject : subjects) {
+    scenes.push_back(lay_out(subject, svg_metrics()));
+    page.width = std::max(page.width, scenes.back().w);
+  }
+  constexpr int kTitleColumns = 200;
+  paragraph(page, shorten(title, kTitleColumns, {true, false, kTitleColumns}), kHead);
+  std::string words;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    if (i > 0) page.y += 2 * kLine;
+    node_picture(page, subjects[i], scenes[i]);
+    if (!subjects[i].title.empty()) words += escaped(subjects[i].title) + ".\n";
+    for (const std::string& one : words_of(subjects[i])) words += escaped(one) + ".\n";
+  }
+  const int width = page.width + 2 * kMargin;
+  const int height = page.y + kMargin;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+      "aria-labelledby=\"title desc\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\">\n<title id=\"title\">{2}</title>\n<desc id=\"desc\">{3}</desc>\n",
+      width, height, escaped(title), words);
+  out += style();
+  out += fmt::format("<rect class=\"page\" width=\"{}\" height=\"{}\"/>\n", width, height);
+  return out + page.body + "</svg>\n";
+}
+
+}  // namespace
+
+}  // namespace hpclaunch::render
+
+namespace hpclaunch {
+
+std::string topology_svg(const Topology& topology) {
+  const std::string name =
+      topology.hostname.empty() ? "a machine" : render::printable(topology.hostname);
+  return render::document("Topology of " + name, {render::subject_of(topology)});
+}
+
+std::string plan_svg(const Plan& plan, const Topology& topology, const PictureMarks& marks) {
+  std::vector<render::Subject> subjects;
+  const std::vector<render::Kind> all = render::kinds(plan);
+  for (const render::Kind& kind : all) {
+    subjects.push_back(render::subject_of(topology, *kind.node, marks));
+    subjects.back().title = render::kind_title(kind, plan);
+  }
+  return render::document(fmt::format("Plan: {}", render::plan_title(plan)), subjects);
+}
+
+}  // namespace hpclaunch

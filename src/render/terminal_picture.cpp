@@ -1,0 +1,212 @@
+// Scenes on a terminal: frames of box characters, one cell per core.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+#include "render/ranks.h"
+#include "render/scene.h"
+#include "render/text.h"
+
+namespace hpclaunch::render {
+
+namespace {
+
+int column_width(std::string_view text, int, bool) { return columns(text); }
+
+int digits(int number) { return static_cast<int>(fmt::format("{}", number).size()); }
+
+Metrics terminal_metrics(const Style& style, const Subject& subject) {
+  Metrics m;
+  m.width = std::max(style.width, 60);
+  m.pad_x = 2;
+  m.pad_y = m.head = m.head_line = 1;
+  m.name_w = 20;
+  m.gap_x = 1;
+  m.core_gap = 1;
+  m.core_w = subject.ranks == nullptr ? digits(subject.node->all_pus().last())
+                                      : digits(static_cast<int>(subject.ranks->ranks.size()) - 1);
+  m.core_w = std::max(m.core_w, 2);
+  m.device_least = 30;
+  m.device_most = 44;
+  m.nic_least = 22;
+  m.nic_most = 36;
+  m.line_h = m.unit_h = 1;
+  m.unit_w = 13;
+  m.measure = column_width;
+  m.dots = style.unicode ? "…" : "~";
+  return m;
+}
+
+/// Columns and lines of one character each; a character that takes two columns has "" after it.
+class Canvas {
+ public:
+  Canvas(int w, int h) : cells_(static_cast<std::size_t>(h)) {
+    for (auto& line : cells_) line.assign(static_cast<std::size_t>(w), Cell{" ", ""});
+  }
+
+  void put(int x, int y, std::string_view one, const std::string& tint = "") {
+    if (y < 0 || x < 0 || static_cast<std::size_t>(y) >= cells_.size()) return;
+    auto& line = cells_[static_cast<std::size_t>(y)];
+    if (static_cast<std::size_t>(x) < line.size())
+      line[static_cast<std::size_t>(x)] = {std::string(one), tint};
+  }
+
+  /// `tint`: numbers of an SGR sequence, or "".
+  void write(int x, int y, std::string_view text, const std::string& tint) {
+    while (!text.empty()) {
+      const std::size_t unit = std::max<std::size_t>(utf8_unit(text), 1);
+      const std::string_view one = text.substr(0, unit);
+      const int w = columns(one);
+      if (w == 0) {
+        append(x - 1, y, one);
+      } else {
+        put(x, y, one, tint);
+        for (int i = 1; i < w; ++i) put(x + i, y, "", tint);
+      }
+      x += w;
+      text.remove_prefix(unit);
+    }
+  }
+
+  std::string text() const {
+    std::string out;
+    for (const auto& line : cells_) {
+      auto end = line.size();
+      while (end > 0 && line[end - 1].text == " " && line[end - 1].tint.empty()) --end;
+      std::string tint;
+      for (std::size_t i = 0; i < end; ++i) {
+        if (line[i].tint != tint)
+          out += fmt::format("\033[0{}m", (line[i].tint.empty() ? "" : ";") + line[i].tint);
+        tint = line[i].tint;
+        out += line[i].text;
+      }
+      out += tint.empty() ? "\n" : "\033[0m\n";
+    }
+    return out;
+  }
+
+ private:
+  void append(int x, int y, std::string_view one) {
+    if (x >= 0) cells_[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)].text += one;
+  }
+
+  struct Cell {
+    std::string text;
+    std::string tint;
+  };
+  std::vector<std::vector<Cell>> cells_;
+};
+
+struct Strokes {
+  std::string_view across, down, corners[4];
+};
+constexpr Strokes kBox{"─", "│", {"┌", "┐", "└", "┘"}};
+constexpr Strokes kPlain{"-", "|", {"+", "+", "+", "+"}};
+
+void frame(const Box& box, const Strokes& strokes, Canvas& canvas) {
+  const int right = box.x + box.w - 1;
+  const int low = box.y + box.h - 1;
+  for (int x = box.x; x <= right; ++x) {
+    canvas.put(x, box.y, strokes.across);
+    canvas.put(x, low, strokes.across);
+  }
+  for (int y = box.y; y <= low; ++y) {
+    canvas.put(box.x, y, strokes.down);
+    canvas.put(right, y, strokes.down);
+  }
+  canvas.put(box.x, box.y, strokes.corners[0]);
+  canvas.put(right, box.y, strokes.corners[1]);
+  canvas.put(box.x, low, strokes.corners[2]);
+  canvas.put(right, low, strokes.corners[3]);
+}
+
+/// What a terminal adds to the text of a box; "" for nothing. Black on a colour reads well on every
+/// common set of terminal colours.
+std::string tint_of(const Box& box) {
+  constexpr int kBacks[] = {43, 46, 42, 45, 47};
+  if (box.what != What::core && box.what != What::unit) return "";
+  if (box.far) return "1;37;41";
+  if (box.paint == Paint::shared) return "7";
+  if (box.paint != Paint::rank) return "";
+  return fmt::format("30;{}", kBacks[static_cast<std::size_t>(box.tone) % std::size(kBacks)]);
+}
+
+std::string machine_picture(const Scene& scene, const Style& style) {
+  Canvas canvas(scene.w, scene.h);
+  for (const Box& box : scene.boxes) {
+    if (box.what == What::group) frame(box, style.unicode ? kBox : kPlain, canvas);
+    const bool in_frame = box.what == What::group;
+    for (const Text& text : box.texts) {
+      const bool on_border = in_frame && text.y == box.y && columns(text.text) + 2 <= text.room + 2;
+      canvas.write(on_border ? text.x - 1 : text.x, text.y,
+                   on_border ? " " + text.text + " " : text.text, style.color ? tint_of(box) : "");
+    }
+  }
+  for (const Text& text : scene.texts) canvas.write(text.x, text.y, text.text, "");
+  return canvas.text();
+}
+
+std::string lines(const std::string& text, const Style& style, Tone tone, bool tinted_too) {
+  std::string out;
+  for (const std::string& line : wrap(text, style.width, ' '))
+    for (const std::string& piece : wrap(line, style.width, ',')) {
+      const std::string shown = shorten(piece, style.width, style);
+      out += (tinted_too ? tinted(shown, tone, style) : shown) + "\n";
+    }
+  return out;
+}
+
+/// What the cells mean, as far as they occur.
+std::string legend(const Subject& subject, const Scene& scene) {
+  const bool bare = subject.ranks == nullptr;
+  const auto has = [&](Paint paint) {
+    return std::any_of(scene.boxes.begin(), scene.boxes.end(), [&](const Box& box) {
+      return box.what == What::core && box.paint == paint;
+    });
+  };
+  std::string text = bare ? "Each cell is a core: its first CPU" : "Each cell is a core: its rank";
+  if (has(Paint::plain) && !bare) text += ", . nobody's";
+  if (has(Paint::shared)) text += ", * or a number before it: several ranks";
+  if (has(Paint::reserved)) text += ", s kept for the system";
+  if (has(Paint::service)) text += ", v a service's";
+  if (has(Paint::closed)) text += ", x not allowed";
+  return text;
+}
+
+std::string one_picture(const Subject& subject, const Style& style) {
+  std::string out;
+  if (!subject.title.empty()) out += lines(subject.title, style, Tone::strong, true);
+  out += lines(machine_words(subject), style, Tone::faint, false);
+  const std::string well = verdict(subject);
+  if (!well.empty()) out += lines(well, style, Tone::strong, well.find("FAR") != std::string::npos);
+  const Scene scene = lay_out(subject, terminal_metrics(style, subject));
+  out += "\n" + machine_picture(scene, style) + "\n";
+  out += lines(legend(subject, scene), style, Tone::faint, false);
+  for (const std::string& text : far_words(subject)) out += lines(text, style, Tone::strong, true);
+  for (const std::string& text : link_words(*subject.node))
+    out += lines(text, style, Tone::faint, false);
+  return out;
+}
+
+}  // namespace
+}  // namespace hpclaunch::render
+
+namespace hpclaunch {
+
+std::string topology_picture(const Topology& topology, const Style& style) {
+  return render::one_picture(render::subject_of(topology), style);
+}
+
+std::string plan_picture(const Plan& plan, const Topology& topology, const PictureMarks& marks,
+                         const Style& style) {
+  std::string text;
+  for (const render::Kind& kind : render::kinds(plan)) {
+    render::Subject subject = render::subject_of(topology, *kind.node, marks);
+    subject.title = render::kind_title(kind, plan);
+    text += (text.empty() ? "" : "\n") + render::one_picture(subject, style);
+  }
+  return text;
+}
+
+}  // namespace hpclaunch
