@@ -32,6 +32,8 @@ Runner declare_topo(Parser& parser);
 Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
 Runner declare_launch_local(Parser& parser);
+Runner declare_rank_report(Parser& parser);
+Runner declare_verify(Parser& parser);
 Runner declare_man(Parser& parser);
 
 }  // namespace hpclaunch::cli

@@ -1,8 +1,11 @@
 // The local launcher as a command line: what a dry run prints in place of mpiexec.
 
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/options.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -11,7 +14,20 @@ namespace {
 struct Args {
   std::optional<int> ranks;
   OutputOptions output;
+  std::string notice;
 };
+
+// What the plan of the dry run had: SIGUSR1@1732212345, the latter as UNIX time.
+Result<Notice> notice_from(const std::string& text) {
+  if (text.empty()) return Notice{};
+  const std::size_t at = text.find('@');
+  const std::optional<long> when =
+      at == std::string::npos ? std::nullopt : parse_natural(text.substr(at + 1), 100'000'000'000);
+  for (const NoticeSignal& one : kNoticeSignals)
+    if (when && notice_name(one.number) == text.substr(0, at)) return Notice{one.number, *when};
+  return Error{ErrorKind::usage, fmt::format("launch-local: \"{}\" is no SIGNAL@TIME", text),
+               "take the line that hpclaunch run --dry-run prints"};
+}
 
 int launch(const Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> words = parser.program(true);
@@ -26,9 +42,12 @@ int launch(const Args& args, const Parser& parser, Session& session) {
   plan.layout = {NodeRun{}};
   plan.launcher = "local";
   plan.output = args.output;
+  const Result<Notice> notice = notice_from(args.notice);
+  if (!notice) return report(session, notice.error());
+  plan.notice = *notice;
   plan.command.assign(words->begin() + 1, words->end());
-  const Result<int> status = sys::run_local(plan, session.env, words->front());
-  return status ? *status : report(session, status.error());
+  const Result<sys::Ending> ending = sys::run_local(plan, session.env, words->front());
+  return ending ? ending->status : report(session, ending.error());
 }
 
 }  // namespace
@@ -39,6 +58,7 @@ Runner declare_launch_local(Parser& parser) {
   parser.flag("--label", args->output.label, "Begin each line of output with its rank");
   parser.text("--log-dir", args->output.log_dir, "DIR", "Also write one file per rank there");
   parser.seconds("--grace", args->output.grace_seconds, "Seconds between TERM and KILL");
+  parser.text("--notice", args->notice, "SIGNAL@TIME", "Send every rank SIGNAL at that UNIX time");
   parser.takes_program();
   return [args, &parser](Session& session) { return launch(*args, parser, session); };
 }

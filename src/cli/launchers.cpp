@@ -25,7 +25,11 @@ std::optional<LauncherIdentity> ask(const std::string& path) {
 // The same by the path alone: without starting anything, and often without an answer.
 std::optional<LauncherIdentity> look_at(const std::string& path) {
   const std::string real = sys::real_path(path);
-  const std::string_view name = evident_launcher(real);
+  std::string_view name = evident_launcher(real);
+  const std::string folder = real.substr(0, real.rfind('/') + 1);
+  if ((name.empty() || name == "hydra") &&
+      sys::is_executable(folder + std::string(kBesideIntelMpi)))
+    name = "intelmpi";
   if (name.empty()) return std::nullopt;
   const auto known = identify_launcher(real, "");
   return LauncherIdentity{std::string(name), known ? known->version : ""};
@@ -42,10 +46,11 @@ Error no_launcher(const std::vector<std::string>& instead, std::string_view want
   std::string message = wanted.empty() ? "no launcher on PATH that hpclaunch speaks"
                                        : fmt::format("launcher {} is not on PATH", wanted);
   if (!instead.empty()) message += fmt::format("; found {}", fmt::join(instead, ", "));
-  return Error{ErrorKind::program_not_found, message,
-               wanted.empty() || wanted == "hydra"
-                   ? "load MPICH's module or install it, or name its mpiexec with --launcher PATH"
-                   : "load the module that brings it, or name its program with --launcher PATH"};
+  return Error{
+      ErrorKind::program_not_found, message,
+      wanted.empty() || wanted == "hydra"
+          ? "load the module of an MPI or install one, or name its mpiexec with --launcher PATH"
+          : "load the module that brings it, or name its program with --launcher PATH"};
 }
 
 Launcher local_launcher(std::string why, std::string remark = "") {
@@ -67,9 +72,10 @@ Result<Launcher> by_name(const Dialect& dialect, const EnvSnapshot& env, Trust t
   for (const std::string_view program : dialect.programs) {
     const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
     if (!path) continue;
-    const bool asks = dialect.shared_names && trust == Trust::asked;
-    const auto identity = asks ? ask(*path) : look_at(*path);
-    const bool is_it = identity ? identity->name == dialect.name : !asks;
+    const bool must_say = dialect.shared_names && trust == Trust::asked;
+    auto identity = must_say || dialect.by_version ? ask(*path) : look_at(*path);
+    if (!identity && !must_say) identity = look_at(*path);
+    const bool is_it = identity ? identity->name == dialect.name : !must_say;
     if (is_it || !dialect.shared_names) {
       const std::string version = is_it && identity ? identity->version : "";
       return Launcher{&dialect,
@@ -90,7 +96,6 @@ Result<Launcher> not_here(const Dialect& dialect, const Error& error, std::strin
                   fmt::format("{}: the plan is for a machine that has it", error.message)};
 }
 
-// The first program on PATH that says it is one of those we speak.
 // Programs with a launcher's name, in the order of PATH: what stands first there was put there by a module
 // for this job. In one directory the order of the dialects decides.
 std::vector<std::string> candidates(const EnvSnapshot& env) {
@@ -115,17 +120,19 @@ std::vector<std::string> candidates(const EnvSnapshot& env) {
   return paths;
 }
 
+// The first program on PATH that says it is one of those we speak.
 Result<Launcher> search(const EnvSnapshot& env) {
   std::vector<std::string> instead;
   for (const std::string& path : candidates(env)) {
     const auto identity = ask(path);
     const Dialect* found = identity ? find_dialect(identity->name) : nullptr;
     if (found != nullptr)
-      return Launcher{found,
-                      {path, identity->version},
-                      fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {} {}",
-                                  path, identity->name, identity->version),
-                      ""};
+      return Launcher{
+          found,
+          {path, identity->version},
+          fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {}{}{}", path,
+                      identity->name, identity->version.empty() ? "" : " ", identity->version),
+          ""};
     instead.push_back(shown(path, identity));
   }
   return no_launcher(instead, "");
@@ -141,10 +148,10 @@ Result<Launcher> at_path(const std::string& program, const EnvSnapshot& env) {
     return Error{
         ErrorKind::unsupported,
         identity
-            ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak yet", *path,
-                          identity->name, identity->version)
+            ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak", *path, identity->name,
+                          identity->version)
             : fmt::format("\"{} --version\" prints nothing that tells which launcher it is", *path),
-        "use MPICH's mpiexec, or on one node --launcher local"};
+        "--launcher NAME says which one it is; on one node --launcher local needs none"};
   return Launcher{dialect, {*path, identity->version}, fmt::format("--launcher {}", program), ""};
 }
 
@@ -190,7 +197,8 @@ std::optional<Launcher> of_batch_system(const EnvSnapshot& env) {
     const char* who;
   };
   constexpr System kInnermostFirst[] = {{"FLUX_URI", "flux", "inside a Flux instance"},
-                                        {"SLURM_JOB_ID", "slurm", "inside a Slurm job"}};
+                                        {"SLURM_JOB_ID", "slurm", "inside a Slurm job"},
+                                        {"LSB_JOBID", "jsrun", "inside an LSF job"}};
   for (const System& system : kInnermostFirst) {
     if (env.get(system.variable).empty()) continue;
     Result<Launcher> found = by_name(*find_dialect(system.launcher), env, Trust::taken, system.who);

@@ -13,7 +13,7 @@ namespace {
 
 // Equal launches get equal ports, so that a dry run shows what a run does; jobs get ports of their own.
 std::string port_key(const LaunchArgs& args, const EnvSnapshot& env) {
-  for (const char* name : {"PBS_JOBID", "SLURM_JOB_ID", "FLUX_URI", "LSB_JOBID"})
+  for (const char* name : {"PBS_JOBID", "SLURM_JOB_ID", "FLUX_URI", "LSB_JOBID", "COBALT_JOBID"})
     if (const std::string* job = env.find(name))
       return fmt::format("{}/{}", *job, fmt::join(args.command, " "));
   return fmt::format("{}/{}/{}", sys::user_id(), sys::working_directory(),

@@ -13,22 +13,6 @@ namespace hpclaunch::cli {
 
 namespace {
 
-// How many devices the batch system has given: its mask, else its count. Nothing: none.
-std::size_t granted_devices(const EnvSnapshot& env) {
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
-    if (const std::string* mask = env.find(name); mask != nullptr && !mask->empty())
-      return split(*mask, ',').size();
-  return static_cast<std::size_t>(parse_natural(env.get("SLURM_GPUS_ON_NODE", "0")).value_or(0));
-}
-
-// How many hardware threads of its first node the job has; 0: nobody says.
-int granted_cpus(const EnvSnapshot& env) {
-  const std::string* text = env.find("SLURM_JOB_CPUS_PER_NODE");
-  if (text == nullptr) return 0;
-  const Result<std::vector<int>> counts = expand_tasks_per_node(*text);
-  return counts && !counts->empty() ? counts->front() : 0;
-}
-
 // Leaves as many hardware threads as were granted, by whole cores from the first on: which ones they
 // really are is the batch system's secret.
 void cut_to(int granted, Topology& node) {
@@ -40,28 +24,56 @@ void cut_to(int granted, Topology& node) {
   node.allowed = left;
 }
 
-// A job on a part of a node: its cores are what is here, its devices what was granted; where those are
-// is not known.
+bool says_which(const EnvSnapshot& env) {
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                           "ZE_AFFINITY_MASK", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+    if (!env.get(name).empty()) return true;
+  return false;
+}
+
+// A job on a part of a node: its cores are what is here. Of its devices the plan takes what was granted;
+// where those of a model are is not known.
 Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnapshot& env) {
   Topology node = live;
-  node.devices.clear();
-  const std::size_t granted = std::min(granted_devices(env), model.topology.devices.size());
-  for (std::size_t d = 0; d < granted; ++d) {
-    Device device = model.topology.devices[d];
+  const std::size_t granted = granted_devices(env);
+  if (granted == 0) {
+    node.devices.clear();
+    node.links.clear();
+    return node;
+  }
+  if (!node.devices.empty() && &live != &model.topology) return node;
+  node.devices = model.topology.devices;
+  if (!says_which(env)) node.devices.resize(std::min(granted, node.devices.size()));
+  for (Device& device : node.devices) {
     device.pus = CpuSet{};
     device.numa = -1;
-    node.devices.push_back(std::move(device));
   }
+  node.links.clear();
   return node;
 }
 
-std::string shape(const Topology& node) {
-  return fmt::format("{}, {}, {}", counted(static_cast<long>(node.packages.size()), "package"),
-                     counted(static_cast<long>(node.cores.size()), "core"),
-                     counted(node.all_pus().count(), "hardware thread"));
+}  // namespace
+
+int granted_cpus(const EnvSnapshot& env) {
+  const std::string* text = env.find("SLURM_JOB_CPUS_PER_NODE");
+  if (text == nullptr) return 0;
+  const Result<std::vector<int>> counts = expand_tasks_per_node(*text);
+  return counts && !counts->empty() ? counts->front() : 0;
 }
 
-}  // namespace
+Grants settle_grants(const std::vector<int>& counts, int whole, const Topology& node) {
+  Grants grants;
+  const bool part =
+      std::any_of(counts.begin(), counts.end(), [&](int count) { return count < whole; });
+  if (!part) return grants;
+  const bool threads = std::any_of(node.cores.begin(), node.cores.end(),
+                                   [](const Core& core) { return core.pus.count() > 1; });
+  const bool alike =
+      std::all_of(counts.begin(), counts.end(), [&](int count) { return count == counts.front(); });
+  if (threads && alike) return grants;
+  grants.each = counts;
+  return grants;
+}
 
 Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& job) {
@@ -93,13 +105,13 @@ Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* pro
   return &profile->nodes.front();
 }
 
-Node settle_node(const NodeModel* model, const std::optional<Topology>& live,
-                 const EnvSnapshot& env, std::vector<Finding>& findings) {
-  if (model == nullptr) return {*live, nullptr, false, true};
-  const int granted = granted_cpus(env);
+Node settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
+                 const EnvSnapshot& env, OnDrift how, std::vector<Finding>& findings) {
+  if (model == nullptr) return {*live, nullptr, false, true, live->all_pus().count()};
   if (model->live && (live || granted > 0)) {
     const Topology& base = live ? *live : model->topology;
-    Node node{of_this_job(*model, base, env), nullptr, base.allowed != base.all_pus(), true};
+    Node node{of_this_job(*model, base, env), nullptr, base.allowed != base.all_pus(), true,
+              base.all_pus().count()};
     if (granted > 0 && granted < node.topology.allowed.count()) {
       cut_to(granted, node.topology);
       node.part = true;
@@ -107,20 +119,33 @@ Node settle_node(const NodeModel* model, const std::optional<Topology>& live,
     }
     return node;
   }
-  if (!live) return {model->topology, model, false, true};
-  Node node{model->topology, model, false, true};
-  if (live->all_pus() == model->topology.all_pus()) {
-    node.topology.allowed &= live->allowed;
-    if (!node.topology.allowed.empty()) return node;
-    node.topology.allowed = live->allowed;  // nothing but reserved cores was left to us
+  const int whole = model->topology.allowed.count();
+  if (!live) return {model->topology, model, false, true, whole};
+  const std::string name = fmt::format("the profile's node \"{}\"", model->name);
+  const std::size_t before = findings.size();
+  if (judge_drift(model->topology, *live, name, granted, env, how, findings)) {
+    Node node{replanned(*live, model->topology), model, false, true, 0};
+    const CpuSet free = node.topology.allowed - model->reserved;
+    if (!free.empty()) node.topology.allowed = free;
+    node.whole = (live->all_pus() - model->reserved).count();
     return node;
   }
-  findings.push_back({"node-differs", Severity::warning,
-                      fmt::format("this node has {}, the profile's node \"{}\" has {}; the plan "
-                                  "is for the latter, and each rank checks what it gets",
-                                  shape(*live), model->name, shape(model->topology)),
-                      "hpclaunch topo shows this node; --profile none plans for it"});
+  Node node{model->topology, model, false, true, whole};
+  const bool differs = findings.size() > before;
+  if (differs && !live->all_pus().contains(model->topology.all_pus())) return node;
+  node.topology.allowed &= live->allowed;
+  if (node.topology.allowed.empty())  // nothing but reserved cores was left to us
+    node.topology.allowed = live->allowed & model->topology.all_pus();
+  if (node.topology.allowed.empty()) node.topology.allowed = model->topology.allowed;
   return node;
+}
+
+Node settle_file(Topology file, const std::string& name, const std::optional<Topology>& live,
+                 const EnvSnapshot& env, OnDrift how, std::vector<Finding>& findings) {
+  const int whole = file.allowed.count();
+  if (!live || !judge_drift(file, *live, "the node of " + name, 0, env, how, findings))
+    return {std::move(file), nullptr, false, true, whole};
+  return {replanned(*live, file), nullptr, false, true, live->allowed.count()};
 }
 
 }  // namespace hpclaunch::cli

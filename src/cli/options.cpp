@@ -8,6 +8,7 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   constexpr int kMost = 1'000'000;
   constexpr int kMostCores = 4'096;
   constexpr int kMostPorts = 65'535;
+  constexpr int kMostGroups = 127;
   parser.group("Placement");
   parser.number("-n,--ranks", args.ranks, "N", 1, kMost, "Ranks in all");
   parser.number("-N,--nodes", args.nodes, "N", 1, kMost,
@@ -15,12 +16,16 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   parser.number("--ppn,--ranks-per-node", args.ranks_per_node, "N", 1, kMost, "Ranks on each node");
   parser.number("--ranks-per-device", args.ranks_per_device, "K", 1, kMostCores,
                 "Ranks that share one device, or one part of it under --device-mode");
+  parser.number("--devices-per-rank", args.devices_per_rank, "N", 0, kMostCores,
+                "Devices, or parts of them, for each rank, near one another; 0: ranks see none");
   parser.number("--cpus-per-rank", args.cores_per_rank, "N", 1, kMostCores,
                 "Cores for each rank, exactly; their hardware threads go with them");
   parser.flag("--oversubscribe", args.oversubscribe,
               "Let ranks share cores when there are more ranks than cores");
   parser.text("--hostfile", args.hostfile, "FILE",
               "Nodes, one per line: host, host:4 or host slots=4");
+  parser.number("--het-group", args.het_group, "N", 0, kMostGroups,
+                "Component of a heterogeneous Slurm job that the ranks run in");
   parser.text("--topology", args.topology, "FILE",
               "Plan for this node instead of the live one: hwloc XML, or JSON of hpclaunch topo");
   parser.choice("--bind-via", args.bind_via, "WHO", {"launcher", "shim", "none"},
@@ -40,12 +45,15 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
                 "LOCAL_RANK: device indexes what the rank sees, node is its place on the node");
 
   parser.group("Launch");
-  parser.text("--launcher", args.launcher, "NAME",
-              "local, hydra, pals, slurm, flux, or the path of a launcher");
+  parser.text(
+      "--launcher", args.launcher, "NAME",
+      "flux, hydra, intelmpi, jsrun, local, openmpi, pals, prrte, slurm, or the path of one");
   parser.list("--launcher-arg", args.launcher_args, "ARG",
               "Pass one argument on to the launcher, as in --launcher-arg=-v; repeatable");
   parser.choice("--verify", args.verify, "HOW", {"warn", "strict", "off"},
                 "When a rank did not get its CPUs: warn (and mend), strict (stop) or off");
+  parser.choice("--on-drift", args.on_drift, "HOW", {"warn", "fail", "replan"},
+                "When this node is not the planned one: warn, fail, or replan for this one");
   parser.list("--set", args.set, "NAME=VALUE",
               "Set a variable on every rank, over everything else; repeatable");
   parser.list("--unset", args.unset, "NAME", "Remove a variable on every rank; repeatable");
@@ -56,6 +64,14 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
   parser.text("--log-dir", args.log_dir, "DIR", "Also write one file per rank there");
   parser.seconds("--grace", args.grace_seconds,
                  "Seconds between TERM and KILL when ranks are ended");
+  parser.flag("--supervise", args.supervise,
+              "Stay beside the launcher: first failure, exact status, fail fast");
+  parser.flag("--no-supervise", args.no_supervise, "Become the launcher instead");
+  parser.text("--report", args.report, "FILE", "Write how the job went there, as JSON");
+  parser.text("--signal", args.signal, "SIGNAL@SECONDS",
+              "Send every rank SIGNAL so long before the allocation ends, as USR1@300");
+  parser.text("--ends-in", args.ends_in, "HH:MM:SS",
+              "With --signal, where no batch system says it: when the allocation ends");
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> assignments(
@@ -69,6 +85,15 @@ Result<std::vector<std::pair<std::string, std::string>>> assignments(
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return pairs;
+}
+
+Result<std::optional<bool>> supervise_from(const LaunchArgs& args) {
+  if (args.supervise && args.no_supervise)
+    return Error{ErrorKind::usage, "--supervise and --no-supervise contradict each other",
+                 "leave one of them out"};
+  if (args.supervise) return std::optional<bool>(true);
+  if (args.no_supervise) return std::optional<bool>(false);
+  return std::optional<bool>();
 }
 
 std::optional<BindVia> bind_via_from(const std::string& name) {

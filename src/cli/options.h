@@ -17,6 +17,8 @@ struct LaunchArgs {
   std::optional<int> ranks;
   std::optional<int> ranks_per_node;
   std::optional<int> ranks_per_device;
+  std::optional<int> devices_per_rank;
+  std::optional<int> het_group;
   std::optional<int> cores_per_rank;
   std::string profile;
   std::string stack;
@@ -31,6 +33,7 @@ struct LaunchArgs {
   std::vector<std::string> launcher_args;
   std::string bind_via;
   std::string verify = "warn";
+  std::string on_drift;  ///< "" not typed
   std::vector<std::string> set;
   std::vector<std::string> unset;
   std::string master_addr;
@@ -38,6 +41,11 @@ struct LaunchArgs {
   bool label = false;
   std::string log_dir;
   double grace_seconds = 30;
+  bool supervise = false;
+  bool no_supervise = false;
+  std::string report;
+  std::string signal;
+  std::string ends_in;
   std::vector<std::string> command;
 };
 
@@ -49,6 +57,9 @@ void declare_launch_options(Parser& parser, LaunchArgs& args);
 /// Errors: `usage` for "--set NAME" without a value.
 Result<std::vector<std::pair<std::string, std::string>>> assignments(
     const std::vector<std::string>& set);
+
+/// nullopt when neither was typed. Errors: `usage` for both.
+Result<std::optional<bool>> supervise_from(const LaunchArgs& args);
 
 std::optional<BindVia> bind_via_from(const std::string& name);  ///< nullopt for ""
 Verify verify_from(const std::string& name);

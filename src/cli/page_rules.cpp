@@ -75,8 +75,9 @@ std::vector<Line> variables(const Rule& rule) {
 
 std::string directive_of(const std::string& scheduler) {
   if (scheduler == "slurm") return "`sbatch` option";
-  if (scheduler == "pbs") return "`qsub` option";
+  if (scheduler == "pbs" || scheduler == "cobalt" || scheduler == "sge") return "`qsub` option";
   if (scheduler == "flux") return "`flux batch` option";
+  if (scheduler == "lsf") return "`bsub` option";
   return "job option";
 }
 

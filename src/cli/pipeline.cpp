@@ -7,18 +7,17 @@
 
 #include "cli/meeting.h"
 #include "cli/node.h"
-#include "cli/profiles.h"
+#include "cli/notice.h"
+#include "cli/preflight.h"
+#include "cli/site.h"
 #include "hpclaunch/job.h"
 #include "hpclaunch/make_plan.h"
-#include "hpclaunch/probe.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
 namespace {
-
-constexpr double kProbeSeconds = 20;
 
 Result<std::string> find_shim() {
   const std::string bin =
@@ -56,6 +55,7 @@ Result<PlacementOptions> placement_options(const LaunchArgs& args) {
   options.ranks_per_node = args.ranks_per_node;
   options.cores_per_rank = args.cores_per_rank;
   options.ranks_per_device = args.ranks_per_device;
+  options.devices_per_rank = args.devices_per_rank;
   options.device_mode = args.device_mode;
   options.gpu_view = args.gpu_view;
   options.stack = args.stack;
@@ -76,82 +76,15 @@ bool uses_one_node(const LaunchArgs& args, const Hosts& hosts) {
   return args.ranks && args.ranks_per_node && *args.ranks <= *args.ranks_per_node;
 }
 
-JobFacts job_facts(const EnvSnapshot& env) {
-  JobFacts job;
-  constexpr std::pair<const char*, const char*> kIds[] = {
-      {"flux", "FLUX_JOB_ID"}, {"slurm", "SLURM_JOB_ID"}, {"pbs", "PBS_JOBID"}};
-  for (const auto& [scheduler, name] : kIds)
-    if (env.has(name) || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
-      job.scheduler = scheduler;
-      // The first program of a Flux allocation knows only the id of what encloses it.
-      job.id = env.get(name, env.get("FLUX_ENCLOSING_ID", "0"));
-      break;
-    }
-  job.user = env.get("USER", env.get("LOGNAME"));
-  if (job.user.empty()) job.user = fmt::format("uid{}", sys::user_id());
-  return job;
-}
-
-// Planning for a site that is not here: as many nodes as were asked for.
-void make_up_hosts(int nodes, Hosts& hosts) {
-  hosts.names.clear();
-  for (int n = 1; n <= nodes; ++n) hosts.names.push_back(fmt::format("node{:05}", n));
-  hosts.slots.clear();
-  hosts.only_here = false;
-  hosts.allocation = true;
-  hosts.why = "made up, since this is no job: the batch system's own will take their place";
-}
-
-int nodes_asked_for(const LaunchArgs& args) {
-  if (args.nodes) return *args.nodes;
-  if (args.ranks && args.ranks_per_node)
-    return (*args.ranks + *args.ranks_per_node - 1) / *args.ranks_per_node;
-  return 1;
-}
-
-struct Site {
-  Hosts hosts;
-  JobFacts job;
-  ChosenProfile chosen;
-  const NodeModel* model = nullptr;
-  bool is_here = false;  // this machine is a node of the job
-
-  const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
-};
-
-Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose, Site& site,
-                 std::vector<Finding>& findings) {
-  Result<Hosts> hosts = find_hosts(args, env);
-  if (!hosts) return hosts.error();
-  site.hosts = std::move(*hosts);
-  site.job = job_facts(env);
-  const bool in_job = site.job.scheduler != "none";
-  const std::string here = sys::host_name();
-  std::vector<std::string> names = {site.hosts.names.front()};
-  if (here != names.front()) names.push_back(here);
-  Result<ChosenProfile> chosen = choose_profile(args.profile, env, names, in_job, findings);
-  if (!chosen) return chosen.error();
-  site.chosen = std::move(*chosen);
-  Result<const NodeModel*> model = choose_model(args, site.profile(), env, site.job);
-  if (!model) return model.error();
-  site.model = *model;
-  site.is_here = std::any_of(site.hosts.names.begin(), site.hosts.names.end(),
-                             [&](const std::string& host) { return same_host(host, here); });
-  const bool elsewhere = site.model != nullptr && !in_job && args.hostfile.empty();
-  if (elsewhere && purpose == Purpose::show) {
-    make_up_hosts(nodes_asked_for(args), site.hosts);
-    site.is_here = false;
-  }
-  site.job.whole_allocation = site.hosts.allocation;
-  return Done{};
-}
-
 // What there is to know apart from the node itself.
 struct Surroundings {
   std::vector<std::string> command;
   Launcher launcher;
   Meeting meeting;
   std::string shim;
+  bool as_root = false;  // of who starts the job; nobody's where a plan is made for a page
+  std::optional<bool> supervise;
+  PlannedNotice notice;
 };
 
 Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose,
@@ -169,42 +102,13 @@ Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env,
   if (!meeting) return meeting.error();
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
+  const Result<std::optional<bool>> supervise = supervise_from(args);
+  if (!supervise) return supervise.error();
+  Result<PlannedNotice> notice = find_notice(args, env, findings);
+  if (!notice) return notice.error();
   return Surroundings{std::move(*command), std::move(*launcher), std::move(*meeting),
-                      std::move(*shim)};
-}
-
-// The node, and whatever else takes time while the probe works.
-struct Seen {
-  Topology node;
-  const NodeModel* model = nullptr;
-  bool part = false;
-  bool known = true;
-  std::optional<Topology> live;
-};
-
-Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site& site,
-                      const std::function<void()>& meanwhile, std::vector<Finding>& findings) {
-  Seen seen;
-  if (!args.topology.empty()) {
-    meanwhile();
-    Result<Topology> node = read_topology(args.topology, kProbeSeconds);
-    if (!node) return node.error();
-    seen.node = std::move(*node);
-    return seen;
-  }
-  if (site.model == nullptr || site.is_here) {
-    Result<Topology> live = probe_live(kProbeSeconds, meanwhile);
-    if (!live) return live.error();
-    seen.live = std::move(*live);
-  } else {
-    meanwhile();
-  }
-  Node node = settle_node(site.model, seen.live, env, findings);
-  seen.node = std::move(node.topology);
-  seen.model = node.model;
-  seen.part = node.part;
-  seen.known = node.known;
-  return seen;
+                      std::move(*shim),    sys::user_id() == 0,  *supervise,
+                      std::move(*notice)};
 }
 
 PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site, Seen seen,
@@ -216,21 +120,34 @@ PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site,
   input.model = seen.model;
   input.part_of_node = seen.part;
   input.cores_known = seen.known;
-  if (site.is_here) input.live = std::move(seen.live);
+  if (site.is_here && args.topology.empty()) input.live = std::move(seen.live);
+  input.reachable = std::move(seen.reachable);
   input.job = site.job;
+  input.first_is_here =
+      site.hosts.only_here || same_host(site.hosts.names.front(), sys::host_name());
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
-  input.slots = std::move(site.hosts.slots);
+  input.granted = std::move(seen.granted);
+  input.granted_why = site.hosts.granted_why;
+  if (!site.hosts.slots_are_cpus || input.node.devices.empty())
+    input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
+  input.as_root = around.as_root;
   input.launcher = around.launcher.dialect->traits();
   input.launcher_why = around.launcher.why;
   input.rendezvous = around.meeting.rendezvous;
   input.options = std::move(options);
   input.verify = verify_from(args.verify);
-  input.output = {args.label, args.log_dir, args.grace_seconds};
+  input.output = {args.label, args.log_dir, args.grace_seconds, args.report};
+  input.supervise = around.supervise;
+  input.notice = around.notice.notice;
+  input.notice_why = around.notice.why;
   input.launcher_args = args.launcher_args;
+  if (args.het_group && input.launcher.name == "slurm")
+    input.launcher_args.insert(input.launcher_args.begin(),
+                               fmt::format("--het-group={}", *args.het_group));
   input.command = around.command;
   return input;
 }
@@ -241,11 +158,30 @@ Severity severity_from(const std::string& name) {
   return Severity::warning;
 }
 
+void add_clashes(const Plan& plan, std::vector<Finding>& findings) {
+  for (const ArgClash& one : arg_clashes(plan))
+    findings.push_back({"launcher-arg-clash", one.fatal ? Severity::error : Severity::warning,
+                        fmt::format("--launcher-arg {}: the plan has {}, now holds {}: {}",
+                                    one.flag, one.ours, one.holds, one.follows),
+                        one.instead});
+}
+
+PictureMarks marks_of(const NodeModel* model) {
+  PictureMarks marks;
+  if (model == nullptr) return marks;
+  marks.reserved = model->reserved;
+  marks.reserved_why = model->reserved_why;
+  for (const ServiceCores& service : model->services)
+    marks.services.push_back({service.name, service.pus, service.why});
+  return marks;
+}
+
 // The plan with everything that is said about it, and its launch line.
 Status complete(const PlanInput& input, Surroundings around, Prepared& prepared) {
   Result<Plan> plan = make_plan(input);
   if (!plan) return plan.error();
   prepared.node = input.node;
+  prepared.marks = marks_of(input.model);
   prepared.plan = std::move(*plan);
   prepared.launcher = std::move(around.launcher);
   prepared.shim = std::move(around.shim);
@@ -254,6 +190,7 @@ Status complete(const PlanInput& input, Surroundings around, Prepared& prepared)
     prepared.findings.push_back({said.rule, severity_from(said.severity), said.message, said.fix});
   for (Finding& finding : check_plan(prepared.plan, input.env))
     prepared.findings.push_back(std::move(finding));
+  add_clashes(prepared.plan, prepared.findings);
   if (prepared.plan.command.empty()) return Done{};
   Result<Argv> argv =
       prepared.launcher.dialect->render(prepared.plan, prepared.launcher.facts, prepared.shim);
@@ -281,6 +218,7 @@ Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpo
   const PlanInput input =
       plan_input(args, session.env, site, std::move(*seen), *around, std::move(*options));
   if (const Status done = complete(input, std::move(*around), prepared); !done) return done.error();
+  if (purpose == Purpose::start) check_address(prepared.plan, prepared.findings);
   return prepared;
 }
 
@@ -314,7 +252,7 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
   around.shim = "hpclaunch-shim";
   around.command = args.command;
   const PlanInput input =
-      plan_input(args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt},
+      plan_input(args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt, {}},
                  around, std::move(*options));
   if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
   return prepared;

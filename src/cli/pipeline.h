@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/session.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/render.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch::cli {
@@ -14,6 +15,7 @@ namespace hpclaunch::cli {
 struct Prepared {
   Topology node;
   Plan plan;
+  PictureMarks marks;  ///< what the site's model of the node keeps for others
   Launcher launcher;
   std::string shim;               ///< absolute
   std::vector<std::string> argv;  ///< the launch line; empty when there is no program

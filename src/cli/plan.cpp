@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/picture.h"
 #include "cli/pipeline.h"
 
 namespace hpclaunch::cli {
@@ -12,6 +13,7 @@ namespace {
 struct Args {
   LaunchArgs launch;
   bool json = false;
+  PictureArgs picture;
 };
 
 std::string as_json(const Prepared& prepared) {
@@ -29,17 +31,28 @@ std::string as_json(const Prepared& prepared) {
          "\n";
 }
 
+std::string as_text(const Args& args, const Prepared& prepared, const Style& style) {
+  if (args.json) return as_json(prepared);
+  if (args.picture.terminal)
+    return plan_picture(prepared.plan, prepared.node, prepared.marks, style);
+  return plan_table(prepared.plan, prepared.node, prepared.argv, style);
+}
+
 int plan(Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> program = parser.program(false);
   if (!program) return report(session, program.error());
+  if (const Status good = check_picture(args.picture, args.json); !good)
+    return report(session, good.error());
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->findings);
-  const std::string text =
-      args.json ? as_json(*prepared)
-                : plan_table(prepared->plan, prepared->node, prepared->argv, session.style);
-  if (!print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
+  if (!args.picture.svg.empty()) {
+    const std::string document = plan_svg(prepared->plan, prepared->node, prepared->marks);
+    if (const int status = put_svg(args.picture, document, session); status != 0) return status;
+  } else if (!print(session, as_text(args, *prepared, session.style))) {
+    return exit_status(ErrorKind::system, session.exit_rules);
+  }
   const bool remarks =
       std::any_of(prepared->findings.begin(), prepared->findings.end(),
                   [](const Finding& finding) { return finding.severity != Severity::note; });
@@ -53,6 +66,7 @@ Runner declare_plan(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Output");
   parser.flag("--json", args->json, "Everything that was decided, for programs");
+  declare_picture(parser, args->picture);
   parser.takes_program();
   parser.footer(
       "Exit status: 0 a plan with nothing to remark, 1 a plan with warnings or errors, 2 no\n"

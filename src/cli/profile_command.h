@@ -121,10 +121,6 @@ struct LawCount {
 };
 LawCount hold_laws(const Profile& profile);
 
-/// The node model as it stands in a profile, without braces, each line indented; what could not be
-/// expressed is named in `lost`.
-std::string node_model_text(const Topology& node, std::vector<std::string>& lost);
-
 /// "nodes > 16, stack = a or b"; "" for no tests.
 std::string when_text(const When& when);
 

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
+#include <map>
 #include <set>
 
-#include "cli/profile_command.h"
+#include "cli/profile_new.h"
+#include "hpclaunch/profile.h"
 
 namespace hpclaunch::cli {
 
@@ -24,10 +26,6 @@ struct Shape {
 
   int numa_nodes() const { return packages * numa_per_package; }
 };
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(plain(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // NUMA nodes that cores name, in the order of the cores.
 std::vector<int> nodes_with_cores(const Topology& node) {
@@ -92,7 +90,9 @@ std::string extra_line(const Topology& node, const Shape& shape) {
     entries.push_back(fmt::format("{{\"os_index\": {}, \"memory_mb\": {}{}}}", numa.os_index,
                                   numa.memory_bytes / kMiB, near));
   }
-  return entries.empty() ? "" : fmt::format("\"memory_only_numa\": [{}]", fmt::join(entries, ", "));
+  return entries.empty() ? ""
+                         : fmt::format("\"memory_only_numa\": [\n        {}\n      ]",
+                                       fmt::join(entries, ",\n        "));
 }
 
 bool is_pci(const std::string& text) {
@@ -100,50 +100,61 @@ bool is_pci(const std::string& text) {
   return text.find_first_not_of("0123456789abcdef:.") == std::string::npos && text[11] <= '7';
 }
 
-// `places`: false where NUMA numbers and cores would mean something else in the model.
-std::string device_text(const Topology& node, const Device& device, bool places) {
-  std::vector<std::string> keys;
-  const NumaNode* numa = find_numa(node, device.numa);
-  if (places && numa != nullptr && (device.pus.empty() || device.pus == numa->pus)) {
-    keys.push_back(fmt::format("\"numa\": {}", device.numa));
-  } else if (places && !device.pus.empty()) {
-    CpuSet cores;
-    for (std::size_t c = 0; c < node.cores.size(); ++c)
-      if (device.pus.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
-    if (!cores.empty()) keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
-  }
-  if (is_pci(device.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", device.pci));
-  return fmt::format("{{{}}}", fmt::join(keys, ", "));
+// How often the devices, or the interfaces, have this address: the format wants it unique.
+template <class Entry>
+bool is_unique_pci(const std::vector<Entry>& entries, const std::string& pci) {
+  return is_pci(pci) && std::count_if(entries.begin(), entries.end(),
+                                      [&](const Entry& entry) { return entry.pci == pci; }) == 1;
 }
 
-std::string devices_line(const Topology& node, bool places, std::vector<std::string>& lost) {
+// `places`: false where NUMA numbers and cores would mean something else in the model.
+std::vector<std::string> place_keys(const Topology& node, const Device& device, bool places) {
+  std::vector<std::string> keys;
+  const NumaNode* numa = places ? find_numa(node, device.numa) : nullptr;
+  if (numa != nullptr) keys.push_back(fmt::format("\"numa\": {}", device.numa));
+  if (!places || device.pus.empty() || (numa != nullptr && device.pus == numa->pus)) return keys;
+  CpuSet cores;
+  for (std::size_t c = 0; c < node.cores.size(); ++c)
+    if (device.pus.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
+  if (!cores.empty()) keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
+  return keys;
+}
+
+std::string devices_line(const Topology& node, bool places) {
   if (node.devices.empty()) return "";
   const Device& first = node.devices.front();
   std::vector<std::string> entries;
   for (const Device& device : node.devices) {
-    if (device.vendor == first.vendor)
-      entries.push_back("        " + device_text(node, device, places));
-    else if (entries.size() < node.devices.size())
-      lost.push_back(
-          fmt::format("device {} is of another vendor, {}", device.index, device.vendor));
+    if (device.vendor != first.vendor) continue;
+    std::vector<std::string> keys = place_keys(node, device, places);
+    if (is_unique_pci(node.devices, device.pci))
+      keys.push_back(fmt::format("\"pci\": \"{}\"", device.pci));
+    entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
   }
   std::string text = fmt::format("\"devices\": {{\"vendor\": \"{}\"", first.vendor);
-  if (!first.model.empty()) text += fmt::format(", \"model\": {}", quoted(first.model));
+  if (!first.model.empty()) text += fmt::format(", \"model\": {}", json_text(first.model));
   if (first.memory_bytes >= kMiB)
     text += fmt::format(", \"memory_mb\": {}", first.memory_bytes / kMiB);
   if (first.subdevices > 0) text += fmt::format(", \"subdevices\": {}", first.subdevices);
+  if (!first.partition.empty())
+    text += fmt::format(", \"partition\": {}", json_text(first.partition));
   return text + fmt::format(", \"list\": [\n{}\n      ]}}", fmt::join(entries, ",\n"));
 }
 
 std::string nics_line(const Topology& node, bool places) {
+  constexpr std::array<std::string_view, 6> kKinds = {"slingshot", "infiniband", "roce",
+                                                      "efa",       "omni-path",  "ethernet"};
   std::vector<std::string> entries;
   for (const Nic& nic : node.nics) {
     std::vector<std::string> keys;
-    if (!nic.name.empty()) keys.push_back("\"name\": " + quoted(nic.name));
-    if (!nic.fabric.empty()) keys.push_back("\"fabric\": " + quoted(nic.fabric));
+    if (!nic.name.empty()) keys.push_back("\"name\": " + json_text(nic.name));
+    if (!nic.fabric.empty()) keys.push_back("\"fabric\": " + json_text(nic.fabric));
     if (keys.empty()) continue;
+    if (std::find(kKinds.begin(), kKinds.end(), nic.kind) != kKinds.end())
+      keys.push_back(fmt::format("\"kind\": \"{}\"", nic.kind));
     if (places && find_numa(node, nic.numa) != nullptr)
       keys.push_back(fmt::format("\"numa\": {}", nic.numa));
+    if (is_pci(nic.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", nic.pci));
     entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
   }
   return entries.empty() ? "" : fmt::format("\"nics\": [\n{}\n      ]", fmt::join(entries, ",\n"));
@@ -152,7 +163,7 @@ std::string nics_line(const Topology& node, bool places) {
 std::vector<std::string> shape_lines(const Topology& node, const Shape& shape) {
   std::vector<std::string> lines = {fmt::format("\"packages\": {}", shape.packages)};
   if (!node.packages.empty() && !node.packages.front().model.empty())
-    lines.push_back("\"package_model\": " + quoted(node.packages.front().model));
+    lines.push_back("\"package_model\": " + json_text(node.packages.front().model));
   lines.push_back(fmt::format("\"numa_per_package\": {}", shape.numa_per_package));
   lines.push_back(fmt::format("\"l3_per_numa\": {}", shape.l3_per_numa));
   lines.push_back(fmt::format("\"cores_per_numa\": {}", shape.cores_per_numa));
@@ -181,58 +192,130 @@ Result<Topology> read_back(const std::vector<std::string>& lines) {
   return parsed.profile.nodes.front().topology;
 }
 
-std::vector<CpuSet> large_caches(const Topology& node) {
-  std::vector<CpuSet> caches;
-  for (const Cache& cache : node.caches)
-    if (cache.level == 3) caches.push_back(cache.pus);
+// Caches that say more than packages, NUMA nodes and cores do: those divide the node differently.
+std::set<std::string> telling_caches(const Topology& node) {
+  const auto same = [](const CpuSet& pus) {
+    return [&pus](const auto& group) { return group.pus == pus; };
+  };
+  std::set<std::string> caches;
+  for (const Cache& cache : node.caches) {
+    const bool known =
+        cache.pus == node.all_pus() ||
+        std::any_of(node.packages.begin(), node.packages.end(), same(cache.pus)) ||
+        std::any_of(node.numa_nodes.begin(), node.numa_nodes.end(), same(cache.pus)) ||
+        std::any_of(node.cores.begin(), node.cores.end(), same(cache.pus));
+    if (!known) caches.insert(cache.pus.to_list());
+  }
   return caches;
 }
 
-void compare(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
-  const auto pus = [](const Core& a, const Core& b) { return a.pus == b.pus; };
-  const auto place = [](const Core& a, const Core& b) {
-    return a.package == b.package && a.numa == b.numa;
-  };
+std::map<int, std::string> numa_map(const Topology& node) {
+  std::map<int, std::string> nodes;
+  for (const NumaNode& numa : node.numa_nodes) nodes[numa.os_index] = numa.pus.to_list();
+  return nodes;
+}
+
+/// What became of the node's parts in the model.
+struct Compared {
+  std::vector<std::string> lost;
+  bool numbered = false;  // the same cores in the same order
+  bool places = false;    // and packages and NUMA nodes mean the same
+};
+
+// Packages and NUMA nodes that the node does not name cannot be lost.
+Compared compare(const Topology& real, const Topology& model) {
+  Compared found;
   const auto all = [&](auto same) {
     return std::equal(real.cores.begin(), real.cores.end(), model.cores.begin(), model.cores.end(),
                       same);
   };
-  if (!all(pus))
-    lost.emplace_back("how cores and their hardware threads are numbered");
-  else if (!all(place))
-    lost.emplace_back("how packages and NUMA nodes are numbered or divided");
-  std::set<int> a;
-  std::set<int> b;
-  for (const NumaNode& numa : real.numa_nodes) a.insert(numa.os_index);
-  for (const NumaNode& numa : model.numa_nodes) b.insert(numa.os_index);
-  if (a != b && !a.empty()) lost.emplace_back("the numbers of the NUMA nodes");
-  if (large_caches(real) != large_caches(model))
-    lost.emplace_back("which cores share a level-3 cache");
+  found.numbered = all([](const Core& a, const Core& b) { return a.pus == b.pus; });
+  if (!found.numbered) {
+    found.lost.emplace_back("how cores and their hardware threads are numbered");
+    return found;
+  }
+  const bool placed = all([&](const Core& a, const Core& b) {
+    return (real.packages.empty() || a.package == b.package) &&
+           (real.numa_nodes.empty() || a.numa == b.numa);
+  });
+  const auto nodes = numa_map(real);
+  const auto modelled = numa_map(model);
+  if (!placed)
+    found.lost.emplace_back("how packages and NUMA nodes are numbered or divided");
+  else if (!nodes.empty() && nodes != modelled)
+    found.lost.emplace_back("which NUMA nodes there are besides those with cores");
+  found.places = found.lost.empty();
+  if (telling_caches(real) != telling_caches(model))
+    found.lost.emplace_back("which cores share a cache");
+  return found;
+}
+
+const CpuSet& near(const Topology& node, const Device& device) {
+  static const CpuSet kNowhere;
+  if (!device.pus.empty()) return device.pus;
+  const NumaNode* numa = find_numa(node, device.numa);
+  return numa == nullptr ? kNowhere : numa->pus;
+}
+
+// What is wrong with one device of the model; "" for nothing.
+std::string difference(const Device& device, const Device& modelled) {
+  if (device.model != modelled.model && json_text(device.model) != json_text(modelled.model))
+    return "its model is another than the first device's";
+  if (device.memory_bytes / kMiB != modelled.memory_bytes / kMiB)
+    return "its memory is another than the first device's";
+  if (device.subdevices != modelled.subdevices || device.partition != modelled.partition)
+    return "it is divided otherwise than the first device";
+  if (!device.instances.empty())
+    return fmt::format("it is cut into {} instances", device.instances.size());
+  return "";
+}
+
+void compare_devices(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
+  std::size_t next = 0;
+  bool all_near = true;
+  for (const Device& device : real.devices) {
+    const std::string name = fmt::format("device {}: ", device.index);
+    if (device.vendor != real.devices.front().vendor) {
+      lost.push_back(name + "it is of another vendor, " + device.vendor);
+      continue;
+    }
+    const bool there = next < model.devices.size();
+    if (there && device.index != model.devices[next].index)
+      lost.push_back(fmt::format("{}its number, {} in the model", name, model.devices[next].index));
+    const std::string what = there ? difference(device, model.devices[next]) : "it is missing";
+    if (!what.empty()) lost.push_back(name + what);
+    all_near = all_near && there && near(real, device) == near(model, model.devices[next]);
+    ++next;
+  }
+  if (!all_near) lost.emplace_back("which cores devices are near to");
 }
 
 }  // namespace
 
-std::string node_model_text(const Topology& node, std::vector<std::string>& lost) {
-  Shape shape = shape_of(node);
-  std::vector<std::string> lines = shape_lines(node, shape);
+NodeText node_model_text(const Topology& node) {
+  const auto with_parts = [&](std::vector<std::string> lines, bool places) {
+    for (std::string line : {devices_line(node, places), nics_line(node, places)})
+      if (!line.empty()) lines.push_back(std::move(line));
+    return lines;
+  };
+  std::vector<std::string> lines = shape_lines(node, shape_of(node));
   Result<Topology> model = read_back(lines);
   if (!model) {
-    Shape plain_shape;
-    plain_shape.cores_per_numa = static_cast<int>(node.cores.size());
-    shape = plain_shape;
-    lines = shape_lines(node, shape);
+    Shape block;
+    block.cores_per_numa = static_cast<int>(node.cores.size());
+    lines = shape_lines(node, block);
     model = read_back(lines);
   }
-  if (model)
-    compare(node, *model, lost);
-  else
-    lost.push_back(model.error().message);
-  const bool places = std::none_of(lost.begin(), lost.end(), [](const std::string& what) {
-    return what.find("level-3") == std::string::npos;
-  });
-  for (std::string line : {devices_line(node, places, lost), nics_line(node, places)})
-    if (!line.empty()) lines.push_back(std::move(line));
-  return joined(lines);
+  if (!model) return {joined(lines), {model.error().message}, false};
+  Compared found = compare(node, *model);
+  const std::vector<std::string> whole = with_parts(lines, found.places);
+  model = read_back(whole);
+  if (!model) {
+    found.lost.push_back("devices and interfaces: " + model.error().message);
+    return {joined(lines), std::move(found.lost), found.numbered};
+  }
+  compare_devices(node, *model, found.lost);
+  return {joined(whole), std::move(found.lost), found.numbered};
 }
 
 }  // namespace hpclaunch::cli

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/profile_review.h"
+#include "hpclaunch/dialect.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -35,14 +36,20 @@ std::vector<std::string> names_of(const std::vector<Entry>& entries) {
   return names;
 }
 
+std::vector<std::string> launcher_names() {
+  std::vector<std::string> names;
+  for (const Dialect& dialect : dialects()) names.emplace_back(dialect.name);
+  return names;
+}
+
 // Facts whose values are a closed list. A part does not know the lists of those who extend it.
 std::map<std::string, std::vector<std::string>> closed_facts(const Profile& profile) {
   std::map<std::string, std::vector<std::string>> closed = {
       {"even", {"yes", "no"}},
       {"gpu_view", {"own", "all", "launcher"}},
       {"in_job", {"yes", "no"}},
-      {"launcher", {"pals", "slurm", "flux", "hydra", "local"}},
-      {"scheduler", {"pbs", "slurm", "flux", "none"}},
+      {"launcher", launcher_names()},
+      {"scheduler", {"pbs", "slurm", "flux", "lsf", "cobalt", "sge", "none"}},
   };
   const auto add = [&](const char* fact, std::vector<std::string> names) {
     if (!names.empty() || !profile.part) closed[fact] = std::move(names);

@@ -63,6 +63,8 @@ void show_head(const Profile& profile, const std::string& file, Page& page) {
               1);
   page.line("launcher", profile.launcher, 1);
   page.line("scheduler", profile.scheduler, 1);
+  if (profile.lsf_launch_node)
+    page.line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false", 1);
   page.line("stack", profile.stack, 1);
   page.line("mode", profile.device_mode, 1);
   page.line("gpu view", profile.gpu_view, 1);

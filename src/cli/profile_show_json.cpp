@@ -177,6 +177,7 @@ Json profile_object(const Profile& profile, const std::string& file) {
   }
   put(object, "launcher", profile.launcher);
   put(object, "scheduler", profile.scheduler);
+  if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
   Json defaults = Json::object();
   if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;
   put(defaults, "gpu_view", profile.gpu_view);

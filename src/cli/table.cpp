@@ -19,6 +19,8 @@ constexpr std::array kCommands = {
             declare_env},
     Command{"explain", "say why each thing is what it is", "[OPTIONS] [NAME...]", kReport, false,
             declare_explain},
+    Command{"verify", "start the ranks and compare what each got with the plan", kProgram, kReport,
+            false, declare_verify},
     Command{"topo", "show what this node is made of", "[OPTIONS]", kReport, false, declare_topo},
     Command{"profile", "show, check and write what is known of sites",
             "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},
@@ -26,6 +28,8 @@ constexpr std::array kCommands = {
             declare_completion},
     Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]",
             kLaunch, true, declare_launch_local},
+    Command{"rank-report", "say what this rank got", "[OPTIONS]", kReport, true,
+            declare_rank_report},
     Command{"man", "print the manual page", "", kReport, true, declare_man},
 };
 

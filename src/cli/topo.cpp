@@ -1,6 +1,8 @@
 
 #include "cli/command.h"
+#include "cli/libraries.h"
 #include "cli/options.h"
+#include "cli/picture.h"
 #include "hpclaunch/probe.h"
 
 namespace hpclaunch::cli {
@@ -10,13 +12,18 @@ namespace {
 struct Args {
   std::string topology;
   bool json = false;
+  PictureArgs picture;
 };
 
 int topo(const Args& args, Session& session) {
-  const Result<Topology> node = args.topology.empty() ? probe_live() : read_topology(args.topology);
+  if (const Status good = check_picture(args.picture, args.json); !good)
+    return report(session, good.error());
+  const Result<Topology> node = known_node(args.topology, session);
   if (!node) return report(session, node.error());
-  const std::string text =
-      args.json ? topology_to_json(*node) : topology_tree(*node, session.style);
+  if (!args.picture.svg.empty()) return put_svg(args.picture, topology_svg(*node), session);
+  const std::string text = args.json               ? topology_to_json(*node)
+                           : args.picture.terminal ? topology_picture(*node, session.style)
+                                                   : topology_tree(*node, session.style);
   return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
@@ -27,7 +34,10 @@ Runner declare_topo(Parser& parser) {
   parser.text("--topology", args->topology, "FILE",
               "Show this file instead: hwloc XML, or what topo --json wrote");
   parser.flag("--json", args->json, "For programs, and for --topology");
-  parser.footer("Exit status: 0 shown, 2 the node or the file could not be read.");
+  declare_picture(parser, args->picture);
+  parser.footer(
+      "Exit status: 0 shown, 2 the node or the file could not be read, or the picture not be "
+      "written.");
   return [args](Session& session) { return topo(*args, session); };
 }
 

@@ -1,0 +1,177 @@
+#include "cli/site.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/drift.h"
+#include "cli/libraries.h"
+#include "cli/node.h"
+#include "hpclaunch/job.h"
+#include "hpclaunch/probe.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+constexpr double kProbeSeconds = 20;
+
+// What the batch system gives of each node, where that is less than all of it.
+void heed_grants(const Site& site, int whole, Seen& seen) {
+  Grants grants = settle_grants(site.hosts.granted, whole, seen.node);
+  if (grants.each.empty()) return;
+  seen.granted = std::move(grants.each);
+  seen.part = true;
+  const bool first_is_here = same_host(site.hosts.names.front(), sys::host_name());
+  seen.known = first_is_here && seen.live && seen.live->allowed.count() == seen.granted.front();
+}
+
+// Opening tells what a control group leaves; without a job files that are there will do.
+void see_reachable(const Site& site, Seen& seen) {
+  if (!seen.live || !site.is_here || seen.live->devices.empty()) return;
+  if (seen.live->devices.size() != seen.node.devices.size()) return;
+  seen.reachable = reachable_devices(*seen.live, sys::device_files(site.job.scheduler != "none"));
+}
+
+// Numbers and masks are one vendor's: those of the vendor that the node lists first.
+void keep_one_vendor(Topology& node, std::vector<Finding>* findings) {
+  if (node.devices.empty()) return;
+  const std::string vendor = node.devices.front().vendor;
+  std::set<int> others;
+  std::set<std::string> vendors;
+  for (const Device& device : node.devices)
+    if (device.vendor != vendor) {
+      others.insert(device.index);
+      vendors.insert(device.vendor);
+    }
+  if (others.empty()) return;
+  const auto gone = [&](int index) { return others.count(index) > 0; };
+  node.devices.erase(std::remove_if(node.devices.begin(), node.devices.end(),
+                                    [&](const Device& device) { return gone(device.index); }),
+                     node.devices.end());
+  node.links.erase(
+      std::remove_if(node.links.begin(), node.links.end(),
+                     [&](const Link& link) { return gone(link.from) || gone(link.to); }),
+      node.links.end());
+  if (findings == nullptr) return;
+  findings->push_back({"several-vendors", Severity::note,
+                       fmt::format("no rank gets the {} of {}: a program uses one vendor's, and "
+                                   "this node has as many of {} or more",
+                                   counted(static_cast<long>(others.size()), "device"),
+                                   fmt::join(vendors, ", "), vendor),
+                       "--devices-per-rank 0 plans without devices"});
+}
+
+}  // namespace
+
+JobFacts job_facts(const EnvSnapshot& env) {
+  JobFacts job;
+  constexpr std::pair<const char*, const char*> kIds[] = {
+      {"flux", "FLUX_JOB_ID"}, {"slurm", "SLURM_JOB_ID"},  {"pbs", "PBS_JOBID"},
+      {"lsf", "LSB_JOBID"},    {"cobalt", "COBALT_JOBID"}, {"sge", "JOB_ID"}};
+  for (const auto& [scheduler, name] : kIds) {
+    // Many programs set a JOB_ID; SGE's comes with a file of hosts.
+    if (scheduler == std::string("sge") && !env.has("PE_HOSTFILE")) continue;
+    if (env.has(name) || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
+      job.scheduler = scheduler;
+      // The first program of a Flux allocation knows only the id of what encloses it.
+      job.id = env.get(name, env.get("FLUX_ENCLOSING_ID", "0"));
+      break;
+    }
+  }
+  job.user = env.get("USER", env.get("LOGNAME"));
+  if (job.user.empty()) job.user = fmt::format("uid{}", sys::user_id());
+  return job;
+}
+
+// Planning for a site that is not here: as many nodes as were asked for.
+void make_up_hosts(int nodes, Hosts& hosts) {
+  hosts.names.clear();
+  for (int n = 1; n <= nodes; ++n) hosts.names.push_back(fmt::format("node{:05}", n));
+  hosts.slots.clear();
+  hosts.granted.clear();
+  hosts.only_here = false;
+  hosts.allocation = true;
+  hosts.why = "made up, since this is no job: the batch system's own will take their place";
+}
+
+int nodes_asked_for(const LaunchArgs& args) {
+  if (args.nodes) return *args.nodes;
+  if (args.ranks && args.ranks_per_node)
+    return (*args.ranks + *args.ranks_per_node - 1) / *args.ranks_per_node;
+  return 1;
+}
+
+Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose, Site& site,
+                 std::vector<Finding>& findings) {
+  Result<Hosts> hosts = find_hosts(args, env);
+  if (!hosts) return hosts.error();
+  site.hosts = std::move(*hosts);
+  site.job = job_facts(env);
+  const bool in_job = site.job.scheduler != "none";
+  const std::string here = sys::host_name();
+  std::vector<std::string> names = {site.hosts.names.front()};
+  if (here != names.front()) names.push_back(here);
+  Result<ChosenProfile> chosen = choose_profile(args.profile, env, names, in_job, findings);
+  if (!chosen) return chosen.error();
+  site.chosen = std::move(*chosen);
+  if (site.hosts.of_lsf) {
+    const bool jsrun = sys::find_program("jsrun", env.get("PATH")).has_value();
+    const Profile* profile = site.profile();
+    drop_launch_node(profile != nullptr ? profile->lsf_launch_node : std::nullopt, jsrun,
+                     site.hosts);
+  }
+  Result<const NodeModel*> model = choose_model(args, site.profile(), env, site.job);
+  if (!model) return model.error();
+  site.model = *model;
+  site.is_here = std::any_of(site.hosts.names.begin(), site.hosts.names.end(),
+                             [&](const std::string& host) { return same_host(host, here); });
+  const bool elsewhere =
+      site.model != nullptr && !in_job && args.hostfile.empty() && args.launcher != "local";
+  if (elsewhere && purpose == Purpose::show) {
+    make_up_hosts(nodes_asked_for(args), site.hosts);
+    site.is_here = false;
+  }
+  site.job.whole_allocation = site.hosts.allocation;
+  return Done{};
+}
+
+Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site& site,
+                      const std::function<void()>& meanwhile, std::vector<Finding>& findings) {
+  Seen seen;
+  const bool by_file = !args.topology.empty();
+  // A file is there to plan for another node than this: compared only on demand.
+  if (by_file ? !args.on_drift.empty() && site.is_here : site.model == nullptr || site.is_here) {
+    Result<LiveNode> live = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
+    if (!live) return live.error();
+    seen.live = std::move(live->topology);
+    for (Finding& finding : library_findings(live->notes)) findings.push_back(std::move(finding));
+  } else {
+    meanwhile();
+  }
+  Node node;
+  if (by_file) {
+    Result<Topology> file = read_topology(args.topology, kProbeSeconds);
+    if (!file) return file.error();
+    node = settle_file(std::move(*file), args.topology, seen.live, env, on_drift(args), findings);
+  } else {
+    const int first = site.hosts.granted.empty() ? granted_cpus(env) : site.hosts.granted.front();
+    node = settle_node(site.model, seen.live, first, env, on_drift(args), findings);
+  }
+  seen.node = std::move(node.topology);
+  seen.model = node.model;
+  seen.part = node.part;
+  seen.known = node.known;
+  // What of this machine is not allowed may well be another job's; what a model reserves is nobody's.
+  heed_grants(site, node.whole, seen);
+  keep_one_vendor(seen.node, &findings);
+  if (seen.live) keep_one_vendor(*seen.live, nullptr);
+  see_reachable(site, seen);
+  return seen;
+}
+
+}  // namespace hpclaunch::cli
