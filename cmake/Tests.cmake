@@ -1,16 +1,24 @@
 # Unit tests: one program per module, so that a module's tests build without the rest.
-# hpclaunch_unit_test(NAME SOURCES... LINK...)
-add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
-target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2)
-target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+# hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
+if(HPCLAUNCH_UNIT_TESTS)
+  add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
+  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2)
+  target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endif()
 
 function(hpclaunch_unit_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;LINK" ${ARGN})
+  if(NOT HPCLAUNCH_UNIT_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(T "" "LABEL" "SOURCES;LINK" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL unit)
+  endif()
   add_executable(test_${name} ${T_SOURCES})
   target_link_libraries(test_${name} PRIVATE hpclaunch_test_main ${T_LINK})
   add_test(NAME unit.${name} COMMAND test_${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
+  set_tests_properties(unit.${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 300)
 endfunction()
 
 hpclaunch_unit_test(base SOURCES
@@ -49,10 +57,10 @@ hpclaunch_unit_test(plan_json SOURCES
   LINK hpclaunch_model)
 
 # ---- the shim: its functions, its wire, and the program itself in every build this machine can make --
-hpclaunch_unit_test(shim SOURCES
+hpclaunch_unit_test(shim LABEL shim SOURCES
   tests/shim/decode_test.cpp
   tests/shim/fuzz_test.cpp)
-hpclaunch_unit_test(wire SOURCES
+hpclaunch_unit_test(wire LABEL shim SOURCES
   tests/plan/wire_test.cpp
   LINK hpclaunch_plan)
 add_executable(hpclaunch-shim-checked src/shim/main.cpp)
@@ -68,23 +76,48 @@ while(shim_builds)
   list(POP_FRONT shim_builds path libc)
   hpclaunch_shim_test(${path} ${libc})
 endwhile()
-set_tests_properties(unit.shim unit.wire PROPERTIES LABELS shim)
 
 # ---- planning: counts, placement, environment, launch lines ------------------------------------------
 hpclaunch_unit_test(job SOURCES tests/model/hostlist_test.cpp tests/model/job_test.cpp LINK hpclaunch_model)
-hpclaunch_unit_test(place SOURCES tests/plan/place_test.cpp tests/support/random_topology.cpp LINK hpclaunch_plan)
+add_executable(hostlist_driver tests/model/hostlist_driver.cpp)
+target_link_libraries(hostlist_driver PRIVATE hpclaunch_model)
+add_test(NAME job.hostlists-as-slurm
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/model/hostlist_test.py
+                 $<TARGET_FILE:hostlist_driver>)
+set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
+hpclaunch_unit_test(place SOURCES
+  tests/plan/links_test.cpp
+  tests/plan/match_test.cpp
+  tests/plan/place_test.cpp
+  tests/plan/rivals.cpp
+  tests/plan/rivals_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_plan hpclaunch_probe hpclaunch::fmt)
+hpclaunch_unit_test(forward SOURCES tests/plan/forward_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(make_plan SOURCES
+  tests/plan/devices_per_rank_test.cpp
+  tests/plan/grants_test.cpp
   tests/plan/make_plan_test.cpp
+  tests/plan/nics_test.cpp
+  tests/plan/parts_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_plan)
 hpclaunch_unit_test(check SOURCES
   tests/check/check_plan_test.cpp
   tests/check/check_variables_test.cpp
+  tests/check/drift_test.cpp
+  tests/support/random_topology.cpp
+  LINK hpclaunch_check)
+hpclaunch_unit_test(compare SOURCES
+  tests/check/compare_test.cpp
+  tests/model/report_test.cpp
   LINK hpclaunch_check)
 hpclaunch_unit_test(dialect SOURCES
+  tests/dialect/clashes_test.cpp
   tests/dialect/dialect_test.cpp
   tests/dialect/launch_lines_test.cpp
+  tests/dialect/mpi_lines_test.cpp
   LINK hpclaunch_dialect hpclaunch::fmt)
 
 # ---- topology: model, probe, tree -------------------------------------------------------------------
@@ -96,46 +129,95 @@ hpclaunch_unit_test(topology SOURCES
   LINK hpclaunch_model)
 hpclaunch_unit_test(probe SOURCES
   tests/probe/child_test.cpp
+  tests/probe/devices_test.cpp
+  tests/probe/libfabric_test.cpp
+  tests/probe/sysfs_test.cpp
   tests/probe/topology_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_probe)
+if(HPCLAUNCH_UNIT_TESTS)
+  add_library(fake_libfabric MODULE tests/probe/fake_libfabric.c)
+  add_library(fake_libfabric_without MODULE tests/probe/fake_libfabric.c)
+  target_compile_definitions(fake_libfabric_without PRIVATE NO_GETINFO)
+  target_compile_definitions(test_probe PRIVATE FAKE_LIBFABRIC="$<TARGET_FILE:fake_libfabric>"
+                             FAKE_LIBFABRIC_WITHOUT="$<TARGET_FILE:fake_libfabric_without>")
+  add_dependencies(test_probe fake_libfabric fake_libfabric_without)
+endif()
+
+# Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
+hpclaunch_unit_test(vendor SOURCES
+  tests/vendor/abi_amd_smi.cpp
+  tests/vendor/abi_level_zero.cpp
+  tests/vendor/abi_nvml.cpp
+  tests/vendor/abi_rocm_smi.cpp
+  tests/vendor/abi_test.cpp
+  tests/vendor/amd_test.cpp
+  tests/vendor/level_zero_test.cpp
+  tests/vendor/live_test.cpp
+  tests/vendor/merge_test.cpp
+  tests/vendor/nvml_test.cpp
+  tests/vendor/support.cpp
+  tests/vendor/worth_test.cpp
+  LINK hpclaunch_probe)
+if(HPCLAUNCH_UNIT_TESTS)
+  # Headers that vendors install outside the usual folders: only the comparison of declarations reads them.
+  find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
+  find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
+  mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
+  foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
+    if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
+      target_include_directories(test_vendor SYSTEM PRIVATE ${${folder}})
+    endif()
+  endforeach()
+  foreach(vendor amd_smi level_zero nvml rocm_smi)
+    add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
+    target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
+    add_dependencies(test_vendor fake_${vendor})
+    string(TOUPPER ${vendor} VENDOR)
+    target_compile_definitions(test_vendor PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
+  endforeach()
+endif()
 add_executable(probe_bench EXCLUDE_FROM_ALL tests/probe/bench.cpp)
 target_link_libraries(probe_bench PRIVATE hpclaunch_probe)
 hpclaunch_unit_test(topology_tree SOURCES
+  tests/render/picture_test.cpp
   tests/render/topology_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_render)
 
 # ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
-hpclaunch_unit_test(local SOURCES tests/sys/local_test.cpp LINK hpclaunch_local hpclaunch_model)
+hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_local hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
 target_link_libraries(local_driver PRIVATE hpclaunch_local hpclaunch_model)
 target_compile_definitions(local_driver PRIVATE HPCLAUNCH_TEST_SHIM="${HPCLAUNCH_SHIM}")
 add_dependencies(local_driver hpclaunch-shim)
 add_test(NAME local.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/local_test.py $<TARGET_FILE:local_driver>)
-set_tests_properties(unit.local local.black-box PROPERTIES LABELS local TIMEOUT 600)
+set_tests_properties(local.black-box PROPERTIES LABELS local TIMEOUT 600)
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs topo plan explain prefixes local hydra launchers ddp profile sites site_choice examples)
+  foreach(topic usage docs topo devices plan drift explain prefixes local hydra openmpi mpi_standins supervise launchers allocations verify ddp profile profile_new sites site_choice examples)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
   endforeach()
+  if(HPCLAUNCH_SANITIZE)
+    set_tests_properties(cli.profile_new PROPERTIES ENVIRONMENT HPCLAUNCH_TEST_EVERY=5 TIMEOUT 900)
+  endif()
   # They bind ranks to the same cores and wait for one another's.
   set_tests_properties(cli.ddp PROPERTIES PROCESSORS 2)
 endif()
 
 # ---- the catalogue of environment variables: data, compiler, look-ups, and what the program says with it ----
-hpclaunch_unit_test(knowledge SOURCES tests/knowledge/knowledge_test.cpp LINK hpclaunch_knowledge)
+hpclaunch_unit_test(knowledge LABEL knowledge SOURCES tests/knowledge/knowledge_test.cpp LINK hpclaunch_knowledge)
 add_test(NAME knowledge.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/knowledge/knowledge_test.py
                  $<TARGET_FILE:hpclaunch> $<TARGET_FILE:hpclaunch-catalogue> ${PROJECT_SOURCE_DIR})
-set_tests_properties(unit.knowledge knowledge.black-box PROPERTIES LABELS knowledge TIMEOUT 300)
+set_tests_properties(knowledge.black-box PROPERTIES LABELS knowledge TIMEOUT 300)
 
 # ---- profiles: the format, what the program carries, and the schema against the loader -------------------
-hpclaunch_unit_test(profile SOURCES
+hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/builtin_test.cpp
   tests/profile/detect_test.cpp
   tests/profile/facts_test.cpp
@@ -152,7 +234,7 @@ add_test(NAME profile.schema
 add_test(NAME profile.embed
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/embed_test.py
                  $<TARGET_FILE:hpclaunch-embed>)
-set_tests_properties(unit.profile profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
+set_tests_properties(profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
 
 # ---- the pages about sites: what they say, and that docs/sites is what the profiles give ------------------
 if(TARGET hpclaunch AND HPCLAUNCH_SANITIZE)  # all pages take minutes with sanitizers
@@ -161,13 +243,19 @@ if(TARGET hpclaunch AND HPCLAUNCH_SANITIZE)  # all pages take minutes with sanit
 elseif(TARGET hpclaunch)
   add_test(NAME cli.profile_page
            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/profile_page_test.py $<TARGET_FILE:hpclaunch>)
+  add_test(NAME docs.pictures COMMAND ${PROJECT_SOURCE_DIR}/scripts/pictures --check $<TARGET_FILE:hpclaunch>)
   add_test(NAME docs.sites COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)
-  set_tests_properties(cli.profile_page docs.sites PROPERTIES LABELS profile TIMEOUT 1200)
+  set_tests_properties(cli.profile_page docs.pictures docs.sites PROPERTIES LABELS profile TIMEOUT 1200)
 endif()
 
 # ---- hpclaunch profile test: its laws, each with a plan that breaks it ---------------------------------------
-hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp src/cli/profile_law_table.cpp
-  LINK hpclaunch_dialect hpclaunch_knowledge hpclaunch_plan hpclaunch::fmt)
+hpclaunch_unit_test(laws SOURCES
+  src/cli/drift.cpp
+  src/cli/node.cpp
+  src/cli/profile_law_table.cpp
+  tests/cli/laws_test.cpp
+  tests/cli/node_test.cpp
+  LINK hpclaunch_check hpclaunch_dialect hpclaunch_knowledge hpclaunch_plan hpclaunch_sys hpclaunch::fmt)
 
 # ---- what the profiles say of themselves: golden cases and laws of all, the date fixed so that time breaks nothing ----
 if(TARGET hpclaunch)
@@ -180,4 +268,36 @@ if(TARGET hpclaunch)
   add_test(NAME profile.valid COMMAND hpclaunch profile validate --today 2026-11-21)
   set_tests_properties(profile.laws profile.valid PROPERTIES LABELS profile TIMEOUT 1200
                        ENVIRONMENT "HPCLAUNCH_PROFILE_PATH=;XDG_CONFIG_HOME=/nonexistent")
+endif()
+
+# ---- beside a launcher: its pure parts, and the whole of it with launchers made up -------------------------
+hpclaunch_unit_test(supervised LABEL supervised SOURCES tests/sys/supervised_test.cpp LINK hpclaunch_local hpclaunch_model)
+add_executable(supervised_driver tests/sys/supervised_driver.cpp)
+target_link_libraries(supervised_driver PRIVATE hpclaunch_local hpclaunch_model)
+add_test(NAME supervised.black-box
+         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
+set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
+hpclaunch_unit_test(notice SOURCES tests/cli/notice_test.cpp src/cli/notice.cpp
+  LINK hpclaunch_sys hpclaunch_model hpclaunch::fmt)
+
+# ---- real launchers on virtual nodes: Slurm, Hydra, Open MPI, PyTorch (tests/engines/cluster.py) -----------------------
+# Not with sanitizers: minutes each, and nothing in it that other tests do not go through.
+if(TARGET hpclaunch AND NOT HPCLAUNCH_SANITIZE)
+  add_executable(rank_record tests/engines/rank_record.cpp)
+  function(hpclaunch_engine_test topic limit)
+    add_test(NAME engines.${topic}
+             COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/engines/${topic}_test.py
+                     $<TARGET_FILE:hpclaunch> $<TARGET_FILE:rank_record> ${ARGN})
+    set_tests_properties(engines.${topic} PROPERTIES LABELS engines TIMEOUT ${limit})
+  endfunction()
+  hpclaunch_engine_test(matrix 900)
+  hpclaunch_engine_test(cluster 300)
+  hpclaunch_engine_test(training 600)
+  hpclaunch_engine_test(failures 600)
+  hpclaunch_engine_test(faults 900)
+  # The second shape takes minutes more; scripts/emulated-node has both.
+  hpclaunch_engine_test(emulated_node 1500 ${CMAKE_BINARY_DIR}/emulated-node OnePackage)
+  # An emulated node has as many threads as this machine has cores, all busy.
+  set_tests_properties(engines.emulated_node PROPERTIES PROCESSORS 2)
+  set_tests_properties(engines.training engines.faults engines.failures PROPERTIES PROCESSORS 2)
 endif()

@@ -26,8 +26,13 @@ torch|python3-torch|python3-torch|PyTorch, for examples/train_ddp.py
 needs_test="$needs_demo"'
 Catch2|catch2|catch-devel|library Catch2 2.13 or 3
 hydra|mpich|mpich|tests with MPICH Hydra
-openmpi|openmpi-bin|openmpi|tests that tell Open MPI from Hydra
+openmpi|openmpi-bin|openmpi|tests with Open MPI
+slurmctld|slurm-wlm|slurm slurm-slurmctld slurm-slurmd|tests with Slurm on virtual nodes
+munged|munge|munge|tests with Slurm on virtual nodes
+ip|iproute2|iproute|virtual nodes
+nsenter|util-linux|util-linux|virtual nodes
 lstopo|hwloc|hwloc|tests of hwloc XML files
+scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
 strace|strace|strace|tests that count system calls
 dash|dash|dash|tests of shell output
 tcsh|tcsh|tcsh|tests of shell output
@@ -39,6 +44,10 @@ man|man-db groff-base|man-db groff-base|the test of the manual page
 clang-format|clang-format|clang-tools-extra|the format check
 clang-tidy|clang-tidy|clang-tools-extra|static analysis
 shellcheck|shellcheck|ShellCheck|the check of our own scripts
+qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
+busybox|busybox-static|busybox|the emulated node
+level-zero|libze-dev|oneapi-level-zero-devel|what we declare of Level Zero against its headers
+rocm_smi|librocm-smi-dev|rocm-smi-devel|what we declare of ROCm SMI against its header
 '
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
@@ -66,7 +75,11 @@ is_there() {
     jsonschema) python3 -c 'import jsonschema' >/dev/null 2>&1 || /usr/bin/python3 -c 'import jsonschema' >/dev/null 2>&1 ;;
     hydra) have mpiexec.hydra ;;
     lua5.3) have lua5.3 || have lua ;;
+    slurmctld | munged | ip) have "$1" || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
+    qemu) have qemu-system-x86_64 ;;
     openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;
+    level-zero) includes level_zero/zes_api.h ;;
+    rocm_smi) includes rocm_smi/rocm_smi.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
     clang-tidy) have clang-tidy && have run-clang-tidy ;;
     *) have "$1" ;;

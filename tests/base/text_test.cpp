@@ -25,6 +25,14 @@ TEST_CASE("natural numbers: digits only, bounded", "[text]") {
     CHECK_FALSE(parse_natural(bad));
   CHECK(parse_natural("65535", 65535) == 65535);
   CHECK_FALSE(parse_natural("65536", 65535));
+  for (const char* large : {"2", "9", "10"}) CHECK_FALSE(parse_natural(large, 1));
+  CHECK(parse_natural("1", 1) == 1);
+}
+
+TEST_CASE("the hash is the published one", "[text]") {
+  CHECK(fnv1a("") == 0x811c9dc5u);
+  CHECK(fnv1a("a") == 0xe40c292cu);  // test vectors of the authors, isthe.com/chongo/tech/comp/fnv
+  CHECK(fnv1a("foobar") == 0xbf9cf968u);
 }
 
 TEST_CASE("misspellings find their word, strangers do not", "[text]") {

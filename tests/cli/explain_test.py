@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hpclaunch explain: who decided, who lost, and what is kept secret."""
+import json
 import re
 
 import support
@@ -52,6 +53,21 @@ class Explain(Test):
         self.assertEqual(found["cpu-bind"][0], ("holds", "computed", "0-3 / 4-7"))
         self.assertEqual(found["ranks"][0][:3], ("holds", "command line", "2"))
         self.assertEqual(found["bind-via"][0][:2], ("holds", "builtin"))
+
+    def test_placement_in_words(self):
+        done = self.ok(hpclaunch("explain", "--topology", machine("xeon-2x52-smt2.xml"), "-n", "104", "placement"))
+        self.has(done, "  0-51  NUMA node 0, CPUs 0-51,104-155 (1 core each)", "52-103  NUMA node 1, CPUs 52-103,156-207 (1 core each)")
+        self.assertLess(len(done.out.splitlines()), 8)
+        whole = self.json("topo", "--topology", machine("xeon-2x52-smt2.xml"), status=0)
+        whole["allowed"] = "1-51,53-103,105-155,157-207"
+        whole["devices"] = [{"index": i, "vendor": "intel", "numa": i // 2} for i in range(4)]
+        whole["nics"] = [{"name": "hsn%d" % i, "fabric": "cxi%d" % i, "numa": i, "kind": "slingshot", "state": "up"} for i in range(2)]
+        node = ("--topology", self.file("node.json", json.dumps(whole)))
+        done = self.ok(hpclaunch("explain", *node, "placement"))
+        self.has(done, "2  GPU 2 on NUMA node 1, NIC cxi1, CPUs 53-78,157-182 (26 cores); CPUs 52,156 are not allowed here")
+        self.has(self.ok(hpclaunch("explain", *node, "nics")), "cxi0 / cxi0 / cxi1 / cxi1")
+        self.assertEqual([r["nic"] for r in self.json("plan", *node)["classes"][0]["ranks"]], [0, 0, 1, 1])
+        self.assertRegex(self.ok(hpclaunch("plan", *node)).out, r"local +ranks +device +NIC +package +NUMA +cores +CPUs\n +0 +0 +0 +cxi0 ")
 
     def test_every_decision_says_why(self):
         lines = self.ok(hpclaunch("explain", *HERE)).out.splitlines()

@@ -47,8 +47,12 @@ class Found(Hydra):
         only = self.link("openmpi", "mpiexec", need("mpiexec.openmpi", "orterun"))
         self.refused(127, "run", "--launcher", "hydra", "--", "/bin/true", env=clean_env(PATH=only),
                      says=["launcher hydra is not on PATH", only + "/mpiexec", "openmpi"])
-        self.refused(127, "run", *self.nodes, "--", "/bin/true", env=clean_env(PATH=only), says=["openmpi"])
-        self.refused(125, "run", "--launcher", only + "/mpiexec", "--", "/bin/true", says=["openmpi", "does not speak"])
+
+    def test_whatever_mpiexec_is_spoken_to_as_what_it_is(self):
+        only = self.link("openmpi", "mpiexec", need("mpiexec.openmpi", "orterun"))
+        for words, env in (self.nodes, clean_env(PATH=only)), (["--launcher", only + "/mpiexec"], clean_env()):
+            plan = self.json("plan", "-n", "2", "--oversubscribe", *words, "--", "/bin/true", env=env)
+            self.assertEqual([plan["launcher"], plan["argv"][0]], ["openmpi", only + "/mpiexec"])
 
     def test_by_path(self):
         plain = self.link("some where", "mpiexec", self.mpiexec)
@@ -86,9 +90,11 @@ class OneNode(Hydra):
 
     def test_launcher_binds_and_nobody_has_to_mend(self):
         plan = self.json("plan", "-n", "1", "--launcher", "hydra", "--", "/bin/true")
-        self.assertEqual(plan["bind_via"], "launcher")
-        self.assertIn("-bind-to", plan["argv"])
-        done = self.ok(hpclaunch("run", "-n", "1", "--launcher", "hydra", "--verify", "strict", "--", "/bin/true"))
+        self.assertEqual(plan["bind_via"], "shim")
+        self.assertEqual(plan["argv"][plan["argv"].index("-bind-to") + 1], "none")
+        plan = self.json("plan", "-n", "1", "--launcher", "hydra", "--bind-via", "launcher", "--", "/bin/true")
+        self.assertTrue(plan["argv"][plan["argv"].index("-bind-to") + 1].startswith("user:"))
+        done = self.ok(hpclaunch("run", "-n", "1", "--launcher", "hydra", "--bind-via", "launcher", "--verify", "strict", "--", "/bin/true"))
         self.assertEqual(done.err, "")
 
     def test_shim_binds_when_told(self):
@@ -96,10 +102,10 @@ class OneNode(Hydra):
         self.ranks_environment("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--bind-via", "shim")
         self.assertEqual([self.bound(0), self.bound(1)], [cpu_list(r["cpus"]) for r in plan["classes"][0]["ranks"]])
 
-    def test_run_becomes_mpiexec(self):
+    def test_run_becomes_mpiexec_when_nobody_shall_stay(self):
         gate = os.path.join(self.folder, "gate")  # no standard input: Hydra fails when that ends together with the program
         wait = 'echo up; while [ ! -e "$0" ]; do sleep 0.05; done'
-        run = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--launcher", "hydra", "--", "/bin/sh", "-c", wait, gate],
+        run = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--launcher", "hydra", "--no-supervise", "--", "/bin/sh", "-c", wait, gate],
                                env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         up = run.stdout.readline()
         program = os.path.realpath("/proc/%d/exe" % run.pid)
@@ -114,6 +120,7 @@ class OneNode(Hydra):
     def test_arguments_pass_as_bytes(self):
         done = self.ok(hpclaunch("run", "-n", "1", "--launcher", "hydra", "--", "/usr/bin/printf", "<%s>", "a b", "", "it's", "--", "-n", "$HOME"))
         self.assertEqual(done.out, "<a b><><it's><--><-n><$HOME>")
+        self.refused(125, "run", "-n", "1", "--launcher", "hydra", "--", "/bin/echo", "a", ":", "/bin/echo", "b", says=["another program"])
 
     def test_leftovers_are_removed(self):
         env = clean_env(HYDRA_BINDING="rr", HYDRA_HOST_FILE="/no/such/file", HYDRA_MAPPING="x")
@@ -129,6 +136,31 @@ class OneNode(Hydra):
 
     def test_log_dir_is_refused_not_ignored(self):
         self.refused(125, "run", "-n", "1", "--launcher", "hydra", "--log-dir", self.folder, "--", "/bin/true", says=["log", "-outfile-pattern"])
+
+
+class Clashes(Hydra):
+    """What is given takes the place of ours: Hydra would stop at an option that comes twice."""
+
+    def test_a_binding_of_ones_own_is_mended(self):
+        words = ("-n", "1", "--launcher", "hydra", "--bind-via", "launcher", "--launcher-arg=-bind-to", "--launcher-arg=none")
+        done = self.ok(hpclaunch("run", *words, "--", "/bin/echo", "ran"))
+        self.assertEqual(done.out, "ran\n")
+        self.has(done, "launcher-arg-clash", "-bind-to none")
+        self.ok(hpclaunch("run", *words, "--verify", "strict", "--", "/bin/echo", "ran"), 125)
+
+    def test_another_number_of_ranks_is_an_error(self):
+        words = ("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--launcher-arg=-n")
+        done = self.ok(hpclaunch(*words, "--launcher-arg=3", "--", "/bin/echo", "ran"), 125)
+        self.has(done, "launcher-arg-clash", "the plan has 2 ranks, now holds 3")
+        self.assertEqual(done.out, "")
+        done = self.ok(hpclaunch(*words, "--launcher-arg=2", "--", "/bin/echo", "ran"))
+        self.assertEqual(done.out, "ran\nran\n")
+
+    def test_hosts_of_a_file(self):
+        hosts = self.file("two", "nodeA\nnodeB\n")
+        words = ("run", "-n", "2", *self.nodes, "--launcher-arg=-f", "--launcher-arg=" + hosts)
+        done = self.ok(hpclaunch(*words, "--", "/bin/echo", "ran"))
+        self.assertEqual(done.out, "ran\nran\n")
 
 
 class TwoNodes(Hydra):
@@ -189,7 +221,7 @@ class PlantedFaults(Hydra):
         super().setUp()
         base = max(ALLOWED) + 1000
         self.there = self.file("there.json", '{"schema": 1, "hostname": "there", "allowed": "%d", "cores": [{"pus": "%d"}]}' % (base, base))
-        self.words = ["run", "-n", "1", "--launcher", "hydra", "--topology", self.there]
+        self.words = ["run", "-n", "1", "--launcher", "hydra", "--bind-via", "launcher", "--topology", self.there]
 
     def test_cpus_that_are_not_there(self):
         done = self.ok(hpclaunch(*self.words, "--", "/bin/echo", "ran"))
@@ -214,7 +246,7 @@ for word; do
 done
 exec %s "$@"
 """ % self.mpiexec, 0o755)
-        words = ["-n", "2", "--cpus-per-rank", "1", "--launcher", lazy]
+        words = ["-n", "2", "--cpus-per-rank", "1", "--launcher", lazy, "--bind-via", "launcher"]
         plan = self.json("plan", *words)
         wanted = [cpu_list(r["cpus"]) for r in plan["classes"][0]["ranks"]]
         self.ranks_environment("run", *words)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """hpclaunch plan on recorded machines: laws, held against our own reading of the files, and golden tables."""
+import json
 import os
 import re
+import xml.etree.ElementTree as ElementTree
 
 import support
 from support import HOST, ROOT, Machine, Test, clean_env, cpu_list, hpclaunch, machine, machines
@@ -112,6 +114,80 @@ class Laws(Test):
         done = hpclaunch("plan", "--json", "-n", "1", "--", "/elsewhere/train")
         self.ok(done, 1)
         self.assertIn("program-not-here", done.out)
+
+
+class Pictures(Test):
+    """plan --svg and --picture; what a picture is at all is held by topo_test.py and the unit tests."""
+
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def picture(self, *words, status=0):
+        root = ElementTree.fromstring(self.ok(hpclaunch("plan", *words, "--svg", "-"), status).out)
+        return root, root.find(self.SVG + "desc").text, [item.text for item in root.iter(self.SVG + "title")]
+
+    def test_every_machine(self):
+        for name in machines():
+            for n in (1, 3, 12):
+                with self.subTest("%s, %d ranks" % (name, n)):
+                    if n > len(Machine(machine(name)).usable()):
+                        continue
+                    words = ("--topology", machine(name), "-n", str(n))
+                    _, words_of_it, titles = self.picture(*words)
+                    owners = {}
+                    for title in titles:
+                        found = re.match(r"CPU (\d+)(?:, rank (\d+))?", title)
+                        if found and found.group(2):
+                            owners.setdefault(int(found.group(2)), set()).add(int(found.group(1)))
+                    ranks = self.json("plan", *words)["classes"][0]["ranks"]
+                    self.assertEqual(owners, {i: cpu_list(rank["cpus"]) for i, rank in enumerate(ranks)})
+                    for i, rank in enumerate(ranks):
+                        self.assertRegex(words_of_it, r"(?m)^rank %d: CPUs? %s\b" % (i, re.escape(rank["cpus"])))
+                    terminal = self.ok(hpclaunch("plan", *words, "--picture"))
+                    terminal.raw_out.decode("ascii")
+                    self.assertLessEqual(max(map(len, terminal.out.splitlines())), 100)
+
+    def node(self):
+        """Two packages; both devices and the interface on the first."""
+        halves = ["0-3", "4-7"]
+        return self.file("node.json", json.dumps({
+            "schema": 1, "packages": [{"os_index": p, "pus": pus} for p, pus in enumerate(halves)],
+            "numa_nodes": [{"os_index": p, "pus": pus} for p, pus in enumerate(halves)],
+            "cores": [{"pus": str(c), "package": c // 4, "numa": c // 4} for c in range(8)],
+            "devices": [{"index": d, "vendor": "nvidia", "numa": 0} for d in (0, 1)]}))
+
+    def test_far_and_near(self):
+        far = ("--topology", self.node(), "-n", "2", "--cpus-per-rank", "4")
+        _, words, titles = self.picture(*far)
+        self.assertRegex(words, r"FAR: 1 of 2 ranks")
+        self.assertRegex(words, r"(?m)^rank 1: CPUs 4-7, device 1 \(FAR: on another package\)")
+        self.assertIn("rank 1 is far from device 1: on another package", titles)
+        picture = self.ok(hpclaunch("plan", *far, "--picture"))
+        self.has(picture, "device 1: rank 1 FAR", "1! 1! 1! 1!")
+        near = ("--topology", self.node(), "-n", "2", "--cpus-per-rank", "2")
+        _, words, titles = self.picture(*near)
+        self.assertNotIn("FAR", words)
+        self.assertNotIn("FAR", self.ok(hpclaunch("plan", *near, "--picture")).out)
+
+    def test_one_picture_for_each_kind_of_node(self):
+        hosts = self.file("hosts", "n1\nn2\nn3\n")
+        words = ("--topology", machine("laptop-8.xml"), "--hostfile", hosts, "--launcher", "hydra", "-n", "5", "--ppn", "2")
+        done = hpclaunch("plan", *words, "--svg", "-")
+        self.assertIn(done.status, (0, 1), str(done))
+        root = ElementTree.fromstring(done.out)
+        said = root.find(self.SVG + "desc").text
+        self.assertRegex(said, r"(?m)^2 nodes: n1, n2; the numbers are local ranks, local rank 0 is global rank 0 2\.$")
+        self.assertRegex(said, r"(?m)^1 node: n3; the numbers are local ranks, local rank 0 is global rank 4\.$")
+        picture = hpclaunch("plan", *words, "--picture")
+        self.has(picture, "2 nodes: n1, n2", "1 node: n3")
+
+    def test_into_a_file(self):
+        path = self.file("picture.svg", "old")
+        done = self.ok(hpclaunch("plan", "--topology", machine("laptop-8.xml"), "-n", "2", "--svg", path))
+        self.assertEqual(done.out, "")
+        self.assertEqual(os.listdir(self.folder), ["picture.svg"])
+        self.assertEqual(ElementTree.parse(path).getroot().tag, self.SVG + "svg")
+        self.refused(2, "plan", "-n", "1", "--svg", self.folder, says=["--svg", "no file"])
+        self.refused(2, "plan", "-n", "1", "--svg", path, "--json", says=["different outputs"])
 
 
 class Golden(Test):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hpclaunch profile: list, show, validate, test, new, schema; formats, scopes, exit statuses."""
+"""hpclaunch profile: list, show, validate, test, schema; formats, scopes, exit statuses."""
 import json
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 import xml.etree.ElementTree
 
 import support
-from support import ROOT, Test, execute, hpclaunch, machine, machines, need
+from support import ROOT, Test, execute, hpclaunch, need
 
 PROFILES = os.path.join(ROOT, "profiles")
 EXAMPLES = os.path.join(ROOT, "examples")
@@ -405,47 +405,7 @@ class Formats(ProfileTest):
         self.assertNotIn(b"\x1b", out)
 
 
-class New(ProfileTest):
-    def check(self, text, name):
-        path = self.file("new/%s.json" % name, text)
-        for action in ("validate", "test"):
-            done = self.profile(action, path)
-            self.assertEqual(done.status, 0, "%s\n%s" % (done, text))
-        return path
-
-    def test_every_machine(self):
-        for name in machines():
-            with self.subTest(machine=name):
-                text = self.ok(self.profile("new", "--name", "fresh", "--topology", machine(name))).out
-                path = self.check(text, "fresh")
-                shown = json.loads(self.ok(self.profile("show", "--format", "json", path)).out)["profiles"][0]
-                model, real = shown["nodes"][0]["topology"], support.Machine(machine(name))
-                self.assertEqual(len(model["cores"]), len(real.cores))
-                same = [support.cpu_list(core["pus"]) for core in model["cores"]] == real.cores
-                if shown["nodes"][0]["use"] == "model":
-                    self.assertTrue(same)
-                else:
-                    self.assertIn("cannot express", text)
-
-    def test_some_machine_is_expressed_exactly(self):
-        text = self.ok(self.profile("new", "--topology", machine("xeon-2x52-smt2.xml"), "--name", "x")).out
-        self.assertIn('"use": "model"', text)
-        self.assertIn('"cores_per_numa": 52', text)
-
-    def test_this_node(self):
-        env = dict(self.env, SLURM_CLUSTER_NAME="cluster-x", PBS_JOBID="12.server.example")
-        text = self.ok(self.profile("new", "--name", "here", env=env)).out
-        self.assertIn('// {"env": "SLURM_CLUSTER_NAME", "like": "cluster-x"},', text)
-        self.assertIn('// {"env": "PBS_JOBID", "like": "*.server.example"},', text)
-        path = self.check(text, "here")
-        self.ok(hpclaunch("plan", "--profile", path, "-n", "1", "--master-port=23458", env=self.env))
-
-    def test_names(self):
-        for name in ("none", "a b", "x.json", "a/b"):
-            self.refused(2, "profile", "new", "--name", name, says=["--name"])
-        self.refused(2, "profile", "new", "--topology", self.folder + "/none.xml")
-        self.refused(2, "profile", "new", "word")
-
+class Schema(ProfileTest):
     def test_schema(self):
         with open(os.path.join(PROFILES, "schema.json"), "rb") as file:
             self.assertEqual(self.ok(self.profile("schema")).raw_out, file.read())

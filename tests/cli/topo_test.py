@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import xml.etree.ElementTree as ElementTree
 
 import support
 from support import Machine, Test, cpu_list, hpclaunch, machine, machines
@@ -67,6 +68,88 @@ class Topo(Test):
         plan = support.execute([taskset, "-c", str(one), support.HPCLAUNCH, "plan", "--json"])
         ranks = json.loads(plan.out)["classes"][0]["ranks"]
         self.assertEqual([rank["cpus"] for rank in ranks], [str(one)])
+
+    def svg(self, text):
+        """The document's root, after what every picture of ours keeps to."""
+        root = ElementTree.fromstring(text)
+        self.assertEqual(root.tag, SVG + "svg")
+        self.assertEqual(root.get("role"), "img")
+        labels = {item.get("id"): item for item in root if item.get("id")}
+        for name in root.get("aria-labelledby").split():
+            self.assertTrue(labels[name].text.strip(), name)
+        self.assertEqual({item.tag for item in root.iter()} - {SVG + name for name in DRAWN}, set())
+        self.assertEqual(re.findall(r"https?://[^\s\"]*|@import|@font-face|href|url\((?!#)", text),
+                         ["http://www.w3.org/2000/svg"])
+        self.assertIn("@media (prefers-color-scheme:dark)", text)
+        width, height = int(root.get("width")), int(root.get("height"))
+        for item in root.iter(SVG + "rect"):
+            self.assertLessEqual(int(item.get("x") or 0) + int(item.get("width")), width)
+            self.assertLessEqual(int(item.get("y") or 0) + int(item.get("height")), height)
+        return root
+
+    def pus(self, root):
+        titles = [item.text for item in root.iter(SVG + "title")]
+        return sorted(int(re.match(r"CPU (\d+)", text).group(1)) for text in titles if text.startswith("CPU "))
+
+    def test_svg_of_every_machine(self):
+        for name in machines():
+            with self.subTest(name):
+                path = os.path.join(self.folder, "picture.svg")
+                done = self.ok(hpclaunch("topo", "--topology", machine(name), "--svg", path))
+                self.assertEqual([done.out, done.err], ["", ""])
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                self.assertEqual(hpclaunch("topo", "--topology", machine(name), "--svg", "-").out, text)
+                there = Machine(machine(name))
+                root = self.svg(text)
+                self.assertEqual(self.pus(root), sorted(set().union(*there.cores)))
+                said = " ".join(item.text for item in root.iter(SVG + "title"))
+                for index in there.numa:
+                    self.assertRegex(said, r"\bNUMA node %d\b" % index)
+
+    def test_terminal_pictures(self):
+        for name in machines():
+            with self.subTest(name):
+                plain = self.ok(hpclaunch("topo", "--topology", machine(name), "--picture"))
+                plain.raw_out.decode("ascii")
+                self.assertLessEqual(max(map(len, plain.out.splitlines())), 100)
+                numbers = {int(n) for n in re.findall(r"\b\d+\b", plain.out)}
+                for core in Machine(machine(name)).cores:
+                    if core <= Machine(machine(name)).allowed:
+                        self.assertIn(min(core), numbers)
+
+    def test_a_large_machine(self):
+        cores = [{"pus": "%d,%d" % (c, c + 2048), "package": c // 1024, "numa": -1} for c in range(2048)]
+        packages = [{"os_index": p, "pus": "%d-%d,%d-%d" % (1024 * p, 1024 * p + 1023, 1024 * p + 2048, 1024 * p + 3071)}
+                    for p in range(2)]
+        path = self.file("large.json", json.dumps({"schema": 1, "packages": packages, "cores": cores}))
+        root = self.svg(self.ok(hpclaunch("topo", "--topology", path, "--svg", "-")).out)
+        self.assertEqual(self.pus(root), list(range(4096)))
+        self.assertLessEqual(int(root.get("width")), 1100)
+
+    def test_names_of_others_stay_text(self):
+        evil = "</title><script>alert(1)</script>&amp;\u0007\u001b[2J\u202e\uffff\ufffe]]>"
+        path = self.file("evil.json", json.dumps({
+            "schema": 1, "hostname": evil, "packages": [{"os_index": 0, "model": evil, "pus": "0"}], "cores": [{"pus": "0"}],
+            "devices": [{"index": 0, "vendor": "nvidia", "model": evil, "uuid": evil, "pci": evil, "instances": [evil]}],
+            "nics": [{"name": evil, "fabric": evil, "addresses": [evil]}]}))
+        root = self.svg(self.ok(hpclaunch("topo", "--topology", path, "--svg", "-")).out)
+        self.assertIn("<script>alert(1)</script>&amp;", root.find(SVG + "title").text)
+        picture = self.ok(hpclaunch("topo", "--topology", path, "--picture", env=support.clean_env(LC_ALL="C.UTF-8")))
+        for bad in "\x07\x1b\u202e":
+            self.assertNotIn(bad, picture.out)
+
+    def test_where_a_picture_cannot_go(self):
+        one = ("topo", "--topology", machine("single-pu.xml"))
+        self.refused(2, *one, "--svg", self.folder, says=["--svg", "no file"])
+        self.refused(2, *one, "--svg", os.path.join(self.folder, "not", "there.svg"), says=["--svg", "cannot write"])
+        self.refused(2, *one, "--svg", "a.svg", "--json", says=["different outputs"])
+        self.refused(2, *one, "--picture", "--json", says=["different outputs"])
+        self.refused(2, *one, "--picture", "--svg", "-", says=["different outputs"])
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWN = ("svg", "title", "desc", "style", "defs", "pattern", "g", "rect", "text", "path", "circle")
 
 
 if __name__ == "__main__":

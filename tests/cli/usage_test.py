@@ -92,7 +92,7 @@ class Suggestions(Test):
 
     def test_launchers(self):
         self.refused(125, "run", "--launcher", "hidra", "--", "/bin/true", says=['"hidra"', "--launcher hydra"])
-        self.refused(125, "run", "--launcher", "xyzzy", "--", "/bin/true", says=['"xyzzy"', "hydra, local"])
+        self.refused(125, "run", "--launcher", "xyzzy", "--", "/bin/true", says=['"xyzzy"', "hydra, intelmpi, jsrun, local, openmpi"])
 
 
 class Errors(Test):

@@ -4,85 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <random>
 
-#include "hpclaunch/dialect.h"
-#include "support/catch.h"
+#include "dialect/lines.h"
 
 using namespace hpclaunch;
-
-namespace {
-
-CpuSet cpus(const std::string& list) { return *CpuSet::parse(list); }
-
-NodeClass ranks_on(const std::vector<std::string>& lists) {
-  NodeClass result;
-  for (const std::string& list : lists) {
-    RankPlan rank;
-    rank.cpus = cpus(list);
-    result.ranks.push_back(rank);
-  }
-  return result;
-}
-
-NodeClass so_many(int ranks) {
-  return ranks_on(std::vector<std::string>(static_cast<std::size_t>(ranks), "0"));
-}
-
-Plan two_nodes() {
-  Plan plan;
-  plan.hosts = {"node1", "node2"};
-  plan.classes = {ranks_on({"0-6", "8-14,40", "16-22", "24-30"})};
-  plan.layout = {NodeRun{0, 2}};
-  plan.bind_via = BindVia::launcher;
-  plan.gpu_view = "all";
-  plan.command = {"/usr/bin/python3", "-c", "print('a b;c')", "", "--", "$HOME\n*", "\xff"};
-  return plan;
-}
-
-/// Nodes with so many ranks each, bound by the shim.
-Plan uneven(const std::vector<int>& ranks) {
-  Plan plan;
-  plan.command = {"/bin/true"};
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    plan.hosts.push_back(fmt::format("n{}", i));
-    plan.classes.push_back(so_many(ranks[i]));
-    plan.layout.push_back({static_cast<int>(i), 1});
-  }
-  return plan;
-}
-
-Result<Argv> render(const std::string& launcher, const Plan& plan) {
-  return find_dialect(launcher)->render(plan, {"/opt/bin/" + launcher, ""}, "/opt/shim");
-}
-
-/// The line up to the shim, one argument per line; what follows must be the program as it stands.
-std::string head(const std::string& launcher, const Plan& plan) {
-  const auto argv = render(launcher, plan);
-  if (!argv) FAIL(argv.error().message);
-  const std::size_t tail = plan.command.size() + 1;
-  REQUIRE(argv->size() > tail);
-  const auto at = argv->end() - static_cast<std::ptrdiff_t>(tail);
-  REQUIRE(*at == "/opt/shim");
-  REQUIRE(std::equal(at + 1, argv->end(), plan.command.begin(), plan.command.end()));
-  return fmt::format("{}", fmt::join(argv->begin(), at, "\n"));
-}
-
-Error refusal(const std::string& launcher, const Plan& plan) {
-  const auto argv = render(launcher, plan);
-  REQUIRE_FALSE(argv);
-  CHECK(argv.error().kind == ErrorKind::unsupported);
-  CHECK_FALSE(argv.error().hint.empty());
-  return argv.error();
-}
-
-std::string without(std::string text, const std::string& piece) {
-  const auto at = text.find(piece);
-  REQUIRE(at != std::string::npos);
-  return text.erase(at, piece.size());
-}
-
-}  // namespace
+using namespace lines;
 
 TEST_CASE("PALS: the whole line", "[dialect][pals]") {
   Plan plan = two_nodes();
@@ -347,15 +273,7 @@ TEST_CASE("the binding reads back as the plan's CPUs, one set for each local ran
   std::mt19937 engine(20260311);
   for (int round = 0; round < 300; ++round) {
     Plan plan = two_nodes();
-    NodeClass ranks;
-    for (unsigned r = 0; r <= engine() % 12; ++r) {
-      RankPlan rank;
-      for (auto runs = engine() % 4 + 1; runs > 0; --runs) {
-        const int first = static_cast<int>(engine() % 600);
-        for (int i = 0; i <= static_cast<int>(engine() % 9); ++i) rank.cpus.add(first + i);
-      }
-      ranks.ranks.push_back(rank);
-    }
+    const NodeClass ranks = random_ranks(engine);
     plan.classes = {ranks};
     const auto pals = cut(value(head("pals", plan), "--cpu-bind\nlist:"), ':');
     const auto masks = cut(value(head("slurm", plan), "--cpu-bind=mask_cpu:"), ',');
@@ -406,7 +324,7 @@ TEST_CASE("more launchers by what they print, and by their path alone", "[dialec
   CHECK(evident_launcher("/usr/bin/mpiexec.hydra") == "hydra");
   CHECK(evident_launcher("/usr/bin/mpiexec.mpich") == "hydra");
   CHECK(evident_launcher("/opt/ompi/bin/orterun") == "openmpi");
-  CHECK(evident_launcher("/opt/ompi/bin/prterun") == "openmpi");
+  CHECK(evident_launcher("/opt/ompi/bin/prterun") == "prrte");
   CHECK(evident_launcher("/opt/lsf/bin/jsrun") == "jsrun");
   CHECK(evident_launcher("/usr/bin/srun") == "slurm");
   CHECK(evident_launcher("/home/hydra/openmpi/bin/mpiexec").empty());

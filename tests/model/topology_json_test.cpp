@@ -85,6 +85,52 @@ TEST_CASE("devices and interfaces survive the round trip", "[topology][json][dev
   CHECK(bad.error().where->line == 2);
 }
 
+TEST_CASE("all that is known of devices, interfaces and links survives",
+          "[topology][json][devices]") {
+  Topology node;
+  node.cores = {{-1, -1, *CpuSet::parse("0-1")}};
+  node.allowed = node.all_pus();
+  for (int i = 0; i < 2; ++i) {
+    Device device;
+    device.index = i;
+    device.vendor = "nvidia";
+    device.uuid = "GPU-" + std::to_string(i);
+    device.partition = "MIG";
+    device.instances = {"MIG-a", "MIG-\"b\""};
+    node.devices.push_back(device);
+  }
+  Nic nic;
+  nic.name = "ib0";
+  nic.kind = "infiniband";
+  nic.provider = "verbs;ofi_rxm";
+  nic.speed_mbps = 400000;
+  nic.state = "up";
+  nic.addresses = {"10.0.0.1", "fd00::1"};
+  node.nics.push_back(nic);
+  node.links = {{0, 1, "nvlink", 18}};
+  const auto again = topology_from_json(topology_to_json(node), "t");
+  REQUIRE(again);
+  CHECK(*again == node);
+
+  const auto where = [](Topology broken) {
+    const Status status = check_topology(broken);
+    return status ? std::string() : status.error().where->pointer;
+  };
+  CHECK(where(node).empty());
+  Topology broken = node;
+  broken.links = {{0, 2, "nvlink", 1}};
+  CHECK(where(broken) == "/links/0/to");
+  broken.links = {{1, 0, "nvlink", 1}};
+  CHECK(where(broken) == "/links/0");
+  broken.links = {{0, 1, "nvlink", 0}};
+  CHECK(where(broken) == "/links/0/lanes");
+  broken.links = {{0, 1, "nvlink", 1}, {0, 1, "nvlink", 2}};
+  CHECK(where(broken) == "/links/1");
+  broken = node;
+  broken.nics[0].state = "UP";
+  CHECK(where(broken) == "/nics/0/state");
+}
+
 TEST_CASE("a short hand-written file is enough", "[topology][json]") {
   const auto got =
       topology_from_json(R"({"schema": 1, "cores": [{"pus": "0,2"}, {"pus": "1,3"}]})", "x");

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "plan/jobs.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
@@ -10,28 +11,9 @@ using namespace hpclaunch;
 namespace {
 
 PlanInput input(int hosts, int cores, int numa = 1) {
-  PlanInput in;
-  for (int n = 0; n < numa; ++n) {
-    CpuSet near;
-    for (int c = 0; c < cores / numa; ++c) {
-      Core core{0, n, {}};
-      core.pus.add(n * (cores / numa) + c);
-      near |= core.pus;
-      in.node.cores.push_back(core);
-    }
-    in.node.numa_nodes.push_back({n, 0, near});
-  }
-  in.node.allowed = in.node.all_pus();
-  in.node.packages.push_back({0, "", in.node.allowed});
-  for (int h = 0; h < hosts; ++h) in.hosts.push_back("n" + std::to_string(h));
-  in.hosts_why = "a list";
-  in.launcher.name = "test";
+  PlanInput in = test::job_on(test::even_machine(1, numa, cores / numa), hosts);
   in.launcher.rank_var = "PMI_RANK";
   in.launcher.local_rank_var = "MPI_LOCALRANKID";
-  in.launcher.binds_sets = true;
-  in.launcher.multi_node = true;
-  in.rendezvous = {"n0", "first host", 12345, "free"};
-  in.command = {"/bin/true"};
   return in;
 }
 

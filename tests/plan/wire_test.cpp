@@ -28,7 +28,7 @@ RankPlan on(const std::string& list) {
 
 Plan small_plan() {
   Plan plan;
-  plan.hosts = {"a", "b"};
+  plan.hosts = {"10.0.0.1", "10.0.0.2"};  // what has no mark
   plan.classes = {NodeClass{{on("0-3"), on("4-7")}}};
   plan.layout = {NodeRun{0, 2}};
   return plan;
@@ -56,21 +56,22 @@ TEST_CASE("the wire, byte for byte", "[wire]") {
               setting("WORLD_SIZE", std::string("4")),
               setting("http_proxy", PerRank{{{"", "h\xC3\xA9"}}})};
   CHECK(encoded(plan) ==
-        "hl1.146:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
-        ":LOCAL_RANK=@.local-rank:SAME=x"
+        "hl1.181:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
+        ":LOCAL_RANK=@.local-rank:SAME=x:same=WORLD_SIZE*lrLDx:hosts=......"
         ":class=2:MASK=0/1%3A2:%68ttp_proxy=/h%C3%A9:cpus=0-3/4-7");
 }
 
 TEST_CASE("classes, runs and columns", "[wire]") {
   Plan plan = small_plan();
-  plan.hosts = {"a", "b", "c", "d"};
+  plan.hosts = {"localhost", "fe80::1", "10.0.0.2", "4"};
   plan.classes.push_back(NodeClass{{on("0-7")}});
   plan.layout = {NodeRun{0, 1}, NodeRun{1, 2}, NodeRun{0, 1}};
   plan.verify = Verify::strict;
   plan.env = {setting("A", PerRank{{{"x", "x"}, {"x"}}}),
               setting("B", PerRank{{{"x", "x"}, {"y"}}})};
   const std::string head =
-      ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=strict:layout=0*1/1*2/0*1:A=x";
+      ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=strict:layout=0*1/1*2/"
+      "0*1:A=x:hosts=............";
   CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=0-3/4-7:class=1:B=y:cpus=0-7");
 
   SECTION("a launcher that binds is compared with") {
@@ -90,13 +91,118 @@ TEST_CASE("classes, runs and columns", "[wire]") {
   }
 }
 
+TEST_CASE("what the ranks compare", "[wire]") {
+  Plan plan = small_plan();
+  plan.hosts = {"Node1.example.org", "node2"};
+  plan.removed = {"ROCR_VISIBLE_DEVICES", "no identifier", "ZE_AFFINITY_MASK"};
+  plan.env = {setting("A", std::string("1")),
+              setting("API_TOKEN", std::string("x")),
+              setting("GONE", Unset{}),
+              setting("LD_LIBRARY_PATH", std::string("/lib")),
+              setting("MASTER_PORT", std::string("29500")),
+              setting("PATH", std::string("/bin"))};
+  const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2";
+  const std::string absent = ":absent=ROCR_VISIBLE_DEVICES/ZE_AFFINITY_MASK";
+  const std::string hosts = ":hosts=" + wire_mark("node1", 3) + wire_mark("node2", 3);
+  const std::string same = ":same=A*" + wire_mark("1", 5) + "/MASTER_PORT*" + wire_mark("29500", 5);
+  const std::string tail = ":class=2:cpus=0-3/4-7";
+  CHECK(fields_of(plan) == head + absent + same + hosts + tail);
+  plan.env.insert(plan.env.begin() + 4, setting("MASTER_ADDR", std::string("node1")));
+  CHECK(fields_of(plan).find(":port=") == std::string::npos);
+  plan.env[4].history.back().layer = Layer::builtin;
+  CHECK(fields_of(plan).find(absent + ":port=29500:same=") != std::string::npos);
+  plan.env[5].history.back().value = std::string("x29500");
+  CHECK(fields_of(plan).find(":port=") == std::string::npos);
+  plan.verify = Verify::off;
+  CHECK(fields_of(plan) ==
+        ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=off:layout=0*2" + absent + tail);
+  plan.hosts = {"node1", "node2"};
+  plan.layout = {NodeRun{0, 1}};
+  plan.hosts.pop_back();
+  plan.verify = Verify::warn;
+  CHECK(fields_of(plan).find(":hosts=") == std::string::npos);
+}
+
+TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
+  Plan plan = small_plan();
+  plan.hosts.assign(static_cast<std::size_t>(kMaxWireHosts), "n");
+  plan.layout = {NodeRun{0, kMaxWireHosts}};
+  std::vector<std::string> left_out;
+  const auto whole = encode_wire(plan, kNames, &left_out);
+  REQUIRE(whole);
+  CHECK(left_out.empty());
+  CHECK(run_rank(*whole, 2 * kMaxWireHosts - 1).fault.empty());
+  plan.hosts.emplace_back("n");
+  plan.layout = {NodeRun{0, kMaxWireHosts + 1}};
+  const auto part = encode_wire(plan, kNames, &left_out);
+  REQUIRE(part);
+  CHECK(left_out == std::vector<std::string>{"on which host they are"});
+  CHECK(part->size() < 100);
+  for (int i = 0; i < 2000; ++i)
+    plan.env.push_back(setting("A_LONG_NAME_" + std::to_string(100000 + i), std::string("1")));
+  left_out.clear();
+  const auto least = encode_wire(plan, kNames, &left_out);
+  REQUIRE(least);
+  CHECK(left_out.size() == 2);
+  CHECK(least->size() == part->size());
+}
+
+TEST_CASE("parts of nodes whose CPUs are only counted", "[wire]") {
+  Plan plan = small_plan();
+  NodeClass& first = plan.classes.front();
+  first.granted = 6;
+  first.ranks = {RankPlan{}, RankPlan{}};
+  first.ranks[0].part_first = 0;
+  first.ranks[0].part_last = 2;
+  first.ranks[1].part_first = 3;
+  first.ranks[1].part_last = 5;
+  const std::string head =
+      ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2:hosts=......";
+  CHECK(fields_of(plan) == head + ":class=2:granted=6:part=0-2/3-5");
+  CHECK(run_rank(encoded(plan), 1).binding == shim::Binding::part);
+  plan.bind_via = BindVia::none;
+  CHECK(fields_of(plan) == head + ":class=2");
+}
+
+TEST_CASE("who stays, and how a rank ends", "[wire]") {
+  Plan plan = small_plan();
+  const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn";
+  const std::string tail = ":layout=0*2:hosts=......:class=2:cpus=0-3/4-7";
+  plan.notice = {10, 1'800'000'000};
+  plan.rank_end.by_signal = true;
+  CHECK(fields_of(plan) == head + tail);  // nobody stays
+  plan.supervise = true;
+  CHECK(fields_of(plan) == head + ":stay=kill:notice=10*1800000000" + tail);
+  plan.notice = {};
+  plan.rank_end = {false, true, true};
+  CHECK(fields_of(plan) == head + ":stay=exit:signals=pass:end=with-parent" + tail);
+  CHECK(run_rank(encoded(plan), 3).fault.empty());
+}
+
+TEST_CASE("the shim's marks are ours", "[wire]") {
+  std::mt19937 random(7);
+  for (int i = 0; i < 1000; ++i) {
+    std::string text(random() % 40, 'x');
+    for (char& c : text) c = static_cast<char>(random());
+    for (const int size : {3, 5}) {
+      const std::string mark = wire_mark(text, size);
+      const shim::Text shim_mark(mark.data(), size);
+      const shim::Text shim_text(text.data(), static_cast<int>(text.size()));
+      CHECK(shim::valid_mark(shim_mark, size));
+      CHECK(shim::is_mark_of(shim_mark, shim_text));
+    }
+    std::string other = text + "x";
+    CHECK(wire_mark(other, 5) != wire_mark(text, 5));
+  }
+}
+
 TEST_CASE("limits and directories come before the layout", "[wire]") {
   Plan plan = small_plan();
   plan.core_limit = "0";
   plan.make_dirs = {"/tmp/me", "/tmp/me/a:b c"};
   CHECK(fields_of(plan) ==
         ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:core=0:dir=%2Ftmp%2Fme/%2Ftmp%2Fme%2Fa"
-        "%3Ab%20c:layout=0*2:class=2:cpus=0-3/4-7");
+        "%3Ab%20c:layout=0*2:hosts=......:class=2:cpus=0-3/4-7");
   plan.make_dirs = {"/tmp/me", "/tmp/me"};
   CHECK(fields_of(plan).find(":dir=%2Ftmp%2Fme:layout") != std::string::npos);
   for (const char* core : {"unlimited", "1", "999999999999999999"}) {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "hpclaunch/probe.h"
+#include "hpclaunch/sys.h"
 #include "probe/child.h"
+#include "probe/sysfs.h"
 
 namespace {
 
@@ -49,6 +51,12 @@ int main(int argc, char** argv) {
     failures += report("read_topology", [&] { return bool(hpclaunch::read_topology(path)); });
   } else {
     failures += report("probe_live", [] { return bool(hpclaunch::probe_live()); });
+    failures += report("of that, /sys", [] {
+      hpclaunch::Topology topology;
+      hpclaunch::probe::add_devices("", topology);
+      hpclaunch::probe::add_nics("", hpclaunch::sys::interfaces(), topology);
+      return true;
+    });
   }
   return failures;
 }

@@ -8,6 +8,7 @@
 
 #include "hpclaunch/probe.h"
 #include "probe/child.h"
+#include "probe/machine.h"
 #include "support/catch.h"
 #include "support/golden.h"
 #include "support/random_topology.h"
@@ -20,13 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr double kPatience = 120;
 
-Topology machine(const std::string& name) {
-  const auto got = read_topology(HPCLAUNCH_SOURCE_DIR "/tests/machines/" + name, kPatience);
-  INFO(name << ": " << (got ? "" : got.error().message + " " + got.error().hint));
-  REQUIRE(got);
-  CHECK(check_topology(*got));
-  return *got;
-}
+using test::machine;
 
 /// A file that is gone when the test is.
 class TemporaryFile {

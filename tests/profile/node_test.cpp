@@ -28,9 +28,9 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
     "threads_per_core": 2, "siblings": "after-all-cores", "package_model": "P", "numa_memory_mb": [515524, 514994],
     "reserved": {"cores": "0,52", "why": "the system"},
     "services": [{"name": "copper", "cores": "48-51", "why": "copies files"}],
-    "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2,
+    "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2, "partition": "SPX",
       "list": [{"cores": "0-51", "pci": "0000:18:00.0"}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}]},
-    "nics": [{"name": "hsn0", "fabric": "cxi0", "numa": 1}, {"fabric": "cxi1"}]})");
+    "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1"}]})");
   const Topology& t = node.topology;
   REQUIRE(t.packages.size() == 2);
   CHECK(t.packages[1].pus.to_list() == "52-103,156-207");
@@ -52,6 +52,7 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   CHECK(t.devices[0].pus.to_list() == "0-51,104-155");
   CHECK(t.devices[0].numa == 0);
   CHECK(t.devices[0].subdevices == 2);
+  CHECK(t.devices[3].partition == "SPX");
   CHECK(t.devices[0].memory_bytes == 131072 * kMiB);
   CHECK(t.devices[0].vendor == "intel");
   CHECK(t.devices[1].pus == t.numa_nodes[1].pus);
@@ -63,6 +64,8 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   REQUIRE(t.nics.size() == 2);
   CHECK(t.nics[0].numa == 1);
   CHECK(t.nics[1].numa == -1);
+  CHECK(t.nics[0].kind == "slingshot");
+  CHECK(t.nics[1].kind.empty());
 }
 
 TEST_CASE("memory without cores stands behind the node that it is near to") {
@@ -178,6 +181,7 @@ TEST_CASE("nodes that cannot be") {
        "is no PCI address"},
       {R"("devices": {"vendor": "amd", "list": [{"pci": "0000:18:00.0"}, {"pci": "0000:18:00.0"}]})",
        "/devices/list/1/pci", "two entries have the pci"},
+      {R"("nics": [{"name": "x", "kind": "token-ring"}])", "/nics/0/kind", "is not one of"},
       {R"("nics": [{}])", "/nics/0", "the interface has no name"},
       {R"("when": {"node_type": "n"})", "/when/node_type", "is what this decides"},
       {R"("siblings": "after")", "/siblings", "is not one of"},

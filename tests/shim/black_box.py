@@ -8,9 +8,12 @@ import os
 import random
 import re
 import resource
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SHIM, LIBC = os.path.abspath(sys.argv[1]), sys.argv[2]
@@ -51,6 +54,18 @@ def run(arguments, entries, cpus=None, program=SHIM):
     done = subprocess.run([program], preexec_fn=start, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     return done.returncode, done.stdout, done.stderr.decode()
+
+
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def mark(text, size):
+    """FNV-1a of 32 bits as the plan writes it."""
+    value = 2166136261
+    for byte in text.encode():
+        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    value ^= value >> 17
+    return "".join(DIGITS[value >> 6 * i & 63] for i in range(size))
 
 
 def run_plan(fields, *entries, arguments=("/usr/bin/env", "-0"), **options):
@@ -399,6 +414,251 @@ class SystemCalls(unittest.TestCase):
         self.assertIn(b"LOAD", headers)
         self.assertNotIn(b"INTERP", headers)
         self.assertNotIn(b"DYNAMIC", headers)
+
+
+class Surroundings(unittest.TestCase):
+    """What the rank finds around it, against what was planned."""
+    OWN = HOST.split(".")[0].lower()
+
+    def environment(self, verify, rank, *entries):
+        return run_plan(f":rank=R:verify={verify}:layout=0*1:same=AA*{mark('1', 5)}/BB*{mark('', 5)}:absent=DD/EE:class=2:CC=x", *entries, f"R={rank}")
+
+    def test_the_environment_as_planned(self):
+        self.assertEqual(self.environment("strict", 0, "AA=1", "BB=", "CC=y")[::2], (0, ""))
+
+    def test_the_environment_changed_on_the_way(self):
+        line = "hpclaunch: rank 0 on %s: the environment is not as planned: AA (changed on the way), BB (not passed on), DD (set again on the way; removed)\n" % HOST
+        entries = ("AA=2", "DD=secret", "CC=y")
+        status, out, err = self.environment("warn", 0, *entries)
+        self.assertEqual((status, err), (0, line))
+        self.assertEqual(sorted(out.split(b"\0"))[1:], [b"AA=2", b"CC=x", b"R=0"])
+        self.assertEqual(self.environment("warn", 1, *entries)[::2], (0, ""))  # the node's first rank has said it
+        self.assertEqual(self.environment("strict", 0, *entries)[::2], (125, line))
+        self.assertEqual(self.environment("strict", 1, *entries)[::2], (125, line.replace("rank 0", "rank 1")))  # later, if it still lives
+        status, out, err = self.environment("off", 0, *entries)
+        self.assertEqual((status, err), (0, ""))
+        self.assertNotIn(b"DD", out)
+
+    def host(self, verify, marks, rank=0):
+        return run_plan(f":rank=R:verify={verify}:hosts={marks}:layout=0*2:class=2", f"R={rank}", arguments=("/bin/true",))[::2]
+
+    def test_the_host_of_the_plan(self):
+        own, other = mark(self.OWN, 3), mark("another", 3)
+        self.assertEqual(self.host("strict", own + other), (0, ""))
+        self.assertEqual(self.host("strict", other + other), (0, ""))  # it may have a name of its own
+        self.assertEqual(self.host("strict", "..." + own), (0, ""))
+        line = "hpclaunch: rank 0 on %s: this host is node 1 of the plan, the rank belongs to node 0: the launcher orders the nodes otherwise\n" % HOST
+        self.assertEqual(self.host("warn", other + own), (0, line))
+        self.assertEqual(self.host("warn", other + own, 1), (0, ""))
+        self.assertEqual(self.host("strict", other + own), (125, line))
+        self.assertEqual(self.host("strict", other + own, 1), (125, line.replace("rank 0", "rank 1")))
+        self.assertEqual(self.host("off", other + own), (0, ""))
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            plan = f":port={port}:layout=0*1:class=2:A=x"
+            line = "hpclaunch: rank 0 on %s: MASTER_PORT %d is in use on this host, the ranks cannot meet there; --master-port takes another\n" % (HOST, port)
+            for verify, want in ("warn", (0, line)), ("strict", (125, line)), ("off", (0, "")):
+                self.assertEqual(run_plan(f":rank=R:verify={verify}" + plan, "R=0", arguments=("/bin/true",))[::2], want)
+            self.assertEqual(run_plan(":rank=R:verify=strict" + plan, "R=1", arguments=("/bin/true",))[::2], (0, ""))
+        self.assertEqual(run_plan(":rank=R:verify=strict" + plan, "R=0", arguments=("/bin/true",))[::2], (0, ""))
+
+    def test_a_memory_policy_from_outside(self):
+        bind, preferred = 2, 1
+        for mode, word in (preferred, "preferred"), (bind, "bind"):
+            set_policy = {"x86_64": 238, "aarch64": 237}[os.uname().machine]
+            node = ctypes.c_ulong(1)
+            with self.subTest(word):
+                def policy(mode=mode, node=node):
+                    if LIBRARY.syscall(set_policy, mode, ctypes.byref(node), 64) != 0:
+                        raise OSError(ctypes.get_errno(), "set_mempolicy")
+                line = "hpclaunch: rank 0 on %s: memory policy is %s of NUMA nodes 0, planned is the kernel's own (first touch)\n" % (HOST, word)
+                for verify, want in ("warn", (0, line)), ("strict", (125, line)), ("off", (0, "")):
+                    done = subprocess.run([SHIM, "/bin/true"], preexec_fn=policy, stderr=subprocess.PIPE,
+                                          env={"R": "0", "HPCLAUNCH_PLAN": wire(f":rank=R:verify={verify}:layout=0*1:class=1").decode()})
+                    self.assertEqual((done.returncode, done.stderr.decode()), want)
+
+
+class Parts(unittest.TestCase):
+    """CPUs that were counted only."""
+
+    def bound(self, fields, rank=0, verify="warn"):
+        status, out, err = run_plan(f":rank=R:verify={verify}:layout=0*1:class=2:{fields}", f"R={rank}", arguments=GREP)
+        return status, bound(out) if out else "", err
+
+    def test_the_nth_of_those_granted(self):
+        last = len(ALLOWED) - 1
+        self.assertEqual(self.bound(f"granted={last + 1}:part=0-0/{last}-{last}"), (0, str(ALLOWED[0]), ""))
+        self.assertEqual(self.bound(f"granted={last + 1}:part=0-0/{last}-{last}", 1), (0, str(ALLOWED[-1]), ""))
+        self.assertEqual(self.bound(f"part=0-{last}"), (0, to_list(ALLOWED), ""))
+
+    def test_another_number_than_was_granted(self):
+        have = len(ALLOWED)
+        line = f"hpclaunch: rank 0 on {HOST}: the job was granted {have + 1} CPUs of this node, the rank may use {have} ({to_list(ALLOWED)}): not bound\n"
+        self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1"), (0, to_list(ALLOWED), line))
+        self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1", verify="strict"), (125, "", line))
+        self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1", verify="off"), (0, to_list(ALLOWED), ""))
+        line = f"hpclaunch: rank 0 on {HOST}: planned are CPUs 1 to {have + 1} of those granted, the rank has {have} ({to_list(ALLOWED)}): not bound\n"
+        self.assertEqual(self.bound(f"part=0-{have}"), (0, to_list(ALLOWED), line))
+
+
+class Staying(unittest.TestCase):
+    """Beside the program until that has ended."""
+
+    def stay(self, script, *entries, how="exit", more="", rank=0):
+        return run_plan(f":rank=R:stay={how}{more}:layout=0*1:class=4", f"R={rank}", *entries, arguments=("/bin/sh", "-c", script))
+
+    def test_status_output_and_input_are_the_programs(self):
+        self.assertEqual(self.stay("echo out; echo err >&2; env"), (0, b"out\nR=0\nPWD=%s\n" % os.getcwd().encode(), "err\n"))
+        status, _, err = self.stay("exit 7", rank=3)
+        self.assertEqual(status, 7)
+        self.assertRegex(err, r"^hpclaunch: rank 3 on \S+: exit status 7 \(pid \d+\)\n$")
+        status, _, err = self.stay("kill -SEGV $$")
+        self.assertEqual(status, -signal.SIGSEGV)
+        self.assertRegex(err, r"^hpclaunch: rank 0 on \S+: killed by signal 11 \(pid \d+\)\n$")
+        for name in "TERM", "KILL", "INT", "HUP":  # whoever sends these knows
+            self.assertEqual(self.stay("kill -%s $$" % name)[::2], (-getattr(signal, "SIG" + name), ""))
+
+    def records(self, err):
+        found = []
+        for line in err.splitlines():
+            match = re.fullmatch(r"@hpclaunch rank=(\d+) node=0 host=%s pid=\d+ (?:tail=(.*)|at=(\d{10,}\.\d{6}) (.*))" % re.escape(HOST), line)
+            if match:
+                found.append(match.group(2) if match.group(3) is None else (int(match.group(1)), match.group(4)))
+                if match.group(3) is not None:
+                    self.assertLess(abs(float(match.group(3)) - time.time()), 600)
+        return found
+
+    def test_records_for_whoever_reads_them(self):
+        ask = "HPCLAUNCH_RECORDS=1"
+        self.assertEqual(self.records(self.stay("echo x >&2; env", ask)[2]), [(0, "exit=0")])
+        self.assertNotIn(b"HPCLAUNCH", self.stay("env", ask)[1])
+        status, _, err = self.stay("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i >&2; done; printf end >&2; exit 9", ask, rank=2)
+        self.assertEqual((status, self.records(err)), (9, [str(i) for i in range(4, 13)] + ["end", (2, "exit=9")]))
+        self.assertEqual(self.records(self.stay("exit 1", ask)[2]), [(0, "exit=1")])
+        self.assertEqual(self.records(self.stay("printf 'Gr\\303\\266\\303\\237e\\001' >&2; exit 1", ask)[2]), ["Gr\u00f6\u00dfe?", (0, "exit=1")])
+        self.assertEqual(self.records(self.stay("echo a >&2; echo >&2; exit 1", ask)[2]), ["a", "", (0, "exit=1")])
+        self.assertEqual(self.records(self.stay("ulimit -c 0; kill -SEGV $$", ask)[2]), [(0, "signal=11")])
+        long = self.stay("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", ask)[2]
+        self.assertEqual(long.count("x") > 100000, True)
+        self.assertEqual(len(self.records(long)), 2)
+        status, _, err = run_plan(":rank=R:stay=exit:layout=0*1:class=1", "R=0", ask, arguments=("/opt/none",))
+        self.assertEqual((status, self.records(err)[-1]), (127, (0, "exit=127")))
+
+    def test_a_rank_that_does_not_start_is_recorded(self):
+        status, _, err = run_plan(":rank=R:verify=strict:stay=kill:layout=0*1:class=1:expect=8191", "R=0", "HPCLAUNCH_RECORDS=1", arguments=("/bin/true",))
+        found = self.records(err)
+        self.assertEqual((status, len(found), found[-1]), (125, 2, (0, "exit=125")))
+        self.assertIn("planned 8191", found[0])
+
+    def test_a_failure_kills_the_group(self):
+        plan = wire(":rank=R:stay=kill:layout=0*1:class=4").decode()
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "pid")
+            done = subprocess.run([SHIM, "/bin/sh", "-c", "sleep 1000 & echo $! > %s; exit 7" % file], env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, timeout=60)
+            self.assertEqual(done.returncode, -signal.SIGKILL)
+            self.assertIn(b"exit status 7", done.stderr)
+            with open(file, encoding="ascii") as text:
+                pid = int(text.read())
+            deadline = time.monotonic() + 60
+            while os.path.exists("/proc/%d/exe" % pid) and self.alive(pid):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+        for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_RECORDS": "1"}, 1):  # a reader ends the others itself
+            done = subprocess.run([SHIM, "/bin/" + program], env={"R": "0", "HPCLAUNCH_PLAN": plan, **ask}, start_new_session=True, timeout=60, stderr=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, status)
+
+    @staticmethod
+    def alive(pid):
+        try:
+            with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def start(self, more, script):
+        plan = wire(":rank=R:stay=exit%s:layout=0*1:class=4" % more).decode()
+        return subprocess.Popen([SHIM, "/bin/sh", "-c", script], env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]},
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    TRAP = "trap 'echo got; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
+
+    def test_signals_reach_the_program_once(self):
+        child = self.start("", self.TRAP)  # the launcher signals the group
+        child.stdout.readline()
+        os.killpg(child.pid, signal.SIGUSR1)
+        self.assertEqual(child.communicate(timeout=60)[0], b"got\n")
+        self.assertEqual(child.returncode, 3)
+        child = self.start(":signals=pass", self.TRAP)  # the launcher signals what it has started
+        child.stdout.readline()
+        os.kill(child.pid, signal.SIGUSR1)
+        self.assertEqual(child.communicate(timeout=60)[0], b"got\n")
+        self.assertEqual(child.returncode, 3)
+
+    def test_a_program_in_a_group_of_its_own_hears_signals(self):
+        child = self.start("", "exec timeout 50 /bin/sh -c \"%s\"" % self.TRAP.replace("USR1", "TERM"))
+        child.stdout.readline()
+        deadline = time.monotonic() + 60
+        while child.poll() is None:
+            os.killpg(child.pid, signal.SIGTERM)
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertIn(b"got", child.communicate(timeout=60)[0])
+
+    def test_a_notice_in_time(self):
+        now = int(time.time())
+        for at in now - 100, now + 1:
+            child = self.start(":notice=%d*%d" % (signal.SIGUSR1, at), self.TRAP)
+            child.communicate(timeout=60)
+            self.assertIn(child.returncode, (3, -signal.SIGUSR1))  # the latter: before the shell had set its trap
+            self.assertGreaterEqual(time.time(), at)
+
+    def test_the_program_dies_with_the_shim(self):
+        child = self.start("", "echo $$; while :; do sleep 0.05; done")
+        program = int(child.stdout.readline())
+        child.kill()
+        child.communicate(timeout=60)
+        deadline = time.monotonic() + 60
+        while self.alive(program):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_a_rank_dies_with_its_parent(self):
+        for stay in "", ":stay=exit":
+            plan = wire(":rank=R%s:end=with-parent:layout=0*1:class=4" % stay).decode()
+            parent = subprocess.Popen(["/bin/sh", "-c", "setsid %s /bin/sh -c 'echo $$; while :; do sleep 0.05; done' & wait" % SHIM], stdout=subprocess.PIPE,
+                                      env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]})
+            program = int(parent.stdout.readline())
+            parent.kill()
+            parent.communicate(timeout=60)
+            deadline = time.monotonic() + 60
+            while self.alive(program):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+
+    def test_no_copy_of_a_pipe_is_kept(self):
+        """A launcher that waits for the end of a rank's output must not wait for the shim."""
+        read_end, write_end = os.pipe()
+        plan = wire(":rank=R:stay=exit:layout=0*1:class=4").decode()
+        child = subprocess.Popen([SHIM, "/bin/sh", "-c", "exec %d>&-; exec >&-; echo closed >&2; read line" % write_end], pass_fds=[write_end], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]})
+        os.close(write_end)
+        self.assertEqual(child.stderr.readline(), b"closed\n")
+        self.assertEqual(child.stdout.read(), b"")
+        self.assertEqual(os.read(read_end, 1), b"")
+        os.close(read_end)
+        child.communicate(b"x\n", timeout=60)
+        self.assertEqual(child.returncode, 0)
+
+    def test_closed_files(self):
+        for fd in 0, 1, 2:
+            done = subprocess.run(["/bin/sh", "-c", "exec %d>&-; exec %s /bin/sh -c 'exit 4'" % (fd, SHIM)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                  env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode()}, timeout=60)
+            self.assertEqual(done.returncode, 4)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 // The shim's reading of HPCLAUNCH_PLAN and of the environment. What fits a line is asserted beside
 // the functions themselves.
+#include <array>
+
 #include "hpclaunch/wire.h"
 #include "shim/run_rank.h"
 #include "support/catch.h"
@@ -105,6 +107,38 @@ TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", 
       {":rank=R:dir=%2Ftmp/b:layout=0*1:class=1", "malformed value"},
       {":rank=R:dir=%2Ft%00:layout=0*1:class=1", "malformed value"},
       {":rank=R:dir=@.rank:layout=0*1:class=1", "malformed value"},
+      {":rank=R:port=0:layout=0*1:class=1", "malformed value"},
+      {":rank=R:port=65536:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=A:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=A*1234:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=A*12345/:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=A%41*12345:layout=0*1:class=1", "malformed value"},
+      {":rank=R:same=A*1234+:layout=0*1:class=1", "malformed value"},
+      {":rank=R:absent=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:absent=A/:layout=0*1:class=1", "malformed value"},
+      {":rank=R:absent=A/2B:layout=0*1:class=1", "malformed value"},
+      {":rank=R:hosts=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:hosts=abcd:layout=0*1:class=1", "malformed value"},
+      {":rank=R:hosts=a.c:layout=0*1:class=1", "malformed value"},
+      {":rank=R:hosts=abcabc:layout=0*1:class=1", "malformed layout"},
+      {":rank=R:hosts=abc:layout=0*2:class=1", "malformed layout"},
+      {":rank=R:stay=:layout=0*1:class=1", "malformed value"},
+      {":rank=R:stay=long:layout=0*1:class=1", "malformed value"},
+      {":rank=R:signals=drop:layout=0*1:class=1", "malformed value"},
+      {":rank=R:end=now:layout=0*1:class=1", "malformed value"},
+      {":rank=R:notice=10:layout=0*1:class=1", "malformed value"},
+      {":rank=R:notice=0*1:layout=0*1:class=1", "malformed value"},
+      {":rank=R:notice=65*1:layout=0*1:class=1", "malformed value"},
+      {":rank=R:notice=10*:layout=0*1:class=1", "malformed value"},
+      {":rank=R:part=0-1:layout=0*1:class=1", "unknown directive"},
+      {":rank=R:granted=1:layout=0*1:class=1", "unknown directive"},
+      {":rank=R:layout=0*1:class=1:granted=0", "malformed value"},
+      {":rank=R:layout=0*1:class=2:granted=1/2", "malformed value"},
+      {":rank=R:layout=0*1:class=1:part=", "malformed value"},
+      {":rank=R:layout=0*1:class=1:part=1-0", "malformed value"},
+      {":rank=R:layout=0*1:class=3:part=0-1/2-3", "not one value for each rank of the node"},
+      {":rank=R:layout=0*1:class=1:stay=exit", "unknown directive"},
       {":rank=R:layout=0*1:class=1:core=0", "unknown directive"},
       {":rank=R:layout=0*1:class=1:dir=%2Fa", "unknown directive"},
       {":rank=R:colour=red:layout=0*1:class=1", "unknown directive"},
@@ -135,6 +169,38 @@ TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", 
   for (const auto& [fields, fault] : faults) {
     INFO(fields);
     CHECK(run_rank(wire_of(fields), 0).fault == fault);
+  }
+}
+
+TEST_CASE("what is compared and who stays", "[shim]") {
+  const std::string wire = wire_of(
+      ":rank=R:absent=GONE/AWAY:port=65535:same=A*abcde/B*-_019:stay=kill:signals=pass"
+      ":notice=10*9999999999:end=with-parent:hosts=abc...-_0:layout=0*2/1*1"
+      ":class=2:granted=8:part=0-3/4-7:class=1:granted=2:part=0-1");
+  const auto plan = std::make_unique<shim::Plan>();
+  REQUIRE(shim::read_plan({wire.data(), static_cast<int>(wire.size())}, *plan).what == nullptr);
+  CHECK(plan->absent == "GONE/AWAY");
+  CHECK(plan->port == 65535);
+  CHECK(plan->same == "A*abcde/B*-_019");
+  CHECK(plan->stay == shim::Stay::kill);
+  CHECK(plan->pass_signals);
+  CHECK(plan->with_parent);
+  CHECK(plan->notice_signal == 10);
+  CHECK(plan->notice_at == 9999999999ULL);
+  CHECK(plan->hosts == "abc...-_0");
+  CHECK(run_rank(wire, 1, {"GONE=1", "STAYS=2", "AWAY=", "HPCLAUNCH_RECORDS=1"}).environment ==
+        Entries{"STAYS=2"});
+  for (const auto& [rank, granted, first, last] :
+       {std::array{1, 8, 4, 7}, std::array{2, 8, 0, 3}, std::array{4, 2, 0, 1}}) {
+    shim::Place place;
+    place.rank = rank;
+    REQUIRE(shim::locate(*plan, place));
+    const auto task = std::make_unique<shim::Task>();
+    REQUIRE(shim::read_task(*plan, place, *task).what == nullptr);
+    CHECK(task->binding == shim::Binding::part);
+    CHECK(task->granted == granted);
+    CHECK(task->part_first == first);
+    CHECK(task->part_last == last);
   }
 }
 

@@ -26,11 +26,56 @@ class Source {
 };
 
 const std::vector<std::string> kPieces = {
-    ":",       "=",        "/",          "@",           "%",          "%00",      "%3D",    "%2",
-    "@.rank",  "@.node",   "@.",         ":class=2",    ":class=0",   ":cpus=",   "0-8191", "8192",
-    ":rank=R", ":local=L", ":verify=on", ":layout=0*1", "2147483647", "/1*",      ",",      "-",
-    ":A=",     "hl1.",     ":%61=",      ":expect=1/2", "4294967296", ":class=1", "0*",     "//",
-    ":core=",  ":dir=%2F", "unlimited",  "%2Ftmp",
+    ":",
+    "=",
+    "/",
+    "@",
+    "%",
+    "%00",
+    "%3D",
+    "%2",
+    "@.rank",
+    "@.node",
+    "@.",
+    ":class=2",
+    ":class=0",
+    ":cpus=",
+    "0-8191",
+    "8192",
+    ":rank=R",
+    ":local=L",
+    ":verify=on",
+    ":layout=0*1",
+    "2147483647",
+    "/1*",
+    ",",
+    "-",
+    ":A=",
+    "hl1.",
+    ":%61=",
+    ":expect=1/2",
+    "4294967296",
+    ":class=1",
+    "0*",
+    "//",
+    ":core=",
+    ":dir=%2F",
+    "unlimited",
+    "%2Ftmp",
+    ":same=A*abcde",
+    "/B*-_012",
+    ":absent=A",
+    "/B",
+    ":hosts=abc",
+    "...",
+    ":part=0-1",
+    "/2-3",
+    ":granted=4",
+    ":stay=kill",
+    ":notice=10*1",
+    ":signals=pass",
+    ":end=with-parent",
+    ":port=29500",
 };
 
 std::string column(Source& random, int ranks, bool cpus) {
@@ -54,6 +99,10 @@ std::string fields(Source& random) {
   if (random.below(2) == 0)
     out += ":core=" + random.of({"0", "unlimited", "1048576", "2147483648"});
   if (random.below(2) == 0) out += ":dir=%2Fa" + random.of({"", "/%2Fa%2Fb", "/%2F%FF%01/%2Fc"});
+  if (random.below(2) == 0) out += ":same=A*abcde" + random.of({"", "/B*-_012/C1*00000"});
+  if (random.below(2) == 0) out += ":absent=X" + random.of({"", "/Y/Z_9"});
+  if (random.below(2) == 0) out += ":stay=" + random.of({"exit", "kill:signals=pass"});
+  if (random.below(2) == 0) out += ":port=29500:notice=12*1800000000:end=with-parent";
   out += ":layout=";
   for (int runs = random.below(4); runs >= 0; --runs) {
     out += std::to_string(random.below(classes)) + "*" + std::to_string(1 + random.below(40));
@@ -67,7 +116,7 @@ std::string fields(Source& random) {
       out += ":V" + std::to_string(random.below(6)) + "=" + column(random, ranks, false);
     }
     if (random.below(2) == 0) {
-      out += random.of({":cpus=", ":expect="}) + column(random, ranks, true);
+      out += random.of({":cpus=", ":expect=", ":granted=300:part="}) + column(random, ranks, true);
     }
   }
   return out;

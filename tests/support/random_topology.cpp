@@ -166,7 +166,107 @@ CpuSet some_allowed(const Topology& topology, Random& random) {
   return left.empty() ? all : left;
 }
 
+void place_device(const Topology& topology, int kind, Device& device, Random& random) {
+  const auto any = [&](const auto& parts) -> const auto& {
+    return parts[static_cast<std::size_t>(random.in(0, static_cast<int>(parts.size()) - 1))];
+  };
+  if (kind == 0 && !topology.numa_nodes.empty()) {
+    const NumaNode& numa = any(topology.numa_nodes);
+    device.numa = numa.os_index;
+    if (random.chance(70)) device.pus = numa.pus;
+  } else if (kind == 1 && !topology.packages.empty()) {
+    device.pus = any(topology.packages).pus;
+  } else if (kind == 2 && !topology.caches.empty()) {
+    device.pus = any(topology.caches).pus;
+  } else if (kind == 3) {
+    device.pus = topology.all_pus();
+  }
+}
+
+void add_devices(Topology& topology, int most, Random& random) {
+  const int kind = random.in(0, 5);  // 4: nobody knows; 5: each in its own way
+  const bool one_place = random.chance(15);
+  const int count = random.in(1, most);
+  const int parts = random.chance(20) ? 2 : 0;
+  Device device;
+  device.vendor = random.chance(50) ? "amd" : "nvidia";
+  device.subdevices = parts;
+  for (int d = 0; d < count; ++d) {
+    device.index = d;
+    device.pci = "0000:" + std::string(1, static_cast<char>('a' + d)) + "0:00.0";
+    if (d == 0 || !one_place) {
+      device.numa = -1;
+      device.pus = {};
+      place_device(topology, kind == 5 ? random.in(0, 4) : kind, device, random);
+    }
+    topology.devices.push_back(device);
+  }
+}
+
+void add_nics(Topology& topology, Random& random) {
+  for (int n = random.in(0, 5); n > 0; --n) {
+    Nic nic;
+    nic.name = "if" + std::to_string(n);
+    nic.kind = random.chance(60) ? "infiniband" : "ethernet";
+    nic.speed_mbps = random.chance(40) ? 0 : random.chance(70) ? 200000 : 25000;
+    nic.state = random.chance(15) ? "down" : random.chance(50) ? "up" : "";
+    nic.pci = "0000:" + std::to_string(10 + random.in(0, 80)) + ":00.0";
+    if (!topology.numa_nodes.empty() && random.chance(80))
+      nic.numa = topology
+                     .numa_nodes[static_cast<std::size_t>(
+                         random.in(0, static_cast<int>(topology.numa_nodes.size()) - 1))]
+                     .os_index;
+    topology.nics.push_back(nic);
+  }
+}
+
+void add_links(Topology& topology, Random& random) {
+  const int chance = random.chance(50) ? 100 : 40;
+  const auto count = static_cast<int>(topology.devices.size());
+  for (int from = 0; from < count; ++from)
+    for (int to = from + 1; to < count; ++to)
+      if (random.chance(chance)) topology.links.push_back({from, to, "xgmi", random.in(1, 4)});
+}
+
 }  // namespace
+
+Topology random_node(std::uint64_t seed) {
+  Topology topology = random_topology(seed);
+  Random random(seed ^ 0xD1B54A32D192ED03u);
+  add_devices(topology, 9, random);
+  add_nics(topology, random);
+  if (random.chance(30)) add_links(topology, random);
+  return topology;
+}
+
+Topology small_node(std::uint64_t seed) {
+  Random random(seed);
+  Topology topology;
+  const int packages = random.in(1, 2);
+  const int numa_each = random.in(1, 2);
+  int next = 0;
+  for (int p = 0; p < packages; ++p) {
+    Package package{p, "", {}};
+    for (int n = 0; n < numa_each; ++n) {
+      NumaNode numa{p * numa_each + n, 0, {}};
+      for (int c = random.in(1, 3); c > 0; --c) {
+        Core core{p, numa.os_index, {}};
+        core.pus.add(next++);
+        numa.pus |= core.pus;
+        topology.cores.push_back(core);
+      }
+      package.pus |= numa.pus;
+      topology.numa_nodes.push_back(numa);
+    }
+    topology.packages.push_back(package);
+  }
+  topology.allowed = topology.all_pus();
+  for (const Core& core : topology.cores)
+    if (random.chance(20) && topology.allowed.count() > 1) topology.allowed -= core.pus;
+  add_devices(topology, 4, random);
+  for (Device& device : topology.devices) device.subdevices = 0;
+  return topology;
+}
 
 std::uint64_t Random::next() {
   std::uint64_t z = (state_ += 0x9E3779B97F4A7C15u);

@@ -15,6 +15,18 @@ namespace hpclaunch::test {
 /// one PU. At most 1,664 PUs; most machines have fewer than 200.
 Topology random_topology(std::uint64_t seed);
 
+/// What random_topology(seed) gives, with 1 to 9 devices, 0 to 5 interfaces and, now and then, links.
+///
+/// Over many seeds it varies: devices near NUMA nodes, packages, single caches, the whole machine, or
+/// nothing that is known; by PUs, by NUMA node, or both; all on one package; near memory without CPUs;
+/// in an order of their own; whole or in 2 parts; interfaces of a fabric and of Ethernet, down, of
+/// different speeds. The cores near a device may be forbidden.
+Topology random_node(std::uint64_t seed);
+
+/// A machine that is small enough to try every way to place ranks: 1 or 2 packages with 1 or 2 NUMA nodes
+/// each of 1 to 3 cores without threads, 1 to 4 devices, and some cores that are not allowed.
+Topology small_node(std::uint64_t seed);
+
 /// Small deterministic random numbers (splitmix64), the same with every standard library.
 class Random {
  public:

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   entries.push_back("HPCLAUNCH_PLAN=" + wire(static_cast<int>(ranks)));
   const auto status = hpclaunch::sys::run_local(plan, hpclaunch::EnvSnapshot(entries), shim);
-  if (status) return *status;
+  if (status) return status->status;
   std::fprintf(stderr, "%s: %s\n", name(status.error().kind), status.error().message.c_str());
   return 125;
 }

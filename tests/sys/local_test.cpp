@@ -298,10 +298,36 @@ TEST_CASE("the report", "[local][report]") {
 }
 
 TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", "[local]") {
-  const auto outcome = decode(encode(Outcome{139, false}));
+  Outcome ended;
+  ended.clean = false;
+  ended.ending.status = 139;
+  ended.ending.ok = 5;
+  ended.ending.failed = 1;
+  ended.ending.ended = 2;
+  hpclaunch::sys::RankFailure& first = ended.ending.first.emplace();
+  first.rank = first.local_rank = 3;
+  first.pid = 4711;
+  first.signal = SIGSEGV;
+  first.core = true;
+  first.seconds = 1.5;
+  first.host = "n1";
+  first.last_lines = {"a", std::string("b:\0c", 4), ""};
+  const auto outcome = decode(encode(ended));
   REQUIRE(outcome);
   REQUIRE(*outcome);
-  CHECK((*outcome)->status == 139);
+  const hpclaunch::sys::Ending& ending = (*outcome)->ending;
+  CHECK(ending.status == 139);
+  CHECK(ending.ok == 5);
+  CHECK(ending.failed == 1);
+  CHECK(ending.ended == 2);
+  REQUIRE(ending.first);
+  CHECK(ending.first->rank == 3);
+  CHECK(ending.first->pid == 4711);
+  CHECK(ending.first->signal == SIGSEGV);
+  CHECK(ending.first->core);
+  CHECK(ending.first->seconds == 1.5);
+  CHECK(ending.first->host == "n1");
+  CHECK(ending.first->last_lines == first.last_lines);
   CHECK_FALSE((*outcome)->clean);
   const std::string message =
       encode(hpclaunch::Error{hpclaunch::ErrorKind::not_found, "no shim", "install it"});
@@ -313,6 +339,10 @@ TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", 
   CHECK(error->error().hint == "install it");
   CHECK_FALSE(decode(""));
   CHECK_FALSE(decode(message.substr(0, message.size() - 1)));
+  const std::string whole = encode(ended);
+  for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
+    CHECK_FALSE(decode(whole.substr(0, size) + "."));
+  }
 }
 
 }  // namespace

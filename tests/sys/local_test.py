@@ -1,9 +1,4 @@
-"""The local launcher as a stranger meets it: local_test.py DRIVER.
-
-Processes are recognised by a variable of their environment that only one test's job has, so that
-"nothing is left" is asked of /proc and of nothing else. No test asks how long something took; the
-limits are there so that a hang is a failure.
-"""
+"""The local launcher as a stranger meets it: local_test.py DRIVER."""
 import os
 import pty
 import re
@@ -15,20 +10,18 @@ import tempfile
 import time
 import unittest
 
+from support import LIMIT, Marked
+
 DRIVER = os.path.abspath(sys.argv.pop(1))
-LIMIT = 120
 SH = "/bin/sh"
 PYTHON = sys.executable
 
 
-class Job:
+class Job(Marked):
     """A running driver whose descendants carry a mark."""
 
-    count = 0
-
     def __init__(self, *args, **options):
-        Job.count += 1
-        self.mark = f"HPCLAUNCH_TEST_MARK=job-{os.getpid()}-{Job.count}"
+        super().__init__()
         name, value = self.mark.split("=")
         env = dict(os.environ, **{name: value})
         options.setdefault("stdin", subprocess.DEVNULL)
@@ -39,24 +32,6 @@ class Job:
         self.out, self.err = self.process.communicate(feed, timeout=LIMIT)
         self.status = self.process.returncode
         return self
-
-    def pids(self):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if self.mark.encode() in file.read().split(b"\0"):
-                        found.append(int(pid))
-            except OSError:
-                pass
-        return found
-
-    def until(self, condition, what):
-        limit = time.monotonic() + LIMIT
-        while not condition():
-            if time.monotonic() > limit:
-                raise AssertionError(f"never came: {what}; there are {self.pids()}")
-            time.sleep(0.01)
 
     def until_gone(self):
         self.until(lambda: not self.pids(), "the end of all processes")
@@ -199,9 +174,9 @@ print("got", got, flush=True)
 
     def test_second_interrupt_kills(self):
         job = self.started("-n", 2, SH, "-c", "trap '' INT TERM; echo ready; while :; do sleep 1; done")
-        job.process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-        job.process.send_signal(signal.SIGINT)
+        while job.process.poll() is None:  # two that are not seen apart count as one
+            job.process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
         self.assertEqual(job.wait().status, 128 + signal.SIGKILL)
         job.until_gone()
 
@@ -306,9 +281,11 @@ class NothingSurvives(unittest.TestCase):
         self.kill(1, 2)
 
     def test_kill_of_the_guard_is_harmless(self):
-        job = Job("-n", 2, SH, "-c", "echo ready; sleep 0.5; echo end")
+        go = os.path.join(self.folder.name, "go")
+        job = Job("-n", 2, SH, "-c", "echo ready; while [ ! -e $0 ]; do sleep 0.05; done; echo end", go)
         self.assertEqual(os.read(job.process.stdout.fileno(), 5), b"ready")
         os.kill(job.chain()[1], signal.SIGKILL)
+        open(go, "w").close()
         self.assertEqual(job.wait().status, 0)
         self.assertEqual(job.out.count(b"end"), 2)
 

@@ -1,13 +1,16 @@
-"""Stands in for a site's launcher: PALS mpiexec, Slurm's srun, Flux's flux.
+"""Stands in for a site's launcher: PALS mpiexec, Slurm's srun, Flux's flux, Intel MPI's mpiexec, jsrun, Open MPI 5's
+mpirun and PRRTE's prterun.
 
-    launcher.py CONFIG pals|slurm|flux ARGUMENTS...
+    launcher.py CONFIG pals|slurm|flux|intelmpi|jsrun|openmpi|prrte ARGUMENTS...
 
 It reads the options by the launcher's own grammar and stops at any that the launcher does not have, writes down
 how it was called, and starts on this machine every rank of the job's first and last node, each with the
-variables that the real one gives it. It binds nothing: the site's cores are not here. What the product does
-must follow from its arguments alone, so nothing of the product is used here.
+variables that the real one gives it. It binds nothing, for the site's cores are not here; those that bind unasked
+(Intel MPI, Open MPI, jsrun) put each rank on one CPU unless they are told not to. What the product does must follow
+from its arguments alone, so nothing of the product is used here.
 
-CONFIG (JSON): record (a folder), gpu_order (the device of each local rank under srun's --gpu-bind=closest).
+CONFIG (JSON): record (a folder), gpu_order (the device of each local rank under srun's --gpu-bind=closest), hosts
+(of a Flux instance, or of an LSF job with jsrun).
 """
 import json
 import os
@@ -27,7 +30,17 @@ OPTIONS = {
               "--output": 1, "--error": 1, "--mpi": 1, "--exact": 0, "--overlap": 0, "--unbuffered": 0, "-u": 0, "--network": 1},
     "flux": {"-N": 1, "--nodes": 1, "-n": 1, "--ntasks": 1, "-x": 0, "--exclusive": 0, "--requires": 1, "-o": 1, "--setopt": 1,
              "--setattr": 1, "--label-io": 0, "-l": 0, "--env": 1, "-c": 1, "-g": 1, "--cwd": 1},
+    "intelmpi": {"-n": 1, "-np": 1, "-ppn": 1, "-perhost": 1, "-hosts": 1, "-f": 1, "-hostfile": 1, "-machinefile": 1,
+                 "-genvall": 0, "-genvnone": 0, "-genv": 2, "-prepend-rank": 0, "-l": 0, "-bootstrap": 1, "-rmk": 1,
+                 "-print-rank-map": 0, "-wdir": 1, "-iface": 1},
+    "jsrun": {"-n": 1, "--nrs": 1, "-r": 1, "--rs_per_host": 1, "-a": 1, "--tasks_per_rs": 1, "-c": 1, "--cpu_per_rs": 1,
+              "-g": 1, "--gpu_per_rs": 1, "-b": 1, "--bind": 1, "-d": 1, "--launch_distribution": 1, "-E": 1, "--env": 1,
+              "-X": 1, "--exit_on_error": 1, "--stdio_mode": 1, "--smpiargs": 1, "-M": 1, "-l": 1, "--latency_priority": 1},
+    "openmpi": {"-n": 1, "-np": 1, "--np": 1, "-H": 1, "--host": 1, "--hostfile": 1, "--map-by": 1, "--bind-to": 1, "--rank-by": 1,
+                "--output": 1, "-x": 1, "--mca": 2, "--prtemca": 2, "--wdir": 1, "--runtime-options": 1, "--display": 1},
 }
+OPTIONS["prrte"] = dict(OPTIONS["openmpi"], **{"--personality": 1})
+ONCE = ("intelmpi",)  # "duplicate setting"
 
 
 def fail(text):
@@ -45,11 +58,13 @@ def parse(kind, words):
         if name not in known:
             fail("unrecognized option '%s'" % name)
         if known[name] and not equals:
-            if at == len(words):
+            if at + known[name] > len(words):
                 fail("%s needs a value" % name)
-            value, at = words[at], at + 1
+            value, at = "=".join(words[at:at + known[name]]), at + known[name]
         if not known[name] and equals:
             fail("%s takes no value" % name)
+        if kind in ONCE and name != "-genv" and name in [given for given, _ in found]:
+            fail("duplicate setting: %s" % name)
         found.append((name, value if known[name] else None))
     if at < len(words) and words[at] == "--":
         at += 1
@@ -150,12 +165,171 @@ class Flux:
                 "FLUX_JOB_ID": "\u0192ABC123", "PMI_RANK": rank, "PMI_SIZE": self.size}
 
 
+def one_cpu(local):
+    """What a launcher's own binding does: a core for each rank."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return {cpus[local % len(cpus)]}
+
+
+class IntelMpi:
+    """Nodes are filled; the batch system's counts win over -ppn unless told otherwise; pins unless told otherwise."""
+
+    def __init__(self, options, config):
+        self.size = int(last(options, "-n", "-np"))
+        path = last(options, "-machinefile")
+        if path:
+            with open(path) as file:
+                pairs = [line.strip().split(":") for line in file if line.strip()]
+            self.hosts, self.counts = [host for host, _ in pairs], [int(count) for _, count in pairs]
+        else:
+            named = last(options, "-hosts")
+            self.hosts = named.split(",") if named else hosts_of_file(last(options, "-f", "-hostfile"))
+            per_node = int(last(options, "-ppn", "-perhost"))
+            if "PBS_NODEFILE" in os.environ and os.environ.get("I_MPI_JOB_RESPECT_PROCESS_PLACEMENT") not in ("0", "off", "disable", "no"):
+                per_node = 1
+            self.counts = [min(per_node, max(0, self.size - per_node * node)) for node in range(len(self.hosts))]
+        if any(":" in host for host in self.hosts):
+            fail("host names without counts are wanted")
+        self.label = "[%d] " if any(name in ("-prepend-rank", "-l") for name, _ in options) else None
+        self.pins = os.environ.get("I_MPI_PIN", "1") not in ("0", "off", "disable", "no")
+        self.env = None if any(name == "-genvnone" for name, _ in options) else dict(os.environ)
+
+    def bound(self, local):
+        return one_cpu(local) if self.pins else None
+
+    def environment(self, node):
+        return self.env if self.env is not None else {}
+
+    def variables(self, rank, local, node):
+        return {"PMI_RANK": rank, "PMI_SIZE": self.size, "MPI_LOCALRANKID": local, "MPI_LOCALNRANKS": self.counts[node],
+                "PMI_FD": 9, "I_MPI_HYDRA_VERSION": 1}
+
+
+class Jsrun:
+    """Resource sets: -r of them on each host of the job, -a ranks in each. The environment goes everywhere."""
+
+    def __init__(self, options, config):
+        sets, on_host = int(last(options, "-n", "--nrs")), int(last(options, "-r", "--rs_per_host") or 1)
+        tasks = int(last(options, "-a", "--tasks_per_rs") or 1)
+        self.hosts = hosts_of_list(config["hosts"])
+        if sets > on_host * len(self.hosts) or sets % on_host:
+            fail("Error: Resources requested are not available")
+        self.hosts = self.hosts[:sets // on_host]
+        if last(options, "-d", "--launch_distribution") != "packed":
+            fail("cyclic and plane distributions are not played here")
+        whole = last(options, "-c", "--cpu_per_rs") == "ALL_CPUS"
+        self.binds = not whole or last(options, "-b", "--bind") != "none"
+        self.counts = [tasks * on_host] * len(self.hosts)
+        self.size = sum(self.counts)
+        self.label = "%d: " if last(options, "--stdio_mode") == "prepended" else None
+
+    def bound(self, local):
+        return one_cpu(local) if self.binds else None
+
+    def variables(self, rank, local, node):
+        own = {"JSM_NAMESPACE_RANK": rank, "JSM_NAMESPACE_SIZE": self.size, "JSM_NAMESPACE_LOCAL_RANK": local,
+               "JSM_NAMESPACE_LOCAL_SIZE": self.counts[node], "PMIX_RANK": rank}
+        own.update({"OMPI_COMM_WORLD_" + name: own["JSM_NAMESPACE_" + name] for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")})
+        return own
+
+
+class OpenMpi:
+    """Open MPI 5. Only the first node's ranks have the caller's environment; the others what -x names."""
+
+    ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+    def __init__(self, options, config):
+        if os.getuid() == 0 and any(name not in os.environ for name in self.ROOT):
+            fail("has detected an attempt to run as root")
+        if any(name.startswith("PRTE_MCA_rmaps_") for name in os.environ):
+            fail("PRTE_MCA_rmaps_* would map otherwise")
+        self.size = int(last(options, "-n", "-np", "--np"))
+        named = last(options, "-H", "--host")
+        pairs = [(item.split(":") + ["1"])[:2] for item in named.split(",")] if named else [(host, 10 ** 6) for host in hosts_of_file(last(options, "--hostfile"))]
+        self.hosts, slots = [host for host, _ in pairs], [int(count) for _, count in pairs]
+        if len(set(self.hosts)) < len(self.hosts):
+            fail("a host twice")
+        mapping = last(options, "--map-by").split(":")
+        if mapping[0] == "ppr":
+            if mapping[2] != "node" or mapping[3:] not in ([], ["OVERSUBSCRIBE"]):
+                fail("--map-by %s" % mapping)
+            self.counts = [int(mapping[1])] * len(self.hosts)
+            if not mapping[3:] and any(count > have for count, have in zip(self.counts, slots)):
+                fail("There are not enough slots available")
+        elif mapping == ["slot"]:
+            self.counts = [0] * len(self.hosts)
+            for node, have in enumerate(slots):
+                self.counts[node] = min(have, self.size - sum(self.counts))
+            if sum(self.counts) < self.size:
+                fail("There are not enough slots available")
+        else:
+            fail("--map-by %s" % mapping)
+        self.binds = last(options, "--bind-to") != "none"
+        self.label = "[1,%d]<stdout>: " if last(options, "--output") == "tag" else None
+        self.passed = [value for name, value in options if name == "-x"]
+
+    def bound(self, local):
+        return one_cpu(local) if self.binds else None
+
+    def environment(self, node):
+        if node == 0:
+            return dict(os.environ)
+        env = {name: value for name, value in os.environ.items() if name in ("HOME", "LC_ALL") or name.startswith(("OMPI_", "PMIX_"))}
+        for name in self.passed:
+            key, equals, value = name.partition("=")
+            if not equals and key not in os.environ:
+                fail("could not find environment variable %s" % key)
+            env[key] = value if equals else os.environ[key]
+        return env
+
+    def variables(self, rank, local, node):
+        return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": self.size, "OMPI_COMM_WORLD_LOCAL_RANK": local,
+                "OMPI_COMM_WORLD_LOCAL_SIZE": self.counts[node], "OMPI_COMM_WORLD_NODE_RANK": local, "PMIX_RANK": rank,
+                "PMIX_NAMESPACE": "prterun-1@1", "PRTE_LAUNCHED": 1}
+
+
+class Prrte(OpenMpi):
+    """The same; without Open MPI's personality ranks are told their rank only."""
+
+    ROOT = OpenMpi.ROOT + ("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+    def __init__(self, options, config):
+        super().__init__(options, config)
+        self.ompi = last(options, "--personality") == "ompi"
+
+    def variables(self, rank, local, node):
+        every = super().variables(rank, local, node)
+        return every if self.ompi else {name: value for name, value in every.items() if name.startswith("PMIX_")}
+
+
+KINDS = {"pals": Pals, "slurm": Slurm, "flux": Flux, "intelmpi": IntelMpi, "jsrun": Jsrun, "openmpi": OpenMpi, "prrte": Prrte}
+VERSIONS = {"pals": "mpiexec 1.8.0", "slurm": "slurm 24.11.5", "flux": "commands: 0.88.0\nlibflux-core: 0.88.0",
+            "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213 (id: d233448)", "jsrun": "jsrun 10.3.0.2",
+            "openmpi": "mpirun (Open MPI) 5.0.7", "prrte": "prterun (PRRTE) 3.0.8"}
+
+
+def start(job, program, rank, local, node):
+    env = job.environment(node) if hasattr(job, "environment") else os.environ
+    own = {name: str(value) for name, value in job.variables(rank, local, node).items()}
+    cpus = job.bound(local) if hasattr(job, "bound") else None
+    tagged = getattr(job, "label", None)
+    return subprocess.Popen(program, env={**env, **own}, stdout=subprocess.PIPE if tagged else None,
+                            preexec_fn=(lambda: os.sched_setaffinity(0, cpus)) if cpus else None)
+
+
+def finish(job, rank, child):
+    if getattr(job, "label", None):
+        for line in child.communicate()[0].decode("utf-8", "surrogateescape").splitlines():
+            print(job.label % rank + line)
+    return child.wait()
+
+
 def main():
     with open(sys.argv[1]) as file:
         config = json.load(file)
     kind, words = sys.argv[2], sys.argv[3:]
     if words == ["--version"]:
-        print({"pals": "mpiexec 1.8.0", "slurm": "slurm 24.11.5", "flux": "commands: 0.88.0\nlibflux-core: 0.88.0"}[kind])
+        print(VERSIONS[kind])
         return 0
     if kind == "flux" and words[:2] == ["hostlist", "local"]:
         print(config["hosts"])
@@ -167,16 +341,15 @@ def main():
             fail("no command %s" % words[:1])
         words = words[1:]
     options, program = parse(kind, words)
-    job = {"pals": Pals, "slurm": Slurm, "flux": Flux}[kind](options, config)
+    job = KINDS[kind](options, config)
     if sum(job.counts) != job.size:
         fail("%d ranks, but the nodes take %d" % (job.size, sum(job.counts)))
     started, first = [], 0
     for node, count in enumerate(job.counts):
         for local in range(count if node in (0, len(job.counts) - 1) else 0):
-            own = {name: str(value) for name, value in job.variables(first + local, local, node).items()}
-            started.append(subprocess.Popen(program, env={**os.environ, **own}))
+            started.append((first + local, start(job, program, first + local, local, node)))
         first += count
-    return max(child.wait() for child in started)
+    return max(finish(job, rank, child) for rank, child in started)
 
 
 sys.exit(main())

@@ -1,0 +1,640 @@
+// Planted differences of every kind: each is found, named, grouped, and nothing else is said.
+#include <algorithm>
+#include <chrono>
+
+#include "hpclaunch/check.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+Setting setting(std::string name, Value value, Layer layer = Layer::computed) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
+  return Setting{std::move(name), {decision}};
+}
+
+CpuSet cpus(const std::string& list) { return *CpuSet::parse(list); }
+
+// `nodes` of `ranks` ranks, each bound to four CPUs, with one device each.
+Plan plan_of(int nodes, int ranks) {
+  Plan plan;
+  for (int n = 0; n < nodes; ++n) plan.hosts.push_back("n" + std::to_string(n));
+  NodeClass one;
+  PerRank masks{{{}}};
+  for (int r = 0; r < ranks; ++r) {
+    RankPlan rank;
+    rank.cpus = cpus(std::to_string(4 * r) + "-" + std::to_string(4 * r + 3));
+    rank.cores = 4;
+    rank.numa = r / 4;
+    rank.device = rank.unit = r;
+    one.ranks.push_back(rank);
+    masks.items.front().push_back(std::to_string(r));
+  }
+  plan.classes = {one};
+  plan.layout = {NodeRun{0, nodes}};
+  plan.bind_via = BindVia::launcher;
+  plan.gpu_view = "own";
+  plan.core_limit = "0";
+  plan.env = {setting("CUDA_VISIBLE_DEVICES", masks),
+              setting("HF_TOKEN", std::string("s3cret"), Layer::command_line),
+              setting("HPCLAUNCH_NODE", RankFact::node),
+              setting("MASTER_ADDR", std::string("n0")),
+              setting("MASTER_PORT", std::string("12345")),
+              setting("NCCL_DEBUG", Unset{}, Layer::command_line),
+              setting("RANK", RankFact::rank),
+              setting("SLURM_CPU_BIND", Unset{})};
+  return plan;
+}
+
+Topology node_of(int ranks) {
+  Topology node;
+  for (int r = 0; r < ranks; ++r) {
+    Device device;
+    device.index = r;
+    device.vendor = "nvidia";
+    node.devices.push_back(device);
+  }
+  Nic nic;
+  nic.fabric = "mlx5_0";
+  node.nics.push_back(nic);
+  return node;
+}
+
+std::string value_at(const Plan& plan, const std::string& name, int rank, int node, int local) {
+  const Value& value = plan.find_env(name)->value();
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* items = std::get_if<PerRank>(&value))
+    return items->items.front()[static_cast<std::size_t>(local)];
+  return std::to_string(std::get<RankFact>(value) == RankFact::rank ? rank : node);
+}
+
+void print_variables(const Observed& seen, const std::map<std::string, std::string>& values,
+                     RankReport& report) {
+  report.fingerprints.clear();
+  for (const std::string& name : seen.names) {
+    const auto at = values.find(name);
+    report.fingerprints +=
+        at == values.end() ? std::string(kNoFingerprint) : fingerprint(at->second);
+    if (at != values.end() && is_placement_variable(name)) report.values[name] = at->second;
+  }
+}
+
+// What a job that went by the plan would report.
+Observed perfect(const Plan& plan) {
+  Observed seen;
+  seen.env = EnvSnapshot({"PATH=/bin", "HF_TOKEN=s3cret"});
+  seen.names = names_to_report(plan, seen.env);
+  const int size = plan.max_local_size();
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    RankReport report;
+    report.rank = rank;
+    report.node = rank / size;
+    report.local_rank = report.launcher_local_rank = rank % size;
+    report.local_size = size;
+    report.host = plan.hosts[static_cast<std::size_t>(report.node)];
+    report.cpus = plan.classes[0].ranks[static_cast<std::size_t>(report.local_rank)].cpus.to_list();
+    report.cpuset = "0-127";
+    report.memory_policy = "default";
+    report.memory_allowed = "0-7";
+    report.devices["nvidia"] = size;
+    report.limits = {{"core", "0"}, {"core-hard", "unlimited"}};
+    std::map<std::string, std::string> values = {{"PATH", "/bin"}};
+    for (const Setting& one : plan.env)
+      if (!std::holds_alternative<Unset>(one.value()))
+        values[one.name] = value_at(plan, one.name, rank, report.node, report.local_rank);
+    print_variables(seen, values, report);
+    report.clock = 1000;
+    if (report.local_rank == 0) {
+      NodeFacts facts;
+      facts.online = "0-127";
+      facts.fabrics = {"mlx5_0"};
+      facts.interfaces = {{"eth0", true, {"10.0.0." + std::to_string(report.node + 1)}}};
+      facts.master = "n0";
+      facts.master_resolves = {"10.0.0.1"};
+      facts.rooms = {{"/dev/shm", "", 1u << 30}, {"/tmp", "", 1u << 30}};
+      report.facts = facts;
+    }
+    seen.reports.push_back(report);
+    seen.arrivals.push_back(1000.1);
+  }
+  return seen;
+}
+
+// 4 nodes of 4 ranks; the test plants, then looks.
+struct Job {
+  Plan plan = plan_of(4, 4);
+  Topology node = node_of(4);
+  Observed seen = perfect(plan);
+
+  RankReport& rank(int number) { return seen.reports[static_cast<std::size_t>(number)]; }
+  NodeFacts& facts(int at) { return *rank(4 * at).facts; }
+  void set(int number, const std::string& name, const std::string& value) {
+    const auto at = std::find(seen.names.begin(), seen.names.end(), name) - seen.names.begin();
+    rank(number).fingerprints.replace(
+        static_cast<std::size_t>(at) * kFingerprint, kFingerprint,
+        value.empty() ? std::string(kNoFingerprint) : fingerprint(value));
+    if (!value.empty() && is_placement_variable(name)) rank(number).values[name] = value;
+  }
+  Comparison compared() const { return compare(plan, node, seen); }
+  Difference only() const {
+    const Comparison comparison = compared();
+    REQUIRE(comparison.differences.size() == 1);
+    return comparison.differences.front();
+  }
+};
+
+using Numbers = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("a job that went by the plan has no difference", "[compare]") {
+  const Job job;
+  const Comparison comparison = job.compared();
+  CHECK(comparison.differences.empty());
+  CHECK(comparison.ranks_as_planned == 16);
+}
+
+TEST_CASE("a mask that is too wide on one node", "[compare][cpus]") {
+  Job job;
+  for (int rank = 4; rank < 8; ++rank) job.rank(rank).cpus = "0-127";
+  const Comparison comparison = job.compared();
+  CHECK(comparison.differences.size() == 4);
+  CHECK(comparison.ranks_as_planned == 12);
+  const Difference& first = comparison.differences.front();
+  CHECK(first.kind == "cpus");
+  CHECK(first.planned == "0-3");
+  CHECK(first.found == "0-127");
+  CHECK(first.ranks == Numbers{4});
+  CHECK_THAT(first.cause, ContainsSubstring("did not bind"));
+  CHECK(first.fix == "--bind-via shim");
+  const std::vector<Difference> one = condense(comparison.differences, 2);
+  REQUIRE(one.size() == 1);
+  CHECK(one.front().ranks == Numbers{4, 5, 6, 7});
+  CHECK(one.front().planned == "0-3 (and 3 others)");
+  CHECK(one.front().found == "0-127");
+  CHECK(where_text(job.plan, one.front()) == "ranks 4-7 on n1");
+}
+
+TEST_CASE("causes of a mask that is not the planned one", "[compare][cpus]") {
+  const auto cause_of = [](const std::string& found) {
+    Job job;
+    job.rank(5).cpus = found;
+    return job.only().cause;
+  };
+  CHECK_THAT(cause_of("4-5"), ContainsSubstring("control group"));
+  CHECK_THAT(cause_of("8-11"), ContainsSubstring("local rank 2"));
+  CHECK_THAT(cause_of("64-67"), ContainsSubstring("none of the planned"));
+  CHECK_THAT(cause_of("6-9"), ContainsSubstring("rules of its own"));
+  CHECK_THAT(cause_of(""), ContainsSubstring("did not say"));
+  CHECK_THAT(cause_of("0-9000"), ContainsSubstring("more CPUs than hpclaunch knows"));
+}
+
+TEST_CASE("equal differences of a local rank on all nodes are one", "[compare][cpus]") {
+  Job job;
+  for (int rank = 2; rank < 16; rank += 4) job.rank(rank).cpus = "8-9";
+  const Difference one = job.only();
+  CHECK(one.ranks == Numbers{2, 6, 10, 14});
+  CHECK(where_text(job.plan, one) == "local rank 2 on all 4 nodes");
+}
+
+TEST_CASE("bound although nobody was to", "[compare][cpus]") {
+  Job job;
+  job.plan.bind_via = BindVia::none;
+  for (RankPlan& rank : job.plan.classes[0].ranks) rank.cpus = CpuSet{};
+  for (RankReport& report : job.seen.reports) report.cpus = "0-127";
+  CHECK(job.compared().differences.empty());
+  job.rank(9).cpus = "7";
+  CHECK(job.only().found == "7");
+  CHECK(job.only().ranks == Numbers{9});
+  job.rank(9).cpuset = "";  // what the control group leaves is not known: nothing can be said
+  CHECK(job.compared().differences.empty());
+}
+
+TEST_CASE("a part of the granted CPUs", "[compare][cpus]") {
+  Job job;
+  for (RankPlan& rank : job.plan.classes[0].ranks) {
+    rank.cpus = CpuSet{};
+    rank.part_first = 2;
+    rank.part_last = 3;
+  }
+  for (RankReport& report : job.seen.reports) report.cpus = "17,40";
+  CHECK(job.compared().differences.empty());
+  job.rank(3).cpus = "17";
+  CHECK(job.only().planned == "2 CPUs of the granted ones");
+}
+
+TEST_CASE("ranks that did not report are named with their node", "[compare][silent]") {
+  Job job;
+  job.seen.reports.erase(job.seen.reports.begin() + 6, job.seen.reports.begin() + 8);
+  job.seen.arrivals.clear();
+  Difference one = job.only();
+  CHECK(one.kind == "rank-silent");
+  CHECK(where_text(job.plan, one) == "ranks 6-7 on n1");
+  CHECK_THAT(one.cause, ContainsSubstring("fewer ranks"));
+  job.seen.launcher_status = 7;
+  CHECK_THAT(job.only().cause, ContainsSubstring("status 7"));
+  job.seen.too_late = true;
+  job.seen.limit_seconds = 30;
+  CHECK_THAT(job.only().cause, ContainsSubstring("30 seconds"));
+  job.seen = perfect(job.plan);
+  job.seen.reports.erase(job.seen.reports.begin() + 3);
+  job.seen.arrivals.clear();
+  job.seen.garbled = 1;
+  CHECK_THAT(job.only().cause, ContainsSubstring("1 report could not be read"));
+}
+
+TEST_CASE("a rank of which there are two", "[compare]") {
+  Job job;
+  job.seen.reports.push_back(job.rank(2));
+  job.seen.arrivals.push_back(1000.1);
+  CHECK(job.only().kind == "rank-twice");
+  CHECK(job.only().ranks == Numbers{2});
+  CHECK(job.only().found == "2 processes");
+}
+
+TEST_CASE("a launcher that fails after all", "[compare]") {
+  Job job;
+  job.seen.launcher_status = 9;
+  CHECK(job.only().kind == "launcher-status");
+  CHECK(where_text(job.plan, job.only()) == "the launcher");
+  CHECK(job.compared().ranks_as_planned == 16);
+}
+
+TEST_CASE("hosts in another order", "[compare][host]") {
+  Job job;
+  for (int rank = 0; rank < 8; ++rank) job.rank(rank).host = rank < 4 ? "n1" : "n0";
+  const Comparison comparison = job.compared();
+  REQUIRE(comparison.differences.size() == 2);
+  CHECK(comparison.differences[0].planned == "n0");
+  CHECK(comparison.differences[0].found == "n1");
+  CHECK(comparison.differences[1].planned == "n1");
+  CHECK(comparison.differences[1].found == "n0");
+  CHECK(comparison.differences[1].ranks == Numbers{4, 5, 6, 7});
+  CHECK_THAT(comparison.differences[0].cause, ContainsSubstring("another order"));
+  CHECK(where_text(job.plan, comparison.differences[0]) == "ranks 0-3 on n0");
+}
+
+TEST_CASE("names of hosts", "[compare][host]") {
+  Job job;
+  for (int rank = 0; rank < 4; ++rank) job.rank(rank).host = "N0.cluster";
+  CHECK(job.compared().differences.empty());
+  for (int rank = 0; rank < 4; ++rank) job.rank(rank).host = "elsewhere";
+  CHECK_THAT(job.only().cause, ContainsSubstring("not the plan's"));
+  job.seen.addresses["n0"] = {
+      "10.0.0.1"};  // the planned name leads to the node that calls itself so
+  CHECK(job.compared().differences.empty());
+  job.seen.addresses["n0"] = {"10.0.0.77"};
+  CHECK(job.only().ranks == Numbers{0, 1, 2, 3});
+}
+
+TEST_CASE("local ranks that the launcher counts otherwise", "[compare]") {
+  Job job;
+  job.rank(0).launcher_local_rank = 1;
+  job.rank(1).launcher_local_rank = 0;
+  const Comparison comparison = job.compared();
+  REQUIRE(comparison.differences.size() == 2);
+  CHECK(comparison.differences[0].kind == "local-rank");
+  CHECK(comparison.ranks_as_planned == 14);
+  job.rank(0).launcher_local_rank = job.rank(1).launcher_local_rank = -1;  // it does not say
+  CHECK(job.compared().differences.empty());
+}
+
+TEST_CASE("memory", "[compare][memory]") {
+  Job job;
+  job.rank(3).memory_policy = "bind";
+  job.rank(3).memory_nodes = "0";
+  CHECK(job.only().kind == "memory-policy");
+  CHECK(job.only().found == "bind 0");
+  job.plan.launcher_args = {"--mem-bind=list:0"};
+  CHECK(job.compared().differences.empty());
+  job.rank(3).memory_policy = "preferred";  // of no node: what "local" was before it had a name
+  job.rank(3).memory_nodes = "";
+  job.plan.launcher_args.clear();
+  CHECK(job.compared().differences.empty());
+  job.rank(3).memory_allowed = "1-7";
+  CHECK(job.only().kind == "memory-nodes");
+  CHECK(job.only().planned == "NUMA node 0");
+}
+
+TEST_CASE("devices", "[compare][devices]") {
+  Job job;
+  for (int rank = 8; rank < 12; ++rank) job.rank(rank).devices["nvidia"] = 3;
+  Difference one = job.only();
+  CHECK(one.kind == "devices");
+  CHECK(where_text(job.plan, one) == "ranks 8-11 on n2");
+  CHECK(one.planned == "4 devices of nvidia");
+  CHECK_THAT(one.cause, ContainsSubstring("missing"));
+  for (int rank = 8; rank < 12; ++rank) job.rank(rank).refused = {"/dev/nvidia3"};
+  CHECK_THAT(job.only().cause, ContainsSubstring("control group"));
+  CHECK_THAT(job.only().found, ContainsSubstring("/dev/nvidia3"));
+  for (int rank = 8; rank < 12; ++rank) job.rank(rank).devices["nvidia"] = 1;
+  job.plan.gpu_view = "launcher";  // each rank may open its own only
+  CHECK(job.compared().differences.empty());
+}
+
+TEST_CASE("a mask of devices that nobody planned", "[compare][devices]") {
+  Job job;
+  for (RankReport& report : job.seen.reports) report.values["ROCR_VISIBLE_DEVICES"] = "0";
+  CHECK(job.only().kind == "device-mask");
+  CHECK(job.only().found == "ROCR_VISIBLE_DEVICES=0");
+  CHECK(where_text(job.plan, job.only()) == "all 16 ranks");
+  job.seen.env = EnvSnapshot({"PATH=/bin", "ROCR_VISIBLE_DEVICES=0"});
+  CHECK(job.compared().differences.empty());
+}
+
+TEST_CASE("variables", "[compare][variable]") {
+  Job job;
+  SECTION("a device mask of another rank") {
+    job.set(6, "CUDA_VISIBLE_DEVICES", "0");
+    CHECK(job.only().planned == "CUDA_VISIBLE_DEVICES=2");
+    CHECK(job.only().found == "CUDA_VISIBLE_DEVICES=0");
+    CHECK(job.only().ranks == Numbers{6});
+  }
+  SECTION("lost on all nodes but the first") {
+    for (int rank = 4; rank < 16; ++rank) job.set(rank, "MASTER_PORT", "");
+    CHECK(where_text(job.plan, job.only()) == "all ranks on n1, n2, n3");
+    CHECK(job.only().found == "MASTER_PORT not set");
+    CHECK_THAT(job.only().cause, ContainsSubstring("does not pass"));
+  }
+  SECTION("a secret is not shown") {
+    job.set(1, "HF_TOKEN", "other");
+    const Difference one = job.only();
+    CHECK(one.found == "HF_TOKEN has another value");
+    for (const std::string& text : {one.planned, one.found, one.cause, one.fix}) {
+      CHECK(text.find("s3cret") == std::string::npos);
+      CHECK((text.find("other") == std::string::npos || text == one.found));
+    }
+  }
+  SECTION("removed, and there again") {
+    job.set(1, "NCCL_DEBUG", "INFO");
+    CHECK(job.only().planned == "NCCL_DEBUG not set");
+    CHECK_THAT(job.only().cause, ContainsSubstring("sets it again"));
+  }
+  SECTION("what was removed for the launcher's own sake may be in its ranks") {
+    job.set(1, "SLURM_CPU_BIND", "none");
+    CHECK(job.compared().differences.empty());
+  }
+  SECTION("exported, and lost") {
+    job.set(1, "PATH", "");
+    CHECK(job.only().planned == "PATH as exported");
+    job.set(1, "PATH", "/usr/bin:/bin");  // nodes may add to it
+    CHECK(job.compared().differences.empty());
+  }
+  SECTION("another version of hpclaunch") {
+    job.rank(1).fingerprints = "";
+    CHECK_THAT(job.only().cause, ContainsSubstring("another version"));
+  }
+}
+
+TEST_CASE("core limit", "[compare]") {
+  Job job;
+  job.plan.core_limit = "unlimited";
+  for (RankReport& report : job.seen.reports)
+    report.limits = {{"core", "4096"}, {"core-hard", "4096"}};
+  CHECK(job.only().kind == "core-limit");
+  CHECK_THAT(job.only().cause, ContainsSubstring("hard limit"));
+}
+
+TEST_CASE("what an import does", "[compare][import]") {
+  Job job;
+  RankReport& report = job.rank(5);
+  report.module = "torch";
+  report.cpus_before = report.cpus;
+  report.fingerprints_before = report.fingerprints;
+  CHECK(job.compared().differences.empty());
+  SECTION("to the mask") {
+    report.cpus = "4";
+    report.values["OMP_PROC_BIND"] = "true";
+    const Difference one = job.only();
+    CHECK(one.kind == "import-cpus");
+    CHECK(one.planned == "4-7");
+    CHECK(one.found == "4");
+    CHECK_THAT(one.cause, ContainsSubstring("OMP_PROC_BIND=true"));
+    CHECK(one.fix == "--unset OMP_PROC_BIND");
+  }
+  SECTION("to a variable") {
+    job.set(5, "MASTER_PORT", "1");
+    CHECK(job.only().kind == "import-variable");
+    CHECK(job.only().found == "MASTER_PORT has another value");
+  }
+  SECTION("it fails") {
+    report.import_problem = "ModuleNotFoundError: No module named 'torch'";
+    CHECK(job.only().kind == "import");
+    CHECK(job.only().found == report.import_problem);
+  }
+}
+
+TEST_CASE("facts of nodes", "[compare][nodes]") {
+  Job job;
+  SECTION("the meeting point does not resolve") {
+    job.facts(2).master_problem = "\"n0\": Name or service not known";
+    job.facts(2).master_resolves.clear();
+    CHECK(job.only().kind == "master-address");
+    CHECK(where_text(job.plan, job.only()) == "n2");
+  }
+  SECTION("it is loopback") {
+    job.facts(3).master_resolves = {"127.0.1.1"};
+    CHECK(job.only().severity == Severity::error);
+    CHECK(job.only().found == "loopback: 127.0.1.1");
+  }
+  SECTION("it is loopback on its own node") {
+    job.facts(0).master_resolves = {"127.0.1.1"};
+    CHECK(job.only().severity == Severity::warning);
+  }
+  SECTION("it is another machine") {
+    for (int node = 0; node < 4; ++node) job.facts(node).master_resolves = {"10.0.0.99"};
+    CHECK(job.only().found == "10.0.0.99");
+    CHECK(where_text(job.plan, job.only()) == "all 4 nodes");
+  }
+  SECTION("the port is taken") {
+    job.facts(0).port_problem = "Address already in use";
+    CHECK(job.only().kind == "master-port");
+    CHECK(job.only().planned == "MASTER_PORT 12345 free");
+  }
+  SECTION("an interface is down") {
+    for (int node = 0; node < 4; ++node) job.rank(4 * node).values["NCCL_SOCKET_IFNAME"] = "eth";
+    CHECK(job.compared().differences.empty());
+    job.facts(1).interfaces[0].up = false;
+    CHECK(job.only().kind == "interface");
+    CHECK(job.only().found == "eth0 is down");
+    CHECK(job.only().nodes == Numbers{1});
+  }
+  SECTION("loopback as the interface of several nodes") {
+    for (int node = 0; node < 4; ++node) job.rank(4 * node).values["GLOO_SOCKET_IFNAME"] = "lo";
+    CHECK(job.only().found == "lo leads to the node itself only");
+  }
+  SECTION("a network device is missing") {
+    job.facts(1).fabrics.clear();
+    CHECK(job.only().kind == "fabric");
+    CHECK(job.only().found == "none");
+  }
+  SECTION("the program is not there") {
+    job.facts(3).program_problem = "\"/x/train\" is not there";
+    CHECK(job.only().kind == "program");
+    CHECK(job.only().nodes == Numbers{3});
+  }
+  SECTION("no room") {
+    job.facts(1).rooms[0].free_bytes = 4096;
+    CHECK(job.only().kind == "room");
+    CHECK(job.only().severity == Severity::warning);
+    job.facts(1).rooms[0].problem = "Permission denied";
+    CHECK(job.only().severity == Severity::error);
+  }
+  SECTION("fewer CPUs than planned") {
+    job.facts(1).online = "0-11";
+    CHECK(job.only().kind == "node-cpus");
+  }
+  SECTION("the node is of another make") {
+    for (int c = 0; c < 128; ++c) {
+      Core core;
+      core.pus.add(c);
+      if (c % 32 == 0) job.node.numa_nodes.push_back({c / 32, 0, {}});
+      job.node.numa_nodes.back().pus.add(c);
+      job.node.cores.push_back(core);
+    }
+    for (Device& device : job.node.devices) {
+      device.pci = "0000:0" + std::to_string(device.index) + ":00.0";
+      for (int at = 0; at < 4; ++at) job.facts(at).gpus.push_back(device.pci);
+    }
+    for (int at = 0; at < 4; ++at) job.facts(at).numa = "0-3";
+    CHECK(job.compared().differences.empty());
+    SECTION("CPUs offline that no rank has") {
+      job.facts(1).online = "0-99";
+      CHECK(job.only().kind == "node-differs");
+      CHECK(job.only().planned == "CPUs 0-127");
+      CHECK(job.only().found == "CPUs 0-99");
+      CHECK(job.only().severity == Severity::warning);
+    }
+    SECTION("more of them") {
+      job.facts(1).online = "0-255";
+      CHECK_THAT(job.only().cause, ContainsSubstring("the planned node has not"));
+    }
+    SECTION("another NUMA mode") {
+      job.facts(2).numa = "0";
+      CHECK(job.only().planned == "4 NUMA nodes");
+      CHECK(job.only().found == "1 NUMA node");
+      CHECK(job.only().nodes == Numbers{2});
+    }
+    SECTION("memory beside memory") {
+      job.node.numa_nodes.push_back({4, 0, job.node.numa_nodes.front().pus});
+      CHECK(job.compared().differences.empty());
+    }
+    SECTION("a device that ranks use is gone") {
+      job.facts(3).gpus.erase(job.facts(3).gpus.begin() + 2);
+      CHECK(job.only().planned == "device 2 at 0000:02:00.0");
+      CHECK(job.only().severity == Severity::error);
+    }
+    SECTION("one that none uses") {
+      for (RankPlan& rank : job.plan.classes[0].ranks) rank.device = rank.unit = 0;
+      job.facts(3).gpus.erase(job.facts(3).gpus.begin() + 2);
+      CHECK(job.only().severity == Severity::warning);
+    }
+  }
+  SECTION("devices of a control group keep their numbers") {
+    for (RankPlan& rank : job.plan.classes[0].ranks) rank.device += 4;
+    CHECK(job.compared().differences.empty());
+  }
+  CHECK(job.compared().ranks_as_planned == 16);
+}
+
+TEST_CASE("clocks", "[compare][clock]") {
+  Job job;
+  job.rank(8).clock += 60;
+  CHECK(job.only().kind == "clock");
+  CHECK(job.only().found == "60 s ahead");
+  CHECK(where_text(job.plan, job.only()) == "n2");
+  SECTION("one that is behind") {
+    job.rank(8).clock -= 120;
+    CHECK(job.only().found == "60 s behind");
+  }
+  SECTION("all are heard late") {
+    job.rank(8).clock -= 60;
+    for (double& at : job.seen.arrivals) at += 30;
+    CHECK(job.compared().differences.empty());
+  }
+}
+
+TEST_CASE("two nodes that are heard late have no wrong clock", "[compare][clock]") {
+  const Plan plan = plan_of(2, 1);
+  Observed seen = perfect(plan);
+  seen.arrivals = {1020, 1020};
+  CHECK(compare(plan, node_of(1), seen).differences.empty());
+  seen.arrivals = {1020, 1000};  // rank 0 was written 20 s earlier than it was heard
+  CHECK(compare(plan, node_of(1), seen).differences.size() == 1);
+}
+
+TEST_CASE("before a job only nodes are compared", "[compare][preflight]") {
+  Job job;
+  Plan one = job.plan;
+  Observed seen;
+  seen.one_per_node = true;
+  for (int node = 0; node < 4; ++node) {
+    RankReport report = job.rank(4 * node);
+    report.rank = node;
+    report.cpus = "0-127";
+    seen.reports.push_back(report);
+    seen.arrivals.push_back(1000);
+  }
+  CHECK(compare(one, job.node, seen).differences.empty());
+  seen.reports[2].cpus = "0-7";
+  seen.reports[3].devices.clear();
+  const Comparison comparison = compare(one, job.node, seen);
+  REQUIRE(comparison.differences.size() == 2);
+  CHECK(comparison.differences[0].kind == "devices");
+  CHECK(where_text(one, comparison.differences[0]) == "n3");
+  CHECK(comparison.differences[1].kind == "node-cpus");
+  CHECK(where_text(one, comparison.differences[1]) == "n2");
+  seen.reports.erase(seen.reports.begin() + 1);
+  seen.arrivals.clear();
+  CHECK(compare(one, job.node, seen).differences.back().kind == "node-silent");
+}
+
+TEST_CASE("reports that name ranks beyond the plan do no harm", "[compare]") {
+  Job job;
+  RankReport stranger = job.rank(0);
+  stranger.rank = 16;
+  job.seen.reports.push_back(stranger);
+  job.seen.arrivals.push_back(1000);
+  CHECK(job.compared().differences.empty());
+}
+
+TEST_CASE("uneven nodes", "[compare][where]") {
+  Plan plan = plan_of(2, 2);
+  plan.classes.push_back(NodeClass{{plan.classes[0].ranks[0]}});
+  plan.layout = {NodeRun{0, 1}, NodeRun{1, 1}};
+  Difference one;
+  one.ranks = {0, 1, 2};
+  one.nodes = {0, 1};
+  CHECK(where_text(plan, one) == "all 3 ranks");
+  one.ranks = {2};
+  one.nodes = {1};
+  CHECK(where_text(plan, one) == "rank 2 on n1");
+  one.ranks = {0, 2};
+  one.nodes = {0, 1};
+  CHECK(where_text(plan, one) == "local rank 0 on n0, n1");
+}
+
+TEST_CASE("numbers for people", "[compare][where]") {
+  CHECK(with_separators(0) == "0");
+  CHECK(with_separators(999) == "999");
+  CHECK(with_separators(1536) == "1,536");
+  CHECK(with_separators(1234567) == "1,234,567");
+}
+
+TEST_CASE("10,000 ranks, every one wrong, are a matter of a moment", "[compare][large]") {
+  const Plan plan = plan_of(1250, 8);
+  Observed seen = perfect(plan);
+  for (RankReport& report : seen.reports) report.cpus = "0-127";
+  const auto begin = std::chrono::steady_clock::now();
+  const Comparison comparison = compare(plan, node_of(8), seen);
+  const std::vector<Difference> shown = condense(comparison.differences, 8);
+  std::string where;
+  for (const Difference& one : shown) where += where_text(plan, one);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+  CHECK(comparison.ranks_as_planned == 0);
+  CHECK(shown.size() == 8);  // a row for each local rank
+  CHECK_THAT(where, ContainsSubstring("local rank 7 on all 1,250 nodes"));
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Which nodes a job has, in fabricated jobs of every batch system, and jobs on parts of nodes. Launchers are stand-ins
+that are never started here."""
+import json
+import os
+import unittest
+
+import support
+from support import HOST, Test, clean_env, hpclaunch, machine
+
+NODE = ("--topology", machine("arm-80-nosmt.xml"))   # 80 cores, one hardware thread each
+SMT = ("--topology", machine("xeon-2x52-smt2.xml"))
+
+
+class Job(Test):
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.folder, "bin")
+        os.mkdir(self.bin)
+        for name in ("srun", "mpiexec.hydra"):
+            self.file("bin/" + name, "#!/bin/sh\nexit 3\n", 0o755)
+
+    def env(self, **extra):
+        return clean_env(PATH=self.bin, **extra)
+
+    def plan(self, *words, env, launcher="hydra", node=NODE):
+        return self.json("plan", "--profile", "none", "--launcher", launcher, *node, *words, "--", "/bin/true", env=env)
+
+    def no_plan(self, *words, env, says, launcher="hydra", node=NODE):
+        return self.refused(2, "plan", "--profile", "none", "--launcher", launcher, *node, *words, "--", "/bin/true", env=env, says=says)
+
+    def hosts_why(self, *words, env):
+        done = self.ok(hpclaunch("explain", "--launcher", "hydra", *NODE, *words, "hosts", env=env))
+        return " ".join(done.out.split())
+
+    def ranks_on(self, plan):
+        return [run["ranks_per_node"] for run in plan["layout"] for _ in range(run["nodes"])]
+
+
+class Pbs(Job):
+    def pbs(self, text, **extra):
+        return self.env(PBS_JOBID="1.server", PBS_NODEFILE=self.file("nodefile", text), **extra)
+
+    def test_a_line_per_node_or_per_rank(self):
+        plan = self.plan("--ppn", "2", env=self.pbs("x1.site\nx2.site\n"))
+        self.assertEqual((plan["hosts"], plan["world_size"]), (["x1.site", "x2.site"], 4))
+        plan = self.plan(env=self.pbs("x2\nx2\nx1\nx2\n"))
+        self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["x2", "x1"], [3, 1]))
+
+    def test_the_file_is_on_the_first_node_only(self):
+        env = self.env(PBS_JOBID="1.server", PBS_NODEFILE="/nonexistent/1.server")
+        self.no_plan(env=env, says=["PBS_NODEFILE", "/nonexistent/1.server", "first node only", "--hostfile", "--nodes 1"])
+        self.assertEqual(self.plan("--nodes", "1", env=env, launcher="local")["hosts"], [HOST])
+
+    def test_a_damaged_file_names_its_line(self):
+        self.no_plan(env=self.pbs("x1\nx2 what\n"), says=["nodefile:2", "what"])
+        self.no_plan(env=self.pbs("\n"), says=["no host in it"])
+
+    def test_a_job_that_names_no_file_is_said(self):
+        self.assertIn("PBS_NODEFILE is not", self.hosts_why("--profile", "none", env=self.env(PBS_JOBID="1")))
+
+
+class Lsf(Job):
+    def test_three_ways_to_name_hosts(self):
+        path = self.file("djob", "h1\nh1\nh2\nh2\n")
+        for extra in ({"LSB_DJOB_HOSTFILE": path}, {"LSB_HOSTS": "h1 h1 h2 h2"}, {"LSB_MCPU_HOSTS": "h1 2 h2 2 "},
+                      {"LSB_DJOB_HOSTFILE": "/nonexistent", "LSB_MCPU_HOSTS": "h1 2 h2 2"}):
+            with self.subTest(extra):
+                plan = self.plan(env=self.env(LSB_JOBID="7", **extra))
+                self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["h1", "h2"], [2, 2]))
+
+    def test_slots_are_cores_where_there_are_devices(self):
+        node = self.file("gpu.json", json.dumps(dict(self.json("topo", *NODE, status=0), devices=[
+            {"index": i, "vendor": "nvidia", "numa": 0} for i in range(4)])))
+        plan = self.plan(env=self.env(LSB_JOBID="7", LSB_MCPU_HOSTS="h1 40 h2 40"), node=("--topology", node))
+        self.assertEqual(self.ranks_on(plan), [4, 4])
+
+    def test_lists_that_cannot_be_read(self):
+        for extra, says in (({}, "LSB_MCPU_HOSTS"), ({"LSB_MCPU_HOSTS": "h1 2 h2"}, "without its number"), ({"LSB_MCPU_HOSTS": "h1 x"}, "\"x\""),
+                            ({"LSB_DJOB_HOSTFILE": "/nonexistent"}, "/nonexistent"), ({"LSB_HOSTS": " "}, "no host")):
+            with self.subTest(extra):
+                self.no_plan(env=self.env(LSB_JOBID="7", **extra), says=[says, "try: "])
+
+    def test_the_launch_node_is_told_by_evidence(self):
+        env = self.env(LSB_JOBID="7", LSB_MCPU_HOSTS="batch1 1 h1 42 h2 42")
+        self.assertEqual(self.plan("--ppn", "1", env=env)["hosts"], ["batch1", "h1", "h2"])
+        self.assertIn("lsf_launch_node", self.hosts_why("--profile", "none", env=env))
+        self.file("bin/jsrun", "#!/bin/sh\nexit 3\n", 0o755)
+        self.assertEqual(self.plan("--ppn", "1", env=env)["hosts"], ["h1", "h2"])
+        self.assertIn("without batch1, a launch node", self.hosts_why("--profile", "none", env=env))
+        uneven = self.env(LSB_JOBID="7", LSB_MCPU_HOSTS="h1 1 h2 42 h3 7")
+        self.assertEqual(self.plan("--ppn", "1", env=uneven)["hosts"], ["h1", "h2", "h3"])
+
+    def test_the_profile_knows_better(self):
+        self.file("bin/jsrun", "#!/bin/sh\nexit 3\n", 0o755)
+        for flag, hosts, want in ((True, "a 8 b 8 c 8", ["b", "c"]), (False, "a 1 b 8 c 8", ["a", "b", "c"]), (True, "a 8", ["a"])):
+            profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "scheduler": "lsf", "lsf_launch_node": flag}))
+            plan = self.json("plan", "--profile", profile, "--launcher", "hydra", *NODE, "--ppn", "1", "--", "/bin/true",
+                             env=self.env(LSB_JOBID="7", LSB_MCPU_HOSTS=hosts))
+            self.assertEqual(plan["hosts"], want)
+
+
+class Others(Job):
+    def test_cobalt(self):
+        env = self.env(COBALT_JOBID="5", COBALT_NODEFILE=self.file("nodes", "c1\nc2\n"))
+        self.assertEqual(self.plan("--ppn", "1", env=env)["hosts"], ["c1", "c2"])
+        self.no_plan(env=dict(env, COBALT_NODEFILE="/nonexistent"), says=["COBALT_NODEFILE", "Cobalt"])
+
+    def test_sge(self):
+        env = self.env(JOB_ID="5", PE_HOSTFILE=self.file("pe", "s1.site 2 all.q@s1 <NULL>\ns2.site 3 all.q@s2 UNDEFINED\n"))
+        plan = self.plan(env=env)
+        self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["s1.site", "s2.site"], [2, 3]))
+        self.assertEqual(self.plan("-n", "1", env=self.env(JOB_ID="5"), launcher="local")["hosts"], [HOST])
+
+    def test_rules_can_ask_for_each_scheduler(self):
+        rule = {"id": "r", "why": "so", "when": {"in_job": "yes"}, "default": {"WHO": "${scheduler} ${job_id}"}}
+        profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "rules": [rule]}))
+        for want, extra in (("lsf 7", {"LSB_JOBID": "7", "LSB_HOSTS": "h1"}), ("sge 8", {"JOB_ID": "8", "PE_HOSTFILE": self.file("pe", "h1 1 q\n")}),
+                            ("cobalt 9", {"COBALT_JOBID": "9", "COBALT_NODEFILE": self.file("c", "h1\n")})):
+            done = self.ok(hpclaunch("env", "--profile", profile, "--launcher", "hydra", *NODE, "-n", "1", env=self.env(**extra)))
+            self.assertIn("export WHO='%s'" % want, done.out)
+
+
+class Slurm(Job):
+    def slurm(self, nodes="n[1-2]", **extra):
+        return self.env(SLURM_JOB_ID="17", SLURM_JOB_NODELIST=nodes, **extra)
+
+    def parts(self, plan):
+        """Per node: (granted, [(first, last)])."""
+        nodes = []
+        for run in plan["layout"]:
+            one = plan["classes"][run["node_class"]]
+            nodes += [(one["granted"], [(r["part"]["first"], r["part"]["last"]) if r["part"] else None for r in one["ranks"]])] * run["nodes"]
+        return nodes
+
+    def test_parts_of_nodes_that_differ(self):
+        env = self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8")
+        plan = self.plan("-n", "5", env=env, launcher="slurm")
+        self.assertEqual(self.parts(plan), [(2, [(0, 0), (1, 1)]), (8, [(0, 2), (3, 5), (6, 7)])])
+        self.assertEqual(plan["bind_via"], "shim")
+        self.assertIn("--cpu-bind=none", plan["argv"])
+        threads = [s["value"] for s in plan["env"] if s["name"] == "OMP_NUM_THREADS"]
+        self.assertEqual(threads, [{"per_rank": [["1", "1"], ["3", "3", "2"]]}])
+        text = self.ok(hpclaunch("plan", "--profile", "none", "--launcher", "slurm", *NODE, "-n", "5", "--", "/bin/true", env=env)).out
+        self.assertIn("on 1 node, 2 ranks each on 2 CPUs granted: n1\n", text)
+        self.assertIn("3-5 of the 8 granted\n", text)
+
+    def test_tasks_follow_what_slurm_dealt(self):
+        env = self.slurm("n[1-3]", SLURM_JOB_CPUS_PER_NODE="2,8(x2)", SLURM_NTASKS="18", SLURM_TASKS_PER_NODE="2,8(x2)")
+        self.assertEqual(self.ranks_on(self.plan(env=env, launcher="slurm")), [2, 8, 8])
+
+    def test_a_rank_needs_a_core(self):
+        env = self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8")
+        self.no_plan("--ppn", "3", env=env, says=["3 ranks on n1, of which the job has 2 cores", "--oversubscribe"])
+        self.no_plan("-n", "11", env=env, says=["10 cores in all", "--ranks 10"])
+        self.assertEqual(self.plan("--ppn", "3", "--oversubscribe", env=env, launcher="slurm")["world_size"], 6)
+
+    def test_whole_nodes_and_other_lists_are_no_parts(self):
+        for cpus in ("80(x2)", "96(x2)", "2", "2,2,2", "x"):
+            plan = self.plan("--ppn", "1", env=self.slurm(SLURM_JOB_CPUS_PER_NODE=cpus), launcher="slurm")
+            self.assertEqual([c["granted"] for c in plan["classes"]], [None], cpus)
+        plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", "n1\nn2\n"), env=self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8"))
+        self.assertEqual([c["granted"] for c in plan["classes"]], [None])
+
+    def test_hardware_threads_make_it_unknown(self):
+        env = self.slurm(SLURM_JOB_CPUS_PER_NODE="4,8")
+        plan = self.plan("--ppn", "2", env=env, launcher="slurm", node=SMT)
+        self.assertEqual(plan["bind_via"], "none")
+        self.assertEqual(self.parts(plan), [(4, [None, None]), (8, [None, None])])
+        done = self.ok(hpclaunch("explain", "--profile", "none", "--launcher", "slurm", *SMT, "--ppn", "2", "cpu-bind", env=env))
+        self.assertIn("2 hardware threads", " ".join(done.out.split()))
+        self.assertEqual(self.plan("--ppn", "2", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="52(x2)"), launcher="slurm", node=SMT)["bind_via"], "launcher")
+
+    def het(self, **extra):
+        return self.slurm("n[1-2]", SLURM_HET_SIZE="2", SLURM_JOB_NODELIST_HET_GROUP_0="n[1-2]", SLURM_JOB_NODELIST_HET_GROUP_1="g[1-4]",
+                          SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)", **extra)
+
+    def test_a_heterogeneous_job_wants_a_component(self):
+        self.no_plan(env=self.het(), launcher="slurm", says=["heterogeneous", "0 (n[1-2]), 1 (g[1-4])", "--het-group 0"])
+        for words in (("--het-group", "1"), ("--launcher-arg=--het-group=1",)):
+            plan = self.plan(*words, "--ppn", "1", env=self.het(), launcher="slurm")
+            self.assertEqual((plan["hosts"], plan["argv"].count("--het-group=1")), (["g1", "g2", "g3", "g4"], 1))
+        plan = self.plan("--het-group", "0", env=self.het(SLURM_NTASKS_HET_GROUP_0="4", SLURM_TASKS_PER_NODE_HET_GROUP_0="2(x2)"), launcher="slurm")
+        self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["n1", "n2"], [2, 2]))
+        self.assertEqual(self.ranks_on(self.plan("--het-group", "1", env=self.het(), launcher="slurm")), [1, 1, 1, 1])
+
+    def test_components_that_are_not_there(self):
+        self.no_plan("--het-group", "2", env=self.het(), says=["no component 2", "0 (n[1-2])"])
+        self.no_plan("--launcher-arg=--het-group=0,1", env=self.het(), says=["one number"])
+        self.no_plan("--het-group", "0", env=self.slurm(), says=["not heterogeneous"])
+        parts = self.het(SLURM_JOB_CPUS_PER_NODE="2,8", SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1="8(x3),4")
+        plan = self.plan("--het-group", "1", "--ppn", "1", env=parts, launcher="slurm")
+        self.assertEqual([granted for granted, _ in self.parts(plan)], [8, 8, 8, 4])
+
+
+class DevicesPerRank(Job):
+    def test_two_devices_for_each_rank(self):
+        profile = ("--profile", "polaris")
+        plan = self.json("plan", *profile, "--devices-per-rank", "2", "-N", "1", "--", "/bin/true", env=self.env())
+        ranks = plan["classes"][0]["ranks"]
+        self.assertEqual([len(r["more_units"]) for r in ranks], [1, 1])
+        mask = [s["value"]["per_rank"][0] for s in plan["env"] if s["name"] == "CUDA_VISIBLE_DEVICES"][0]
+        self.assertEqual(sorted(unit for entry in mask for unit in entry.split(",")), ["0", "1", "2", "3"])
+        text = self.ok(hpclaunch("plan", *profile, "--devices-per-rank", "2", "-N", "1", "--", "/bin/true", env=self.env()), 0).out
+        self.assertIn("2 per rank", text)
+        done = hpclaunch("plan", *profile, "--devices-per-rank", "3", "-N", "1", "--", "/bin/true", env=self.env())
+        self.has(done, "devices-left", "left over")
+        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["contradict"])
+        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--gpu-view", "all", "--", "/bin/true", env=self.env(), says=["--gpu-view all"])
+
+    def test_none(self):
+        plan = self.json("plan", "--profile", "polaris", "--devices-per-rank", "0", "-N", "1", "--ppn", "1", "--", "/bin/true", env=self.env())
+        self.assertIsNone(plan["gpu_view"])
+        self.assertEqual([s["value"] for s in plan["env"] if s["name"] == "CUDA_VISIBLE_DEVICES"], [""])
+
+
+if __name__ == "__main__":
+    support.main()

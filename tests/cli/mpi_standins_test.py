@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""hpclaunch run through launchers that are not here: Intel MPI, jsrun, Open MPI 5, PRRTE. Their stand-ins read the
+documented grammar by themselves, refuse what it does not have, and start real ranks."""
+import json
+import os
+import sys
+
+import support
+from support import Test, clean_env, cpu_list, hpclaunch
+
+STANDIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins", "launcher.py")
+NAMES = {"intelmpi": "mpiexec.hydra", "jsrun": "jsrun", "openmpi": "mpirun", "prrte": "prterun"}
+COUNTS = ("--oversubscribe", "--master-addr", "127.0.0.1")
+
+
+class Job(Test):
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.folder, "bin")
+        self.calls = 0
+        self.nodefile = self.file("nodefile", "n1\nn2\n")
+
+    def put(self, kind, name=None):
+        """A program that answers and starts ranks as this launcher does."""
+        self.record = os.path.join(self.folder, "record-%d" % self.calls)
+        os.mkdir(self.record)
+        self.calls += 1
+        config = self.file("config-%d.json" % self.calls, json.dumps({"record": self.record, "hosts": "n[1-2]"}))
+        return self.file("bin/" + (name or NAMES[kind]), '#!/bin/sh\nexec %s %s %s %s "$@"\n' % (sys.executable, STANDIN, config, kind), 0o755)
+
+    def env(self, **extra):
+        """Two nodes of a job: every batch system's would do, and this one's are read without a program."""
+        return clean_env(PATH=self.bin + ":/usr/bin:/bin", PBS_JOBID="1.server", PBS_NODEFILE=self.nodefile, **extra)
+
+    def start(self, kind, n, *words, env=None, name=None):
+        program = self.put(kind, name)
+        where = "--launcher=" + (kind if name is None else program)
+        ranks = self.ranks_environment("run", "-n", str(n), where, *COUNTS, *words, env=env or self.env())
+        with open(os.path.join(self.record, "call.json")) as file:
+            self.call = json.load(file)
+        self.assertEqual(sorted(ranks), list(range(n)))
+        plan = self.json("plan", "-n", str(n), where, *COUNTS, *words, env=env or self.env())
+        for rank, got in ranks.items():
+            run = [r for r in plan["layout"] if r["first_rank"] <= rank][-1]
+            local = int(got[b"LOCAL_RANK"])
+            mine = plan["classes"][run["node_class"]]["ranks"][local]
+            self.assertEqual(self.bound(rank), cpu_list(mine["cpus"]), "rank %d" % rank)
+            self.assertEqual(got[b"WORLD_SIZE"], b"%d" % n)
+        self.places = [(int(ranks[r][b"GROUP_RANK"]), int(ranks[r][b"LOCAL_RANK"])) for r in range(n)]
+        return ranks
+
+
+class EachOfThem(Job):
+    EVEN = [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+    def test_even(self):
+        for kind in NAMES:
+            with self.subTest(kind):
+                self.start(kind, 4)
+                self.assertEqual(self.places, self.EVEN)
+
+    def test_uneven(self):
+        for kind in ("intelmpi", "openmpi", "prrte"):
+            with self.subTest(kind):
+                self.start(kind, 3)
+                self.assertEqual(self.places, [(0, 0), (0, 1), (1, 0)])
+        self.put("jsrun")
+        self.refused(125, "run", "-n", "3", "--launcher", "jsrun", *COUNTS, "--", "/bin/true", env=self.env(), says=["-n 2 or -n 4"])
+
+    def test_one_node(self):
+        for kind in ("intelmpi", "openmpi", "prrte"):
+            with self.subTest(kind):
+                self.start(kind, 2, "-N", "1")
+                self.assertEqual(self.places, [(0, 0), (0, 1)])
+
+    def test_labels(self):
+        for kind, first in (("intelmpi", "[0] x"), ("jsrun", "0: x"), ("openmpi", "[1,0]<stdout>: x"), ("prrte", "[1,0]<stdout>: x")):
+            with self.subTest(kind):
+                self.put(kind)
+                done = self.ok(hpclaunch("run", "-n", "4", "--label", "--launcher", kind, *COUNTS, "--", "/bin/echo", "x", env=self.env()))
+                self.assertIn(first, done.out.splitlines())
+
+    def test_status(self):
+        for kind in NAMES:
+            with self.subTest(kind):
+                self.put(kind)
+                self.ok(hpclaunch("run", "-n", "2", "--launcher", kind, *COUNTS, "--", "/bin/sh", "-c", "exit 9", env=self.env()), 9)
+
+    def test_what_was_exported_and_removed(self):
+        for kind in NAMES:
+            with self.subTest(kind):
+                env = self.env(MINE="a b;c,d\n$x", GONE="1", OMP_NUM_THREADS="3")
+                for rank, got in self.start(kind, 4, "--unset", "GONE", "--set", "TYPED=1", env=env).items():
+                    self.assertEqual([got.get(b"MINE"), got.get(b"TYPED"), got.get(b"GONE"), got.get(b"OMP_NUM_THREADS")],
+                                     [b"a b;c,d\n$x", b"1", None, b"3"], "rank %d" % rank)
+
+    def test_found_without_being_named(self):
+        for kind in ("intelmpi", "openmpi", "prrte"):
+            with self.subTest(kind):
+                program = self.put(kind)
+                plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=dict(self.env(), PATH=self.bin))
+                self.assertEqual((plan["launcher"], plan["argv"][0]), (kind, program))
+                os.unlink(program)
+
+    def test_by_what_it_says(self):
+        for kind, name in (("intelmpi", "mpirun"), ("openmpi", "mpiexec"), ("prrte", "mpiexec")):
+            with self.subTest(kind):
+                self.start(kind, 2, name=name)
+
+
+class IntelMpi(Job):
+    def test_pins_nothing_and_keeps_the_plans_counts(self):
+        env = self.env(I_MPI_PIN="1", I_MPI_PIN_DOMAIN="[3,c]", I_MPI_PERHOST="1", I_MPI_FABRICS="shm")
+        self.start("intelmpi", 4, env=env)  # the stand-in deals by the node file unless it is told not to
+        got = {name: value for name, value in self.call["env"].items() if name.startswith("I_MPI")}
+        self.assertEqual(got, {"I_MPI_PIN": "0", "I_MPI_JOB_RESPECT_PROCESS_PLACEMENT": "0", "I_MPI_FABRICS": "shm"})
+
+    def test_the_reasons_are_told(self):
+        self.put("intelmpi")
+        done = self.ok(hpclaunch("explain", "-n", "2", "--launcher", "intelmpi", *COUNTS, "I_MPI_PIN", "I_MPI_PIN_CELL", env=self.env(I_MPI_PIN_CELL="core")))
+        self.has(done, "the shim binds", "away from the plan's CPUs")
+
+    def test_told_from_mpich_by_what_lies_beside_it(self):
+        self.put("intelmpi")
+        profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "launcher": "intelmpi"}))
+        words = ("-n", "2", *COUNTS, "--profile", profile)
+        self.refused(127, "run", *words, "--", "/bin/true", env=dict(self.env(), PATH=self.bin), says=["launcher intelmpi is not on PATH", "hydra"])
+        self.file("bin/hydra_bstrap_proxy", "#!/bin/sh\n", 0o755)
+        self.assertEqual(self.json("plan", *words, env=dict(self.env(), PATH=self.bin))["launcher"], "intelmpi")
+
+    def test_other_counts_are_refused_with_the_way_out(self):
+        self.put("intelmpi")
+        words = ("--hostfile", self.file("slots", "n1:1\nn2:2\n"), "--launcher", "intelmpi", *COUNTS)
+        plan = self.json("plan", *words, env=self.env())
+        self.assertEqual([plan["world_size"], plan["max_local_size"]], [3, 2])  # nodes are filled
+
+
+class OpenMpi(Job):
+    def test_root_is_let_in_and_others_see_nothing_of_it(self):
+        ranks = self.start("openmpi", 2)
+        for got in ranks.values():
+            seen = {name: value for name, value in got.items() if b"RUN_AS_ROOT" in name}
+            both = {b"OMPI_ALLOW_RUN_AS_ROOT": b"1", b"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": b"1"}
+            self.assertEqual(seen, both if os.getuid() == 0 else {})
+
+    def test_leftovers_are_removed(self):
+        self.start("openmpi", 2, env=self.env(PRTE_MCA_rmaps_default_mapping_policy="core", OMPI_MCA_rmaps_base_mapping_policy="core"))
+        self.assertFalse([name for name in self.call["env"] if "_rmaps_" in name])
+
+    def test_a_profile_names_it_and_the_version_is_asked(self):
+        program = self.put("openmpi")
+        profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "launcher": "openmpi"}))
+        plan = self.json("plan", "-n", "2", "--label", *COUNTS, "--profile", profile, "--", "/bin/true", env=self.env())
+        self.assertEqual(plan["argv"][0], program)
+        self.assertIn("--output", plan["argv"])
+        self.file("bin/mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n", 0o755)
+        plan = self.json("plan", "-n", "2", "--label", *COUNTS, "--profile", profile, "--", "/bin/true", env=self.env())
+        self.assertIn("--tag-output", plan["argv"])
+
+
+class Lsf(Job):
+    def test_jsrun_is_taken_where_it_is(self):
+        self.put("jsrun")
+        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=self.env(LSB_JOBID="1"))
+        self.assertEqual(plan["launcher"], "jsrun")
+        os.unlink(os.path.join(self.bin, "jsrun"))
+        self.put("openmpi")
+        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=dict(self.env(LSB_JOBID="1"), PATH=self.bin))
+        self.assertEqual(plan["launcher"], "openmpi")
+
+    def test_hosts_that_jsrun_cannot_be_told(self):
+        self.put("jsrun")
+        self.refused(125, "run", "-n", "2", "--launcher", "jsrun", *COUNTS, "--hostfile", self.nodefile, "--", "/bin/true", env=self.env(),
+                     says=["in its own order"])
+
+
+class Clashes(Job):
+    def test_an_error_stops_and_force_goes_on(self):
+        self.put("openmpi")
+        words = ("run", "-n", "2", "--launcher", "openmpi", *COUNTS, "--launcher-arg=--np", "--launcher-arg=2")
+        self.ok(hpclaunch(*words, "--", "/bin/true", env=self.env()))
+        words = (*words[:-1], "--launcher-arg=3")
+        done = hpclaunch(*words, "--", "/bin/true", env=self.env())
+        self.ok(done, 125)
+        self.has(done, "launcher-arg-clash", "--np 3", "2 ranks", "-n 3")
+        self.assertFalse(os.path.exists(os.path.join(self.record, "again")))
+
+    def test_a_warning_does_not(self):
+        self.put("jsrun")
+        done = self.ok(hpclaunch("run", "-n", "2", "--launcher", "jsrun", *COUNTS, "--launcher-arg=-X0", "--", "/bin/true", env=self.env()))
+        self.has(done, "launcher-arg-clash", "-X0")
+
+    def test_a_plan_shows_them_too(self):
+        plan = self.json("plan", "-n", "2", "--launcher", "slurm", *COUNTS, "--launcher-arg=--export=NONE", env=self.env())
+        self.assertEqual([(f["rule"], f["severity"]) for f in plan["findings"] if f["rule"] == "launcher-arg-clash"], [("launcher-arg-clash", "error")])
+
+
+if __name__ == "__main__":
+    support.main()

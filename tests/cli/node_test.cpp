@@ -1,0 +1,195 @@
+// What the nodes are taken for: drift, grants of devices, and what can be reached of them.
+#include "cli/node.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/catch.h"
+
+using namespace hpclaunch;
+using namespace hpclaunch::cli;
+
+namespace {
+
+Topology node_of(int numa, int cores, int devices) {
+  Topology node;
+  for (int n = 0; n < numa; ++n) node.numa_nodes.push_back({n, 0, {}});
+  for (int c = 0; c < cores; ++c) {
+    Core core{-1, c * numa / cores, {}};
+    core.pus.add(c);
+    node.numa_nodes[static_cast<std::size_t>(core.numa)].pus |= core.pus;
+    node.cores.push_back(core);
+  }
+  node.allowed = node.all_pus();
+  for (int d = 0; d < devices; ++d) {
+    Device device;
+    device.index = d;
+    device.vendor = "nvidia";
+    device.pci = "0000:0" + std::to_string(d + 1) + ":00.0";
+    device.numa = d * numa / devices;
+    device.pus = node.numa_nodes[static_cast<std::size_t>(device.numa)].pus;
+    node.devices.push_back(device);
+  }
+  return node;
+}
+
+NodeModel model_of(Topology topology) {
+  NodeModel model;
+  model.name = "gpu";
+  model.reserved.add(0);
+  model.topology = std::move(topology);
+  model.topology.allowed -= model.reserved;
+  return model;
+}
+
+struct Settled {
+  Node node;
+  std::vector<Finding> findings;
+};
+
+Settled settle(const NodeModel& model, const std::optional<Topology>& live, OnDrift how,
+               const EnvSnapshot& env = EnvSnapshot(), int granted = 0) {
+  Settled settled;
+  settled.node = settle_node(&model, live, granted, env, how, settled.findings);
+  return settled;
+}
+
+}  // namespace
+
+TEST_CASE("a node that is the profile's gives nothing to say", "[node]") {
+  const NodeModel model = model_of(node_of(4, 8, 4));
+  Topology live = node_of(4, 8, 0);
+  live.allowed = *CpuSet::parse("0-3");
+  const Settled settled = settle(model, live, OnDrift::fail);
+  CHECK(settled.findings.empty());
+  CHECK(settled.node.topology.allowed.to_list() == "1-3");
+  CHECK(settled.node.topology.devices.size() == 4);
+  CHECK(settled.node.whole == 7);
+}
+
+TEST_CASE("another NUMA mode, in each way", "[node]") {
+  const NodeModel model = model_of(node_of(4, 8, 4));
+  const Topology live = node_of(1, 8, 0);
+  Settled settled = settle(model, live, OnDrift::warn);
+  REQUIRE(settled.findings.size() == 1);
+  CHECK(settled.findings[0].rule == "node-differs");
+  CHECK(settled.findings[0].severity == Severity::warning);
+  CHECK_THAT(settled.findings[0].message, ContainsSubstring("1 NUMA node, planned 4"));
+  CHECK(settled.node.topology.numa_nodes.size() == 4);
+  settled = settle(model, live, OnDrift::fail);
+  CHECK(settled.findings[0].severity == Severity::error);
+  settled = settle(model, live, OnDrift::replan);
+  CHECK(settled.findings[0].severity == Severity::note);
+  const Topology& node = settled.node.topology;
+  CHECK(node.numa_nodes.size() == 1);
+  CHECK(node.allowed.to_list() == "1-7");  // what the site keeps stays kept
+  REQUIRE(node.devices.size() == 4);       // nobody looked for devices here
+  CHECK(node.devices[0].numa == 0);
+  CHECK(node.devices[3].numa == -1);
+  CHECK(settled.node.model == &model);
+  CHECK(check_topology(node));
+}
+
+TEST_CASE("fewer CPUs because fewer were granted", "[node]") {
+  const NodeModel model = model_of(node_of(4, 8, 4));
+  Topology live = node_of(4, 8, 4);
+  live.cores.resize(4);
+  for (NumaNode& numa : live.numa_nodes) numa.pus &= live.all_pus();
+  for (Device& device : live.devices) device.pus &= live.all_pus();
+  live.allowed = live.all_pus();
+  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 4).findings.empty());
+  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 4).node.topology.allowed.to_list() ==
+        "1-3");
+  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 7).findings.size() == 1);
+  live = node_of(4, 8, 4);
+  live.devices.resize(2);
+  const EnvSnapshot two({"SLURM_JOB_GPUS=0,1"});
+  CHECK(settle(model, live, OnDrift::fail, two).findings.empty());
+  CHECK_THAT(settle(model, live, OnDrift::warn).findings[0].message,
+             ContainsSubstring("device 3 at 0000:04:00.0 is missing"));
+}
+
+TEST_CASE("a model that leaves places to the node", "[node]") {
+  NodeModel model = model_of(node_of(4, 8, 4));
+  model.live = true;
+  const auto devices = [&](const Topology& live, const std::vector<std::string>& env) {
+    return settle(model, live, OnDrift::fail, EnvSnapshot(env)).node.topology.devices;
+  };
+  const Topology bare = node_of(4, 8, 0);
+  CHECK(devices(bare, {}).empty());
+  CHECK(devices(bare, {"CUDA_VISIBLE_DEVICES=-1"}).empty());
+  CHECK(devices(bare, {"CUDA_VISIBLE_DEVICES=NoDevFiles"}).empty());
+  CHECK(devices(bare, {"SLURM_GPUS_ON_NODE=2"}).size() == 2);
+  const auto masked = devices(bare, {"CUDA_VISIBLE_DEVICES=2,3"});  // the plan takes these two
+  REQUIRE(masked.size() == 4);
+  CHECK(masked[3].pus.empty());
+  const auto seen = devices(node_of(2, 8, 3), {"SLURM_JOB_GPUS=1"});
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[2].numa == 1);
+}
+
+TEST_CASE("what is typed about drift, and what --verify strict means", "[node]") {
+  LaunchArgs args;
+  CHECK(on_drift(args) == OnDrift::warn);
+  args.verify = "strict";
+  CHECK(on_drift(args) == OnDrift::fail);
+  args.on_drift = "replan";
+  CHECK(on_drift(args) == OnDrift::replan);
+  args.on_drift = "warn";
+  CHECK(on_drift(args) == OnDrift::warn);
+}
+
+TEST_CASE("devices that can be reached", "[node]") {
+  const Topology live = node_of(2, 4, 3);
+  using Found = std::optional<std::vector<int>>;
+  CHECK(reachable_devices(live, {}) == Found());
+  CHECK(reachable_devices(live, {{"0000:01:00.0", "/dev/nvidia0", true},
+                                 {"0000:02:00.0", "/dev/nvidia1", false},
+                                 {"0000:03:00.0", "/dev/nvidia2", true}}) ==
+        Found(std::vector<int>{0, 2}));
+  CHECK(reachable_devices(live, {{"0000:02:00.0", "/dev/nvidia1", true}}) ==
+        Found(std::vector<int>{1}));
+  Topology other = live;
+  other.devices[0].vendor = "amd";  // its driver would list a device that is there
+  CHECK(reachable_devices(other, {{"0000:02:00.0", "/dev/nvidia1", true}}) == Found());
+  other = live;
+  other.devices[2].pci = other.devices[1].pci;  // partitions
+  CHECK(reachable_devices(other, {{"0000:01:00.0", "/dev/nvidia0", true},
+                                  {"0000:02:00.0", "/dev/nvidia1", true}}) == Found());
+}
+
+TEST_CASE("device files by their addresses", "[node]") {
+  char folder[] = "/tmp/hpclaunch-files-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  const std::string root = folder;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root + path).substr(0, (root + path).rfind('/')));
+    std::ofstream(root + path) << text;
+  };
+  write("/proc/driver/nvidia/gpus/0000:1B:00.0/information", "Model: x\nDevice Minor: \t 1\n");
+  write("/proc/driver/nvidia/gpus/0000:0b:00.0/information", "Device Minor: 0\n");
+  write("/proc/driver/nvidia/gpus/0000:0c:00.0/information", "nothing of use\n");
+  write("/dev/nvidia1", "");
+  write("/sys/devices/0000:29:00.0/vendor", "0x1002\n");
+  write("/sys/class/drm/card0/x", "");
+  std::filesystem::create_directories(root + "/sys/class/drm/renderD128");
+  std::filesystem::create_symlink("../../../devices/0000:29:00.0",
+                                  root + "/sys/class/drm/renderD128/device");
+  write("/dev/dri/renderD128", "");
+  const auto files = sys::device_files(false, root);
+  REQUIRE(files.size() == 3);
+  CHECK(files[0].pci == "0000:0b:00.0");
+  CHECK_FALSE(files[0].usable);
+  CHECK(files[1].pci == "0000:1b:00.0");
+  CHECK(files[1].usable);
+  CHECK(files[2].path == root + "/dev/dri/renderD128");
+  CHECK(files[2].usable);
+  CHECK(sys::device_files(true, root)[1].usable);
+  std::filesystem::remove(root + "/dev/dri/renderD128");
+  CHECK_FALSE(sys::device_files(true, root)[2].usable);
+  std::filesystem::remove_all(root);
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+"""A shim that writes records and does nothing else: for tests of what stays beside the launcher. It knows one host file's
+worth of layout from STANDIN_LAYOUT ("host:ranks host:ranks"), starts the program, and says how it ended.
+
+    STANDIN_MUTE=3,4     these ranks say nothing
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+
+def main():
+    rank = int(os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["STANDIN_RANK"])
+    nodes = [entry.split(":") for entry in os.environ["STANDIN_LAYOUT"].split()]
+    node, first = 0, 0
+    while rank >= first + int(nodes[node][1]):
+        first += int(nodes[node][1])
+        node += 1
+    # In a group of its own: Hydra and Slurm signal a rank's whole group, and it shall hear of each signal once.
+    program = subprocess.Popen(sys.argv[1:], env=dict(os.environ, RANK=str(rank)), stderr=subprocess.PIPE, preexec_fn=os.setpgrp)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, lambda got, frame: os.killpg(program.pid, got))  # the launcher signals our group
+    tail = []
+    for line in program.stderr:
+        os.write(2, line)
+        tail = (tail + [line.rstrip(b"\n")])[-10:]
+    status = program.wait()
+    if str(rank) in os.environ.get("STANDIN_MUTE", "").split(",") or os.environ.get("HPCLAUNCH_RECORDS") != "1":
+        os._exit(abs(status))
+    head = b"@hpclaunch rank=%d node=%d host=%s pid=%d " % (rank, node, nodes[node][0].encode(), program.pid)
+    if status:
+        for line in tail:
+            os.write(2, head + b"tail=" + line + b"\n")
+    os.write(2, head + (b"at=%.6f " % time.time()) + (b"exit=%d\n" % status if status >= 0 else b"signal=%d\n" % -status))
+    os._exit(status if status >= 0 else 128 - status)
+
+
+main()

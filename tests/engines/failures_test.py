@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""Faults planted under real launchers, each detected and named by what runs without supervision; nothing is left behind."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import engines
+from engines import support, wait_until
+
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SLEEP = "987"
+# Rank 1 ends as told after all have begun; the others would sleep.
+ONE_ENDS = "touch $0/up-$RANK; while [ $(ls $0 | wc -l) -lt $WORLD_SIZE ]; do sleep 0.05; done; [ $RANK = 1 ] && { %s; }; exec sleep " + SLEEP
+
+
+class Failures(engines.Test):
+    nodes = 2
+
+    def words(self, launcher, *more):
+        return ["run", "--launcher", launcher, "--ppn", "2", "--oversubscribe", *self.meeting(), *more]
+
+    def one_ends(self, how):
+        folder = os.path.join(self.folder, "up")
+        os.makedirs(folder)
+        return ["--", "/bin/sh", "-c", ONE_ENDS % how, folder]
+
+    def slurm(self, *words, **more):
+        return self.allocation(2, *self.words("slurm", *words), **more)
+
+    def openmpi(self, *words, **more):
+        return self.on("n1", *self.words("openmpi", *words), env=self.cluster.pbs(2, 2, **ROOT_MAY), **more)
+
+    def hydra(self, *words, **more):
+        return self.on("n1", *self.words("hydra", *words), env=self.cluster.pbs(2, 2), **more)
+
+    # ---- binding ----
+
+    def standin(self, name, edit):
+        """A launcher of this name in front of the real one that changes the command line on its way."""
+        real = engines.need(name)
+        self.file("front/" + name, '#!/bin/sh\n[ "$1" = --version ] && exec %s --version\nfor word; do shift\n%s\nset -- "$@" "$word"\ndone\n'
+                                   'exec %s "$@"\n' % (real, edit, real), 0o755)
+        return os.path.join(self.folder, "front")
+
+    def test_wrong_mask(self):
+        """Everybody gets the first CPU: the shim finds it at each rank that should have another one, and mends it."""
+        cpu = sorted(engines.ALLOWED)
+        if len(cpu) < 2:
+            cpu = cpu * 2
+        front = self.standin("srun", 'case $word in --cpu-bind=mask_cpu:*) word=--cpu-bind=mask_cpu:%s;; esac' % hex(1 << cpu[0]))
+        env = self.cluster.environment("login")
+        env["PATH"] = front + ":" + env["PATH"]
+        done = self.ok(self.slurm("--", "/bin/true", env=env))
+        wrong = re.findall(r"hpclaunch: rank (\d) on (n\d): the launcher bound CPUs \S+, planned (\S+); mended", done.err)
+        self.assertEqual(sorted(wrong), [("1", "n1", str(cpu[1])), ("3", "n2", str(cpu[1]))] if cpu[0] != cpu[1] else [], str(done))
+        strict = self.slurm("--verify", "strict", "--", "/bin/true", env=env)
+        self.ok(strict, 125 if cpu[0] != cpu[1] else 0)
+        self.nothing_left()
+
+    def test_short_list(self):
+        """srun takes a short list from its beginning again; Hydra ignores it. Either way a rank says what it got."""
+        cpus = sorted(engines.ALLOWED)
+        if len(cpus) < 2:
+            return
+        front = self.standin("srun", 'case $word in --cpu-bind=mask_cpu:*) word=${word%,*};; esac')
+        env = self.cluster.environment("login")
+        env["PATH"] = front + ":" + env["PATH"]
+        done = self.ok(self.slurm("--", "/bin/true", env=env))
+        self.assertEqual(len(re.findall(r"hpclaunch: rank [13] on n[12]: the launcher bound", done.err)), 2, str(done))
+        front = self.standin("mpiexec.hydra", 'case $word in user:*) word=${word%,*};; esac')
+        done = self.ok(self.on("n1", "run", "--launcher", front + "/mpiexec.hydra", "--bind-via", "launcher", "--ppn", "2", *self.meeting(), "--", "/bin/true",
+                               env=self.cluster.pbs(2, 2)))
+        self.assertTrue(re.search(r"hpclaunch: rank [13] on n[12]: the launcher bound", done.err), str(done))
+        self.nothing_left()
+
+    # ---- programs and ranks ----
+
+    def test_program_missing_on_one_node(self):
+        """A folder that only n1 has."""
+        if not self.cluster.spaces:
+            return
+        only = self.cluster.run("n1", ["sh", "-c", "cp /bin/true /dev/shm/only-here"])
+        self.assertEqual(only.returncode, 0)
+        for name, done in (("slurm", self.slurm), ("openmpi", self.openmpi), ("hydra", self.hydra)):
+            with self.subTest(name):
+                words = ["--", "/dev/shm/only-here"]
+                if name == "slurm":  # srun begins on a node that has it, as a batch script does
+                    argv = ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", "sh", "-c", 'exec ssh n1 env SLURM_CONF="$SLURM_CONF" '
+                            '$(env | grep ^SLURM_ | grep -v "[ ()]" | tr "\\n" " ") PATH="$PATH" ' + " ".join([support.HPCLAUNCH, *self.words("slurm"), *words])]
+                    ran = self.cluster.run("login", argv)
+                    result = support.Done(ran.returncode, ran.stdout.encode(), ran.stderr.encode())
+                else:
+                    result = done(*words)
+                # srun gives the highest status, that of the ranks which it killed.
+                self.assertIn(result.status, (127, 137, 143) if name == "slurm" else (127,), str(result))
+                self.has(result, "on n2: /dev/shm/only-here: no such file")
+                self.assertNotIn("on n1: /dev/shm", result.err)
+                self.nothing_left()
+
+    def test_a_rank_exits_with_7(self):
+        done = self.slurm(*self.one_ends("exit 7"))
+        self.has(done, "task 1: Exited with exit code 7")  # srun itself ends with the highest status, that of the killed
+        self.assertIn(done.status, (7, 137, 143), str(done))
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_a_rank_exits_with_7_under_open_mpi(self):
+        self.ok(self.openmpi(*self.one_ends("exit 7")), 7)
+        self.nothing_left()
+
+    def test_a_rank_is_killed(self):
+        done = self.slurm(*self.one_ends("kill -9 $$"))
+        self.has(done, "task 1: Killed")
+        self.assertGreater(done.status, 128, str(done))
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_a_rank_is_killed_under_open_mpi(self):
+        done = self.ok(self.openmpi(*self.one_ends("kill -9 $$")), 128 + 9)
+        self.has(done, "exited on signal 9")
+        self.nothing_left()
+
+    # ---- launchers and nodes ----
+
+    def started(self, node, argv, env=None, ranks=4):
+        """A job whose ranks sleep; (process, folder). It has begun everywhere when this returns."""
+        folder = os.path.join(self.folder, "begun")
+        os.makedirs(folder)
+        argv = argv + ["--", "/bin/sh", "-c", "touch $0/$RANK; exec sleep " + SLEEP, folder]
+        silent, talker = os.pipe()
+        self.addCleanup(os.close, talker)
+        process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     start_new_session=True)
+        os.close(silent)
+        self.addCleanup(process.kill)
+        wait_until(lambda: len(os.listdir(folder)) == ranks or process.poll() is not None, 60, "the ranks did not begin")
+        self.assertIsNone(process.poll())
+        return process
+
+    def launcher_killed(self, node, words, env, number):
+        process = self.started(node, [support.HPCLAUNCH, *words], env)
+        os.kill(self.cluster.inner(process), number)
+        out, err = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, out + err)
+        self.nothing_left()
+
+    def test_the_launcher_is_killed_slurm(self):
+        """srun in an allocation of its own: killed, its ranks go as well."""
+        words = ["run", "--launcher", "slurm", "--hostfile", self.file("hosts", "n1\nn2\n"), "--ppn", "2", "--oversubscribe", "--bind-via", "shim",
+                 "--launcher-arg=--exclusive", "--launcher-arg=--overcommit", *self.meeting()]
+        self.launcher_killed("login", words, None, signal.SIGKILL)
+
+    def test_the_launcher_is_killed_hydra(self):
+        self.launcher_killed("n1", self.words("hydra"), self.cluster.pbs(2, 2), signal.SIGKILL)
+
+    def test_the_launcher_is_killed_open_mpi(self):
+        """By TERM: after KILL, mpirun's own ranks go on (faults_test.py has that, under --supervise)."""
+        self.launcher_killed("n1", self.words("openmpi"), self.cluster.pbs(2, 2, **ROOT_MAY), signal.SIGTERM)
+
+    def test_a_node_dies_under_slurm(self):
+        if not self.cluster.spaces:
+            return
+        process = self.started("login", ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", support.HPCLAUNCH, *self.words("slurm")])
+        self.cluster.crash("n2")
+        out, err = process.communicate(timeout=120)
+        self.cluster.start("n2")
+        self.assertNotEqual(process.returncode, 0, err)
+        self.assertIn("n2", err)
+        self.nothing_left()
+
+    def test_a_node_dies_under_hydra_and_open_mpi(self):
+        """The node resets its connections, as one that panics and boots again."""
+        if not self.cluster.spaces:
+            return
+        for launcher in ("hydra", "openmpi"):
+            with self.subTest(launcher):
+                begun = os.path.join(self.folder, "begun")
+                if os.path.isdir(begun):
+                    os.rename(begun, begun + "-before")
+                process = self.started("n1", [support.HPCLAUNCH, *self.words(launcher)], self.cluster.pbs(2, 2, **ROOT_MAY))
+                self.cluster.crash("n2")
+                out, err = process.communicate(timeout=120)
+                self.cluster.start("n2")
+                self.assertNotEqual(process.returncode, 0, err)
+                self.nothing_left()
+
+
+if __name__ == "__main__":
+    engines.main()

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""Faults that hpclaunch itself has to find and name: in the job (`run --supervise --report`) and before it (`verify`).
+
+Every test ends with the question whether anything of it is left.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import engines
+from engines import support, wait_until
+from failures_test import ONE_ENDS, ROOT_MAY, SLEEP
+
+
+LAUNCHERS = ("slurm", "hydra", "openmpi")
+
+
+class Faults(engines.Test):
+    nodes = 2
+
+    def in_job(self, launcher, *words, env=None, ppn="2", command="run"):
+        """(node, command line, environment) of hpclaunch with this launcher where it is at home."""
+        argv = [support.HPCLAUNCH, command, "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *words]
+        if launcher == "slurm":
+            return "login", ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", *argv], env or self.cluster.environment("login")
+        return "n1", argv, env or self.cluster.pbs(2, int(ppn), **ROOT_MAY)
+
+    def do(self, launcher, *words, **more):
+        node, argv, env = self.in_job(launcher, *words, **more)
+        done = self.cluster.run(node, argv, env=env, timeout=120)
+        return support.Done(done.returncode, done.stdout.encode(errors="replace"), done.stderr.encode(errors="replace"))
+
+    def one_ends(self, how):
+        return ["--", "/bin/sh", "-c", ONE_ENDS % how, tempfile.mkdtemp(dir=self.folder)]
+
+    def report(self):
+        with open(os.path.join(self.folder, "report.json")) as file:
+            return json.load(file)
+
+    # ---- the end of a rank ----
+
+    def first_failure(self, how, status, words):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                report = os.path.join(self.folder, "report.json")
+                begin = time.monotonic()
+                done = self.do(launcher, "--supervise", "--grace", "2", "--report", report, *self.one_ends(how))
+                self.ok(done, status)
+                self.has(done, "rank 1", "n1" if self.cluster.spaces else "", words)
+                self.assertLess(time.monotonic() - begin, 60)  # the others would sleep for a quarter of an hour
+                self.assertIn("1", json.dumps(self.report()))
+                self.nothing_left(but=["slurmstepd"])
+
+    def test_exit(self):
+        """The status is that of the first rank to fail, under every launcher; the others are ended, Hydra's too."""
+        self.first_failure("echo its last words >&2; exit 7", 7, "its last words")
+
+    def test_killed(self):
+        self.first_failure("kill -9 $$", 128 + 9, "KILL")
+
+    def test_all_well(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                self.ok(self.do(launcher, "--supervise", "--report", os.path.join(self.folder, "report.json"), "--", "/bin/true"))
+                self.report()
+                self.nothing_left(but=["slurmstepd"])
+
+    def while_it_runs(self, launcher, script, act, limit):
+        """Starts a job, acts when all four ranks have begun; (status, stderr) of its end."""
+        begun = os.path.join(self.folder, launcher)
+        os.mkdir(begun)
+        node, argv, env = self.in_job(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", "touch $0/$RANK; " + script, begun)
+        silent, talker = os.pipe()
+        process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        os.close(silent)
+        try:
+            wait_until(lambda: len(os.listdir(begun)) == 4 or process.poll() is not None, 60, "the ranks did not begin")
+            if process.poll() is None:
+                act()
+            _, err = process.communicate(timeout=limit)
+        finally:
+            os.close(talker)
+            if process.poll() is None:
+                process.kill()
+        self.assertEqual(len(os.listdir(begun)), 4, err)
+        return process.returncode, err
+
+    def test_dead_node(self):
+        """srun may end with 0 when a node has died: who counts the ends of ranks does not."""
+        if not self.cluster.spaces:
+            return
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                script = "[ $NODE_RANK = 0 ] && exec sleep 4; exec sleep " + SLEEP
+                try:
+                    status, err = self.while_it_runs(launcher, script, lambda: self.cluster.crash("n2"), 150)
+                finally:
+                    self.cluster.start("n2")
+                self.assertNotEqual(status, 0, err)
+                self.assertIn("n2", err)
+                self.nothing_left(but=["slurmstepd"])
+
+    def test_launcher_killed(self):
+        """KILL reaches the launcher alone: its ranks, on all nodes, end all the same."""
+        for launcher, name in zip(LAUNCHERS, ("srun", "mpiexec", "mpirun")):
+            with self.subTest(launcher):
+                def kill():
+                    found = [str(pid) for pid, words in self.cluster.processes().items()
+                             if pid not in self.before and os.path.basename(words.split()[0]).startswith(name)]
+                    self.assertTrue(found)
+                    self.assertEqual(self.cluster.run("login", ["kill", "-9", *found]).returncode, 0)
+                status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, 60)
+                self.assertNotEqual(status, 0, err)
+                self.nothing_left(but=["slurmstepd"])
+
+    # ---- verify, and preflight ----
+
+    def test_verify_says_one_line(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                done = self.ok(self.do(launcher, command="verify"))
+                self.assertEqual(done.out.strip(), "4 of 4 ranks as planned on 2 nodes", str(done))
+                self.nothing_left(but=["slurmstepd"])
+
+    def front(self, name, edit):
+        real = engines.need(name)
+        self.file("front/" + name, '#!/bin/sh\n[ "$1" = --version ] && exec %s --version\nfor word; do shift\n%s\nset -- "$@" "$word"\ndone\n'
+                                   'exec %s "$@"\n' % (real, edit, real), 0o755)
+        env = self.cluster.environment("login") if name == "srun" else self.cluster.pbs(2, 2)
+        return dict(env, PATH=os.path.join(self.folder, "front") + ":" + env["PATH"])
+
+    def test_verify_finds_a_wrong_mask(self):
+        if len(engines.ALLOWED) < 2:
+            return
+        env = self.front("srun", "case $word in --cpu-bind=mask_cpu:*) word=--cpu-bind=mask_cpu:%s;; esac" % hex(1 << min(engines.ALLOWED)))
+        done = self.ok(self.do("slurm", command="verify", env=env), 1)
+        self.has(done, "2 of 4")
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_verify_finds_swapped_hosts(self):
+        """Ranks 0 and 1 on n2: the plan has them on n1, where all are told to meet."""
+        if not self.cluster.spaces:
+            return
+        env = self.front("mpiexec.hydra", 'case $word in n1:2,n2:2) word=n2:2,n1:2;; esac')
+        done = self.ok(self.do("hydra", command="verify", env=env), 1)
+        self.has(done, "n1", "n2")
+        self.nothing_left()
+
+    def test_verify_finds_a_wrong_environment(self):
+        """Something on n2 changes a variable of the plan behind the launcher's back."""
+        env = self.front("srun", "export OMP_NUM_THREADS=77")
+        done = self.ok(self.do("slurm", command="verify", env=env), 1)
+        self.has(done, "OMP_NUM_THREADS", "77")
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_verify_finds_the_port_taken(self):
+        """On n1, where rank 0 would listen; hpclaunch runs on another node."""
+        if not self.cluster.spaces:
+            return
+        taker = self.cluster.popen("n1", [sys.executable, "-c", "import socket, time; s = socket.create_server(('', 29555)); print('ready', flush=True); "
+                                          "time.sleep(100)"], stdout=subprocess.PIPE, text=True)
+        try:
+            self.assertEqual(taker.stdout.readline(), "ready\n")
+            done = self.ok(self.do("slurm", "--master-port", "29555", command="verify"), 1)
+            self.has(done, "29555", "n1")
+        finally:
+            os.kill(self.cluster.inner(taker), signal.SIGKILL)
+            taker.communicate()
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_verify_finds_a_program_missing_on_one_node(self):
+        if not self.cluster.spaces:
+            return
+        self.assertEqual(self.cluster.run("n1", ["cp", "/bin/true", "/dev/shm/only-n1"]).returncode, 0)
+        done = self.ok(self.do("hydra", "--", "/dev/shm/only-n1", command="verify"), 1)
+        self.has(done, "n2", "/dev/shm/only-n1")
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    engines.main()

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <random>
+
+#include "hpclaunch/job.h"
+#include "hpclaunch/text.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+RankReport full() {
+  RankReport report;
+  report.host = "n1";
+  report.pid = 42;
+  report.rank = 3;
+  report.local_rank = 0;
+  report.local_size = 2;
+  report.node = 1;
+  report.launcher_local_rank = 0;
+  report.cpus = "0-3,8";
+  report.cpuset = "0-15";
+  report.memory_policy = "default";
+  report.memory_allowed = "0";
+  report.devices = {{"nvidia", 4}};
+  report.refused = {"/dev/kfd"};
+  report.fingerprints = fingerprint("a") + std::string(kNoFingerprint);
+  report.values = {{"RANK", "3"}, {"OMP_PLACES", "{0},{1}\\\"} \x01 ä"}};
+  report.limits = {{"core", "0"}};
+  report.clock = 1732212345.25;
+  report.module = "torch";
+  report.cpus_before = "0-3";
+  report.fingerprints_before = fingerprint("a") + fingerprint("");
+  NodeFacts facts;
+  facts.online = "0-15";
+  facts.numa = "0,8";
+  facts.gpus = {"0000:18:00.0", "0001:18:00.0"};
+  facts.pci = {{"other", 1}};
+  facts.fabrics = {"mlx5_0"};
+  facts.interfaces = {{"eth0", true, {"10.0.0.1"}}, {"ib0", false, {}}};
+  facts.master = "n0";
+  facts.master_resolves = {"10.0.0.9"};
+  facts.port_problem = "in use";
+  facts.rooms = {{"/tmp", "", 123456789012ull}};
+  report.facts = facts;
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a report comes back as it was", "[report]") {
+  RankReport small;
+  small.rank = 0;
+  for (const RankReport& report : {full(), small}) {
+    const std::string line = report_line(report);
+    CHECK(line.find('\n') == line.size() - 1);
+    const auto back = report_from_line(line);
+    REQUIRE(back.has_value());
+    REQUIRE(back->has_value());
+    CHECK(**back == report);
+  }
+}
+
+TEST_CASE("launchers may put something around a report", "[report]") {
+  const std::string line = report_line(full());
+  const std::string bare = line.substr(0, line.size() - 1);
+  for (const std::string& around :
+       {"[3] " + bare, "3: " + bare, "[1,3]<stdout>:" + bare, "no newline before" + bare,
+        bare + " and more", bare + "\r", bare + "} ]"}) {
+    const auto back = report_from_line(around);
+    REQUIRE(back.has_value());
+    REQUIRE(back->has_value());
+    CHECK(**back == full());
+  }
+}
+
+TEST_CASE("what is no report", "[report]") {
+  for (const char* line : {"", "hello", "@hpclaunch rank=3 node=0", "{\"rank\": 3}"})
+    CHECK_FALSE(report_from_line(line).has_value());
+}
+
+TEST_CASE("a damaged report is told from none", "[report]") {
+  const std::string line = report_line(full());
+  for (std::size_t cut = kReportMark.size(); cut + 2 < line.size(); cut += 7) {
+    const auto back = report_from_line(line.substr(0, cut));
+    REQUIRE(back.has_value());
+    CHECK_FALSE(back->has_value());
+  }
+  for (const char* wrong :
+       {"{}", "[]", "{\"rank\": \"x\"}", "{\"rank\": -5}", "{\"rank\": 1, \"cpus\": 7}",
+        "{\"rank\": 1, \"facts\": []}", "{\"rank\": 1, \"facts\": {\"rooms\": [1]}}", "null",
+        "{\"rank\": 99999999999999999999999}"}) {
+    const auto back = report_from_line(std::string(kReportMark) + wrong);
+    REQUIRE(back.has_value());
+    INFO(wrong);
+    CHECK_FALSE(back->has_value());
+  }
+}
+
+TEST_CASE("a report fits into one write of a pipe", "[report]") {
+  RankReport report = full();
+  report.fingerprints.clear();
+  for (int i = 0; i < 100; ++i) report.fingerprints += fingerprint(std::to_string(i));
+  CHECK(report_line(report).size() <= 4096);
+}
+
+TEST_CASE("bytes that are not UTF-8 do not break a report", "[report]") {
+  RankReport report;
+  report.rank = 0;
+  report.values["RANK"] = "\xff\xfe";
+  const auto back = report_from_line(report_line(report));
+  REQUIRE(back.has_value());
+  CHECK(back->has_value());
+}
+
+TEST_CASE("fingerprints", "[report]") {
+  CHECK(fingerprint("").size() == kFingerprint);
+  CHECK(fingerprint("a") == fingerprint("a"));
+  CHECK(fingerprint("a") != fingerprint("b"));
+  CHECK(fingerprint("") != kNoFingerprint);
+  CHECK(report_to_json(full()).find(fingerprint("a")) == std::string::npos);
+}
+
+TEST_CASE("variables whose value may be seen", "[report]") {
+  CHECK(is_placement_variable("RANK"));
+  CHECK(is_placement_variable("OMP_PLACES"));
+  CHECK_FALSE(is_placement_variable("HF_TOKEN"));
+  CHECK_FALSE(is_placement_variable("PATH"));
+}
+
+TEST_CASE("interfaces by name", "[report][interface]") {
+  const std::vector<Interface> there = {{"hsn0", true, {"10.0.0.1"}},
+                                        {"hsn1", false, {}},
+                                        {"ib0", true, {}},
+                                        {"eth0", true, {"1.2.3.4"}}};
+  struct Case {
+    const char* variable;
+    const char* value;
+    const char* problem;
+  };
+  constexpr Case kCases[] = {{"NCCL_SOCKET_IFNAME", "hsn", ""},
+                             {"NCCL_SOCKET_IFNAME", "hsn1", "hsn1 is down"},
+                             {"NCCL_SOCKET_IFNAME", "=hsn", "no interface hsn"},
+                             {"NCCL_SOCKET_IFNAME", "=hsn0", ""},
+                             {"NCCL_SOCKET_IFNAME", "^docker,lo", ""},
+                             {"NCCL_SOCKET_IFNAME", "^=eth0", ""},
+                             {"NCCL_SOCKET_IFNAME", "bond,eth", ""},
+                             {"NCCL_SOCKET_IFNAME", "bond", "no interface bond*"},
+                             {"NCCL_SOCKET_IFNAME", "ib", "ib0 has no address"},
+                             {"NCCL_SOCKET_IFNAME", "", ""},
+                             {"NCCL_SOCKET_IFNAME", ",", ""},
+                             {"GLOO_SOCKET_IFNAME", "hsn", "no interface hsn"},
+                             {"GLOO_SOCKET_IFNAME", "hsn0,eth0", ""},
+                             {"GLOO_SOCKET_IFNAME", "hsn0,hsn1", "hsn1 is down"},
+                             {"GLOO_SOCKET_IFNAME", "lo", ""},
+                             {"TP_SOCKET_IFNAME", "eth0", ""},
+                             {"FI_TCP_IFACE", "ib0", "ib0 has no address"},
+                             {"CCL_KVS_IFACE", "nothing", "no interface nothing"}};
+  for (const Case& one : kCases) {
+    INFO(one.variable << "=" << one.value);
+    CHECK(interface_problem(one.variable, one.value, there) == one.problem);
+  }
+}
+
+TEST_CASE("a report in pieces, among those of others", "[report]") {
+  RankReport first = full();
+  RankReport second = full();
+  second.pid = first.pid + 1;
+  second.rank = first.rank + 1;
+  first.fingerprints = std::string(4000, 'a');
+  std::vector<std::string> lines;
+  for (const RankReport& report : {first, second}) {
+    const std::string text = report_pieces(report);
+    for (const std::string_view line : split(text, '\n'))
+      if (!line.empty()) lines.emplace_back(line);
+  }
+  REQUIRE(lines.size() >= 6);
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    std::shuffle(lines.begin(), lines.end(), random);
+    ReportPieces pieces;
+    std::vector<RankReport> seen;
+    for (const std::string& line : lines) {
+      CHECK(line.size() < kReportPiece);
+      bool was_piece = false;
+      CHECK_FALSE(pieces.take("some program's line", was_piece));
+      CHECK_FALSE(was_piece);
+      const auto report = pieces.take("[3] " + line + " and what a launcher adds", was_piece);
+      CHECK(was_piece);
+      if (report) seen.push_back(**report);
+    }
+    REQUIRE(seen.size() == 2);
+    CHECK(((seen[0] == first && seen[1] == second) || (seen[0] == second && seen[1] == first)));
+    CHECK(pieces.unfinished() == 0);
+  }
+  ReportPieces pieces;
+  bool was_piece = false;
+  CHECK_FALSE(pieces.take(lines.front(), was_piece));
+  CHECK(pieces.unfinished() == 1);
+  for (const char* wrong : {"", "h:1", "h:1 1/2", "h:1 0/2 1 x", "h:1 3/2 1 x", "h:1 1/2 9 x",
+                            "h:1 1/2 -1 x", "h:1 1/99999 1 x", "h:1 x/2 1 x"}) {
+    INFO(wrong);
+    const auto report = pieces.take(std::string(kReportMark) + wrong, was_piece);
+    REQUIRE(report);
+    CHECK_FALSE(*report);
+  }
+}

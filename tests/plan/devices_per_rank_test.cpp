@@ -1,0 +1,212 @@
+// One rank on several devices.
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/profile.h"
+#include "plan/jobs.h"
+#include "support/catch.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+// Two packages of two NUMA nodes with four cores; device i is near NUMA node near[i].
+PlanInput input(const std::vector<int>& near, const char* vendor = "nvidia") {
+  PlanInput in = test::job_on(test::even_machine(2, 2, 4), 2);
+  test::add_devices(near, vendor, in.node);
+  return in;
+}
+
+std::vector<std::string> masks(const Plan& plan, const char* name = "CUDA_VISIBLE_DEVICES") {
+  const Setting* setting = plan.find_env(name);
+  REQUIRE(setting != nullptr);
+  return std::get<PerRank>(setting->value()).items.front();
+}
+
+std::string constant(const Plan& plan, const char* name) {
+  const Setting* setting = plan.find_env(name);
+  REQUIRE(setting != nullptr);
+  return std::get<std::string>(setting->value());
+}
+
+std::set<int> units_of(const RankPlan& rank) {
+  std::set<int> units;
+  if (rank.unit >= 0) units.insert(rank.unit);
+  for (const UnitRef& more : rank.more_units) units.insert(more.unit);
+  return units;
+}
+
+using Masks = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them",
+          "[plan][devices]") {
+  PlanInput in = input({2, 2, 0, 1, 0, 3, 3, 1});
+  in.options.devices_per_rank = 2;
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(masks(*plan) == Masks{"2,4", "3,7", "0,1", "5,6"});
+  CHECK(plan->gpu_view == "own");
+  CHECK(constant(*plan, "LOCAL_RANK") == "0");
+  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "4-7");
+  CHECK(plan->classes[0].ranks[1].more_units == std::vector<UnitRef>{{7, 7, -1}});
+  CHECK(plan->world_size() == 8);
+  in.options.devices_per_rank = 4;
+  CHECK(masks(*make_plan(in)) == Masks{"2,4,3,7", "0,1,5,6"});
+  CHECK(make_plan(in)->classes[0].ranks[0].cpus.to_list() == "0-7");
+}
+
+TEST_CASE("devices are put together on a package before they are across packages",
+          "[plan][devices]") {
+  PlanInput in = input({0, 2, 1, 3});
+  in.options.devices_per_rank = 2;
+  CHECK(masks(*make_plan(in)) == Masks{"0,2", "1,3"});
+}
+
+TEST_CASE("devices that make no full group are named", "[plan][devices]") {
+  PlanInput in = input({0, 0, 2, 2});
+  in.options.devices_per_rank = 3;
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(masks(*plan) == Masks{"0,1,2"});
+  const auto left = std::find_if(plan->reports.begin(), plan->reports.end(),
+                                 [](const PlanReport& r) { return r.rule == "devices-left"; });
+  REQUIRE(left != plan->reports.end());
+  CHECK_THAT(left->message, ContainsSubstring("device 3 of each node is left over"));
+}
+
+TEST_CASE("what cannot be right is refused", "[plan][devices]") {
+  PlanInput in = input({0, 1, 2, 3});
+  const auto message = [&] { return make_plan(in).error().message; };
+  in.options.devices_per_rank = 5;
+  CHECK_THAT(message(), ContainsSubstring("a node has 4 devices"));
+  in.options.devices_per_rank = 2;
+  for (const char* view : {"all", "launcher"}) {
+    in.options.gpu_view = view;
+    CHECK_THAT(message(), ContainsSubstring("LOCAL_RANK would be another rank's"));
+  }
+  in.options.gpu_view = "own";
+  CHECK(make_plan(in));
+  in.options.ranks_per_node = 3;
+  CHECK_THAT(message(), ContainsSubstring("3 ranks with 2 devices each"));
+  in.options.ranks_per_node = 1;
+  CHECK(masks(*make_plan(in)) == Masks{"0,1"});
+  in.options.ranks_per_device = 1;
+  CHECK_THAT(message(), ContainsSubstring("contradict"));
+  in = input({});
+  in.options.devices_per_rank = 2;
+  CHECK_THAT(message(), ContainsSubstring("no devices"));
+  in.options.devices_per_rank = 0;
+  CHECK(make_plan(in));
+}
+
+TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]") {
+  Profile profile;
+  profile.name = "p";
+  profile.gpu_view = "all";
+  PlanInput in = input({0, 1, 2, 3});
+  in.profile = &profile;
+  in.options.devices_per_rank = 2;
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "own");
+  CHECK(plan->find_choice("gpu-view")->history.back().layer == Layer::computed);
+}
+
+TEST_CASE("no devices for ranks", "[plan][devices]") {
+  PlanInput in = input({0, 1, 2, 3});
+  in.options.devices_per_rank = 0;
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
+  CHECK(plan->max_local_size() == 4);  // as on a node without: one per NUMA node
+  CHECK(plan->gpu_view.empty());
+  CHECK(plan->classes[0].ranks[0].unit == -1);
+  CHECK(plan->find_env("LOCAL_RANK")->value() == Value(RankFact::local_rank));
+  plan = make_plan([&] {
+    PlanInput amd = input({0, 1}, "amd");
+    amd.options.devices_per_rank = 0;
+    return amd;
+  }());
+  REQUIRE(plan);
+  CHECK(constant(*plan, "HIP_VISIBLE_DEVICES") == "-1");
+  in = input({0, 1}, "intel");
+  in.options.devices_per_rank = 0;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);
+  REQUIRE(plan->reports.size() == 1);
+  CHECK(plan->reports[0].rule == "devices-visible");
+}
+
+TEST_CASE("a mask of the batch system is chosen from", "[plan][devices]") {
+  PlanInput in = input({0, 1, 2, 3});
+  in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c,GPU-d"});
+  in.options.devices_per_rank = 2;
+  CHECK(masks(*make_plan(in)) == Masks{"GPU-a,GPU-b", "GPU-c,GPU-d"});
+}
+
+TEST_CASE("any devices and any number per rank: every unit in one rank at most",
+          "[plan][devices][law]") {
+  test::Random random(5);
+  int planned = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<int> near;
+    for (int d = random.in(1, 12); d > 0; --d) near.push_back(random.in(0, 3));
+    PlanInput in = input(near);
+    const int each = random.in(1, 4);
+    in.options.devices_per_rank = each;
+    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 6);
+    in.options.gpu_view = "own";
+    INFO("round " << round);
+    const auto plan = make_plan(in);
+    if (!plan) {
+      CHECK_FALSE(plan.error().hint.empty());
+      continue;
+    }
+    ++planned;
+    std::set<int> used;
+    const std::vector<RankPlan>& ranks = plan->classes[0].ranks;
+    if (ranks.size() * static_cast<std::size_t>(each) > near.size()) {
+      CHECK(each == 1);  // ranks may share a device, never a group
+      continue;
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const std::set<int> units = units_of(ranks[r]);
+      CHECK(units.size() == static_cast<std::size_t>(each));
+      for (const int unit : units) CHECK(used.insert(unit).second);
+    }
+    if (!in.options.ranks_per_node)
+      CHECK(ranks.size() == near.size() / static_cast<std::size_t>(each));
+  }
+  CHECK(planned > 500);
+}
+
+TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][devices][tiles]") {
+  PlanInput in = input({0, 0, 2, 2}, "intel");
+  for (Device& device : in.node.devices) device.subdevices = 2;
+  const auto units = [&] {
+    std::vector<std::pair<int, int>> got;
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    for (const RankPlan& rank : plan->classes[0].ranks)
+      got.emplace_back(rank.device, rank.subdevice);
+    return got;
+  };
+  CHECK(units() == std::vector<std::pair<int, int>>{
+                       {0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0}, {3, 1}});
+  CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "FLAT");
+  const std::vector<std::pair<int, int>> cards = {{0, -1}, {1, -1}, {2, -1}, {3, -1}};
+  in.options.device_mode = "gpu";
+  CHECK(units() == cards);
+  CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE");
+  in.options.device_mode.clear();
+  in.env = EnvSnapshot({"ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"});
+  CHECK(units() == cards);
+  in.options.device_mode = "tiles";
+  REQUIRE(!make_plan(in));
+  CHECK(make_plan(in).error().hint == "one of tile, gpu");
+}

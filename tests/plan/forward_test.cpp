@@ -1,0 +1,139 @@
+// What a launcher reads itself: variables that it must be told by name, that it needs, that it must not see.
+#include <algorithm>
+
+#include "hpclaunch/make_plan.h"
+#include "plan/jobs.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+PlanInput job(int hosts, std::vector<std::string> exported) {
+  PlanInput in = test::job_on(test::even_machine(1, 1, 4), hosts);
+  in.env = EnvSnapshot(std::move(exported));
+  in.launcher.local_rank_var = "L";
+  in.launcher.binds_sets = false;
+  in.launcher.names_variables = true;
+  return in;
+}
+
+Plan plan_of(const PlanInput& in) {
+  Result<Plan> plan = make_plan(in);
+  if (!plan) FAIL(plan.error().message);
+  return std::move(*plan);
+}
+
+bool has(const Plan& plan, const char* name) {
+  return std::find(plan.forward.begin(), plan.forward.end(), name) != plan.forward.end();
+}
+
+const Setting& setting(const Plan& plan, const char* name) {
+  const Setting* found = plan.find_env(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("what a launcher must be told by name", "[plan][forward]") {
+  PlanInput in = job(2, {"PATH=/bin", "LD_LIBRARY_PATH=/l", "MINE=1", "OMP_NUM_THREADS=3",
+                         "EMPTY=", "RANK=7", "GONE=1", "HPCLAUNCH_PROFILE_PATH=/p", "NO_EQUALS"});
+  in.options.set = {{"TYPED", "1"}, {"TERM", "vt100"}};
+  in.options.unset = {"GONE", "NEVER"};
+  const Plan plan = plan_of(in);
+  CHECK(std::is_sorted(plan.forward.begin(), plan.forward.end()));
+  for (const char* name : {"PATH", "LD_LIBRARY_PATH", "MINE", "EMPTY", "OMP_NUM_THREADS", "TYPED",
+                           "TERM", "HPCLAUNCH_PLAN", "HPCLAUNCH_PROFILE_PATH", "MASTER_ADDR",
+                           "MASTER_PORT", "WORLD_SIZE", "PYTHONUNBUFFERED"}) {
+    INFO(name);
+    CHECK(has(plan, name));
+  }
+  for (const char* name :
+       {"GONE", "NEVER", "RANK", "LOCAL_RANK", "NO_EQUALS", "HPCLAUNCH_RECORDS"}) {
+    INFO(name);
+    CHECK_FALSE(has(plan, name));
+  }
+}
+
+TEST_CASE("what belongs to this host, this login or a launcher stays here", "[plan][forward]") {
+  const std::vector<std::string> here = {"_=/x",         "HOSTNAME=h",
+                                         "PWD=/",        "OLDPWD=/",
+                                         "SHLVL=1",      "DISPLAY=:0",
+                                         "TERM=x",       "TERM_PROGRAM=x",
+                                         "SSH_CLIENT=1", "XDG_RUNTIME_DIR=/r",
+                                         "USER=me",      "SLURM_JOB_ID=1",
+                                         "PBS_JOBID=1",  "OMPI_MCA_btl=self",
+                                         "PMIX_RANK=0",  "PRTE_MCA_x=1",
+                                         "LSB_JOBID=1",  "BASH_FUNC_ml%%=() {  :; }",
+                                         "1X=1",         "with space=1",
+                                         "a.b=1"};
+  const Plan plan = plan_of(job(2, here));
+  for (const std::string& entry : here) {
+    INFO(entry);
+    CHECK_FALSE(has(plan, entry.substr(0, entry.find('=')).c_str()));
+  }
+}
+
+TEST_CASE("one node, and a launcher that passes everything on, need no names", "[plan][forward]") {
+  PlanInput in = job(1, {"A=1"});
+  CHECK_FALSE(plan_of(in).forward.empty());  // that node may be another machine
+  in.first_is_here = true;
+  CHECK(plan_of(in).forward.empty());
+  in = job(2, {"A=1"});
+  in.first_is_here = true;
+  CHECK_FALSE(plan_of(in).forward.empty());
+  in.launcher.names_variables = false;
+  CHECK(plan_of(in).forward.empty());
+}
+
+TEST_CASE("variables of the launcher's own are set, those for root only for root",
+          "[plan][presets]") {
+  PlanInput in = job(1, {"PIN=1", "ROOT=0"});
+  in.launcher.presets = {{"PIN", "0", "the shim binds", false}, {"ROOT", "1", "it refuses", true}};
+  Plan plan = plan_of(in);
+  CHECK(setting(plan, "PIN").value() == Value(std::string("0")));
+  CHECK(setting(plan, "PIN").history.back().why == "the shim binds");
+  CHECK(plan.find_env("ROOT") == nullptr);
+  in.as_root = true;
+  plan = plan_of(in);
+  CHECK(setting(plan, "ROOT").value() == Value(std::string("0")));  // what was exported was meant
+  in.env = EnvSnapshot();
+  plan = plan_of(in);
+  CHECK(setting(plan, "ROOT").value() == Value(std::string("1")));
+  CHECK(setting(plan, "ROOT").history.back().why == "it refuses");
+  in.options.set = {{"PIN", "2"}};
+  in.options.unset = {"ROOT"};
+  plan = plan_of(in);
+  CHECK(setting(plan, "PIN").value() == Value(std::string("2")));
+  CHECK(setting(plan, "ROOT").value() == Value(Unset{}));
+}
+
+TEST_CASE("leftovers may be all names that begin alike", "[plan][leftovers]") {
+  PlanInput in = job(1, {"PIN_A=1", "PIN_B=2", "PIN=3", "PINS=4", "X=5"});
+  in.launcher.leftovers = {{"PIN_", "it would bind again", false, false, true},
+                           {"X", "it would start more", false, false, false}};
+  const Plan plan = plan_of(in);
+  for (const char* name : {"PIN_A", "PIN_B", "X"})
+    CHECK(setting(plan, name).value() == Value(Unset{}));
+  CHECK(setting(plan, "PIN_B").history.back().why == "it would bind again");
+  CHECK(plan.find_env("PIN") == nullptr);
+  CHECK(plan.find_env("PINS") == nullptr);
+}
+
+TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
+  const auto inside = [](const char* value) {
+    PlanInput in = job(1, {std::string("STEP=") + value});
+    in.launcher.step_var = "STEP";
+    const Plan plan = plan_of(in);
+    CHECK((plan.find_choice("inside-step") != nullptr) == plan.inside_step);
+    return plan.inside_step;
+  };
+  CHECK(inside("0"));
+  CHECK(inside("17"));
+  CHECK_FALSE(inside(""));
+  CHECK_FALSE(inside("batch"));
+  CHECK_FALSE(inside("4294967290"));  // the interactive step, which shares its nodes by itself
+  PlanInput in = job(1, {"STEP=1"});
+  CHECK_FALSE(plan_of(in).inside_step);
+}

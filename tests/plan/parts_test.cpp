@@ -1,0 +1,222 @@
+// Jobs on parts of nodes: how much of each is known, and not which CPUs.
+#include <algorithm>
+#include <numeric>
+
+#include "hpclaunch/make_plan.h"
+#include "plan/jobs.h"
+#include "support/catch.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+Topology cores(int count, int threads = 1) {
+  Topology node;
+  for (int c = 0; c < count; ++c) {
+    Core core{0, 0, {}};
+    for (int t = 0; t < threads; ++t) core.pus.add(c + t * count);
+    node.cores.push_back(core);
+  }
+  node.allowed = node.all_pus();
+  node.packages.push_back({0, "", node.allowed});
+  node.numa_nodes.push_back({0, 0, node.allowed});
+  return node;
+}
+
+PlanInput input(const Topology& node, std::vector<int> granted) {
+  PlanInput in = test::job_on(node, static_cast<int>(granted.size()));
+  in.part_of_node = true;
+  in.cores_known = false;
+  in.granted = std::move(granted);
+  in.granted_why = "GRANTS";
+  in.launcher.local_rank_var = "L";
+  return in;
+}
+
+const NodeClass& class_of(const Plan& plan, int host) {
+  for (const NodeRun& run : plan.layout) {
+    if (host < run.nodes) return plan.classes[static_cast<std::size_t>(run.node_class)];
+    host -= run.nodes;
+  }
+  FAIL("no such host");
+  return plan.classes.front();
+}
+
+std::vector<int> sizes(const Plan& plan) {
+  std::vector<int> all;
+  for (int h = 0; h < plan.nodes(); ++h)
+    all.push_back(static_cast<int>(class_of(plan, h).ranks.size()));
+  return all;
+}
+
+// Every rank's part inside the grant, no place twice, sizes alike but for one.
+void check_parts(const NodeClass& node) {
+  int next = 0;
+  int least = CpuSet::kCapacity;
+  int most = 0;
+  for (const RankPlan& rank : node.ranks) {
+    CHECK(rank.cpus.empty());
+    CHECK(rank.part_first == next);
+    CHECK(rank.part_last >= rank.part_first);
+    CHECK(rank.cores == rank.part_last - rank.part_first + 1);
+    next = rank.part_last + 1;
+    least = std::min(least, rank.cores);
+    most = std::max(most, rank.cores);
+  }
+  CHECK(next <= node.granted);
+  CHECK(most - least <= 1);
+}
+
+}  // namespace
+
+TEST_CASE("each node is laid out for its own grant", "[plan][parts]") {
+  PlanInput in = input(cores(64), {2, 8, 8});
+  in.options.ranks_per_node = 2;
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->classes.size() == 2);
+  CHECK(plan->layout == std::vector<NodeRun>{{0, 1}, {1, 2}});
+  CHECK(class_of(*plan, 0).granted == 2);
+  CHECK(class_of(*plan, 2).granted == 8);
+  CHECK(class_of(*plan, 1).ranks[1].part_first == 4);
+  CHECK(class_of(*plan, 1).ranks[1].part_last == 7);
+  CHECK(plan->bind_via == BindVia::shim);
+  const Setting* threads = plan->find_env("OMP_NUM_THREADS");
+  REQUIRE(threads != nullptr);
+  CHECK(threads->value() == Value(PerRank{{{"1", "1"}, {"4", "4"}}}));
+}
+
+TEST_CASE("ranks are dealt to what each node has room for", "[plan][parts][counts]") {
+  PlanInput in = input(cores(64), {2, 8});
+  const std::pair<int, std::vector<int>> cases[] = {
+      {2, {1, 1}}, {3, {2, 1}}, {5, {2, 3}}, {10, {2, 8}}};
+  for (const auto& [ranks, want] : cases) {
+    in.options.ranks = ranks;
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(sizes(*plan) == want);
+  }
+  in.options.ranks = 11;
+  CHECK_THAT(make_plan(in).error().message, ContainsSubstring("10 cores in all (GRANTS)"));
+  in.options.oversubscribe = true;
+  CHECK(make_plan(in)->world_size() == 11);
+  in.options.oversubscribe = false;
+  in.options.ranks.reset();
+  in.options.ranks_per_node = 3;
+  CHECK_THAT(make_plan(in).error().message,
+             ContainsSubstring("3 ranks on n0, of which the job has 2 cores"));
+  in.options.ranks_per_node.reset();
+  CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 1});  // nothing asked for
+  in.slots = {2, 6};
+  in.slots_why = "SLOTS";
+  CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
+  in.options.ranks = 8;
+  CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
+  in.options.cores_per_rank = 2;
+  in.options.ranks = 5;
+  CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 4});
+}
+
+TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]") {
+  PlanInput in = input(cores(8, 2), {4, 8});
+  in.options.ranks_per_node = 2;
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->bind_via == BindVia::none);
+  CHECK(class_of(*plan, 0).ranks[0].part_first == -1);
+  CHECK(class_of(*plan, 0).ranks[0].cores == 1);
+  CHECK(class_of(*plan, 1).ranks[0].cores == 2);
+  CHECK_THAT(plan->find_choice("cpu-bind")->history.back().why,
+             ContainsSubstring("2 hardware threads"));
+  in.options.bind_via = BindVia::shim;
+  CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
+
+  in = input(cores(8), {4});
+  in.launcher.multi_node = false;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->bind_via == BindVia::none);
+  in.launcher.multi_node = true;
+  in.options.bind_via = BindVia::launcher;
+  CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
+  in.options.bind_via = BindVia::none;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->classes[0].ranks[0].part_first == -1);
+}
+
+TEST_CASE("one node whose cores are known is bound by name", "[plan][parts]") {
+  PlanInput in = input(cores(8), {3});
+  in.cores_known = true;
+  in.node.allowed = *CpuSet::parse("1,4,6");
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->bind_via == BindVia::launcher);
+  CHECK(plan->classes[0].ranks[0].cpus.to_list() == "1,4,6");
+  CHECK(plan->classes[0].granted == 3);
+}
+
+TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a reason",
+          "[plan][parts][law]") {
+  test::Random random(11);
+  int planned = 0;
+  int refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const int width = random.in(1, 96);
+    std::vector<int> granted;
+    for (int hosts = random.in(1, 6); hosts > 0; --hosts) granted.push_back(random.in(1, width));
+    PlanInput in = input(cores(width), granted);
+    if (random.chance(60)) in.options.ranks = random.in(1, 60);
+    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 12);
+    if (random.chance(20)) in.options.cores_per_rank = random.in(1, 4);
+    if (random.chance(50)) in.launcher.dealing = Dealing::spreads;
+    INFO("round " << round);
+    const auto plan = make_plan(in);
+    if (!plan) {
+      ++refused;
+      CHECK(plan.error().kind == ErrorKind::usage);
+      CHECK_FALSE(plan.error().hint.empty());
+      continue;
+    }
+    ++planned;
+    const std::vector<int> on = sizes(*plan);
+    CHECK(std::accumulate(on.begin(), on.end(), 0) == plan->world_size());
+    if (in.options.ranks) CHECK(plan->world_size() == *in.options.ranks);
+    for (int h = 0; h < plan->nodes(); ++h) {
+      const NodeClass& node = class_of(*plan, h);
+      CHECK(node.granted == granted[static_cast<std::size_t>(h)]);
+      check_parts(node);
+    }
+  }
+  CHECK(planned > 500);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("any machine: a share of what is granted, or no binding at all", "[plan][parts][law]") {
+  test::Random random(12);
+  int counted = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Topology node = test::random_topology(seed);
+    const int all = node.all_pus().count();
+    PlanInput in = input(node, {random.in(1, all), random.in(1, all)});
+    if (random.chance(50)) in.options.ranks = random.in(1, 8);
+    in.options.oversubscribe = random.chance(20);
+    INFO("seed " << seed);
+    const auto plan = make_plan(in);
+    if (!plan) {
+      CHECK_FALSE(plan.error().hint.empty());
+      continue;
+    }
+    for (int h = 0; h < plan->nodes(); ++h) {
+      for (const RankPlan& rank : class_of(*plan, h).ranks) {
+        CHECK(rank.cpus.empty());
+        CHECK(rank.cores >= 1);
+        CHECK((rank.part_first >= 0) == (plan->bind_via == BindVia::shim));
+        CHECK(rank.part_last < in.granted[static_cast<std::size_t>(h)]);
+        counted += rank.part_first >= 0 ? 1 : 0;
+      }
+    }
+  }
+  CHECK(counted > 100);
+}

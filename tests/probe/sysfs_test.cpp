@@ -1,0 +1,381 @@
+// Devices and interfaces as the kernel shows them, on trees of files made here.
+#include "probe/sysfs.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/probe.h"
+#include "probe/machine.h"
+#include "support/catch.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A /sys and /proc of our own, gone when the test is.
+class Tree {
+ public:
+  Tree() {
+    std::string name = (fs::temp_directory_path() / "hpclaunch-sysfs-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    root_ = name;
+  }
+  ~Tree() { fs::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  std::string root() const { return root_.string(); }
+
+  void file(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path, std::ios::binary) << text << "\n";
+  }
+  /// A link that leads to `target` in this tree, as the kernel's do: by way of "..".
+  void link(const std::string& path, const std::string& target) const {
+    fs::create_directories((root_ / path).parent_path());
+    fs::create_directories(root_ / target);
+    fs::create_symlink(fs::relative(root_ / target, (root_ / path).parent_path()), root_ / path);
+  }
+
+  /// A PCI function; where it is in the tree.
+  std::string pci(const std::string& address, const std::string& class_id,
+                  const std::string& vendor, const std::string& device, int numa = -1,
+                  const std::string& cpus = "", const std::string& driver = "") const {
+    const std::string folder = "sys/devices/pci" + address.substr(0, 7) + "/" + address;
+    file(folder + "/class", "0x" + class_id);
+    file(folder + "/vendor", "0x" + vendor);
+    file(folder + "/device", "0x" + device);
+    file(folder + "/numa_node", std::to_string(numa));
+    file(folder + "/local_cpulist", cpus);
+    if (!driver.empty()) link(folder + "/driver", "sys/bus/pci/drivers/" + driver);
+    link("sys/bus/pci/devices/" + address, folder);
+    return folder;
+  }
+  /// A network interface of a device in the tree.
+  std::string net(const std::string& device, const std::string& name, const std::string& type = "1",
+                  const std::string& state = "up", const std::string& speed = "") const {
+    const std::string folder = device + "/net/" + name;
+    file(folder + "/type", type);
+    file(folder + "/operstate", state);
+    if (!speed.empty()) file(folder + "/speed", speed);
+    link(folder + "/device", device);
+    link("sys/class/net/" + name, folder);
+    return folder;
+  }
+  /// An adapter of verbs with one port.
+  void verbs(const std::string& device, const std::string& name, const std::string& layer,
+             const std::string& state = "4: ACTIVE",
+             const std::string& rate = "100 Gb/sec (4X EDR)") const {
+    const std::string folder = device + "/infiniband/" + name;
+    file(folder + "/ports/1/link_layer", layer);
+    file(folder + "/ports/1/state", state);
+    file(folder + "/ports/1/rate", rate);
+    link(folder + "/device", device);
+    link("sys/class/infiniband/" + name, folder);
+  }
+  void kfd(int node, const std::string& properties, const std::string& memory = "") const {
+    const std::string folder = "sys/class/kfd/kfd/topology/nodes/" + std::to_string(node);
+    file(folder + "/properties", properties);
+    if (!memory.empty()) file(folder + "/mem_banks/0/properties", memory);
+  }
+
+ private:
+  fs::path root_;
+};
+
+/// The processors of a recorded machine without its devices.
+Topology bare(const std::string& name) {
+  Topology topology = test::machine(name);
+  topology.devices.clear();
+  topology.nics.clear();
+  topology.links.clear();
+  return topology;
+}
+
+Topology probed(const Tree& tree, const std::string& name,
+                const std::vector<Interface>& addresses = {}) {
+  Topology topology = bare(name);
+  probe::add_devices(tree.root(), topology);
+  probe::add_nics(tree.root(), addresses, topology);
+  return test::sound(topology);
+}
+
+using test::nodes;
+
+/// "kind name fabric state" of each.
+std::vector<std::string> names(const Topology& topology) {
+  std::vector<std::string> all;
+  for (const Nic& nic : topology.nics)
+    all.push_back(nic.kind + " " + nic.name + " " + nic.fabric + " " + nic.state);
+  return all;
+}
+
+constexpr const char* kBuses[] = {"c1", "c6", "c9", "ce", "d1", "d6", "d9", "de"};
+
+}  // namespace
+
+TEST_CASE("no /sys, no devices", "[probe][sysfs]") {
+  const Tree tree;
+  const Topology got = probed(tree, "laptop-8.xml");
+  CHECK(got.devices.empty());
+  CHECK(got.nics.empty());
+}
+
+TEST_CASE("a blade of four MI250X without a driver, nodes known", "[probe][sysfs]") {
+  const Tree tree;
+  const int numa[] = {3, 3, 1, 1, 0, 0, 2, 2};
+  const char* cpus[] = {"0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127"};
+  for (std::size_t i = 0; i < 8; ++i)
+    tree.pci(std::string("0000:") + kBuses[i] + ":00.0", "038000", "1002", "7408", numa[i],
+             cpus[numa[i]]);
+  const char* nics[] = {"c5", "cd", "d5", "dd"};
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = std::to_string(i);
+    const std::string device = tree.pci(std::string("0000:") + nics[i] + ":00.0", "020000", "17db",
+                                        "0501", numa[2 * i], cpus[numa[2 * i]], "cxi_ss1");
+    tree.net(device, "hsn" + name, "1", "up", "200000");
+    tree.link("sys/class/cxi/cxi" + name, device + "/cxi/cxi" + name);
+    tree.link(device + "/cxi/cxi" + name + "/device", device);
+  }
+  const Topology got =
+      probed(tree, "devices/mi250x-blade.xml", {{"hsn1", true, {"10.1.2.3", "fd00::1"}}});
+  CHECK(nodes(got) == std::vector<int>(std::begin(numa), std::end(numa)));
+  CHECK(got.devices[0].pci == "0000:c1:00.0");
+  CHECK(got.devices[0].model == "Instinct MI250X");
+  CHECK(got.devices[4].pus.to_list() == "0-15,64-79");
+  CHECK(names(got) == std::vector<std::string>{"slingshot hsn0 cxi0 up", "slingshot hsn1 cxi1 up",
+                                               "slingshot hsn2 cxi2 up", "slingshot hsn3 cxi3 up"});
+  CHECK(got.nics[0].numa == 3);
+  CHECK(got.nics[0].speed_mbps == 200000);
+  CHECK(got.nics[1].addresses == std::vector<std::string>{"10.1.2.3", "fd00::1"});
+}
+
+TEST_CASE("the same blade where the firmware says nothing", "[probe][sysfs]") {
+  const Tree tree;
+  tree.file("sys/class/dmi/id/board_name", "HPE CRAY EX235A");
+  for (const char* bus : kBuses)
+    tree.pci(std::string("0000:") + bus + ":00.0", "038000", "1002", "7408", -1, "0-127", "amdgpu");
+  tree.net(tree.pci("0000:c5:00.0", "020000", "17db", "0501", -1, "0-127", "cxi_ss1"), "hsn0");
+  const Topology got = probed(tree, "devices/mi250x-blade.xml");
+  CHECK(nodes(got) == std::vector<int>{3, 3, 1, 1, 0, 0, 2, 2});
+  CHECK(got.nics.at(0).numa == 3);
+  CHECK(got.devices[5].pus.to_list() == "8-15,72-79");
+  tree.file("sys/class/dmi/id/board_name", "Some Other Board");
+  const Topology other = probed(tree, "devices/mi250x-blade.xml");
+  CHECK(nodes(other) == std::vector<int>(8, -1));
+  CHECK(other.devices[0].pus.empty());
+}
+
+TEST_CASE("what amdgpu tells in files", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string device = tree.pci("0000:c1:00.0", "038000", "1002", "7408", 0, "", "amdgpu");
+  tree.file(device + "/mem_info_vram_total", "68702699520");
+  tree.file(device + "/unique_id", "c0c769deeb666106");
+  tree.file(device + "/product_name", "AMD INSTINCT MI250X");
+  const Topology got = probed(tree, "laptop-8.xml");
+  REQUIRE(got.devices.size() == 1);
+  CHECK(got.devices[0].memory_bytes == 68702699520);
+  CHECK(got.devices[0].uuid == "GPU-c0c769deeb666106");
+  CHECK(got.devices[0].model == "AMD INSTINCT MI250X");
+  CHECK(got.devices[0].partition.empty());
+}
+
+TEST_CASE("partitions are those that KFD counts", "[probe][sysfs]") {
+  // Bits 28 to 31 hold the number of a partition; older kernels add it to the function.
+  for (const bool old : {false, true}) {
+    const Tree tree;
+    int node = 0;
+    for (; node < 4; ++node) tree.kfd(node, "cpu_cores_count 48\nsimd_count 0\nlocation_id 0");
+    for (unsigned domain = 0; domain < 4; ++domain) {
+      const std::string device = tree.pci("000" + std::to_string(domain) + ":02:00.0", "120000",
+                                          "1002", "74a0", static_cast<int>(domain), "", "amdgpu");
+      tree.file(device + "/mem_info_vram_total", "137438953472");
+      if (!old) tree.file(device + "/current_compute_partition", "CPX");
+      for (unsigned part = 0; part < 6; ++part, ++node) {
+        const unsigned location = 0x200 | (old ? part : part << 28);
+        tree.kfd(
+            node,
+            "simd_count 152\ndomain " + std::to_string(domain) + "\nlocation_id " +
+                std::to_string(location) + "\nunique_id " +
+                std::to_string(old ? 77 : 11150031900141442048UL + static_cast<unsigned>(node)),
+            "heap_type 1\nsize_in_bytes 22906492245\nflags 0");
+      }
+    }
+    const Topology got = probed(tree, "devices/mi300a-spx.xml");
+    REQUIRE(got.devices.size() == 24);
+    CHECK(got.devices[5].pci == "0000:02:00.0");
+    CHECK(got.devices[6].pci == "0001:02:00.0");
+    CHECK(got.devices[23].numa == 3);
+    CHECK(got.devices[23].partition == "CPX");
+    CHECK(got.devices[23].memory_bytes == 22906492245);
+    // One number for all of them names none.
+    CHECK(got.devices[0].uuid == (old ? "" : "GPU-9abcdef012345404"));
+  }
+}
+
+TEST_CASE("tiles of Intel's GPUs", "[probe][sysfs]") {
+  const Tree tree;
+  tree.pci("0000:18:00.0", "038000", "8086", "0bd6", 0);  // no driver: by its model
+  const std::string i915 = tree.pci("0000:42:00.0", "038000", "8086", "0bd6", 0, "", "i915");
+  tree.file(i915 + "/drm/card1/gt/gt0/id", "0");
+  tree.file(i915 + "/drm/card1/gt/gt1/id", "1");
+  tree.file(i915 + "/drm/card1/lmem_total_bytes", "137438953472");
+  const std::string xe = tree.pci("0001:18:00.0", "038000", "8086", "0bd6", 1, "", "xe");
+  for (const char* tile : {"tile0", "tile1"}) tree.file(xe + "/" + tile + "/gt0/id", "0");
+  const std::string one = tree.pci("0001:42:00.0", "038000", "8086", "56c0", 1, "", "xe");
+  tree.file(one + "/tile0/gt0/id", "0");
+  tree.file(one + "/tile0/gt1/id", "1");  // media: no tile
+  tree.pci("0000:00:02.0", "030000", "8086", "46a6", 0, "", "i915");
+  const std::string share = tree.pci("0000:18:00.1", "038000", "8086", "0bd6", 0);
+  tree.link(share + "/physfn", "sys/devices/pci0000:18/0000:18:00.0");
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  REQUIRE(got.devices.size() == 4);
+  CHECK(got.devices[0].subdevices == 2);
+  CHECK(got.devices[1].subdevices == 2);
+  CHECK(got.devices[1].memory_bytes == std::uint64_t{128} << 30);
+  CHECK(got.devices[2].subdevices == 2);
+  CHECK(got.devices[3].subdevices == 0);
+  CHECK(nodes(got) == std::vector<int>{0, 0, 1, 1});
+}
+
+TEST_CASE("NVIDIA's driver names model and UUID", "[probe][sysfs]") {
+  const Tree tree;
+  for (const char* bus : {"18", "19", "e7"})
+    tree.pci(std::string("0000:") + bus + ":00.0", "030200", "10de", "1eb8", *bus == 'e' ? 1 : 0,
+             "", "nvidia");
+  tree.pci("0000:e8:00.0", "030200", "10de", "1eb8", 1, "", "vfio-pci");  // a virtual machine's
+  tree.pci("0000:18:00.1", "040300", "10de", "10f8", 0);
+  tree.pci("0000:c0:00.0", "068000", "10de", "1af1", 0);
+  tree.pci("0000:03:00.0", "030000", "1a03", "2000", 0, "", "ast");
+  tree.file("proc/driver/nvidia/gpus/0000:18:00.0/information",
+            "Model: \t\t Tesla T4\nIRQ:   \t\t 59\nGPU UUID: \t "
+            "GPU-4d5ae3e1-5f6d-7e5d-9b9d-6d2d1f3d1c11\nBus Type: \t PCIe");
+  tree.file("proc/driver/nvidia/gpus/0000:19:00.0/information",
+            "Model: \t\t Unknown\nGPU UUID: \t GPU-" + std::string(36, '?'));
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  CHECK(nodes(got) == std::vector<int>{0, 0, 1});
+  CHECK(got.devices[0].uuid == "GPU-4d5ae3e1-5f6d-7e5d-9b9d-6d2d1f3d1c11");
+  CHECK(got.devices[0].model == "Tesla T4");
+  CHECK(got.devices[1].uuid.empty());
+}
+
+TEST_CASE("a laptop computes on nothing but its processor", "[probe][sysfs]") {
+  const Tree tree;
+  tree.pci("0000:c3:00.0", "030000", "1002", "15bf", -1, "0-15",
+           "amdgpu");  // beside it the processor's own
+  tree.pci("0000:c3:00.2", "108000", "1022", "15c7", -1, "0-15");
+  const std::string wireless =
+      tree.pci("0000:01:00.0", "028000", "14c3", "0616", -1, "0-15", "mt7921e");
+  const std::string radio = tree.net(wireless, "wlp1s0");
+  tree.link(radio + "/phy80211", "sys/class/ieee80211/phy0");
+  tree.file("sys/class/net/lo/type", "772");
+  tree.file("sys/class/net/docker0/type", "1");
+  const std::string usb = "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0";
+  tree.file(usb + "/bInterfaceClass", "02");
+  tree.net(usb, "usb0");
+  const Topology got = probed(tree, "laptop-8.xml");
+  CHECK(got.devices.empty());
+  CHECK(got.nics.empty());
+}
+
+TEST_CASE("adapters of every fabric", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string mellanox =
+      tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");
+  tree.net(mellanox, "ib0", "32", "up");
+  tree.verbs(mellanox, "mlx5_0", "InfiniBand", "4: ACTIVE", "200 Gb/sec (4X HDR)");
+  const std::string ethernet =
+      tree.pci("0000:42:00.0", "020000", "15b3", "101d", 0, "", "mlx5_core");
+  tree.net(ethernet, "ens1", "1", "up", "100000");
+  tree.verbs(ethernet, "mlx5_1", "Ethernet");
+  const std::string bare_port =
+      tree.pci("0000:c1:00.0", "020700", "15b3", "101b", 1, "", "mlx5_core");
+  tree.verbs(bare_port, "mlx5_2", "InfiniBand", "1: DOWN", "10 Gb/sec (4X SDR)");
+  const std::string omni = tree.pci("0000:81:00.0", "020800", "8086", "24f0", 1, "", "hfi1");
+  tree.verbs(omni, "hfi1_0", "InfiniBand", "4: ACTIVE", "12.5 Gb/sec");
+  const std::string efa = tree.pci("0000:10:1b.0", "020000", "1d0f", "efa1", 0, "", "efa");
+  tree.verbs(efa, "rdmap16s27", "Unspecified");
+  const std::string onboard = tree.pci("0000:01:00.0", "020000", "8086", "1563", 0, "", "ixgbe");
+  tree.net(onboard, "eno1", "1", "down", "-1");
+  const std::string share = tree.pci("0000:41:00.2", "020700", "15b3", "101c", 0, "", "mlx5_core");
+  tree.link(share + "/physfn", mellanox);
+  tree.net(share, "ib9", "32", "down");
+  tree.verbs(share, "mlx5_9", "InfiniBand", "1: DOWN");
+  tree.file("sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet");  // in software
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  CHECK(names(got) == std::vector<std::string>{
+                          "roce ens1 mlx5_1 up", "omni-path  hfi1_0 up", "infiniband ib0 mlx5_0 up",
+                          "infiniband  mlx5_2 down", "efa  rdmap16s27 up", "ethernet eno1  down"});
+  CHECK(got.nics[1].speed_mbps == 12500);
+  CHECK(got.nics[2].speed_mbps == 200000);
+  CHECK(got.nics[3].numa == 1);
+  CHECK(got.nics[5].speed_mbps == 0);
+}
+
+TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe][sysfs]") {
+  const Tree tree;
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = "ens" + std::to_string(i);
+    const std::string device =
+        tree.pci("0000:0" + std::to_string(i) + ":00.0", "020000", "8086", "1563", 0, "", "ixgbe");
+    const std::string net = tree.net(device, name, "1", "up", "10000");
+    tree.link(net + "/upper_bond0", "sys/devices/virtual/net/bond0");
+  }
+  tree.link("sys/class/net/bond0", "sys/devices/virtual/net/bond0");
+  tree.link("sys/devices/virtual/net/bond0/upper_bond0.7", "sys/devices/virtual/net/bond0.7");
+  tree.link("sys/class/net/bond0.7", "sys/devices/virtual/net/bond0.7");
+  const Topology got =
+      probed(tree, "laptop-8.xml", {{"bond0", true, {}}, {"bond0.7", true, {"10.0.0.7"}}});
+  CHECK(names(got) == std::vector<std::string>{"ethernet bond0.7  up", "ethernet bond0.7  up"});
+  CHECK(got.nics[0].pci == "0000:00:00.0");
+  CHECK(got.nics[1].addresses == std::vector<std::string>{"10.0.0.7"});
+  const Topology none = probed(tree, "laptop-8.xml");
+  CHECK(names(none) == std::vector<std::string>{"ethernet ens0  up", "ethernet ens1  up"});
+}
+
+TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string pci =
+      tree.pci("0000:00:03.0", "020000", "1af4", "1000", -1, "0-7", "virtio-pci");
+  tree.net(pci + "/virtio2", "eth0", "1", "unknown");
+  tree.file(pci + "/virtio2/net/eth0/carrier", "1");
+  const Topology got = probed(tree, "laptop-8.xml");
+  REQUIRE(got.nics.size() == 1);
+  CHECK(got.nics[0].pci == "0000:00:03.0");
+  CHECK(got.nics[0].state == "up");
+  CHECK(got.nics[0].numa == 0);
+}
+
+TEST_CASE("files that say nonsense leave fields unknown", "[probe][sysfs][law]") {
+  test::Random random(5);
+  const char* texts[] = {"",     "-1",    "0x", "99999999999999999999", "4-2", "0-9999", "GPU-",
+                         "\n\n", "a b c", "7"};
+  for (int round = 0; round < 40; ++round) {
+    const Tree tree;
+    const std::string device = tree.pci("0000:c1:00.0", "038000", "1002", "7408");
+    const std::string nic = tree.pci("0000:c5:00.0", "020000", "17db", "0501");
+    tree.net(nic, "hsn0");
+    tree.verbs(nic, "mlx5_0", "InfiniBand");
+    const std::string files[] = {device + "/numa_node",
+                                 device + "/local_cpulist",
+                                 device + "/mem_info_vram_total",
+                                 device + "/unique_id",
+                                 device + "/device",
+                                 nic + "/net/hsn0/speed",
+                                 nic + "/net/hsn0/operstate",
+                                 nic + "/infiniband/mlx5_0/ports/1/rate",
+                                 nic + "/numa_node",
+                                 "sys/class/kfd/kfd/topology/nodes/0/properties"};
+    for (const std::string& file : files) tree.file(file, texts[random.in(0, 9)]);
+    const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+    CHECK(got.devices.size() == 1);
+    CHECK(got.nics.size() == 1);
+  }
+}

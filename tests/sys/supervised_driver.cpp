@@ -1,0 +1,74 @@
+// supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--out FILE] LAUNCHER [ARGS...]
+//
+// What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --slow: the
+// launcher is one that does not end the other ranks when one fails. FILE gets what would go to --report.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/sys.h"
+
+extern char** environ;
+
+namespace {
+
+std::string shown(const hpclaunch::sys::Ending& ending) {
+  std::string text = "ok " + std::to_string(ending.ok) + " failed " +
+                     std::to_string(ending.failed) + " ended " + std::to_string(ending.ended);
+  for (const auto& node : ending.silent) text += " silent " + node.host + ":" + node.ranks;
+  if (ending.launcher_exit) text += " launcher-exit " + std::to_string(*ending.launcher_exit);
+  if (ending.launcher_signal) text += " launcher-signal " + std::to_string(*ending.launcher_signal);
+  if (ending.passed_on != 0) text += " passed-on " + std::to_string(ending.passed_on);
+  if (ending.first) text += " first " + std::to_string(ending.first->rank);
+  return text + "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hpclaunch::Plan plan;
+  plan.launcher = "other";
+  plan.supervise = true;
+  std::string layout = "2";
+  std::string out;
+  bool fails_fast = true;
+  int at = 1;
+  for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
+    const std::string option = argv[at];
+    if (option == "--slow") {
+      fails_fast = false;
+      continue;
+    }
+    const char* value = argv[++at];
+    if (option == "--layout") layout = value;
+    if (option == "--launcher") plan.launcher = value;
+    if (option == "--grace") plan.output.grace_seconds = std::atof(value);
+    if (option == "--out") out = value;
+  }
+  for (const char* next = layout.c_str(); *next != '\0';) {
+    char* end = nullptr;
+    const auto ranks = std::strtoul(next, &end, 10);
+    plan.layout.push_back({static_cast<int>(plan.classes.size()), 1});
+    plan.classes.emplace_back();
+    plan.classes.back().ranks.resize(ranks);
+    plan.hosts.push_back("n" + std::to_string(plan.hosts.size() + 1));
+    next = *end == ',' ? end + 1 : end;
+  }
+  const std::vector<std::string> launcher(argv + at, argv + argc);
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  const auto ending =
+      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), fails_fast);
+  if (!ending) {
+    std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());
+    return 125;
+  }
+  if (!out.empty()) {
+    std::FILE* file = std::fopen(out.c_str(), "w");
+    if (file == nullptr) return 125;
+    std::fputs(shown(*ending).c_str(), file);
+    std::fclose(file);
+  }
+  return ending->status;
+}

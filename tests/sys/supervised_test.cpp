@@ -1,0 +1,378 @@
+// The pure parts of what stays beside a launcher: records in its stderr, whom to blame, what to pass on.
+#include <csignal>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "sys/supervised/conduct.h"
+#include "sys/supervised/judge.h"
+#include "sys/supervised/record.h"
+
+namespace {
+
+using namespace hpclaunch::sys::supervised;
+using hpclaunch::Plan;
+
+constexpr Bounds kBounds{16, 2};
+const std::string kEnd = "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7";
+
+std::optional<Record> parse(const std::string& text) { return parse_record(text, kBounds); }
+
+TEST_CASE("a record's fields", "[supervised][record]") {
+  const auto end = parse(kEnd);
+  REQUIRE(end);
+  CHECK(end->rank == 3);
+  CHECK(end->node == 0);
+  CHECK(end->host == "n1");
+  CHECK(end->pid == 123);
+  CHECK(end->at == Approx(1732212345.123456).epsilon(1e-13));
+  CHECK(end->exit_status == 7);
+  CHECK(end->signal == 0);
+  CHECK_FALSE(end->is_tail);
+  const auto crash = parse("@hpclaunch rank=15 node=1 host=n2.site pid=9 at=5.5 signal=11 core=1");
+  REQUIRE(crash);
+  CHECK(crash->signal == 11);
+  CHECK(crash->core);
+  const auto tail =
+      parse("@hpclaunch rank=0 node=0 host=a-b_c pid=1 tail=a = b @hpclaunch rank=1 ");
+  REQUIRE(tail);
+  CHECK(tail->is_tail);
+  CHECK(tail->tail == "a = b @hpclaunch rank=1 ");
+  CHECK(parse("@hpclaunch rank=0 node=0 host=h pid=1 tail=")->tail.empty());
+}
+
+TEST_CASE("what is nearly a record is none", "[supervised][record]") {
+  for (const char* text :
+       {"",
+        "@hpclaunch",
+        "@hpclaunch ",
+        "@hpclaunch rank=3",
+        "hpclaunch rank=3 node=0 host=n pid=1",
+        "@hpclaunch rank=16 node=0 host=n1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=-1 node=0 host=n1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=2 host=n1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=0 host= pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=0 host=n;1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=0 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=99999999 at=1.1 exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1 exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.x exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=-1.5 exit=7",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 exit=256",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 exit=",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 exit=7 more",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 exit=7 core=1",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 signal=0",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 signal=65",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1.1 signal=9 core=0",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 exit=7 at=1.1",
+        "@hpclaunch node=0 rank=3 host=n1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=3  node=0 host=n1 pid=123 at=1.1 exit=7",
+        "@hpclaunch rank=99999999999999999999 node=0 host=n1 pid=123 at=1.1 exit=7"}) {
+    INFO(text);
+    CHECK_FALSE(parse(text));
+  }
+}
+
+TEST_CASE("launchers' tags", "[supervised][record]") {
+  for (const char* tag : {"[3] ", "[3]", "3: ", "  12: ", "n1 3: ", "[1,3]<stderr>:",
+                          "[1,3]<stderr>: ", "[n1:4711] ", "[3@node-1.site] "}) {
+    INFO(tag);
+    CHECK(is_tag(tag));
+  }
+  for (const char* text : {"", " ", ":", "[", "[] ", "Error: ", "[3] x", "45%|###", "[3", "a: b"}) {
+    INFO(text);
+    CHECK_FALSE(is_tag(text));
+  }
+}
+
+struct Split {
+  std::string text;
+  std::vector<Record> records;
+};
+
+Split split_all(const std::vector<std::string>& pieces) {
+  Splitter splitter(kBounds);
+  Splitter::Sink sink;
+  for (const std::string& piece : pieces) splitter.feed(piece, 0, sink);
+  splitter.finish(sink);
+  CHECK(splitter.next_flush() == -1);
+  return {sink.text, sink.records};
+}
+
+TEST_CASE("records leave the text, tags with them", "[supervised][record]") {
+  for (const char* tag : {"", "[3] ", "3: ", "[1,3]<stderr>:"}) {
+    INFO(tag);
+    const Split split = split_all({"before\n" + (tag + kEnd) + "\nafter\n"});
+    CHECK(split.text == "before\nafter\n");
+    REQUIRE(split.records.size() == 1);
+    CHECK(split.records[0].rank == 3);
+    CHECK(split.records[0].line == kEnd);
+  }
+  CHECK(split_all({kEnd}).records.size() == 1);  // the launcher died before the newline
+  CHECK(split_all({kEnd + "\r\n"}).records.size() == 1);
+}
+
+TEST_CASE("a progress bar in front of a record ends its line", "[supervised][record]") {
+  const Split split = split_all({"\r45%|###" + kEnd + "\nx\n"});
+  CHECK(split.text == "\r45%|###\nx\n");
+  CHECK(split.records.size() == 1);
+  CHECK(split_all({"\r45%|###", kEnd + "\nx\n"}).text == "\r45%|###\nx\n");
+}
+
+TEST_CASE("text passes unchanged", "[supervised][record]") {
+  for (const std::string text :
+       {"a\nb\n\n\nc", "prompt? ", "@hpclaunch what\n", "x @hpclaunch rank=3 y\n", "@", "\n",
+        "[3] \n", "[3] @hpclaunch rank=3 node=0 host=n1 pid=1 at=1.1 exit=\n",
+        "@hpclaunch \n@hpclaunch "}) {
+    INFO(text);
+    CHECK(split_all({text}).text == text);
+    std::vector<std::string> bytes;
+    for (const char c : text) bytes.emplace_back(1, c);
+    CHECK(split_all(bytes).text == text);
+  }
+}
+
+TEST_CASE("a prompt is shown at once, a tag after a while, a record's beginning late",
+          "[supervised][record]") {
+  Splitter splitter(kBounds);
+  Splitter::Sink sink;
+  splitter.feed("name? ", 10, sink);
+  CHECK(sink.text == "name? ");
+  CHECK(splitter.open_line());
+  CHECK(splitter.next_flush() == -1);
+  splitter.feed("\n[3] ", 10, sink);
+  CHECK(sink.text == "name? \n");
+  CHECK(splitter.next_flush() == 10 + Splitter::kQuiet);
+  splitter.flush(10 + Splitter::kQuiet - 1, sink);
+  CHECK(sink.text == "name? \n");
+  splitter.flush(10 + Splitter::kQuiet, sink);
+  CHECK(sink.text == "name? \n[3] ");
+  splitter.feed("x\n[3] " + kEnd.substr(0, 40), 500, sink);
+  CHECK(splitter.next_flush() == 500 + Splitter::kPatience);
+  splitter.feed(kEnd.substr(40) + "\n", 2000, sink);
+  CHECK(sink.text == "name? \n[3] x\n");
+  CHECK(sink.records.size() == 1);
+}
+
+TEST_CASE("no line is held back for ever", "[supervised][record]") {
+  Splitter splitter(kBounds);
+  Splitter::Sink sink;
+  const std::string flood = "@hpclaunch " + std::string(100'000, 'x');
+  splitter.feed(flood, 0, sink);
+  CHECK(sink.text == flood);
+}
+
+// However the bytes are cut, and whatever they are: the same records, and every other byte in its place.
+TEST_CASE("any bytes in any pieces", "[supervised][record][fuzz]") {
+  std::mt19937 random(7);
+  const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
+  const std::vector<std::string> parts = {kEnd,
+                                          "[3] ",
+                                          "\n",
+                                          "\r",
+                                          "@hpclaunch ",
+                                          "@",
+                                          "rank=3",
+                                          "text",
+                                          " ",
+                                          std::string(1, '\0'),
+                                          "\xff",
+                                          "3: ",
+                                          kEnd.substr(0, 30),
+                                          "@hpclaunch rank=1 node=0 host=a pid=2 tail=t"};
+  for (int round = 0; round < 3000; ++round) {
+    std::string all;
+    for (unsigned n = below(12); n > 0; --n)
+      all += parts[below(static_cast<unsigned>(parts.size()))];
+    for (unsigned n = below(4); n > 0 && !all.empty(); --n) {
+      all[below(static_cast<unsigned>(all.size()))] = static_cast<char>(below(256));
+    }
+    const Split whole = split_all({all});
+    std::vector<std::string> pieces;
+    for (std::size_t at = 0; at < all.size();) {
+      const std::size_t size = 1 + below(20);
+      pieces.push_back(all.substr(at, size));
+      at += size;
+    }
+    const Split cut = split_all(pieces);
+    INFO(all);
+    REQUIRE(cut.text == whole.text);
+    REQUIRE(cut.records.size() == whole.records.size());
+    if (whole.records.empty()) REQUIRE(whole.text == all);
+  }
+}
+
+// ---- the judge ------------------------------------------------------------------------------------------
+
+Plan two_nodes() {
+  Plan plan;
+  plan.launcher = "slurm";
+  plan.hosts = {"n1", "n2"};
+  plan.classes.resize(2);
+  plan.classes[0].ranks.resize(4);
+  plan.classes[1].ranks.resize(3);
+  plan.layout = {{0, 1}, {1, 1}};
+  return plan;
+}
+
+constexpr double kStart = 1000;
+
+Record ended(int rank, double at, int exit_status, int signal = 0) {
+  Record record;
+  record.rank = rank;
+  record.node = rank < 4 ? 0 : 1;
+  record.host = rank < 4 ? "n1" : "n2";
+  record.pid = 100 + rank;
+  record.at = kStart + at;
+  record.exit_status = exit_status;
+  record.signal = signal;
+  return record;
+}
+
+Circumstances plain() {
+  Circumstances facts;
+  facts.started = kStart;
+  return facts;
+}
+
+Ledger of(const std::vector<Record>& records) {
+  Ledger ledger(two_nodes());
+  for (const Record& record : records) CHECK(ledger.add(record, kStart, kStart + 100));
+  return ledger;
+}
+
+std::vector<Record> all_well() {
+  std::vector<Record> records;
+  for (int rank = 0; rank < 7; ++rank) records.push_back(ended(rank, 1, 0));
+  return records;
+}
+
+TEST_CASE("all is well", "[supervised][judge]") {
+  const Ledger ledger = of(all_well());
+  CHECK(ledger.all_ended());
+  const Verdict verdict = ledger.judge({}, plain());
+  CHECK(verdict.report.empty());
+  CHECK(verdict.ending.status == 0);
+  CHECK(verdict.ending.ok == 7);
+  CHECK(verdict.ending.launcher_exit == 0);
+}
+
+TEST_CASE("the first in time is to blame, whatever order they are told in", "[supervised][judge]") {
+  std::vector<Record> records = {ended(0, 2.0, 1), ended(5, 1.5, 7), ended(1, 2.1, 0, SIGTERM)};
+  Record tail = ended(5, 0, 0);
+  tail.is_tail = true;
+  tail.tail = "last words";
+  records.insert(records.begin(), tail);
+  const Verdict verdict = of(records).judge({143, 0}, plain());
+  CHECK(verdict.ending.status == 7);
+  REQUIRE(verdict.ending.first);
+  CHECK(verdict.ending.first->rank == 5);
+  CHECK(verdict.ending.first->local_rank == 1);
+  CHECK(verdict.ending.first->node == 1);
+  CHECK(verdict.ending.failed == 2);
+  CHECK(verdict.ending.ended == 1);
+  CHECK(verdict.report ==
+        "hpclaunch: rank 5 failed first: host n2, pid 105, exit status 7, 1.5 s after start\n"
+        "hpclaunch: last output of rank 5:\n  | last words\n"
+        "hpclaunch: 1 other rank failed as well\n"
+        "hpclaunch: 1 other rank was ended by the launcher\n"
+        "hpclaunch: no word from ranks 2-3 on n1, ranks 4,6 on n2: killed after that, or node "
+        "lost\n");
+}
+
+TEST_CASE("a crash explains the exits just before it, and no earlier ones", "[supervised][judge]") {
+  const auto blamed = [](double crash) {
+    return of({ended(0, 1.0, 1), ended(6, crash, 0, SIGSEGV)})
+        .judge({}, plain())
+        .ending.first->rank;
+  };
+  CHECK(blamed(1.04) == 6);
+  CHECK(blamed(1.2) == 0);
+}
+
+TEST_CASE("a clock that is wrong blames nobody earlier than the job", "[supervised][judge]") {
+  const Verdict verdict = of({ended(0, -500, 1), ended(1, 3, 2)}).judge({}, plain());
+  CHECK(verdict.ending.first->rank == 1);
+}
+
+TEST_CASE("silence is not success", "[supervised][judge]") {
+  std::vector<Record> records = all_well();
+  records.resize(4);
+  const Verdict verdict = of(records).judge({0, 0}, plain());
+  CHECK(verdict.ending.status == kSilenceStatus);
+  REQUIRE(verdict.ending.silent.size() == 1);
+  CHECK(verdict.ending.silent[0].ranks == "4-6");
+  CHECK(verdict.report ==
+        "hpclaunch: no word from ranks 4-6 on n2: node lost, or killed with the launcher\n");
+  CHECK(of(records).judge({143, 0}, plain()).ending.status == 143);
+}
+
+TEST_CASE("many silent nodes are counted", "[supervised][judge]") {
+  Plan plan = two_nodes();
+  plan.classes = {hpclaunch::NodeClass{std::vector<hpclaunch::RankPlan>(2)}};
+  plan.layout = {{0, 20}};
+  plan.hosts.clear();
+  for (int node = 0; node < 20; ++node) plan.hosts.push_back("h" + std::to_string(node));
+  const std::string report = Ledger(plan).judge({1, 0}, plain()).report;
+  CHECK(
+      report.find("ranks 14-15 on h7, and 24 ranks on 12 nodes: the launcher may not have started "
+                  "them\nhpclaunch: slurm itself ended with status 1\n") != std::string::npos);
+}
+
+TEST_CASE("the launcher's own end", "[supervised][judge]") {
+  const Ledger ledger = of(all_well());
+  const Verdict failed = ledger.judge({5, 0}, plain());
+  CHECK(failed.ending.status == 5);
+  CHECK(failed.report ==
+        "hpclaunch: slurm itself ended with status 5, though all ranks ended with 0\n");
+  const Verdict killed = ledger.judge({0, SIGKILL}, plain());
+  CHECK(killed.ending.status == 137);
+  CHECK(killed.ending.launcher_signal == SIGKILL);
+  CHECK(killed.report == "hpclaunch: slurm itself was ended by SIGKILL (signal 9)\n");
+  Circumstances stuck = plain();
+  stuck.stuck = true;
+  const Verdict ended_it = ledger.judge({0, SIGKILL}, stuck);
+  CHECK(ended_it.ending.status == 0);
+  CHECK(ended_it.report == "hpclaunch: slurm did not end by itself; hpclaunch ended it\n");
+}
+
+TEST_CASE("what the user sent is no surprise", "[supervised][judge]") {
+  Circumstances facts = plain();
+  facts.passed_on = SIGTERM;
+  facts.user_ends = true;
+  const Verdict verdict = of({ended(2, 1, 0, SIGTERM)}).judge({143, 0}, facts);
+  CHECK(verdict.ending.status == 143);
+  CHECK(verdict.report.find("SIGTERM had been passed on") != std::string::npos);
+  CHECK(Ledger(two_nodes()).judge({0, 0}, facts).ending.status == 143);
+}
+
+TEST_CASE("records that cannot be true", "[supervised][judge]") {
+  Ledger ledger(two_nodes());
+  Record elsewhere = ended(2, 1, 0);
+  elsewhere.node = 1;
+  CHECK_FALSE(ledger.add(elsewhere, kStart, kStart + 10));
+  CHECK(ledger.add(ended(2, 1, 0), kStart, kStart + 10));
+  CHECK_FALSE(ledger.add(ended(2, 1, 7), kStart, kStart + 10));
+  CHECK(ledger.failures() == 0);
+}
+
+TEST_CASE("what is passed on to which launcher", "[supervised][conduct]") {
+  for (const char* launcher : {"hydra", "intelmpi"}) {
+    CHECK(passed_as(launcher, SIGINT) == SIGINT);
+    CHECK(passed_as(launcher, SIGHUP) == SIGTERM);
+    CHECK(passed_as(launcher, SIGUSR1) == SIGUSR1);
+    CHECK(passed_as(launcher, SIGUSR2) == 0);
+  }
+  CHECK(passed_as("slurm", SIGTERM) == SIGINT);
+  CHECK(passed_as("slurm", SIGUSR2) == SIGUSR2);
+  CHECK(passed_as("flux", SIGINT) == SIGTERM);
+  CHECK(passed_as("openmpi", SIGTERM) == SIGTERM);
+  for (const char* launcher : {"hydra", "slurm", "flux", "openmpi", "pals", "unheard-of"}) {
+    CHECK(conduct(launcher).ending.back().signal == SIGKILL);
+    CHECK(conduct(launcher).when_we_die != 0);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,59 @@
+// amd_smi_abi.h against AMD's amdsmi.h, where it is installed (amd-smi-lib of ROCm 6.4 or newer).
+#include "vendor/abi.h"
+#include "vendor/abi_judged.h"
+
+#if __has_include(<amd_smi/amdsmi.h>)
+#define HERE
+// Another's header: our warnings are not its affair.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <amd_smi/amdsmi.h>
+#pragma GCC diagnostic pop
+#endif
+
+// Before version 25 the types of links and the enumeration were other ones.
+#if defined(HERE) && AMDSMI_LIB_VERSION_MAJOR >= 25
+#include "probe/vendor/amd_smi_abi.h"
+
+namespace abi = hpclaunch::probe::vendor::amd_smi;
+
+SAME_CALL(abi::Init, amdsmi_init);
+SAME_CALL(abi::GetSockets, amdsmi_get_socket_handles);
+SAME_CALL(abi::GetProcessors, amdsmi_get_processor_handles);
+SAME_CALL(abi::GetMemory, amdsmi_get_gpu_memory_total);
+SAME_CALL(abi::GetPartition, amdsmi_get_gpu_compute_partition);
+SAME_CALL(abi::GetLinkType, amdsmi_topo_get_link_type);
+SAME_CALL(abi::GetLinkWeight, amdsmi_topo_get_link_weight);
+SAME_CALL(abi::GetBandwidth, amdsmi_get_minmax_bandwidth_between_processors);
+
+// The structures of these are theirs in part only.
+static_assert(sizeof(amdsmi_bdf_t) == sizeof(std::uint64_t));
+static_assert(offsetof(amdsmi_asic_info_t, market_name) == 0);
+static_assert(sizeof(amdsmi_asic_info_t) <= sizeof(abi::AsicInfo));
+static_assert(offsetof(amdsmi_enumeration_info_t, hip_uuid) ==
+              offsetof(abi::EnumerationInfo, hip_uuid));
+static_assert(sizeof(amdsmi_enumeration_info_t) <= sizeof(abi::EnumerationInfo));
+
+SAME_VALUE(abi::kSuccess, AMDSMI_STATUS_SUCCESS);
+SAME_VALUE(abi::kInvalidArgs, AMDSMI_STATUS_INVAL);
+SAME_VALUE(abi::kNotSupported, AMDSMI_STATUS_NOT_SUPPORTED);
+SAME_VALUE(abi::kNotImplemented, AMDSMI_STATUS_NOT_YET_IMPLEMENTED);
+SAME_VALUE(abi::kDrmError, AMDSMI_STATUS_DRM_ERROR);
+SAME_VALUE(abi::kPermission, AMDSMI_STATUS_NO_PERM);
+SAME_VALUE(abi::kInitError, AMDSMI_STATUS_INIT_ERROR);
+SAME_VALUE(abi::kNotFound, AMDSMI_STATUS_NOT_FOUND);
+SAME_VALUE(abi::kNoData, AMDSMI_STATUS_NO_DATA);
+SAME_VALUE(abi::kUnknown, AMDSMI_STATUS_UNKNOWN_ERROR);
+SAME_VALUE(abi::kInitGpus, AMDSMI_INIT_AMD_GPUS);
+SAME_VALUE(abi::kVram, AMDSMI_MEM_TYPE_VRAM);
+SAME_VALUE(abi::kXgmi, AMDSMI_LINK_TYPE_XGMI);
+
+namespace hpclaunch::test {
+bool amd_smi_judged() { return true; }
+}  // namespace hpclaunch::test
+#else
+namespace hpclaunch::test {
+bool amd_smi_judged() { return false; }
+}  // namespace hpclaunch::test
+#endif

@@ -1,0 +1,153 @@
+#include "probe/vendor/merge.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/catch.h"
+#include "vendor/support.h"
+
+using namespace hpclaunch;
+using namespace hpclaunch::test;
+using probe::vendor::merge;
+using probe::vendor::Told;
+using probe::vendor::ToldDevice;
+
+namespace {
+
+ToldDevice told_at(const std::string& pci, const std::string& uuid) {
+  ToldDevice device;
+  device.pci = pci;
+  device.uuid = uuid;
+  return device;
+}
+
+Told told_of(const std::string& vendor, std::vector<ToldDevice> devices) {
+  Told told;
+  told.vendor = vendor;
+  told.link_kind = "xgmi";
+  told.devices = std::move(devices);
+  return told;
+}
+
+std::string uuids(const Topology& topology) {
+  std::string all;
+  for (const Device& device : topology.devices) all += device.uuid + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("partitions that share an address are matched in order", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
+  const Told told = told_of("amd", {told_at("0000:02:00.0", "c"), told_at("0000:01:00.0", "a"),
+                                    told_at("0000:01:00.0", "b"), told_at("0000:02:00.0", "d")});
+  CHECK(merge(topology, told, "/nowhere") == "");
+  CHECK(uuids(topology) == "a b c d ");
+  CHECK(topology.devices[3].index == 3);
+  CHECK(check_topology(topology));
+}
+
+TEST_CASE("a UUID that several devices have names none of them", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
+  const Told told = told_of("amd", {told_at("0000:01:00.0", "a"), told_at("0000:01:00.0", "a"),
+                                    told_at("0000:02:00.0", "b")});
+  merge(topology, told, "/nowhere");
+  CHECK(uuids(topology) == "  b ");
+}
+
+TEST_CASE("a device between others shifts their numbers and their links", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:03:00.0", "10000:00:00.0"});
+  topology.links = {{0, 1, "xgmi", 2}, {1, 2, "nvlink", 1}};
+  Told told = told_of("amd", {told_at("0000:02:00.0", "b"), told_at("0000:01:00.0", "a")});
+  SECTION("links that nobody told anew stay") {
+    merge(topology, told, "/nowhere");
+    CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}, {2, 3, "nvlink", 1}});
+  }
+  SECTION("links of the same kind are replaced, nonsense among them left out") {
+    told.links = {{1, 0, 3}, {0, 1, 3}, {0, 0, 1}, {0, 7, 1}};
+    merge(topology, told, "/nowhere");
+    CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 3}, {2, 3, "nvlink", 1}});
+  }
+  CHECK(uuids(topology) == "a b   ");
+  CHECK(check_topology(topology));
+}
+
+TEST_CASE("another vendor's devices are left alone", "[vendor]") {
+  Topology topology = machine("nvidia", {"0000:01:00.0", "0000:03:00.0"});
+  Told told = told_of("amd", {told_at("0000:02:00.0", "b")});
+  told.complete = true;
+  CHECK(merge(topology, told, "/nowhere") == "");
+  REQUIRE(topology.devices.size() == 3);
+  CHECK(topology.devices[2].vendor == "amd");  // after those of the vendor that has more
+}
+
+TEST_CASE("what goes takes its links along", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"});
+  topology.links = {{0, 1, "xgmi", 1}, {0, 2, "xgmi", 4}, {1, 2, "xgmi", 1}};
+  Told told = told_of("amd", {told_at("0000:03:00.0", "c"), told_at("0000:01:00.0", "a")});
+  told.complete = true;
+  CHECK(merge(topology, told, "/nowhere") ==
+        "it lists 2 of the 3 devices in /sys: the others are not ours to use");
+  CHECK(uuids(topology) == "a c ");
+  CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 4}});
+}
+
+TEST_CASE("an added device is where the kernel says", "[vendor]") {
+  const std::string root = std::filesystem::temp_directory_path() / "hpclaunch-merge-XXXXXX";
+  std::string folder = root;
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const auto put = [&](const std::string& pci, const std::string& numa, const std::string& cpus) {
+    const std::string at = folder + "/bus/pci/devices/" + pci;
+    std::filesystem::create_directories(at);
+    std::ofstream(at + "/numa_node") << numa << '\n';
+    std::ofstream(at + "/local_cpulist") << cpus << '\n';
+  };
+  put("0000:01:00.0", "1", "4-7,100-200");
+  put("0000:02:00.0", "-1", "0-7");
+  put("0000:03:00.0", "9", "nonsense");
+  Topology topology = machine("amd", {});
+  merge(topology,
+        told_of("amd", {told_at("0000:01:00.0", "a"), told_at("0000:02:00.0", "b"),
+                        told_at("0000:03:00.0", "c"), told_at("0000:04:00.0", "d")}),
+        folder);
+  std::filesystem::remove_all(folder);
+  REQUIRE(topology.devices.size() == 4);
+  CHECK(topology.devices[0].numa == 1);
+  CHECK(topology.devices[0].pus.to_list() == "4-7");
+  CHECK(topology.devices[1].numa == -1);
+  CHECK(topology.devices[1].pus.to_list() == "0-7");
+  CHECK(topology.devices[2].numa == -1);
+  CHECK(topology.devices[2].pus.empty());
+  CHECK(topology.devices[3].pus.empty());
+  CHECK(check_topology(topology));
+}
+
+TEST_CASE("what a library told crosses a pipe whole", "[vendor]") {
+  Told told = told_of("amd", {told_at("0000:01:00.0", "a\"\\\xFF")});
+  told.devices[0].instances = {"x", ""};
+  told.devices[0].memory_bytes = ~0ULL;
+  told.links = {{0, 1, 7}};
+  told.complete = true;
+  told.remarks = {"one: two"};
+  const Result<Told> back = probe::vendor::told_from_json(probe::vendor::told_to_json(told));
+  REQUIRE(back);
+  CHECK(back->devices[0].uuid == "a\"\\\xEF\xBF\xBD");
+  CHECK(back->devices[0].instances == told.devices[0].instances);
+  CHECK(back->devices[0].memory_bytes == ~0ULL);
+  CHECK(back->devices[0].subdevices == -1);
+  CHECK(back->links[0].lanes == 7);
+  CHECK(back->complete);
+  CHECK(back->remarks == told.remarks);
+  CHECK_FALSE(probe::vendor::told_from_json("{}"));
+  CHECK_FALSE(probe::vendor::told_from_json("nonsense"));
+}
+
+TEST_CASE("PCI addresses are written as the kernel writes them", "[vendor]") {
+  using probe::vendor::pci_text;
+  CHECK(pci_text(0, 0xC1, 0, 0) == "0000:c1:00.0");
+  CHECK(pci_text(0x10000, 0, 0x1F, 7) == "10000:00:1f.7");
+  CHECK(pci_text(0, 0x100, 0, 0) == "");
+  CHECK(pci_text(0, 0, 32, 0) == "");
+  CHECK(pci_text(0, 0, 0, 8) == "");
+  CHECK(pci_text(1ULL << 32, 0, 0, 0) == "");
+}
