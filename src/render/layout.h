@@ -29,7 +29,12 @@ struct Look {
   Paint paint = Paint::plain;
   std::vector<int> ranks;  ///< local, ascending
   std::string service;
-  bool far = false;
+  std::vector<int> far;  ///< those of them that are far from what they hold, ascending
+
+  /// In ascending order; a rank may be told of more than once.
+  void add_far(int rank) {
+    if (far.empty() || far.back() != rank) far.push_back(rank);
+  }
   bool operator==(const Look&) const = default;
 };
 

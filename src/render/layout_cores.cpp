@@ -34,9 +34,9 @@ Look Layout::look_of(const CpuSet& pus) const {
   for (const PictureMarks::Service& service : subject_.marks.services)
     if (service.pus.intersects(pus))
       look.service += (look.service.empty() ? "" : ", ") + printable(service.name);
-  look.far = std::any_of(subject_.holds.begin(), subject_.holds.end(), [&](const Hold& hold) {
-    return !hold.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), hold.rank);
-  });
+  for (const Hold& hold : subject_.holds)
+    if (!hold.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), hold.rank))
+      look.add_far(hold.rank);
   if (look.ranks.size() == 1)
     look.paint = Paint::rank;
   else if (!look.ranks.empty())
@@ -71,9 +71,11 @@ std::vector<std::string> Layout::labels(const Look& look) const {
       look.service.empty() ? std::vector<std::string>{named, list}
                            : std::vector<std::string>{named + " + " + look.service, named, list};
   std::vector<std::string> all;
-  if (look.far)
-    for (const std::string& text : plain) all.push_back(text + " FAR");
-  if (look.far) all.push_back(list + "!");
+  if (!look.far.empty()) {
+    const std::string mark = look.far == look.ranks ? " FAR" : ", FAR: " + number_set(look.far);
+    for (const std::string& text : plain) all.push_back(text + mark);
+    all.push_back(list + "!");
+  }
   all.insert(all.end(), plain.begin(), plain.end());
   if (look.ranks.size() > 1) all.push_back(fmt::format("{}*", look.ranks.size()));
   all.emplace_back("*");
@@ -122,7 +124,7 @@ void Layout::draw_core(const Pen& pen, int at) {
   if (terminal()) {
     box.paint = look.paint;
     box.tone = look.ranks.empty() ? 0 : look.ranks.front();
-    box.far = look.far;
+    box.far = !look.far.empty();
     const std::string text = core_text(at);
     box.texts.push_back({pen.x + size.w - static_cast<int>(text.size()), pen.y, m_.small, false,
                          true, false, text, size.w});
@@ -152,7 +154,7 @@ void Layout::draw_bar(const Pen& pen, const Look& look, int width) {
   Box& bar = put(pen, What::bar, {width, m_.bar_h - 2});
   bar.paint = look.paint;
   bar.tone = look.ranks.empty() ? 0 : look.ranks.front();
-  bar.far = look.far;
+  bar.far = !look.far.empty();
   for (const int rank : look.ranks)
     starts_.try_emplace(rank, static_cast<int>(pen.scene->boxes.size()) - 1);
   bar.tip = look.ranks.empty() ? texts.front() : ranks_tip(look);

@@ -101,7 +101,7 @@ Look Layout::holders(const Device& one, int part) const {
     if (hold.device != one.index) continue;
     if (hold.subdevice >= 0 && part >= 0 && hold.subdevice != part) continue;
     look.ranks.push_back(hold.rank);
-    look.far = look.far || !hold.far.empty();
+    if (!hold.far.empty()) look.add_far(hold.rank);
   }
   look.ranks.erase(std::unique(look.ranks.begin(), look.ranks.end()), look.ranks.end());
   if (!look.ranks.empty()) look.paint = look.ranks.size() == 1 ? Paint::rank : Paint::shared;
@@ -137,7 +137,7 @@ void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
   }
   box.paint = look.paint;
   box.tone = look.ranks.empty() ? 0 : look.ranks.front();
-  box.far = look.far;
+  box.far = !look.far.empty();
   box.number = part;
   box.tip = part < 0 ? name : fmt::format("part {} of device {}", part, one.index);
   if (part >= 0 && static_cast<std::size_t>(part) < one.instances.size())
@@ -182,9 +182,9 @@ void Layout::nic(int at, Size size, const Pen& pen) const {
   for (const NicHold& hold : subject_.nics) {
     if (hold.nic != at) continue;
     look.ranks.push_back(hold.rank);
-    look.far = look.far || !hold.far.empty();
+    if (!hold.far.empty()) look.add_far(hold.rank);
   }
-  box.far = look.far;
+  box.far = !look.far.empty();
   look.paint = look.ranks.empty() ? Paint::plain : Paint::shared;
   const std::vector<std::string> ranks = labels(look);
   if (!look.ranks.empty()) box.tip += "; nearest to ranks " + number_set(look.ranks);
@@ -202,7 +202,7 @@ void Layout::nic(int at, Size size, const Pen& pen) const {
   }
   line(0, {nic_name(one), name}, true, false);
   if (!state.empty()) line(1, {state}, false, one.state == "down");
-  if (!look.ranks.empty()) line(state.empty() ? 1 : 2, ranks, true, look.far);
+  if (!look.ranks.empty()) line(state.empty() ? 1 : 2, ranks, true, !look.far.empty());
 }
 
 Size Layout::memory(const std::vector<int>& list, int width, const Pen& pen) const {

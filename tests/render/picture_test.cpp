@@ -7,6 +7,7 @@
 
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
+#include "plan/jobs.h"
 #include "render/links.h"
 #include "render/palette.h"
 #include "render/regions.h"
@@ -320,6 +321,31 @@ TEST_CASE("who is far from a device is marked, and nobody else", "[picture][law]
     seen += far.size();
   }
   CHECK(seen > 50);
+}
+
+TEST_CASE("where near and far ranks share a thing, the far ones are named", "[picture]") {
+  constexpr int kPackages = 2;
+  constexpr int kCores = 4;
+  Topology node = test::even_machine(kPackages, 1, kCores);
+  node.nics.push_back({"hsn0", "cxi0", "", 0, "slingshot"});
+  NodeClass all;
+  for (int r = 0; r < 2 * kPackages; ++r) {
+    RankPlan rank;
+    rank.cpus.add(2 * r);
+    rank.nic = 0;
+    all.ranks.push_back(rank);
+  }
+  const auto interface_text = [&] {
+    const render::Subject subject = render::subject_of(node, all, {});
+    const render::Scene scene = render::lay_out(subject, render::svg_metrics());
+    std::string text;
+    for (const Box& box : scene.boxes)
+      if (box.what == What::nic) text = box.texts.back().text;
+    return text;
+  };
+  CHECK(interface_text() == "ranks 0-3, FAR: 2-3");
+  all.ranks.erase(all.ranks.begin(), all.ranks.begin() + 2);
+  CHECK(interface_text() == "ranks 0-1 FAR");
 }
 
 TEST_CASE("every link is an arc between the dots of its devices", "[picture]") {
