@@ -103,6 +103,7 @@ struct Topology {
   std::vector<Nic> nics;
   std::vector<Link> links;  ///< ascending (from, to), each pair and kind once; empty: none known
   CpuSet allowed;           ///< a subset of the PUs of all cores; never empty
+  bool no_devices = false;  ///< `devices` is empty because PCI was read and has none; in JSON: []
 
   CpuSet all_pus() const;  ///< union over cores
   friend bool operator==(const Topology&, const Topology&) = default;
@@ -122,8 +123,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
-/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist; links between devices that
-/// exist, in order.
+/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist, and none where
+/// `no_devices`; links between devices that exist, in order.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);

@@ -203,6 +203,7 @@ std::vector<Drift> find_drift(const Topology& planned, const Topology& found, Dr
 std::string node_fingerprint(const Topology& node) {
   Topology plain = node;
   plain.hostname.clear();
+  plain.no_devices = false;
   plain.allowed = plain.all_pus();
   for (Package& package : plain.packages) package.model.clear();
   for (NumaNode& numa : plain.numa_nodes) numa.memory_bytes = 0;

@@ -131,6 +131,13 @@ void compare_links(const Topology& planned, const Topology& found, std::vector<D
   }
 }
 
+void one_has_none(const Topology& planned, const Topology& found, std::vector<Drift>& out) {
+  const auto count = [](const Topology& node) { return static_cast<long>(node.devices.size()); };
+  out.push_back({"devices", found.no_devices ? fmt::format("no device, planned {}", count(planned))
+                                             : fmt::format("{}, planned none",
+                                                           counted(count(found), "device"))});
+}
+
 bool same_numa_nodes(const Topology& planned, const Topology& found) {
   if (planned.numa_nodes.empty() || found.numa_nodes.empty()) return true;
   return planned.numa_nodes.size() == found.numa_nodes.size();
@@ -140,7 +147,9 @@ bool same_numa_nodes(const Topology& planned, const Topology& found) {
 
 void drift_of_devices(const Topology& planned, const Topology& found, const CpuSet& common,
                       bool part, std::vector<Drift>& out) {
-  if (planned.devices.empty() || found.devices.empty()) return;
+  const auto known = [](const Topology& node) { return node.no_devices || !node.devices.empty(); };
+  if (!known(planned) || !known(found)) return;
+  if (planned.no_devices != found.no_devices) return one_has_none(planned, found, out);
   std::vector<const Device*> missing;
   std::vector<const Device*> more;
   const Pairs pairs = match(planned, found, missing, more);

@@ -87,7 +87,7 @@ bool judge_drift(const Topology& planned, const Topology& live, const std::strin
 
 Topology replanned(const Topology& live, const Topology& planned) {
   Topology node = live;
-  if (node.devices.empty()) {
+  if (node.devices.empty() && !node.no_devices) {
     node.devices = planned.devices;
     node.links = planned.links;
     for (Device& device : node.devices) {

@@ -43,6 +43,7 @@ Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnap
   }
   if (!node.devices.empty() && &live != &model.topology) return node;
   node.devices = model.topology.devices;
+  node.no_devices = false;
   if (!says_which(env)) node.devices.resize(std::min(granted, node.devices.size()));
   for (Device& device : node.devices) {
     device.pus = CpuSet{};

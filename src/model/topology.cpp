@@ -189,6 +189,8 @@ Status check_references(const Topology& topology) {
 
 Status check_devices(const Topology& topology) {
   const CpuSet all = topology.all_pus();
+  if (topology.no_devices && !topology.devices.empty())
+    return breach("/devices", "there are devices, and known to be none");
   int last = -1;
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];

@@ -269,6 +269,7 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
     device.instances = reader.strings(item, at, "instances");
     topology.devices.push_back(std::move(device));
   });
+  topology.no_devices = document.contains("devices") && topology.devices.empty();
   reader.each(document, "nics", false, [&](const json& item, const std::string& at) {
     reader.only(
         item, at,

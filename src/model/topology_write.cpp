@@ -88,7 +88,7 @@ std::string topology_to_json(const Topology& topology) {
                        cache.size_bytes, cache.pus.to_list());
   });
   const bool nics = !topology.nics.empty();
-  const bool devices = !topology.devices.empty();
+  const bool devices = !topology.devices.empty() || topology.no_devices;
   const bool links = !topology.links.empty();
   append_array(out, "cores", topology.cores, !devices && !nics && !links, [](const Core& core) {
     return fmt::format(R"("package": {}, "numa": {}, "pus": "{}")", core.package, core.numa,

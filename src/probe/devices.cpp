@@ -218,6 +218,7 @@ void add_devices(const std::string& root, Topology& topology) {
     found.push_back(std::move(one));
   }
   attach_devices(std::move(found), topology);
+  topology.no_devices = topology.devices.empty() && !names_in(pci).empty();
 }
 
 }  // namespace hpclaunch::probe

@@ -269,6 +269,7 @@ void add_io(hwloc_topology_t from, Topology& to) {
   for (std::size_t index = 0; index < order.size(); ++index)
     for (const hwloc_obj_t object : found[order[index]].objects)
       numbers[object] = static_cast<int>(index);
+  to.no_devices = to.devices.empty() && hwloc_get_next_pcidev(from, nullptr) != nullptr;
   take_memory_nodes(from, to);
   add_links(from, numbers, to);
   add_interfaces(from, where, to);

@@ -185,6 +185,21 @@ TEST_CASE("what is not known is not judged", "[drift]") {
   CHECK(node_fingerprint(node()) == node_fingerprint(other));
 }
 
+TEST_CASE("devices that are all gone are said, where PCI was read", "[drift]") {
+  Topology found = node();
+  found.devices.clear();
+  found.links.clear();
+  found.no_devices = true;
+  CHECK(find_drift(node(), found) == std::vector<Drift>{{"devices", "no device, planned 4"}});
+  CHECK(find_drift(node(), found, {true, true}).size() == 1);
+  CHECK(find_drift(found, node()) == std::vector<Drift>{{"devices", "4 devices, planned none"}});
+  CHECK(find_drift(found, found).empty());
+  Topology unknown = found;
+  unknown.no_devices = false;
+  CHECK(find_drift(unknown, found).empty());
+  CHECK(node_fingerprint(unknown) == node_fingerprint(found));
+}
+
 TEST_CASE("a part of a node that was granted is no drift", "[drift]") {
   Topology found = node();
   remove(found, set("0-3,8-11"));

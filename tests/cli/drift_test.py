@@ -73,12 +73,15 @@ class Drift(support.Test):
     def test_a_missing_device_is_named(self):
         def change(node):
             node["devices"] = [{"index": 0, "vendor": "nvidia", "pci": "0000:fe:1f.0"}]
-            self.node["devices"] = []
+        file = self.topology(change)
         if self.node.get("devices"):
-            file = self.topology(change)
             self.has(self.plan(file, "--on-drift", "warn"), "0000:fe:1f.0 is missing")
+        elif "devices" in self.node:  # PCI was read, and has none
+            self.has(self.plan(file, "--on-drift", "warn"), "no device, planned 1")
+            plan = self.json("plan", "--topology", file, "--on-drift", "replan", "-n", "1", "--", "/bin/true")
+            self.assertIsNone(plan["classes"][0]["ranks"][0]["device"])
         else:  # nothing could be probed, so devices are not judged
-            self.assertNotIn("node-differs", self.plan(self.topology(change), "--on-drift", "warn").out)
+            self.assertNotIn("node-differs", self.plan(file, "--on-drift", "warn").out)
 
 
 if __name__ == "__main__":

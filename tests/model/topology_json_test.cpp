@@ -85,6 +85,20 @@ TEST_CASE("devices and interfaces survive the round trip", "[topology][json][dev
   CHECK(bad.error().where->line == 2);
 }
 
+TEST_CASE("no devices and unknown devices are not the same", "[topology][json][devices]") {
+  const std::string unknown = R"({"schema": 1, "cores": [{"pus": "0"}]})";
+  const std::string none = R"({"schema": 1, "cores": [{"pus": "0"}], "devices": []})";
+  for (const auto& [text, known] : {std::pair(unknown, false), std::pair(none, true)}) {
+    const auto read = topology_from_json(text, "t");
+    REQUIRE(read);
+    CHECK(read->no_devices == known);
+    CHECK(*topology_from_json(topology_to_json(*read), "t") == *read);
+  }
+  Topology both = *topology_from_json(none, "t");
+  both.devices.emplace_back();
+  CHECK(!check_topology(both));
+}
+
 TEST_CASE("all that is known of devices, interfaces and links survives",
           "[topology][json][devices]") {
   Topology node;

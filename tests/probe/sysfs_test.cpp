@@ -125,6 +125,7 @@ TEST_CASE("no /sys, no devices", "[probe][sysfs]") {
   const Tree tree;
   const Topology got = probed(tree, "laptop-8.xml");
   CHECK(got.devices.empty());
+  CHECK(!got.no_devices);
   CHECK(got.nics.empty());
 }
 
@@ -282,6 +283,7 @@ TEST_CASE("a laptop computes on nothing but its processor", "[probe][sysfs]") {
   tree.net(usb, "usb0");
   const Topology got = probed(tree, "laptop-8.xml");
   CHECK(got.devices.empty());
+  CHECK(got.no_devices);
   CHECK(got.nics.empty());
 }
 

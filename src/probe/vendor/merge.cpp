@@ -176,6 +176,7 @@ std::string merge(Topology& topology, const Told& told, const std::string& sysfs
     }
     fill(told.devices[i], shared, topology.devices[static_cast<std::size_t>(places[i])]);
   }
+  topology.no_devices = topology.no_devices && topology.devices.empty();
   std::string remark;
   std::vector<int> gone;
   if (told.complete) gone = untold(topology, told, places);
