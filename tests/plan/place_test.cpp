@@ -170,7 +170,7 @@ void check_laws(const Topology& node, const PlaceRequest& want, const Placed& pl
 
 TEST_CASE("laws of placement over thousands of machines", "[place][law]") {
   test::Random random(7);
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     const Topology node = test::random_topology(seed);
     const int cores = usable(node);
     PlaceRequest want;

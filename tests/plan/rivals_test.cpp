@@ -207,7 +207,7 @@ TEST_CASE("never worse than other planners on recorded machines", "[rivals][law]
 
 TEST_CASE("never worse than other planners on made-up machines", "[rivals][law]") {
   test::Random random(17);
-  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+  for (std::uint64_t seed = 0; seed < 800; ++seed) {
     Topology node = test::random_node(seed);
     for (Device& device : node.devices) device.subdevices = 0;
     const auto cores = std::count_if(node.cores.begin(), node.cores.end(), [&](const Core& core) {
