@@ -46,7 +46,7 @@ struct Core {
 /// An accelerator as its driver counts it: a GPU; a GCD or a partition (MI300 in TPX, CPX) where the
 /// driver shows each as a device.
 struct Device {
-  int index = 0;                   ///< from 0 in PCI address order: what a visibility mask counts
+  int index = 0;                   ///< from 0: what a visibility mask counts (docs/topology.md)
   std::string vendor;              ///< "nvidia", "amd", "intel"
   std::string model;               ///< "" when unknown
   std::string pci;                 ///< "0000:18:00.0"; "" when unknown

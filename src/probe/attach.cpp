@@ -63,18 +63,33 @@ Place place_of(const CpuSet& near, int numa, const Topology& topology) {
   return {home_of(all, topology), all};
 }
 
-std::vector<std::size_t> attach_devices(std::vector<FoundDevice> found, Topology& topology) {
-  std::map<std::string, int> counts;
-  for (const FoundDevice& one : found) ++counts[one.device.vendor];
-  const auto rank = [&](std::size_t at) {
-    const FoundDevice& one = found[at];
-    return std::tuple(-counts[one.device.vendor], one.device.vendor != "nvidia", one.device.vendor,
-                      !one.address.has_value(), one.address.value_or(PciAddress{}), one.sequence);
+std::vector<std::size_t> device_order(const std::vector<Standing>& devices) {
+  std::map<std::string_view, int> counts;
+  std::map<std::string_view, bool> numbered;
+  for (const Standing& one : devices) {
+    ++counts[one.vendor];
+    bool& all = numbered.emplace(one.vendor, true).first->second;
+    all = all && one.number >= 0;
+  }
+  const auto key = [&](std::size_t at) {
+    const Standing& one = devices[at];
+    return std::tuple(-counts[one.vendor], one.vendor != "nvidia", one.vendor,
+                      numbered[one.vendor] ? one.number : 0, !one.address.has_value(),
+                      one.address.value_or(PciAddress{}), one.sequence);
   };
-  std::vector<std::size_t> order(found.size());
+  std::vector<std::size_t> order(devices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+std::vector<std::size_t> attach_devices(std::vector<FoundDevice> found, Topology& topology) {
+  std::vector<Standing> standings;
+  standings.reserve(found.size());
+  for (const FoundDevice& one : found)
+    standings.push_back({one.device.vendor, one.address, one.number, one.sequence});
+  std::vector<std::size_t> order = device_order(standings);
   for (const std::size_t at : order) {
     FoundDevice& one = found[at];
     const Place place = place_of(one.near, one.numa, topology);

@@ -2,6 +2,7 @@
 // From what was found on the buses to the devices of a topology: where they are, in which order. Pure.
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/topology.h"
@@ -15,6 +16,7 @@ struct FoundDevice {
   std::optional<PciAddress> address;
   CpuSet near;       ///< the CPUs that it was found beside; those of all the machine say nothing
   int numa = -1;     ///< as the system says; -1: it does not
+  int number = -1;   ///< as the vendor's runtime counts it; -1: not told
   int sequence = 0;  ///< order among those of one address (partitions), and among those of none
 };
 
@@ -26,10 +28,22 @@ struct Place {
 };
 Place place_of(const CpuSet& near, int numa, const Topology& topology);
 
-/// Numbers the devices and puts them into `topology`: by PCI address, then `sequence`; those without an
-/// address last. Where there are several vendors, the one with the most devices comes first (then by
-/// name, "nvidia" before the others), so that its numbers are what its masks count.
-/// Returns the places that they had in `found`, in their new order.
+/// What decides about the order of a node's devices.
+struct Standing {
+  std::string_view vendor;
+  std::optional<PciAddress> address;
+  int number = -1;   ///< as in FoundDevice
+  int sequence = 0;  ///< as in FoundDevice
+};
+
+/// Places in `devices` in the order in which they are numbered: by the runtime's number where all devices of
+/// the vendor have one, else by PCI address, then `sequence`, those without an address last. Where there are
+/// several vendors, the one with the most devices comes first (then by name, "nvidia" before the others), so
+/// that its numbers are what its masks count. Equal ones stay as they are.
+std::vector<std::size_t> device_order(const std::vector<Standing>& devices);
+
+/// Numbers the devices and puts them into `topology`, in that order. Returns the places that they had in
+/// `found`, in their new order.
 std::vector<std::size_t> attach_devices(std::vector<FoundDevice> found, Topology& topology);
 
 /// Sorts interfaces: fabrics before plain Ethernet, then by name, numbers in it by value.

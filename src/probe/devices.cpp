@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "hpclaunch/text.h"
 #include "probe/attach.h"
 #include "probe/boards.h"
+#include "probe/kfd.h"
 #include "probe/sysfs.h"
 
 namespace hpclaunch::probe {
@@ -57,68 +57,8 @@ std::vector<PciFunction> accelerators(const std::string& pci) {
   return found;
 }
 
-// ---- AMD: what KFD, the kernel's part of ROCm, counts
-// ----------------------------------------------
-
-/// A GPU as the runtime counts them: a device, or a partition of one.
-struct KfdNode {
-  int number = 0;
-  std::string unique_id;  ///< hexadecimal
-  std::uint64_t memory_bytes = 0;
-};
-
-using DeviceKey = std::tuple<unsigned, unsigned, unsigned>;  ///< domain, bus, device
-
-std::map<std::string, unsigned long> properties_in(const std::string& path) {
-  std::map<std::string, unsigned long> values;
-  const std::string text = read_small(path);
-  for (const std::string_view line : split(text, '\n')) {
-    const std::size_t blank = line.find(' ');
-    if (blank == std::string_view::npos) continue;
-    const auto value = number_in(std::string(line.substr(blank + 1)));
-    if (value) values.emplace(line.substr(0, blank), *value);
-  }
-  return values;
-}
-
-std::uint64_t memory_of(const std::string& node) {
-  constexpr unsigned long kFrameBuffers[] = {1, 2};  // HSA_MEM_HEAP_TYPE_FB_PUBLIC, _FB_PRIVATE
-  std::uint64_t bytes = 0;
-  const std::string banks = below(node, "mem_banks");
-  for (const std::string& bank : names_in(banks)) {
-    auto values = properties_in(below(below(banks, bank), "properties"));
-    const unsigned long heap = values["heap_type"];
-    if (std::find(std::begin(kFrameBuffers), std::end(kFrameBuffers), heap) !=
-        std::end(kFrameBuffers))
-      bytes += values["size_in_bytes"];
-  }
-  return bytes;
-}
-
-/// location_id is bus << 8 | device << 3 | function; the kernel puts a partition's number into bits 28 to
-/// 31, and older ones into the function's bits (amdkfd, kfd_topology.c).
-std::map<DeviceKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
-  std::map<DeviceKey, std::vector<KfdNode>> found;
-  const std::string nodes = below(root, "sys/class/kfd/kfd/topology/nodes");
-  for (const std::string& name : names_in(nodes)) {
-    const auto number = parse_natural(name);
-    if (!number) continue;
-    auto values = properties_in(below(below(nodes, name), "properties"));
-    if (values["simd_count"] == 0) continue;  // processors, and what the cgroup keeps from us
-    const unsigned long location = values["location_id"];
-    KfdNode node;
-    node.number = static_cast<int>(*number);
-    node.unique_id = fmt::format("{:x}", values["unique_id"]);
-    node.memory_bytes = memory_of(below(nodes, name));
-    found[{static_cast<unsigned>(values["domain"]), static_cast<unsigned>(location >> 8 & 0xff),
-           static_cast<unsigned>(location >> 3 & 0x1f)}]
-        .push_back(std::move(node));
-  }
-  for (auto& [key, parts] : found)
-    std::sort(parts.begin(), parts.end(),
-              [](const KfdNode& a, const KfdNode& b) { return a.number < b.number; });
-  return found;
-}
+// ---- AMD
+// ---------------------------------------------------------------------------------------------
 
 /// The device itself, or its partitions.
 std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
@@ -129,6 +69,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
   device.partition = read_small(below(folder, "current_compute_partition"));
   device.memory_bytes = number_in(read_small(below(folder, "mem_info_vram_total"))).value_or(0);
   device.uuid = amd_uuid(read_small(below(folder, "unique_id")));
+  if (!parts.empty()) one.number = parts.front().number;
   if (parts.size() < 2) return {std::move(one)};
   if (device.partition.empty() || device.partition == "SPX")
     device.partition = partition_name(static_cast<int>(parts.size()));
@@ -137,7 +78,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
   std::vector<FoundDevice> devices;
   for (const KfdNode& part : parts) {
     FoundDevice cut = one;
-    cut.sequence = part.number;
+    cut.number = part.number;
     // Some kernels give all partitions the whole device's number, which then names none of them.
     cut.device.uuid = ids.size() == parts.size() ? amd_uuid(part.unique_id) : "";
     cut.device.memory_bytes = part.memory_bytes;
@@ -192,7 +133,7 @@ void add_devices(const std::string& root, Topology& topology) {
   const bool amd = std::any_of(functions.begin(), functions.end(), [](const PciFunction& function) {
     return accelerator_vendor(function) == "amd";
   });
-  std::map<DeviceKey, std::vector<KfdNode>> kfd;
+  std::map<KfdKey, std::vector<KfdNode>> kfd;
   if (amd) kfd = read_kfd(root);
   const std::string board = amd ? read_small(below(root, "sys/class/dmi/id/board_name")) : "";
   std::vector<FoundDevice> found;
@@ -210,7 +151,7 @@ void add_devices(const std::string& root, Topology& topology) {
     if (one.device.vendor == "nvidia") ask_nvidia(root, one.device, address);
     if (one.device.vendor == "intel") ask_intel(one.device, folder);
     if (one.device.vendor == "amd") {
-      const DeviceKey key(address.domain, address.bus, address.device);
+      const KfdKey key(address.domain, address.bus, address.device);
       for (FoundDevice& part : amd_devices(std::move(one), folder, kfd[key]))
         found.push_back(std::move(part));
       continue;

@@ -221,6 +221,37 @@ TEST_CASE("partitions are those that KFD counts", "[probe][sysfs]") {
   }
 }
 
+TEST_CASE("AMD's devices are counted as KFD has them", "[probe][sysfs]") {
+  // The board's buses run against the order in which the driver found the cards.
+  const char* buses[] = {"de", "c1", "9", "2"};
+  const auto addresses = [](const Topology& topology) {
+    std::vector<std::string> all;
+    for (const Device& device : topology.devices) all.push_back(device.pci);
+    return all;
+  };
+  const Tree tree;
+  tree.kfd(0, "cpu_cores_count 48\nsimd_count 0\nlocation_id 0");
+  for (int i = 0; i < 4; ++i) {
+    const std::string bus = std::string(2 - std::string_view(buses[i]).size(), '0') + buses[i];
+    tree.pci("0000:" + bus + ":00.0", "038000", "1002", "740c", 0, "", "amdgpu");
+    if (i < 3)
+      tree.kfd(8 + i, "simd_count 440\ndomain 0\nlocation_id " +  // 8, 9, 10: numbers, not text
+                          std::to_string(std::stoul(buses[i], nullptr, 16) << 8));
+  }
+  // The cgroup keeps one from us: KFD's order is then not that of all of them.
+  CHECK(addresses(probed(tree, "laptop-8.xml")) ==
+        std::vector<std::string>{"0000:02:00.0", "0000:09:00.0", "0000:c1:00.0", "0000:de:00.0"});
+  tree.kfd(11, "simd_count 440\ndomain 0\nlocation_id 512");
+  const std::vector<std::string> counted{"0000:de:00.0", "0000:c1:00.0", "0000:09:00.0",
+                                         "0000:02:00.0"};
+  CHECK(addresses(probed(tree, "laptop-8.xml")) == counted);
+  tree.pci("0000:01:00.0", "030200", "10de", "1eb8", 0, "", "nvidia");
+  tree.pci("0000:e1:00.0", "030200", "10de", "1eb8", 0, "", "nvidia");
+  std::vector<std::string> both = counted;  // the vendor with more comes first
+  both.insert(both.end(), {"0000:01:00.0", "0000:e1:00.0"});
+  CHECK(addresses(probed(tree, "laptop-8.xml")) == both);
+}
+
 TEST_CASE("tiles of Intel's GPUs", "[probe][sysfs]") {
   const Tree tree;
   tree.pci("0000:18:00.0", "038000", "8086", "0bd6", 0);  // no driver: by its model

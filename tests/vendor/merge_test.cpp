@@ -72,6 +72,27 @@ TEST_CASE("a device between others shifts their numbers and their links", "[vend
   CHECK(check_topology(topology));
 }
 
+TEST_CASE("an order that is not PCI's stays", "[vendor]") {
+  Topology topology = machine("amd", {"0000:03:00.0", "0000:01:00.0", "0000:02:00.0"});
+  topology.links = {{0, 2, "xgmi", 2}};
+  SECTION("when one comes, which is last") {
+    merge(topology,
+          told_of("amd", {told_at("0000:00:01.0", "d"), told_at("0000:01:00.0", "b"),
+                          told_at("0000:02:00.0", "c"), told_at("0000:03:00.0", "a")}),
+          "/nowhere");
+    CHECK(uuids(topology) == "a b c d ");
+    CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}});
+  }
+  SECTION("when one goes") {
+    Told told = told_of("amd", {told_at("0000:02:00.0", "c"), told_at("0000:03:00.0", "a")});
+    told.complete = true;
+    merge(topology, told, "/nowhere");
+    CHECK(uuids(topology) == "a c ");
+    CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 2}});
+  }
+  CHECK(check_topology(topology));
+}
+
 TEST_CASE("another vendor's devices are left alone", "[vendor]") {
   Topology topology = machine("nvidia", {"0000:01:00.0", "0000:03:00.0"});
   Told told = told_of("amd", {told_at("0000:02:00.0", "b")});

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "probe/attach.h"
 
 namespace hpclaunch::probe::vendor {
 
@@ -74,35 +77,43 @@ std::vector<int> match(const Topology& topology, const Told& told) {
   return places;
 }
 
-// "10000:00:00.0" stands after "0000:ff:1f.7"; a device without an address comes last. Of several vendors
-// that with the most devices comes first, as in attach_devices.
-auto place_key(const Device& device, const std::map<std::string, int>& counts) {
-  return std::tuple(-counts.at(device.vendor), device.vendor != "nvidia",
-                    std::string_view(device.vendor), device.pci.empty(), device.pci.size(),
-                    std::string_view(device.pci));
+/// Vendors whose devices the runtime counts otherwise than by PCI address.
+std::set<std::string> counted_otherwise(const Topology& topology) {
+  std::map<std::string, std::optional<PciAddress>> last;
+  std::set<std::string> vendors;
+  for (const Device& device : topology.devices) {
+    const std::optional<PciAddress> address = parse_pci(device.pci);
+    if (device.index < 0 || !address) continue;  // one that is new
+    std::optional<PciAddress>& before = last[device.vendor];
+    if (before && *address < *before) vendors.insert(device.vendor);
+    before = address;
+  }
+  return vendors;
 }
 
-/// Sorts, counts anew, and gives the new index of what stood at each place.
+/// Sorts as attach_devices does, counts anew, and gives the new index of what stood at each place. Where the
+/// order is not that of PCI, what was there keeps its order and what is new comes last.
 std::vector<int> renumber(Topology& topology) {
-  std::vector<int> order(topology.devices.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  const auto at = [&](int place) -> const Device& {
-    return topology.devices[static_cast<std::size_t>(place)];
-  };
-  std::map<std::string, int> counts;
-  for (const Device& device : topology.devices) ++counts[device.vendor];
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return place_key(at(a), counts) < place_key(at(b), counts);
-  });
+  const std::set<std::string> otherwise = counted_otherwise(topology);
+  std::vector<Standing> standings;
+  standings.reserve(topology.devices.size());
+  for (const Device& device : topology.devices) {
+    Standing one{device.vendor, parse_pci(device.pci)};
+    if (otherwise.count(device.vendor) != 0)
+      one.number = device.index < 0 ? std::numeric_limits<int>::max() : device.index;
+    standings.push_back(one);
+  }
+  const std::vector<std::size_t> order = device_order(standings);
   std::vector<int> index(order.size());
   std::map<int, int> moved;
   std::vector<Device> sorted;
   sorted.reserve(order.size());
-  for (const int place : order) {
+  for (const std::size_t place : order) {
+    Device& device = topology.devices[place];
     const int now = static_cast<int>(sorted.size());
-    index[static_cast<std::size_t>(place)] = now;
-    if (at(place).index >= 0) moved[at(place).index] = now;
-    sorted.push_back(at(place));
+    index[place] = now;
+    if (device.index >= 0) moved[device.index] = now;
+    sorted.push_back(std::move(device));
     sorted.back().index = now;
   }
   topology.devices = std::move(sorted);

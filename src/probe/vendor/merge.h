@@ -10,8 +10,9 @@ namespace hpclaunch::probe::vendor {
 /// order. What the library says replaces what was there, what it does not say stays. A device that
 /// only it knows is added, near the CPUs that `sysfs` ("/sys") names for its address. If what was told
 /// is complete, a device of that vendor that was not told goes, and a remark is returned with the
-/// counts ("" otherwise). `index` counts anew, in PCI address order, when a device came or went. Links
-/// of the library's kind are replaced if it told any.
+/// counts ("" otherwise). `index` counts anew when a device came or went: in PCI address order, or, where
+/// the devices of a vendor are not in that order, as they were and new ones behind them. Links of the library's
+/// kind are replaced if it told any.
 std::string merge(Topology& topology, const Told& told, const std::string& sysfs);
 
 }  // namespace hpclaunch::probe::vendor

@@ -1,0 +1,24 @@
+#pragma once
+// What KFD, the kernel's part of ROCm, shows in /sys/class/kfd/kfd/topology/nodes: the GPUs in the order in
+// which ROCr and HIP count them. A file that is not there leaves a field unknown.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace hpclaunch::probe {
+
+/// A GPU as the runtime counts them: a device, or a partition of one.
+struct KfdNode {
+  int number = 0;         ///< of its folder; ROCr counts those that have SIMD units in this order
+  std::string unique_id;  ///< hexadecimal; "0" when there is none
+  std::uint64_t memory_bytes = 0;
+};
+
+using KfdKey = std::tuple<unsigned, unsigned, unsigned>;  ///< PCI domain, bus, device
+
+/// By place, in the order of their numbers. Processors, and what the cgroup keeps from us, are left out.
+std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root);
+
+}  // namespace hpclaunch::probe
