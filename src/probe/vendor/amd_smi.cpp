@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "probe/vendor/amd.h"
 #include "probe/vendor/amd_smi_abi.h"
 #include "probe/vendor/readers.h"
@@ -68,31 +66,7 @@ struct Calls {
         bandwidth(of.find<GetBandwidth>("amdsmi_get_minmax_bandwidth_between_processors")) {}
 };
 
-/// True when the call is there and worked; a fault becomes a remark.
-template <class Function, class... Arguments>
-bool ask(Told& told, const char* name, Function* function, Arguments... arguments) {
-  if (function == nullptr) return false;
-  const Status status = function(arguments...);
-  if (is_fault(status)) remark(told, name, words(status));
-  return status == kSuccess;
-}
-
-/// What a call lists that first says how many there are; `call(count, array)`.
-template <class Call>
-std::vector<Handle> ask_list(Told& told, const char* name, const Call& call) {
-  std::uint32_t count = 0;
-  Status status = call(&count, static_cast<Handle*>(nullptr));
-  if (status == kSuccess && count > kMostDevices) {
-    remark(told, name, fmt::format("it counts {}", count));
-    return {};
-  }
-  std::vector<Handle> all(count);
-  if (status == kSuccess && count > 0) status = call(&count, all.data());
-  if (is_fault(status)) remark(told, name, words(status));
-  if (status != kSuccess) return {};
-  all.resize(std::min<std::size_t>(count, all.size()));
-  return all;
-}
+constexpr Asker<kSuccess, is_fault, words> ask;
 
 bool read_device(const Calls& calls, Handle processor, Told& told) {
   std::uint64_t bdf = 0;
@@ -153,10 +127,10 @@ Result<Told> read_amd_smi(const Library& library) {
   told.vendor = "amd";
   told.link_kind = "xgmi";
   std::vector<Handle> handles;
-  for (Handle socket : ask_list(told, "amdsmi_get_socket_handles", calls.sockets)) {
-    const auto processors =
-        ask_list(told, "amdsmi_get_processor_handles",
-                 [&](auto* count, auto* into) { return calls.processors(socket, count, into); });
+  for (Handle socket : ask.list<Handle>(told, "amdsmi_get_socket_handles", calls.sockets)) {
+    const auto processors = ask.list<Handle>(
+        told, "amdsmi_get_processor_handles",
+        [&](auto* count, auto* into) { return calls.processors(socket, count, into); });
     for (Handle processor : processors) {
       if (read_device(calls, processor, told)) handles.push_back(processor);
     }

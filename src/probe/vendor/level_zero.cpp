@@ -77,31 +77,7 @@ struct Calls {
         port_state(of.find<GetPortState>("zesFabricPortGetState")) {}
 };
 
-/// True when the call is there and worked; a fault becomes a remark.
-template <class Function, class... Arguments>
-bool ask(Told& told, const char* name, Function* function, Arguments... arguments) {
-  if (function == nullptr) return false;
-  const Status status = function(arguments...);
-  if (is_fault(status)) remark(told, name, words(status));
-  return status == kSuccess;
-}
-
-/// What a call lists that first says how many there are; `call(count, array)`.
-template <class T, class Call>
-std::vector<T> ask_list(Told& told, const char* name, const T& blank, const Call& call) {
-  std::uint32_t count = 0;
-  Status status = call(&count, static_cast<T*>(nullptr));
-  if (status == kSuccess && count > kMostDevices) {
-    remark(told, name, fmt::format("it counts {}", count));
-    return {};
-  }
-  std::vector<T> all(count, blank);
-  if (status == kSuccess && count > 0) status = call(&count, all.data());
-  if (is_fault(status)) remark(told, name, words(status));
-  if (status != kSuccess) return {};
-  all.resize(std::min<std::size_t>(count, all.size()));
-  return all;
-}
+constexpr Asker<kSuccess, is_fault, words> ask;
 
 /// The bytes last to first, as Intel's xpu-smi prints them.
 std::string uuid_text(const std::uint8_t (&id)[kUuidSize]) {
@@ -137,9 +113,9 @@ bool read_device(const Calls& calls, Handle device, Told& told) {
   MemoryProperties blank{};
   blank.stype = kMemoryProperties;
   if (calls.memory != nullptr) {
-    const auto memories =
-        ask_list(told, "zeDeviceGetMemoryProperties", blank,
-                 [&](auto* count, auto* into) { return calls.memory(device, count, into); });
+    const auto memories = ask.list(
+        told, "zeDeviceGetMemoryProperties",
+        [&](auto* count, auto* into) { return calls.memory(device, count, into); }, blank);
     for (const MemoryProperties& memory : memories) one.memory_bytes += memory.total;
   }
   if (calls.subdevices != nullptr) {
@@ -164,8 +140,8 @@ void read_ports(const Calls& calls, const std::vector<Handle>& handles, Told& to
   std::map<std::uint32_t, std::size_t> owner;
   std::vector<Port> up;
   for (std::size_t i = 0; i < handles.size(); ++i) {
-    const auto ports = ask_list<Handle>(
-        told, "zesDeviceEnumFabricPorts", nullptr,
+    const auto ports = ask.list<Handle>(
+        told, "zesDeviceEnumFabricPorts",
         [&](auto* count, auto* into) { return calls.ports(handles[i], count, into); });
     for (Handle port : ports) {
       PortProperties properties{};
@@ -209,12 +185,12 @@ Result<Told> read_level_zero(const Library& library) {
   Told told;
   told.vendor = "intel";
   told.link_kind = "xe-link";
-  const auto drivers = ask_list<Handle>(told, "zeDriverGet", nullptr, calls.drivers);
+  const auto drivers = ask.list<Handle>(told, "zeDriverGet", calls.drivers);
   std::vector<Handle> handles;
   for (Handle driver : drivers) {
-    const auto devices = ask_list<Handle>(
-        told, "zeDeviceGet", nullptr,
-        [&](auto* count, auto* into) { return calls.devices(driver, count, into); });
+    const auto devices = ask.list<Handle>(told, "zeDeviceGet", [&](auto* count, auto* into) {
+      return calls.devices(driver, count, into);
+    });
     for (Handle device : devices) {
       if (read_device(calls, device, told)) handles.push_back(device);
     }

@@ -96,14 +96,7 @@ struct Calls {
         link_type(of.find<GetNvLinkRemoteType>("nvmlDeviceGetNvLinkRemoteDeviceType")) {}
 };
 
-/// True when the call is there and worked; a fault becomes a remark.
-template <class Function, class... Arguments>
-bool ask(Told& told, const char* name, Function* function, Arguments... arguments) {
-  if (function == nullptr) return false;
-  const Status status = function(arguments...);
-  if (is_fault(status)) remark(told, name, words(status));
-  return status == kSuccess;
-}
+constexpr Asker<kSuccess, is_fault, words> ask;
 
 std::string ask_text(Told& told, const char* name, GetText* function, Device device) {
   char text[kTextSize] = {};

@@ -67,14 +67,7 @@ struct Calls {
         bandwidth(of.find<GetBandwidth>("rsmi_minmax_bandwidth_get")) {}
 };
 
-/// True when the call is there and worked; a fault becomes a remark.
-template <class Function, class... Arguments>
-bool ask(Told& told, const char* name, Function* function, Arguments... arguments) {
-  if (function == nullptr) return false;
-  const Status status = function(arguments...);
-  if (is_fault(status)) remark(told, name, words(status));
-  return status == kSuccess;
-}
+constexpr Asker<kSuccess, is_fault, words> ask;
 
 bool read_device(const Calls& calls, std::uint32_t device, Told& told) {
   std::uint64_t bdf = 0;
