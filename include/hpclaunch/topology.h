@@ -59,6 +59,9 @@ struct Device {
   /// Instances that take the device's place in a mask ("MIG-<uuid>"), in the driver's order. While
   /// there is one, a process can have no more than one of them, and never the whole device.
   std::vector<std::string> instances = {};
+  /// The way to it on PCI, outermost first: the root's bus ("0000:c0"), then the bridges, root port
+  /// first ("0000:c0:01.1"). What shares more of them is nearer. Empty when unknown.
+  std::vector<std::string> bridges = {};
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -74,6 +77,7 @@ struct Nic {
   int speed_mbps = 0;         ///< 10^6 bit/s of the link; 0 when unknown
   std::string state = {};     ///< "up", "down"; "" when unknown
   std::vector<std::string> addresses = {};  ///< of `name`, "10.1.2.3" or "fd00::1"; no link-local
+  std::vector<std::string> bridges = {};    ///< as Device::bridges
 
   friend bool operator==(const Nic&, const Nic&) = default;
 };
@@ -124,7 +128,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
 /// by ascending index, of a known vendor, near PUs and NUMA nodes that exist, and none where
-/// `no_devices`; links between devices that exist, in order.
+/// `no_devices`; ways on PCI made of a root's bus and then bridges; links between devices that exist, in
+/// order.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);

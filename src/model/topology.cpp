@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -187,6 +188,28 @@ Status check_references(const Topology& topology) {
   return Done{};
 }
 
+/// "0000:c0" with `root`, else "0000:c0:01.1": lower case, domains of 4 digits and more, as the kernel
+/// writes them.
+bool is_on_pci(std::string_view text, bool root) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string shape = std::string(colon, 'h') + (root ? ":hh" : ":hh:hh.h");
+  return colon >= 4 && colon <= 8 &&
+         std::equal(text.begin(), text.end(), shape.begin(), shape.end(), [](char c, char wanted) {
+           const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+           return wanted == 'h' ? hex : c == wanted;
+         });
+}
+
+Status check_bridges(const std::vector<std::string>& bridges, const std::string& pointer) {
+  for (std::size_t i = 0; i < bridges.size(); ++i) {
+    if (is_on_pci(bridges[i], i == 0)) continue;
+    return breach(fmt::format("{}/bridges/{}", pointer, i),
+                  fmt::format("\"{}\" is no {} of PCI, as {}", bridges[i],
+                              i == 0 ? "root" : "bridge", i == 0 ? "0000:c0" : "0000:c0:01.1"));
+  }
+  return Done{};
+}
+
 Status check_devices(const Topology& topology) {
   const CpuSet all = topology.all_pus();
   if (topology.no_devices && !topology.devices.empty())
@@ -212,6 +235,7 @@ Status check_devices(const Topology& topology) {
       return breach(pointer + "/numa",
                     fmt::format("device {} names NUMA node {}, which does not exist", device.index,
                                 device.numa));
+    if (Status ok = check_bridges(device.bridges, pointer); !ok) return ok;
   }
   for (std::size_t i = 0; i < topology.nics.size(); ++i) {
     const Nic& nic = topology.nics[i];
@@ -222,6 +246,7 @@ Status check_devices(const Topology& topology) {
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
       return breach(fmt::format("/nics/{}/state", i),
                     fmt::format("\"{}\" is no state: up or down", nic.state));
+    if (Status ok = check_bridges(nic.bridges, fmt::format("/nics/{}", i)); !ok) return ok;
   }
   return Done{};
 }

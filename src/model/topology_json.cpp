@@ -254,7 +254,7 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
   reader.each(document, "devices", false, [&](const json& item, const std::string& at) {
     reader.only(item, at,
                 {"index", "vendor", "model", "pci", "memory_bytes", "subdevices", "numa", "pus",
-                 "uuid", "partition", "instances"});
+                 "uuid", "partition", "instances", "bridges"});
     Device device;
     device.index = reader.integer(item, at, "index", 0, std::nullopt);
     device.vendor = reader.string(item, at, "vendor");
@@ -267,13 +267,14 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
     device.uuid = reader.string(item, at, "uuid");
     device.partition = reader.string(item, at, "partition");
     device.instances = reader.strings(item, at, "instances");
+    device.bridges = reader.strings(item, at, "bridges");
     topology.devices.push_back(std::move(device));
   });
   topology.no_devices = document.contains("devices") && topology.devices.empty();
   reader.each(document, "nics", false, [&](const json& item, const std::string& at) {
-    reader.only(
-        item, at,
-        {"name", "fabric", "pci", "numa", "kind", "provider", "speed_mbps", "state", "addresses"});
+    reader.only(item, at,
+                {"name", "fabric", "pci", "numa", "kind", "provider", "speed_mbps", "state",
+                 "addresses", "bridges"});
     Nic nic;
     nic.name = reader.string(item, at, "name");
     nic.fabric = reader.string(item, at, "fabric");
@@ -284,6 +285,7 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
     nic.speed_mbps = reader.integer(item, at, "speed_mbps", 0, 0);
     nic.state = reader.string(item, at, "state");
     nic.addresses = reader.strings(item, at, "addresses");
+    nic.bridges = reader.strings(item, at, "bridges");
     topology.nics.push_back(std::move(nic));
   });
   reader.each(document, "links", false, [&](const json& item, const std::string& at) {

@@ -45,6 +45,7 @@ std::string device_line(const Device& device) {
   append_text(line, "uuid", device.uuid);
   append_text(line, "partition", device.partition);
   append_texts(line, "instances", device.instances);
+  append_texts(line, "bridges", device.bridges);
   return line;
 }
 
@@ -57,6 +58,7 @@ std::string nic_line(const Nic& nic) {
   if (nic.speed_mbps > 0) line += fmt::format(R"(, "speed_mbps": {})", nic.speed_mbps);
   append_text(line, "state", nic.state);
   append_texts(line, "addresses", nic.addresses);
+  append_texts(line, "bridges", nic.bridges);
   return line;
 }
 

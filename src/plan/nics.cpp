@@ -15,14 +15,21 @@ CpuSet pus_of_numa(const Topology& node, int numa) {
   return {};
 }
 
-// Where a rank's traffic comes from.
-CpuSet home_of(const Topology& node, const RankPlan& rank) {
+std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank) {
   std::vector<int> indices{rank.device};
   for (const UnitRef& more : rank.more_units) indices.push_back(more.device);
-  CpuSet home;
+  std::vector<const Device*> devices;
   for (const Device& device : node.devices)
     if (std::find(indices.begin(), indices.end(), device.index) != indices.end())
-      home |= device.pus.empty() ? pus_of_numa(node, device.numa) : device.pus;
+      devices.push_back(&device);
+  return devices;
+}
+
+// Where a rank's traffic comes from.
+CpuSet home_of(const Topology& node, const RankPlan& rank) {
+  CpuSet home;
+  for (const Device* device : devices_of(node, rank))
+    home |= device->pus.empty() ? pus_of_numa(node, device->numa) : device->pus;
   return home.empty() ? rank.cpus : home;
 }
 
@@ -34,17 +41,41 @@ int distance_to(const Topology& node, const CpuSet& home, const Nic& nic) {
   return package_around(node, near).intersects(home) ? kSamePackage : kElsewhere;
 }
 
-std::vector<int> nearest_to(const Topology& node, const CpuSet& home,
-                            const std::vector<int>& nics) {
-  std::vector<int> nearest;
-  int least = kDistances;
+// The members of `nics` for which `measure` is least.
+template <class Measure>
+std::vector<int> least(const Topology& node, const std::vector<int>& nics, Measure measure) {
+  std::vector<int> best;
+  int lowest = 0;
   for (const int n : nics) {
-    const int far = distance_to(node, home, node.nics[static_cast<std::size_t>(n)]);
-    if (far < least) nearest.clear();
-    least = std::min(least, far);
-    if (far == least) nearest.push_back(n);
+    const int value = measure(node.nics[static_cast<std::size_t>(n)]);
+    if (!best.empty() && value > lowest) continue;
+    if (value < lowest) best.clear();
+    lowest = value;
+    best.push_back(n);
   }
-  return nearest;
+  return best;
+}
+
+std::vector<int> nearest_by_numa(const Topology& node, const RankPlan& rank,
+                                 const std::vector<int>& nics) {
+  const CpuSet home = home_of(node, rank);
+  return least(node, nics, [&](const Nic& nic) { return distance_to(node, home, nic); });
+}
+
+// Of those at one distance the ones that share the longest way from the root with one of the devices.
+std::vector<int> nearest_to(const Topology& node, const RankPlan& rank,
+                            const std::vector<int>& nics) {
+  const std::vector<const Device*> devices = devices_of(node, rank);
+  return least(node, nearest_by_numa(node, rank, nics), [&](const Nic& nic) {
+    std::ptrdiff_t longest = 0;
+    for (const Device* device : devices) {
+      const std::vector<std::string>& way = device->bridges;
+      const auto parting =
+          std::mismatch(way.begin(), way.end(), nic.bridges.begin(), nic.bridges.end());
+      longest = std::max(longest, parting.first - way.begin());
+    }
+    return -static_cast<int>(longest);
+  });
 }
 
 // Neighbours share an interface; where some are in use already, the least used ones get the next rank.
@@ -94,12 +125,17 @@ std::vector<int> job_nics(const Topology& node) {
   return nics;
 }
 
+bool bridges_decide(const Topology& node, const RankPlan& rank) {
+  const std::vector<int> nics = job_nics(node);
+  return nearest_to(node, rank, nics) != nearest_by_numa(node, rank, nics);
+}
+
 void give_nics(const Topology& node, std::vector<RankPlan>& ranks) {
   const std::vector<int> nics = job_nics(node);
   if (nics.empty()) return;
   std::map<std::vector<int>, std::vector<std::size_t>> alike;  // by the nearest ones
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    alike[nearest_to(node, home_of(node, ranks[r]), nics)].push_back(r);
+    alike[nearest_to(node, ranks[r], nics)].push_back(r);
   std::vector<int> used(node.nics.size(), 0);
   // Those with the least choice first.
   std::vector<std::pair<std::vector<int>, std::vector<std::size_t>>> kinds(alike.begin(),
@@ -107,9 +143,12 @@ void give_nics(const Topology& node, std::vector<RankPlan>& ranks) {
   std::stable_sort(kinds.begin(), kinds.end(),
                    [](const auto& a, const auto& b) { return a.first.size() < b.first.size(); });
   for (auto& [nearest, members] : kinds) {
-    std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-      return ranks[a].device < ranks[b].device;
-    });
+    const auto place = [&](std::size_t r) {
+      const std::vector<const Device*> devices = devices_of(node, ranks[r]);
+      return std::pair(devices.empty() ? std::string() : devices.front()->pci, ranks[r].device);
+    };
+    std::stable_sort(members.begin(), members.end(),
+                     [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
     spread(members, nearest, used, ranks);
   }
 }

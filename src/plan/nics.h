@@ -12,8 +12,13 @@ namespace hpclaunch {
 std::vector<int> job_nics(const Topology& node);
 
 /// RankPlan::nic: one that is nearest to the rank's devices, or to its cores where it has none or nobody
-/// knows where they are; ranks that have the same nearest ones are spread over them evenly, in the order of
-/// PCI addresses on both sides, since neighbours there hang below one switch.
+/// knows where they are. Among those of one NUMA distance one is nearer that shares more of the bridges above
+/// it with one of the devices; where these are not known, or are as many, it is equally near. Ranks that
+/// have the same nearest ones are spread over them evenly, in the order of PCI addresses on both sides, since
+/// neighbours there hang below one switch.
 void give_nics(const Topology& node, std::vector<RankPlan>& ranks);
+
+/// Whether fewer interfaces are nearest to a rank than NUMA nodes alone would tell.
+bool bridges_decide(const Topology& node, const RankPlan& rank);
 
 }  // namespace hpclaunch

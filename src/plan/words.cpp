@@ -7,6 +7,7 @@
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
+#include "plan/nics.h"
 #include "plan/reach.h"
 
 namespace hpclaunch {
@@ -170,19 +171,26 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
   PerRank names;
   bool any = false;
+  bool by_bridge = false;
   for (const NodeClass& kind : plan.classes) {
     names.items.emplace_back();
     for (const RankPlan& rank : kind.ranks) {
       any = any || rank.nic >= 0;
+      by_bridge = by_bridge || bridges_decide(input.node, rank);
       names.items.back().push_back(
           rank.nic < 0 ? "" : nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]));
     }
   }
   if (!any) return std::nullopt;
-  return Setting{"nics",
-                 {decided(Layer::computed, std::move(names), kRule,
-                          "the interface nearest to the rank's device, or to its cores; ranks with "
-                          "the same nearest ones share them evenly. No variable follows from it")}};
+  return Setting{
+      "nics",
+      {decided(Layer::computed, std::move(names), kRule,
+               fmt::format("the interface nearest to the rank's device{}, or to its "
+                           "cores; ranks with the same nearest ones share them evenly. "
+                           "No variable follows from it",
+                           by_bridge ? ", below the same PCI bridge where several are on "
+                                       "its NUMA node"
+                                     : ""))}};
 }
 
 }  // namespace hpclaunch

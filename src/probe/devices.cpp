@@ -145,6 +145,7 @@ void add_devices(const std::string& root, Topology& topology) {
     one.device.vendor = accelerator_vendor(function);
     one.device.model = model_name(function);
     one.device.subdevices = tiles_of(function);
+    one.device.bridges = bridges_above(folder);
     one.numa = node_in(below(folder, "numa_node"));
     one.near = near_on_board(board, address, topology);
     if (one.near.empty()) one.near = cpus_in(below(folder, "local_cpulist"));

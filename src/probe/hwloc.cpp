@@ -53,7 +53,8 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   }
   if (io) {
     // What I/O objects hang below says where they are: a die that is dropped takes that along.
-    constexpr hwloc_obj_type_t kIo[] = {HWLOC_OBJ_DIE, HWLOC_OBJ_PCI_DEVICE, HWLOC_OBJ_OS_DEVICE};
+    constexpr hwloc_obj_type_t kIo[] = {HWLOC_OBJ_DIE, HWLOC_OBJ_BRIDGE, HWLOC_OBJ_PCI_DEVICE,
+                                        HWLOC_OBJ_OS_DEVICE};
     for (const hwloc_obj_type_t type : kIo)
       if (hwloc_topology_set_type_filter(topology, type, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
         return failed("hwloc_topology_set_type_filter");

@@ -141,6 +141,7 @@ class DeviceReader {
     one.device.device.vendor = vendor;
     one.device.device.model = model_name(function);
     one.device.device.subdevices = tiles_of(function);
+    one.device.device.bridges = bridges_above(pci);
     std::vector<hwloc_obj_t> partitions;
     for (const hwloc_obj_t osdev : objects)
       if (api_name(osdev).api == Api::rsmi) partitions.push_back(osdev);
@@ -228,6 +229,7 @@ class DeviceReader {
     if (before == nullptr || !before->device.address) return;
     one.device.address = before->device.address;
     one.device.near = before->device.near;
+    one.device.device.bridges = before->device.device.bridges;
     if (one.device.device.model.empty()) one.device.device.model = before->device.device.model;
     std::vector<Found*> parts = {&one};
     for (Found& other : found_)

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "hpclaunch/topology.h"
 #include "probe/pci.h"
@@ -14,6 +15,9 @@ PciFunction function_of(hwloc_obj_t pci);
 
 /// The PCI function that an object is, or hangs below; null for none.
 hwloc_obj_t pci_above(hwloc_obj_t object);
+
+/// Device::bridges of a PCI function; empty where the file was written without its root.
+std::vector<std::string> bridges_above(hwloc_obj_t pci);
 
 /// Tells what I/O objects are near.
 class Whereabouts {

@@ -54,12 +54,13 @@ std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const st
 }
 
 void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
-             const Place& place, Topology& to) {
+             const Place& place, const std::vector<std::string>& bridges, Topology& to) {
   Nic nic;
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
   nic.pci = to_string(function.address);
   nic.numa = place.numa;
+  nic.bridges = bridges;
   nic.kind = kind_of(function, interface, nic.fabric);
   if (nic.kind == "slingshot" && nic.fabric.empty()) {  // cxi0 is what hsn0 runs on
     const std::size_t digits = nic.name.find_last_not_of("0123456789") + 1;
@@ -85,6 +86,25 @@ PciFunction function_of(hwloc_obj_t pci) {
 hwloc_obj_t pci_above(hwloc_obj_t object) {
   while (object != nullptr && object->type != HWLOC_OBJ_PCI_DEVICE) object = object->parent;
   return object;
+}
+
+std::vector<std::string> bridges_above(hwloc_obj_t pci) {
+  std::vector<std::string> bridges;
+  for (hwloc_obj_t at = pci->parent; at != nullptr; at = at->parent) {
+    if (at->type != HWLOC_OBJ_BRIDGE) continue;
+    const auto& bridge = at->attr->bridge;
+    if (bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) {
+      const auto& own = bridge.upstream.pci;
+      bridges.push_back(to_string(PciAddress{own.domain, own.bus, own.dev, own.func}));
+      continue;
+    }
+    const auto& below = bridge.downstream.pci;
+    const std::string first = to_string(PciAddress{below.domain, below.secondary_bus, 0, 0});
+    bridges.push_back(first.substr(0, first.rfind(':')));
+    std::reverse(bridges.begin(), bridges.end());
+    return bridges;
+  }
+  return {};
 }
 
 Whereabouts::Whereabouts(hwloc_topology_t from, const Topology& to)
@@ -118,6 +138,7 @@ void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& t
   }
   for (const auto& [pci, ports] : functions) {
     const Place place = place_of(where.near(pci), -1, to);
+    const std::vector<std::string> bridges = bridges_above(pci);
     const std::size_t count = std::max(ports.interfaces.size(), ports.fabrics.size());
     for (std::size_t i = 0; i < count; ++i) {
       // One adapter with two ports has two interfaces and one name as a fabric.
@@ -125,7 +146,8 @@ void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& t
         if (i < all.size()) return all[i];
         return last && !all.empty() ? all.back() : nullptr;
       };
-      add_nic(function_of(pci), of(ports.interfaces, false), of(ports.fabrics, true), place, to);
+      add_nic(function_of(pci), of(ports.interfaces, false), of(ports.fabrics, true), place,
+              bridges, to);
     }
   }
   std::stable_sort(to.nics.begin(), to.nics.end(),

@@ -187,6 +187,10 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
     return place_of(near, node_in(below(folder, "numa_node")), topology).numa;
   };
+  const auto bridges_of = [&](const std::string& pci) {
+    return pci.empty() ? std::vector<std::string>()
+                       : bridges_above(below(below(root, "sys/bus/pci/devices"), pci));
+  };
   const std::vector<Adapter> known = adapters(root);
   std::set<std::string> used;
   for (const Port& port : ports(root)) {
@@ -199,6 +203,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
     nic.addresses = address_of[nic.name];
     nic.numa = node_of(port.pci, below(port.path, "device"));
+    nic.bridges = bridges_of(port.pci);
     for (const Adapter& adapter : known) {
       if (adapter.pci != port.pci) continue;
       nic.fabric = adapter.name;
@@ -221,6 +226,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     nic.state = adapter.state;
     nic.speed_mbps = adapter.speed_mbps;
     nic.numa = node_of(adapter.pci, "");
+    nic.bridges = bridges_of(adapter.pci);
     topology.nics.push_back(std::move(nic));
   }
   sort_nics(topology.nics);

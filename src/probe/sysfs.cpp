@@ -66,6 +66,23 @@ std::optional<PciAddress> pci_function_of(const std::string& path) {
   return {};
 }
 
+std::vector<std::string> bridges_above(const std::string& path) {
+  constexpr std::string_view kRoot = "pci";  // "pci0000:c0"
+  std::array<char, PATH_MAX> real;
+  if (realpath(path.c_str(), real.data()) == nullptr) return {};
+  std::vector<std::string> bridges;
+  for (const std::string_view part : split(real.data(), '/')) {
+    if (part.substr(0, kRoot.size()) == kRoot) {
+      const std::string_view bus = part.substr(kRoot.size());
+      if (parse_pci(std::string(bus) + ":00.0")) bridges = {std::string(bus)};
+    } else if (const auto address = parse_pci(part); address && !bridges.empty()) {
+      bridges.push_back(to_string(*address));
+    }
+  }
+  if (!bridges.empty()) bridges.pop_back();  // the function itself
+  return bridges;
+}
+
 std::optional<unsigned long> number_in(const std::string& text) {
   const bool hex = text.rfind("0x", 0) == 0;
   const char* const begin = text.data() + (hex ? 2 : 0);

@@ -41,6 +41,9 @@ std::string link_name(const std::string& path);
 /// The PCI function that `path`, links resolved, lies in or is.
 std::optional<PciAddress> pci_function_of(const std::string& path);
 
+/// Device::bridges of the PCI function whose folder `path` leads to; empty when it lies below no root.
+std::vector<std::string> bridges_above(const std::string& path);
+
 /// Decimal, or hexadecimal behind "0x". nullopt for anything else.
 std::optional<unsigned long> number_in(const std::string& text);
 

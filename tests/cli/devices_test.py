@@ -117,6 +117,21 @@ class Plans(Test):
         masks = [setting["value"] for setting in plan["env"] if setting["name"] == "ROCR_VISIBLE_DEVICES"]
         self.assertEqual(masks, [{"per_rank": [[str(gcd) for gcd in BLADE]]}])
 
+    def test_adapters_below_the_same_switch(self):
+        """Pairs by number would give devices 1 and 2 an adapter of device 0, from which every byte takes the way over the root."""
+        name = "xeon-h100-switches.xml"
+        ranks = self.ranks(name, 8)
+        self.assertEqual([rank["device"] for rank in ranks], list(range(8)))
+        # 1 and 2 share the one adapter of their switch; 3 has none there, and takes the one that nobody has.
+        self.assertEqual([rank["nic"] for rank in ranks], [0, 2, 2, 1, 3, 4, 5, 6])
+        node = self.json("topo", "--topology", path(name))
+        for rank in ranks:
+            device, nic = node["devices"][rank["device"]], node["nics"][rank["nic"]]
+            if rank["device"] != 3:
+                self.assertEqual(device["bridges"][:3], nic["bridges"][:3])
+        said = self.ok(support.hpclaunch("explain", "nics", "--profile", "none", "--topology", path(name), "-n", "8")).out
+        self.assertIn("below the same PCI bridge", " ".join(said.split()))
+
 
 if __name__ == "__main__":
     support.main()

@@ -111,6 +111,7 @@ TEST_CASE("all that is known of devices, interfaces and links survives",
     device.uuid = "GPU-" + std::to_string(i);
     device.partition = "MIG";
     device.instances = {"MIG-a", "MIG-\"b\""};
+    device.bridges = {"0000:c0", "0000:c0:01.1"};
     node.devices.push_back(device);
   }
   Nic nic;
@@ -120,6 +121,7 @@ TEST_CASE("all that is known of devices, interfaces and links survives",
   nic.speed_mbps = 400000;
   nic.state = "up";
   nic.addresses = {"10.0.0.1", "fd00::1"};
+  nic.bridges = {"10000:00"};
   node.nics.push_back(nic);
   node.links = {{0, 1, "nvlink", 18}};
   const auto again = topology_from_json(topology_to_json(node), "t");
@@ -143,6 +145,17 @@ TEST_CASE("all that is known of devices, interfaces and links survives",
   broken = node;
   broken.nics[0].state = "UP";
   CHECK(where(broken) == "/nics/0/state");
+  for (const char* bus : {"", "0000", "0000:c0:01.1", "c0", "0000:C0", "0000:c", "123456789:c0"}) {
+    broken = node;
+    broken.devices[1].bridges[0] = bus;
+    CHECK(where(broken) == "/devices/1/bridges/0");
+  }
+  broken = node;
+  for (const char* bridge : {"0000:c0", "0000:c0:01", "0000:c0:01.10", "pci"}) {
+    broken.nics[0].bridges = {"0000:c0", bridge};
+    CHECK(where(broken) == "/nics/0/bridges/1");
+  }
+  CHECK(check_topology(broken).error().message == "\"pci\" is no bridge of PCI, as 0000:c0:01.1");
 }
 
 TEST_CASE("a short hand-written file is enough", "[topology][json]") {

@@ -185,6 +185,17 @@ int nic_distance(const Topology& node, const CpuSet& home, const Nic& nic) {
   return 2;
 }
 
+// Written apart from the program: how many of its bridges an interface shares with a device.
+int in_common(const Device& device, const Nic& nic) {
+  int count = 0;
+  for (const std::string& bridge : device.bridges) {
+    const auto at = static_cast<std::size_t>(count);
+    if (at == nic.bridges.size() || nic.bridges[at] != bridge) break;
+    ++count;
+  }
+  return count;
+}
+
 // No interface is nearer than the rank's, and none is used more than need be.
 int check_nics(const Topology& node, const Units& units, Matched matched) {
   int with = 0;
@@ -205,9 +216,12 @@ int check_nics(const Topology& node, const Units& units, Matched matched) {
     const CpuSet& near = near_of(units, matched, r);
     const CpuSet& home = near.empty() ? rank.cpus : near;
     std::vector<int> nearest;
-    int least = 3;
+    std::pair<int, int> least{3, 0};
     for (const int n : usable_nics) {
-      const int far = nic_distance(node, home, node.nics[static_cast<std::size_t>(n)]);
+      const Nic& nic = node.nics[static_cast<std::size_t>(n)];
+      std::pair<int, int> far{nic_distance(node, home, nic), 0};
+      for (const Device& device : node.devices)
+        if (device.index == rank.device) far.second = -in_common(device, nic);
       if (far < least) nearest.clear();
       least = std::min(least, far);
       if (far == least) nearest.push_back(n);

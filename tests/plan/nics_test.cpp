@@ -93,6 +93,80 @@ TEST_CASE("two interfaces of one NUMA node are shared by the ranks there", "[nic
   CHECK(nics(in) == Ints{0, 0, 1, 2});
 }
 
+namespace {
+
+// Four devices and four interfaces on NUMA node 0, in bridges by their numbers.
+PlanInput below(const std::vector<std::vector<std::string>>& devices,
+                const std::vector<std::vector<std::string>>& nics) {
+  PlanInput in = input(static_cast<int>(devices.size()), static_cast<int>(nics.size()));
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    in.node.devices[d].numa = 0;
+    in.node.devices[d].bridges = devices[d];
+  }
+  for (std::size_t n = 0; n < nics.size(); ++n) {
+    in.node.nics[n].numa = 0;
+    in.node.nics[n].bridges = nics[n];
+  }
+  return in;
+}
+
+using Way = std::vector<std::string>;
+const Way kA{"0000:10", "0000:10:01.0", "0000:11:00.0"};
+const Way kB{"0000:10", "0000:10:01.0", "0000:12:00.0"};  // another switch below the same port
+const Way kC{"0000:10", "0000:10:02.0"};                  // another port of the same root
+const Way kD{"0000:20", "0000:20:01.0"};
+
+std::string reason(const PlanInput& in) {
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  return plan->find_choice("nics")->history.back().why;
+}
+
+}  // namespace
+
+TEST_CASE("of interfaces on one NUMA node that below the same bridge is nearest", "[nics]") {
+  CHECK(nics(below({kA, kB, kC, kD}, {kD, kC, kB, kA})) == Ints{3, 2, 1, 0});
+  CHECK(nics(below({kA, kA, kD, kD}, {kD, kA, kD, kA})) == Ints{1, 3, 0, 2});  // one each
+  CHECK(nics(below({kA, kA, kD, kD}, {kD, kA})) == Ints{1, 1, 0, 0});
+  // The longest way in common decides: the port, else the root, else nothing.
+  CHECK(nics(below({kA, kA}, {kD, kC, kB})) == Ints{2, 2});
+  CHECK(nics(below({kA, kA}, {kD, kC, kD})) == Ints{1, 1});
+  CHECK(nics(below({kA, kA}, {kD, kD})) == Ints{0, 1});
+  CHECK(nics(below({kA, kA}, {{}, {}})) == Ints{0, 1});
+  CHECK(nics(below({{}, {}}, {kA, kD})) == Ints{0, 1});
+}
+
+TEST_CASE("a device without an interface below its switch takes what is used least", "[nics]") {
+  const PlanInput in = below({kA, kA, kD, {"0000:30"}}, {kD, kA, kC});
+  CHECK(nics(in) == Ints{1, 1, 0, 2});
+}
+
+TEST_CASE("another NUMA node is farther than another bridge", "[nics]") {
+  PlanInput in = below({kA, kA}, {kA, kD});
+  in.node.nics[0].numa = 1;
+  CHECK(nics(in) == Ints{1, 1});
+}
+
+TEST_CASE("of several devices the one that is nearest to an interface decides", "[nics]") {
+  PlanInput in = below({kA, kC, kD, {"0000:30"}}, {kD, kA});
+  in.options.devices_per_rank = 2;
+  CHECK(nics(in) == Ints{1, 0});
+}
+
+TEST_CASE("the reason names bridges where they decided", "[nics]") {
+  const std::string by_bridge = "below the same PCI bridge";
+  CHECK_THAT(reason(below({kA, kD}, {kD, kA})), ContainsSubstring(by_bridge));
+  CHECK_THAT(reason(below({kA, kA}, {kA, kA})), !ContainsSubstring(by_bridge));
+  CHECK_THAT(reason(input(4, 4)), !ContainsSubstring(by_bridge));
+}
+
+TEST_CASE("neighbours are those of PCI, whatever the driver counts", "[nics]") {
+  PlanInput in = below({{}, {}, {}, {}}, {{}, {}, {}, {}});
+  const char* pci[] = {"0000:d0:00.0", "0000:c0:00.0", "0000:b0:00.0", "0000:a0:00.0"};
+  for (std::size_t d = 0; d < 4; ++d) in.node.devices[d].pci = pci[d];
+  CHECK(nics(in) == Ints{3, 2, 1, 0});
+}
+
 TEST_CASE("a fabric goes before Ethernet, the fast before the slow", "[nics]") {
   PlanInput in = input(4, 4);
   in.node.nics[0].kind = "ethernet";

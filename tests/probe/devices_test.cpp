@@ -87,6 +87,14 @@ TEST_CASE("machines with devices have those of their description", "[probe][xml]
        0,
        "",
        28},
+      {"devices/xeon-h100-switches.xml",
+       "nvidia",
+       {0, 0, 0, 0, 1, 1, 1, 1},
+       "0000:18:00.0",
+       "0000:b9:00.0",
+       0,
+       "",
+       0},
       {"devices/xeon-pvc.xml",
        "intel",
        {0, 0, 0, 1, 1, 1},
@@ -165,6 +173,21 @@ TEST_CASE("interfaces carry the kind of their network", "[probe][xml]") {
   const Topology fermi = machine("devices/xeon-2x6-fermi.xml");
   CHECK(names(fermi) == std::vector<std::string>{"roce:eth2:mlx4_0@0", "infiniband:ib0:mlx4_0@0",
                                                  "ethernet:eth0:@0", "ethernet:eth1:@0"});
+}
+
+TEST_CASE("devices and interfaces name the bridges above them", "[probe][xml]") {
+  using Way = std::vector<std::string>;
+  const Topology node = machine("devices/xeon-h100-switches.xml");
+  CHECK(node.devices[0].bridges == Way{"0000:15", "0000:15:01.0", "0000:16:00.0", "0000:17:00.0"});
+  CHECK(node.nics[1].bridges == Way{"0000:15", "0000:15:01.0", "0000:16:00.0", "0000:17:02.0"});
+  // On the bus of the root itself, and below a port of it.
+  CHECK(machine("devices/xeon-a100-switched.xml").nics.back().bridges == Way{"0000:00"});
+  const Topology lost = machine("devices/mi300a-tpx-lost.xml");
+  CHECK(lost.devices[5].bridges == Way{"0001:01", "0001:01:01.0"});  // of the part before it
+  CHECK(machine("devices/gpus-without-pci.xml").devices[0].bridges.empty());
+  const Topology recorded = machine("devices/xeon-2x6-fermi.xml");
+  CHECK(recorded.devices[0].bridges == Way{"0000:00", "0000:00:07.0"});
+  CHECK(recorded.devices[2].bridges == Way{"0000:10", "0000:10:03.0"});
 }
 
 TEST_CASE("links count what lies side by side", "[probe][xml]") {

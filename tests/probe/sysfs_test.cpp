@@ -44,11 +44,13 @@ class Tree {
     fs::create_symlink(fs::relative(root_ / target, (root_ / path).parent_path()), root_ / path);
   }
 
-  /// A PCI function; where it is in the tree.
+  /// A PCI function; where it is in the tree. `way`: the folders above it, its own bus by default.
   std::string pci(const std::string& address, const std::string& class_id,
                   const std::string& vendor, const std::string& device, int numa = -1,
-                  const std::string& cpus = "", const std::string& driver = "") const {
-    const std::string folder = "sys/devices/pci" + address.substr(0, 7) + "/" + address;
+                  const std::string& cpus = "", const std::string& driver = "",
+                  const std::string& way = "") const {
+    const std::string folder =
+        "sys/devices/" + (way.empty() ? "pci" + address.substr(0, 7) : way) + "/" + address;
     file(folder + "/class", "0x" + class_id);
     file(folder + "/vendor", "0x" + vendor);
     file(folder + "/device", "0x" + device);
@@ -275,6 +277,32 @@ TEST_CASE("tiles of Intel's GPUs", "[probe][sysfs]") {
   CHECK(got.devices[2].subdevices == 2);
   CHECK(got.devices[3].subdevices == 0);
   CHECK(nodes(got) == std::vector<int>{0, 0, 1, 1});
+}
+
+TEST_CASE("the way on PCI is that of the kernel's folders", "[probe][sysfs]") {
+  using Way = std::vector<std::string>;
+  const Tree tree;
+  const std::string port = "pci0000:15/0000:15:01.0/0000:16:00.0/";
+  tree.pci("0000:18:00.0", "030200", "10de", "2330", 0, "", "nvidia", port + "0000:17:00.0");
+  const std::string adapter =
+      tree.pci("0000:19:00.0", "020700", "15b3", "1021", 0, "", "mlx5_core", port + "0000:17:01.0");
+  tree.net(adapter, "ib0", "32");
+  const std::string alone = tree.pci("0000:38:00.0", "020700", "15b3", "1021", 0, "", "mlx5_core",
+                                     "pci0000:37/0000:37:01.0");
+  tree.verbs(alone, "mlx5_1", "InfiniBand");
+  // Below a controller of volumes, with a domain of its own; on the root bus of a virtual machine.
+  tree.pci("10000:01:00.0", "030200", "10de", "2330", 0, "", "nvidia",
+           "pci0000:15/0000:15:05.5/pci10000:00/10000:00:02.0");
+  tree.net(tree.pci("0000:00:03.0", "020000", "1af4", "1000", 0, "", "virtio-pci") + "/virtio0",
+           "eth0");
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  REQUIRE(got.devices.size() == 2);
+  CHECK(got.devices[0].bridges == Way{"0000:15", "0000:15:01.0", "0000:16:00.0", "0000:17:00.0"});
+  CHECK(got.devices[1].bridges == Way{"10000:00", "10000:00:02.0"});
+  REQUIRE(got.nics.size() == 3);
+  CHECK(got.nics[0].bridges == Way{"0000:15", "0000:15:01.0", "0000:16:00.0", "0000:17:01.0"});
+  CHECK(got.nics[1].bridges == Way{"0000:37", "0000:37:01.0"});
+  CHECK(got.nics[2].bridges == Way{"0000:00"});
 }
 
 TEST_CASE("NVIDIA's driver names model and UUID", "[probe][sysfs]") {

@@ -220,6 +220,24 @@ void add_nics(Topology& topology, Random& random) {
   }
 }
 
+/// A root, or none that is known, at most two ports of it, at most two switches below each.
+std::vector<std::string> way(Random& random) {
+  const std::string root = "0000:" + std::to_string(10 * random.in(1, 3));
+  std::vector<std::string> bridges;
+  if (random.chance(15)) return bridges;
+  bridges.push_back(root);
+  if (random.chance(20)) return bridges;
+  bridges.push_back(root + ":0" + std::to_string(random.in(1, 2)) + ".0");
+  if (random.chance(50)) bridges.push_back(root + ":1" + std::to_string(random.in(0, 1)) + ".0");
+  return bridges;
+}
+
+void add_bridges(Topology& topology, Random random) {
+  if (random.chance(50)) return;
+  for (Device& device : topology.devices) device.bridges = way(random);
+  for (Nic& nic : topology.nics) nic.bridges = way(random);
+}
+
 void add_links(Topology& topology, Random& random) {
   const int chance = random.chance(50) ? 100 : 40;
   const auto count = static_cast<int>(topology.devices.size());
@@ -236,6 +254,7 @@ Topology random_node(std::uint64_t seed) {
   add_devices(topology, 9, random);
   add_nics(topology, random);
   if (random.chance(30)) add_links(topology, random);
+  add_bridges(topology, Random(seed ^ 0x8CB92BA72F3D8DD7u));
   return topology;
 }
 

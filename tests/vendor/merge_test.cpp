@@ -124,15 +124,21 @@ TEST_CASE("an added device is where the kernel says", "[vendor]") {
     std::ofstream(at + "/local_cpulist") << cpus << '\n';
   };
   put("0000:01:00.0", "1", "4-7,100-200");
+  const std::string below = folder + "/devices/pci0000:00/0000:00:02.0/0000:05:00.0";
+  std::filesystem::create_directories(below);
+  std::filesystem::create_symlink(below, folder + "/bus/pci/devices/0000:05:00.0");
   put("0000:02:00.0", "-1", "0-7");
   put("0000:03:00.0", "9", "nonsense");
   Topology topology = machine("amd", {});
   merge(topology,
         told_of("amd", {told_at("0000:01:00.0", "a"), told_at("0000:02:00.0", "b"),
-                        told_at("0000:03:00.0", "c"), told_at("0000:04:00.0", "d")}),
+                        told_at("0000:03:00.0", "c"), told_at("0000:04:00.0", "d"),
+                        told_at("0000:05:00.0", "e")}),
         folder);
   std::filesystem::remove_all(folder);
-  REQUIRE(topology.devices.size() == 4);
+  REQUIRE(topology.devices.size() == 5);
+  CHECK(topology.devices[4].bridges == std::vector<std::string>{"0000:00", "0000:00:02.0"});
+  CHECK(topology.devices[0].bridges.empty());
   CHECK(topology.devices[0].numa == 1);
   CHECK(topology.devices[0].pus.to_list() == "4-7");
   CHECK(topology.devices[1].numa == -1);

@@ -12,6 +12,7 @@
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "probe/attach.h"
+#include "probe/sysfs.h"
 
 namespace hpclaunch::probe::vendor {
 
@@ -25,9 +26,11 @@ std::string read_word(const std::string& path) {
   return text ? std::string(trim(*text)) : "";
 }
 
-/// Where the kernel says that a device is: its NUMA node and CPUs, as far as this topology has them.
+/// Where the kernel says that a device is: its NUMA node and CPUs, as far as this topology has them, and its
+/// bridges.
 void locate(const Topology& topology, const std::string& sysfs, Device& device) {
   const std::string folder = fmt::format("{}/bus/pci/devices/{}/", sysfs, device.pci);
+  device.bridges = bridges_above(folder);
   if (const auto numa = parse_natural(read_word(folder + "numa_node")); numa) {
     const bool known =
         std::any_of(topology.numa_nodes.begin(), topology.numa_nodes.end(),

@@ -8,7 +8,7 @@ namespace hpclaunch::probe::vendor {
 ///
 /// A device is matched by vendor and PCI address; partitions that share an address are matched in
 /// order. What the library says replaces what was there, what it does not say stays. A device that
-/// only it knows is added, near the CPUs that `sysfs` ("/sys") names for its address. If what was told
+/// only it knows is added, near the CPUs and below the bridges that `sysfs` ("/sys") names for its address. If what was told
 /// is complete, a device of that vendor that was not told goes, and a remark is returned with the
 /// counts ("" otherwise). `index` counts anew when a device came or went: in PCI address order, or, where
 /// the devices of a vendor are not in that order, as they were and new ones behind them. Links of the library's

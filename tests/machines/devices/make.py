@@ -40,14 +40,36 @@ class Machine:
             ET.SubElement(one, "info", name=name, value=str(value))
         return one
 
+    def host_bridge(self, parent, domain, first, last):
+        """A host bridge, with buses from `first` to `last`; `parent` None: the machine."""
+        return self.add(self.top if parent is None else parent, "Bridge", bridge_type="0-1", depth="0",
+                        bridge_pci="%s:[%02x-%02x]" % (domain, first, last))
+
+    def bridge(self, parent, depth, address, first, last):
+        """A port of a root or of a switch, with the buses below it."""
+        return self.add(parent, "Bridge", bridge_type="1-1", depth=str(depth), bridge_pci="%s:[%02x-%02x]" % (address[:4], first, last),
+                        pci_busid=address, pci_type="0604 [1022:1453] [0000:0000] 00", pci_link_speed="0.000000")
+
+    def function(self, parent, address, class_id, ids):
+        return self.add(parent, "PCIDev", pci_busid=address, pci_type="%s [%s] [0000:0000] 00" % (class_id, ids), pci_link_speed="0.000000")
+
     def pci(self, parent, address, class_id, ids):
-        """A function behind a host bridge and a port; `parent` None: the machine."""
-        domain, bus = address.split(":")[:2]
-        host = self.add(self.top if parent is None else parent, "Bridge", bridge_type="0-1", depth="0",
-                        bridge_pci="%s:[00-%s]" % (domain, bus))
-        port = self.add(host, "Bridge", bridge_type="1-1", depth="1", bridge_pci="%s:[%s-%s]" % (domain, bus, bus),
-                        pci_busid="%s:00:01.0" % domain, pci_type="0604 [1022:1453] [0000:0000] 00", pci_link_speed="0.000000")
-        return self.add(port, "PCIDev", pci_busid=address, pci_type="%s [%s] [0000:0000] 00" % (class_id, ids), pci_link_speed="0.000000")
+        """A function behind a host bridge of its own and that one's port; on bus 0 without the port."""
+        domain, bus = address[:4], int(address[5:7], 16)
+        if bus == 0:
+            return self.function(self.host_bridge(parent, domain, 0, 0), address, class_id, ids)
+        host = self.host_bridge(parent, domain, bus - 1, bus)
+        port = self.bridge(host, 1, "%s:%02x:01.0" % (domain, bus - 1), bus, bus)
+        return self.function(port, address, class_id, ids)
+
+    def switch(self, parent, bus, members):
+        """A root port on root bus `bus`, below it a switch with a member on each of its ports; the members' functions in order.
+        `members`: (class, IDs)."""
+        last = bus + 2 + len(members)
+        port = self.bridge(self.host_bridge(parent, "0000", bus, last), 1, "0000:%02x:01.0" % bus, bus + 1, last)
+        upstream = self.bridge(port, 2, "0000:%02x:00.0" % (bus + 1), bus + 2, last)
+        return [self.function(self.bridge(upstream, 3, "0000:%02x:%02x.0" % (bus + 2, at), bus + 3 + at, bus + 3 + at),
+                              "0000:%02x:00.0" % (bus + 3 + at), class_id, ids) for at, (class_id, ids) in enumerate(members)]
 
     def os_device(self, parent, name, kind, subtype=None, infos=()):
         attributes = {"name": name, "osdev_type": {"gpu": "1", "net": "2", "fabric": "3", "coproc": "5"}[kind]}
@@ -200,6 +222,21 @@ def p4d():
     return machine
 
 
+def switches():
+    """Eight H100 and seven InfiniBand adapters below switches that do not all have as many of both: on the first package one GPU with
+    two adapters, two with one, one with none. The switches of a package share its NUMA node."""
+    machine = Machine("pack:2 [numa(memory=1099511627776)] l3:1(size=110100480) core:16 pu:1")
+    gpu, adapter = ("0302", "10de:2330"), ("0207", "15b3:1021")
+    number = 0
+    for package, below in enumerate((((gpu, adapter, adapter), (gpu, gpu, adapter), (gpu,)), ((adapter, adapter, gpu, gpu), (gpu, gpu, adapter, adapter)))):
+        for at, members in enumerate(below):
+            for function in machine.switch(machine.objects("Package")[package], 0x15 + 0x80 * package + 0x20 * at, members):
+                if function.get("pci_type").startswith("0207"):
+                    machine.os_device(function, "mlx5_%d" % number, "fabric", infos=[("Port1State", "4")])
+                    number += 1
+    return machine
+
+
 def pvc():
     """Six GPUs of two tiles, Level Zero was asked (COMPOSITE); Xe-Link between tiles of one number; eight Slingshot ports."""
     machine = Machine("pack:2 [numa(memory=549755813888)] l3:1(size=110100480) core:52 pu:2(indexes=2*104:1*2)")
@@ -275,7 +312,8 @@ def no_pci():
 MACHINES = {
     "mi250x-blade.xml": mi250x, "mi250x-blade-unplaced.xml": mi250x_unplaced, "mi300a-spx.xml": lambda: mi300a(1),
     "mi300a-tpx.xml": lambda: mi300a(3), "mi300a-cpx.xml": lambda: mi300a(6), "mi300a-tpx-lost.xml": lambda: mi300a(3, True),
-    "power9-v100.xml": power9, "epyc-mi50.xml": mi50, "xeon-t4.xml": g4dn, "xeon-a100-switched.xml": p4d, "xeon-pvc.xml": pvc,
+    "power9-v100.xml": power9, "epyc-mi50.xml": mi50, "xeon-t4.xml": g4dn, "xeon-a100-switched.xml": p4d,
+    "xeon-h100-switches.xml": switches, "xeon-pvc.xml": pvc,
     "xeon-pvc-flat.xml": pvc_flat,
     "grace-hopper.xml": grace, "laptop-graphics.xml": laptop, "gpus-without-pci.xml": no_pci,
 }
