@@ -131,6 +131,7 @@ hpclaunch_unit_test(probe SOURCES
   tests/probe/child_test.cpp
   tests/probe/devices_test.cpp
   tests/probe/libfabric_test.cpp
+  tests/probe/sysfs_nics_test.cpp
   tests/probe/sysfs_test.cpp
   tests/probe/topology_test.cpp
   tests/support/random_topology.cpp

@@ -1,123 +1,21 @@
-// Devices and interfaces as the kernel shows them, on trees of files made here.
+// Devices as the kernel shows them, on trees of files made here.
 #include "probe/sysfs.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "hpclaunch/probe.h"
-#include "probe/machine.h"
+#include "probe/tree.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
 using namespace hpclaunch;
+using test::names;
+using test::nodes;
+using test::probed;
+using test::Tree;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A /sys and /proc of our own, gone when the test is.
-class Tree {
- public:
-  Tree() {
-    std::string name = (fs::temp_directory_path() / "hpclaunch-sysfs-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    root_ = name;
-  }
-  ~Tree() { fs::remove_all(root_); }
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
-
-  std::string root() const { return root_.string(); }
-
-  void file(const std::string& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path, std::ios::binary) << text << "\n";
-  }
-  /// A link that leads to `target` in this tree, as the kernel's do: by way of "..".
-  void link(const std::string& path, const std::string& target) const {
-    fs::create_directories((root_ / path).parent_path());
-    fs::create_directories(root_ / target);
-    fs::create_symlink(fs::relative(root_ / target, (root_ / path).parent_path()), root_ / path);
-  }
-
-  /// A PCI function; where it is in the tree. `way`: the folders above it, its own bus by default.
-  std::string pci(const std::string& address, const std::string& class_id,
-                  const std::string& vendor, const std::string& device, int numa = -1,
-                  const std::string& cpus = "", const std::string& driver = "",
-                  const std::string& way = "") const {
-    const std::string folder =
-        "sys/devices/" + (way.empty() ? "pci" + address.substr(0, 7) : way) + "/" + address;
-    file(folder + "/class", "0x" + class_id);
-    file(folder + "/vendor", "0x" + vendor);
-    file(folder + "/device", "0x" + device);
-    file(folder + "/numa_node", std::to_string(numa));
-    file(folder + "/local_cpulist", cpus);
-    if (!driver.empty()) link(folder + "/driver", "sys/bus/pci/drivers/" + driver);
-    link("sys/bus/pci/devices/" + address, folder);
-    return folder;
-  }
-  /// A network interface of a device in the tree.
-  std::string net(const std::string& device, const std::string& name, const std::string& type = "1",
-                  const std::string& state = "up", const std::string& speed = "") const {
-    const std::string folder = device + "/net/" + name;
-    file(folder + "/type", type);
-    file(folder + "/operstate", state);
-    if (!speed.empty()) file(folder + "/speed", speed);
-    link(folder + "/device", device);
-    link("sys/class/net/" + name, folder);
-    return folder;
-  }
-  /// An adapter of verbs with one port.
-  void verbs(const std::string& device, const std::string& name, const std::string& layer,
-             const std::string& state = "4: ACTIVE",
-             const std::string& rate = "100 Gb/sec (4X EDR)") const {
-    const std::string folder = device + "/infiniband/" + name;
-    file(folder + "/ports/1/link_layer", layer);
-    file(folder + "/ports/1/state", state);
-    file(folder + "/ports/1/rate", rate);
-    link(folder + "/device", device);
-    link("sys/class/infiniband/" + name, folder);
-  }
-  void kfd(int node, const std::string& properties, const std::string& memory = "") const {
-    const std::string folder = "sys/class/kfd/kfd/topology/nodes/" + std::to_string(node);
-    file(folder + "/properties", properties);
-    if (!memory.empty()) file(folder + "/mem_banks/0/properties", memory);
-  }
-
- private:
-  fs::path root_;
-};
-
-/// The processors of a recorded machine without its devices.
-Topology bare(const std::string& name) {
-  Topology topology = test::machine(name);
-  topology.devices.clear();
-  topology.nics.clear();
-  topology.links.clear();
-  return topology;
-}
-
-Topology probed(const Tree& tree, const std::string& name,
-                const std::vector<Interface>& addresses = {}) {
-  Topology topology = bare(name);
-  probe::add_devices(tree.root(), topology);
-  probe::add_nics(tree.root(), addresses, topology);
-  return test::sound(topology);
-}
-
-using test::nodes;
-
-/// "kind name fabric state" of each.
-std::vector<std::string> names(const Topology& topology) {
-  std::vector<std::string> all;
-  for (const Nic& nic : topology.nics)
-    all.push_back(nic.kind + " " + nic.name + " " + nic.fabric + " " + nic.state);
-  return all;
-}
 
 constexpr const char* kBuses[] = {"c1", "c6", "c9", "ce", "d1", "d6", "d9", "de"};
 
@@ -344,74 +242,6 @@ TEST_CASE("a laptop computes on nothing but its processor", "[probe][sysfs]") {
   CHECK(got.devices.empty());
   CHECK(got.no_devices);
   CHECK(got.nics.empty());
-}
-
-TEST_CASE("adapters of every fabric", "[probe][sysfs]") {
-  const Tree tree;
-  const std::string mellanox =
-      tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");
-  tree.net(mellanox, "ib0", "32", "up");
-  tree.verbs(mellanox, "mlx5_0", "InfiniBand", "4: ACTIVE", "200 Gb/sec (4X HDR)");
-  const std::string ethernet =
-      tree.pci("0000:42:00.0", "020000", "15b3", "101d", 0, "", "mlx5_core");
-  tree.net(ethernet, "ens1", "1", "up", "100000");
-  tree.verbs(ethernet, "mlx5_1", "Ethernet");
-  const std::string bare_port =
-      tree.pci("0000:c1:00.0", "020700", "15b3", "101b", 1, "", "mlx5_core");
-  tree.verbs(bare_port, "mlx5_2", "InfiniBand", "1: DOWN", "10 Gb/sec (4X SDR)");
-  const std::string omni = tree.pci("0000:81:00.0", "020800", "8086", "24f0", 1, "", "hfi1");
-  tree.verbs(omni, "hfi1_0", "InfiniBand", "4: ACTIVE", "12.5 Gb/sec");
-  const std::string efa = tree.pci("0000:10:1b.0", "020000", "1d0f", "efa1", 0, "", "efa");
-  tree.verbs(efa, "rdmap16s27", "Unspecified");
-  const std::string onboard = tree.pci("0000:01:00.0", "020000", "8086", "1563", 0, "", "ixgbe");
-  tree.net(onboard, "eno1", "1", "down", "-1");
-  const std::string share = tree.pci("0000:41:00.2", "020700", "15b3", "101c", 0, "", "mlx5_core");
-  tree.link(share + "/physfn", mellanox);
-  tree.net(share, "ib9", "32", "down");
-  tree.verbs(share, "mlx5_9", "InfiniBand", "1: DOWN");
-  tree.file("sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet");  // in software
-  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
-  CHECK(names(got) == std::vector<std::string>{
-                          "roce ens1 mlx5_1 up", "omni-path  hfi1_0 up", "infiniband ib0 mlx5_0 up",
-                          "infiniband  mlx5_2 down", "efa  rdmap16s27 up", "ethernet eno1  down"});
-  CHECK(got.nics[1].speed_mbps == 12500);
-  CHECK(got.nics[2].speed_mbps == 200000);
-  CHECK(got.nics[3].numa == 1);
-  CHECK(got.nics[5].speed_mbps == 0);
-}
-
-TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe][sysfs]") {
-  const Tree tree;
-  for (int i = 0; i < 2; ++i) {
-    const std::string name = "ens" + std::to_string(i);
-    const std::string device =
-        tree.pci("0000:0" + std::to_string(i) + ":00.0", "020000", "8086", "1563", 0, "", "ixgbe");
-    const std::string net = tree.net(device, name, "1", "up", "10000");
-    tree.link(net + "/upper_bond0", "sys/devices/virtual/net/bond0");
-  }
-  tree.link("sys/class/net/bond0", "sys/devices/virtual/net/bond0");
-  tree.link("sys/devices/virtual/net/bond0/upper_bond0.7", "sys/devices/virtual/net/bond0.7");
-  tree.link("sys/class/net/bond0.7", "sys/devices/virtual/net/bond0.7");
-  const Topology got =
-      probed(tree, "laptop-8.xml", {{"bond0", true, {}}, {"bond0.7", true, {"10.0.0.7"}}});
-  CHECK(names(got) == std::vector<std::string>{"ethernet bond0.7  up", "ethernet bond0.7  up"});
-  CHECK(got.nics[0].pci == "0000:00:00.0");
-  CHECK(got.nics[1].addresses == std::vector<std::string>{"10.0.0.7"});
-  const Topology none = probed(tree, "laptop-8.xml");
-  CHECK(names(none) == std::vector<std::string>{"ethernet ens0  up", "ethernet ens1  up"});
-}
-
-TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][sysfs]") {
-  const Tree tree;
-  const std::string pci =
-      tree.pci("0000:00:03.0", "020000", "1af4", "1000", -1, "0-7", "virtio-pci");
-  tree.net(pci + "/virtio2", "eth0", "1", "unknown");
-  tree.file(pci + "/virtio2/net/eth0/carrier", "1");
-  const Topology got = probed(tree, "laptop-8.xml");
-  REQUIRE(got.nics.size() == 1);
-  CHECK(got.nics[0].pci == "0000:00:03.0");
-  CHECK(got.nics[0].state == "up");
-  CHECK(got.nics[0].numa == 0);
 }
 
 TEST_CASE("files that say nonsense leave fields unknown", "[probe][sysfs][law]") {

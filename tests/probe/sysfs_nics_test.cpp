@@ -1,0 +1,79 @@
+// Network interfaces and adapters as the kernel shows them, on trees of files made here.
+#include <string>
+#include <vector>
+
+#include "probe/tree.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+using test::names;
+using test::probed;
+using test::Tree;
+
+TEST_CASE("adapters of every fabric", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string mellanox =
+      tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");
+  tree.net(mellanox, "ib0", "32", "up");
+  tree.verbs(mellanox, "mlx5_0", "InfiniBand", "4: ACTIVE", "200 Gb/sec (4X HDR)");
+  const std::string ethernet =
+      tree.pci("0000:42:00.0", "020000", "15b3", "101d", 0, "", "mlx5_core");
+  tree.net(ethernet, "ens1", "1", "up", "100000");
+  tree.verbs(ethernet, "mlx5_1", "Ethernet");
+  const std::string bare_port =
+      tree.pci("0000:c1:00.0", "020700", "15b3", "101b", 1, "", "mlx5_core");
+  tree.verbs(bare_port, "mlx5_2", "InfiniBand", "1: DOWN", "10 Gb/sec (4X SDR)");
+  const std::string omni = tree.pci("0000:81:00.0", "020800", "8086", "24f0", 1, "", "hfi1");
+  tree.verbs(omni, "hfi1_0", "InfiniBand", "4: ACTIVE", "12.5 Gb/sec");
+  const std::string efa = tree.pci("0000:10:1b.0", "020000", "1d0f", "efa1", 0, "", "efa");
+  tree.verbs(efa, "rdmap16s27", "Unspecified");
+  const std::string onboard = tree.pci("0000:01:00.0", "020000", "8086", "1563", 0, "", "ixgbe");
+  tree.net(onboard, "eno1", "1", "down", "-1");
+  const std::string share = tree.pci("0000:41:00.2", "020700", "15b3", "101c", 0, "", "mlx5_core");
+  tree.link(share + "/physfn", mellanox);
+  tree.net(share, "ib9", "32", "down");
+  tree.verbs(share, "mlx5_9", "InfiniBand", "1: DOWN");
+  tree.file("sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet");  // in software
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  CHECK(names(got) == std::vector<std::string>{
+                          "roce ens1 mlx5_1 up", "omni-path  hfi1_0 up", "infiniband ib0 mlx5_0 up",
+                          "infiniband  mlx5_2 down", "efa  rdmap16s27 up", "ethernet eno1  down"});
+  CHECK(got.nics[1].speed_mbps == 12500);
+  CHECK(got.nics[2].speed_mbps == 200000);
+  CHECK(got.nics[3].numa == 1);
+  CHECK(got.nics[5].speed_mbps == 0);
+}
+
+TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe][sysfs]") {
+  const Tree tree;
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = "ens" + std::to_string(i);
+    const std::string device =
+        tree.pci("0000:0" + std::to_string(i) + ":00.0", "020000", "8086", "1563", 0, "", "ixgbe");
+    const std::string net = tree.net(device, name, "1", "up", "10000");
+    tree.link(net + "/upper_bond0", "sys/devices/virtual/net/bond0");
+  }
+  tree.link("sys/class/net/bond0", "sys/devices/virtual/net/bond0");
+  tree.link("sys/devices/virtual/net/bond0/upper_bond0.7", "sys/devices/virtual/net/bond0.7");
+  tree.link("sys/class/net/bond0.7", "sys/devices/virtual/net/bond0.7");
+  const Topology got =
+      probed(tree, "laptop-8.xml", {{"bond0", true, {}}, {"bond0.7", true, {"10.0.0.7"}}});
+  CHECK(names(got) == std::vector<std::string>{"ethernet bond0.7  up", "ethernet bond0.7  up"});
+  CHECK(got.nics[0].pci == "0000:00:00.0");
+  CHECK(got.nics[1].addresses == std::vector<std::string>{"10.0.0.7"});
+  const Topology none = probed(tree, "laptop-8.xml");
+  CHECK(names(none) == std::vector<std::string>{"ethernet ens0  up", "ethernet ens1  up"});
+}
+
+TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string pci =
+      tree.pci("0000:00:03.0", "020000", "1af4", "1000", -1, "0-7", "virtio-pci");
+  tree.net(pci + "/virtio2", "eth0", "1", "unknown");
+  tree.file(pci + "/virtio2/net/eth0/carrier", "1");
+  const Topology got = probed(tree, "laptop-8.xml");
+  REQUIRE(got.nics.size() == 1);
+  CHECK(got.nics[0].pci == "0000:00:03.0");
+  CHECK(got.nics[0].state == "up");
+  CHECK(got.nics[0].numa == 0);
+}
