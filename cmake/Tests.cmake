@@ -86,6 +86,7 @@ add_test(NAME job.hostlists-as-slurm
                  $<TARGET_FILE:hostlist_driver>)
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
 hpclaunch_unit_test(place SOURCES
+  tests/plan/cutter_test.cpp
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
@@ -161,7 +162,6 @@ hpclaunch_unit_test(vendor SOURCES
   tests/vendor/worth_test.cpp
   LINK hpclaunch_probe)
 if(HPCLAUNCH_UNIT_TESTS)
-  # Headers that vendors install outside the usual folders: only the comparison of declarations reads them.
   find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
   find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
   mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)

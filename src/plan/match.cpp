@@ -8,7 +8,9 @@
 
 #include "hpclaunch/text.h"
 #include "plan/binding.h"
+#include "plan/cutter.h"
 #include "plan/links.h"
+#include "plan/crowds.h"
 #include "plan/quotas.h"
 #include "plan/reach.h"
 #include "plan/share.h"
@@ -17,73 +19,6 @@
 namespace hpclaunch {
 
 namespace {
-
-// The cores near each unit as sets that nest or are apart: where those of a probe do not, the NUMA node,
-// package or machine around them stands for them.
-class Places {
- public:
-  Places(const Topology& node, const std::vector<UsableCore>& cores, const Units& units)
-      : node_(node), cores_(cores) {
-    std::vector<CpuSet> near;  // each once
-    std::vector<std::vector<int>> members;
-    for (int u = 0; u < units.count(); ++u) {
-      const CpuSet& pus = units.list[static_cast<std::size_t>(u)].pus;
-      const auto at = std::find(near.begin(), near.end(), pus) - near.begin();
-      if (at == static_cast<std::ptrdiff_t>(near.size())) {
-        near.push_back(pus);
-        members.emplace_back();
-      }
-      members[static_cast<std::size_t>(at)].push_back(u);
-    }
-    const bool nested = nest(near);
-    for (std::size_t n = 0; n < near.size(); ++n) add(std::move(members[n]), near[n], nested);
-    for (Crowd& crowd : crowds_) std::sort(crowd.units.begin(), crowd.units.end());
-  }
-
-  std::vector<Crowd> crowds() && { return std::move(crowds_); }
-
- private:
-  bool nest(const std::vector<CpuSet>& near) const {
-    std::vector<CpuSet> all = near;
-    for (const NumaNode& numa : node_.numa_nodes) all.push_back(numa.pus);
-    for (const Package& package : node_.packages) all.push_back(package.pus);
-    for (const CpuSet& a : near)
-      for (const CpuSet& b : all)
-        if (a.intersects(b) && !a.contains(b) && !b.contains(a)) return false;
-    return true;
-  }
-
-  CoreSet cores_of(const CpuSet& pus) const {
-    CoreSet set;
-    for (std::size_t c = 0; c < cores_.size(); ++c)
-      if (pus.intersects(cores_[c].pus)) set.add(static_cast<int>(c));
-    return set;
-  }
-
-  void add(std::vector<int> units, CpuSet near, bool nested) {
-    const CpuSet numa = numa_around(node_, near);
-    const CpuSet package = package_around(node_, near);
-    const CpuSet all = node_.all_pus();
-    if (!nested && !near.empty()) near = !numa.empty() ? numa : !package.empty() ? package : all;
-    Crowd crowd{std::move(units), {}};
-    CpuSet last = near.empty() ? all : near;
-    for (const CpuSet& wider : {last, numa, package, all}) {
-      last |= wider;
-      crowd.within.push_back(cores_of(last));
-    }
-    const auto same = std::find_if(crowds_.begin(), crowds_.end(), [&](const Crowd& other) {
-      return other.within == crowd.within;
-    });
-    if (same == crowds_.end())
-      crowds_.push_back(std::move(crowd));
-    else
-      same->units.insert(same->units.end(), crowd.units.begin(), crowd.units.end());
-  }
-
-  const Topology& node_;
-  const std::vector<UsableCore>& cores_;
-  std::vector<Crowd> crowds_;
-};
 
 std::vector<std::size_t> crowd_of_units(const std::vector<Crowd>& crowds, int units) {
   std::vector<std::size_t> crowd_of(static_cast<std::size_t>(units), 0);
@@ -137,51 +72,6 @@ struct Seat {
   Share share;
   int unit = -1;
 };
-
-// Shares of a quota out of cores that are still free.
-std::vector<Share> shares_of(const Topology& node, const std::vector<UsableCore>& cores,
-                             const Quota& quota, int width, bool last, const CoreSet& free) {
-  std::vector<UsableCore> mine;
-  std::vector<int> positions;
-  for (const int c : (quota.from & free).to_vector()) {
-    if (!last && static_cast<int>(mine.size()) == quota.cores) break;
-    mine.push_back(cores[static_cast<std::size_t>(c)]);
-    positions.push_back(c);
-  }
-  const Domain tree = domain_tree(node, mine);
-  std::vector<Share> shares =
-      width > 0 ? exact_shares(tree, quota.ranks, width) : even_shares(tree, quota.ranks);
-  for (Share& share : shares)
-    for (int& c : share) c = positions[static_cast<std::size_t>(c)];
-  return shares;
-}
-
-// True when no quota that is still to come draws from these cores.
-bool is_last(const std::vector<Quota>& quotas, std::size_t q) {
-  for (std::size_t later = q + 1; later < quotas.size(); ++later)
-    if (quotas[later].from.intersects(quotas[q].from)) return false;
-  return true;
-}
-
-// Shares by crowd, near ones first.
-std::vector<std::vector<Share>> cut_shares(const Topology& node,
-                                           const std::vector<UsableCore>& cores, Quotas quotas,
-                                           std::size_t crowds, int width) {
-  // Small sets first: the others have cores elsewhere, too.
-  std::stable_sort(quotas.list.begin(), quotas.list.end(),
-                   [](const Quota& a, const Quota& b) { return a.from.count() < b.from.count(); });
-  CoreSet free;
-  for (std::size_t c = 0; c < cores.size(); ++c) free.add(static_cast<int>(c));
-  std::vector<std::vector<Share>> shares(crowds);
-  for (std::size_t q = 0; q < quotas.list.size(); ++q) {
-    const Quota& quota = quotas.list[q];
-    for (Share& share : shares_of(node, cores, quota, width, is_last(quotas.list, q), free)) {
-      for (const int c : share) free.remove(c);
-      shares[static_cast<std::size_t>(quota.crowd)].push_back(std::move(share));
-    }
-  }
-  return shares;
-}
 
 std::vector<Seat> seat_all(std::vector<std::vector<Share>> shares,
                            const std::vector<std::vector<int>>& dealt) {
@@ -248,29 +138,25 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   const bool crowded = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!crowded && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
     return std::nullopt;
-  const std::vector<Crowd> crowds = Places(node, cores, units).crowds();
+  const std::vector<Crowd> crowds = crowds_of(node, cores, units);
   const std::vector<std::size_t> crowd_of = crowd_of_units(crowds, units.count());
   const std::vector<int> block = deal_units(units, want.ranks);
   std::vector<int> ranks(crowds.size(), 0);
   for (const int unit : block) ++ranks[crowd_of[static_cast<std::size_t>(unit)]];
   const bool settled = crowded || (units.compact && want.ranks < units.count());
-  const auto cut = [&](const Quotas& quotas) {
-    return cut_shares(node, cores, quotas, crowds.size(), want.cores_per_rank);
-  };
-  const auto cores_of = [&](const Quotas& quotas) {
-    std::vector<int> sizes;
-    for (const std::vector<Share>& mine : cut(quotas))
-      for (const Share& share : mine) sizes.push_back(static_cast<int>(share.size()));
-    return sizes;
-  };
-  if (!settled) ranks = best_split(crowds, std::move(ranks), want.cores_per_rank, cores_of);
+  Cutter cutter(node, cores, want.cores_per_rank);
+  if (!settled)
+    ranks = best_split(crowds, std::move(ranks), want.cores_per_rank,
+                       [&](const Quotas& quotas) { return cutter.sizes(quotas); });
   std::vector<std::vector<int>> dealt = deal_crowds(units, crowds, block, ranks);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
   const bool fixed = units.compact || (units.vendor == "intel" && units.view == "all");
   if (!fixed) put_linked_together(node, units, crowds, dealt);
   std::vector<Seat> seats =
-      crowded ? crowd_all(crowds, dealt)
-              : seat_all(cut(quotas_for(crowds, ranks, want.cores_per_rank)), dealt);
+      crowded
+          ? crowd_all(crowds, dealt)
+          : seat_all(cutter.shares(quotas_for(crowds, ranks, want.cores_per_rank), crowds.size()),
+                     dealt);
   std::stable_sort(seats.begin(), seats.end(),
                    [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
   Matched matched;

@@ -42,8 +42,9 @@ struct Family {
     return least;
   }
 
-  void use(std::size_t s, int cores, std::vector<int>& used) const {
-    for (const std::size_t a : around[s]) used[a] += cores;
+  // Adds to what is counted of set `s`, and with it of those that hold it.
+  void use(std::size_t s, int more, std::vector<int>& counts) const {
+    for (const std::size_t a : around[s]) counts[a] += more;
   }
 };
 
@@ -86,7 +87,10 @@ class Sharing {
       : family_(family),
         drawn_(drawn),
         open_(drawn.list.size(), true),
-        used_(family.sets.size(), 0) {}
+        used_(family.sets.size(), 0),
+        open_ranks_(family.sets.size(), 0) {
+    for (const Draw& quota : drawn.list) family.use(quota.set, quota.ranks, open_ranks_);
+  }
 
   void share_all() {
     for (;;) {
@@ -102,19 +106,12 @@ class Sharing {
     return std::find(around.begin(), around.end(), set) != around.end();
   }
 
-  int open_ranks(std::size_t set) const {
-    int ranks = 0;
-    for (std::size_t q = 0; q < open_.size(); ++q)
-      if (open_[q] && inside(q, set)) ranks += drawn_.list[q].ranks;
-    return ranks;
-  }
-
   std::size_t tightest() const {
     std::size_t best = family_.sets.size();
     long best_cores = 0;
     long best_ranks = 0;
     for (std::size_t s = 0; s < family_.sets.size(); ++s) {
-      const long ranks = open_ranks(s);
+      const long ranks = open_ranks_[s];
       if (ranks == 0) continue;
       const long cores = family_.sizes[s] - used_[s];
       const long difference = cores * best_ranks - best_cores * ranks;
@@ -129,8 +126,7 @@ class Sharing {
   }
 
   void share(std::size_t set) {
-    const int ranks = open_ranks(set);
-    const int each = (family_.sizes[set] - used_[set]) / ranks;
+    const int each = (family_.sizes[set] - used_[set]) / open_ranks_[set];
     std::vector<std::size_t> members;
     for (std::size_t q = 0; q < open_.size(); ++q)
       if (open_[q] && inside(q, set)) members.push_back(q);
@@ -138,6 +134,7 @@ class Sharing {
       Draw& quota = drawn_.list[q];
       quota.cores = each * quota.ranks;
       family_.use(quota.set, quota.cores, used_);
+      family_.use(quota.set, -quota.ranks, open_ranks_);
       open_[q] = false;
     }
     // What does not divide, one core for a rank; inner sets first, so that fewer of them are torn.
@@ -156,6 +153,7 @@ class Sharing {
   Drawn& drawn_;
   std::vector<bool> open_;
   std::vector<int> used_;
+  std::vector<int> open_ranks_;  // of each set and what is in it: without cores so far
 };
 
 Drawn settle(const Family& family, const std::vector<int>& ranks, int width) {

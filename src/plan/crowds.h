@@ -1,0 +1,15 @@
+#pragma once
+// Where the units of a node are near to: crowds of units, and the cores at each distance from them.
+#include <vector>
+
+#include "plan/domains.h"
+#include "plan/quotas.h"
+#include "plan/units.h"
+
+namespace hpclaunch {
+
+/// The units by the cores they are near to; each unit in one crowd, in ascending order there.
+std::vector<Crowd> crowds_of(const Topology& node, const std::vector<UsableCore>& cores,
+                             const Units& units);
+
+}  // namespace hpclaunch
