@@ -102,6 +102,7 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/make_plan_test.cpp
   tests/plan/nics_test.cpp
   tests/plan/parts_test.cpp
+  tests/plan/vendors_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_plan)
 hpclaunch_unit_test(check SOURCES
@@ -162,6 +163,7 @@ hpclaunch_unit_test(vendor SOURCES
   tests/vendor/worth_test.cpp
   LINK hpclaunch_probe)
 if(HPCLAUNCH_UNIT_TESTS)
+  # Headers that vendors install outside the usual folders: only the comparison of declarations reads them.
   find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
   find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
   mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)

@@ -65,6 +65,14 @@ int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
   return by_launcher ? std::min(1, static_cast<int>(used.size())) : static_cast<int>(used.size());
 }
 
+// Ranks use one vendor's devices, be there others.
+const std::string& vendor_used(const std::vector<RankPlan>& ranks, const Topology& node) {
+  for (const RankPlan& rank : ranks)
+    for (const Device& device : node.devices)
+      if (device.index == rank.device) return device.vendor;
+  return node.devices.front().vendor;
+}
+
 // What a rank that nobody binds should have: all that its control group leaves.
 void compare_unbound(const RankPlan& rank, const Seat& seat, const RankReport& report,
                      const std::string& cpus, Differences& out) {
@@ -204,7 +212,7 @@ void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& 
   }
   const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
   const int needed = devices_used(ranks, by_launcher);
-  const std::string& vendor = node.devices.front().vendor;
+  const std::string& vendor = vendor_used(ranks, node);
   const auto at = report.devices.find(vendor);
   const int usable = at == report.devices.end() ? 0 : at->second;
   if (usable >= needed) return;

@@ -30,40 +30,34 @@ void heed_grants(const Site& site, int whole, Seen& seen) {
   seen.known = first_is_here && seen.live && seen.live->allowed.count() == seen.granted.front();
 }
 
-// Opening tells what a control group leaves; without a job files that are there will do.
-void see_reachable(const Site& site, Seen& seen) {
-  if (!seen.live || !site.is_here || seen.live->devices.empty()) return;
-  if (seen.live->devices.size() != seen.node.devices.size()) return;
-  seen.reachable = reachable_devices(*seen.live, sys::device_files(site.job.scheduler != "none"));
+Topology with_devices_of(const std::string& vendor, const Topology& node) {
+  Topology some = node;
+  some.devices.erase(std::remove_if(some.devices.begin(), some.devices.end(),
+                                    [&](const Device& device) { return device.vendor != vendor; }),
+                     some.devices.end());
+  return some;
 }
 
-// Numbers and masks are one vendor's: those of the vendor that the node lists first.
-void keep_one_vendor(Topology& node, std::vector<Finding>* findings) {
-  if (node.devices.empty()) return;
-  const std::string vendor = node.devices.front().vendor;
-  std::set<int> others;
+// Opening tells what a control group leaves; without a job files that are there will do. Each vendor's
+// devices by themselves: this machine may have some that the node of the plan has not.
+void see_reachable(const Site& site, Seen& seen) {
+  if (!seen.live || !site.is_here || seen.node.devices.empty()) return;
+  const std::vector<sys::DeviceFile> files = sys::device_files(site.job.scheduler != "none");
   std::set<std::string> vendors;
-  for (const Device& device : node.devices)
-    if (device.vendor != vendor) {
-      others.insert(device.index);
-      vendors.insert(device.vendor);
-    }
-  if (others.empty()) return;
-  const auto gone = [&](int index) { return others.count(index) > 0; };
-  node.devices.erase(std::remove_if(node.devices.begin(), node.devices.end(),
-                                    [&](const Device& device) { return gone(device.index); }),
-                     node.devices.end());
-  node.links.erase(
-      std::remove_if(node.links.begin(), node.links.end(),
-                     [&](const Link& link) { return gone(link.from) || gone(link.to); }),
-      node.links.end());
-  if (findings == nullptr) return;
-  findings->push_back({"several-vendors", Severity::note,
-                       fmt::format("no rank gets the {} of {}: a program uses one vendor's, and "
-                                   "this node has as many of {} or more",
-                                   counted(static_cast<long>(others.size()), "device"),
-                                   fmt::join(vendors, ", "), vendor),
-                       "--devices-per-rank 0 plans without devices"});
+  for (const Device& device : seen.node.devices) vendors.insert(device.vendor);
+  std::vector<int> reachable;
+  for (const std::string& vendor : vendors) {
+    const std::vector<Device> planned = with_devices_of(vendor, seen.node).devices;
+    const Topology here = with_devices_of(vendor, *seen.live);
+    if (here.devices.size() != planned.size()) return;
+    const std::optional<std::vector<int>> found = reachable_devices(here, files);
+    if (!found) return;
+    for (std::size_t d = 0; d < planned.size(); ++d)
+      if (std::count(found->begin(), found->end(), here.devices[d].index) > 0)
+        reachable.push_back(planned[d].index);
+  }
+  std::sort(reachable.begin(), reachable.end());
+  seen.reachable = std::move(reachable);
 }
 
 }  // namespace
@@ -168,8 +162,6 @@ Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site
   seen.known = node.known;
   // What of this machine is not allowed may well be another job's; what a model reserves is nobody's.
   heed_grants(site, node.whole, seen);
-  keep_one_vendor(seen.node, &findings);
-  if (seen.live) keep_one_vendor(*seen.live, nullptr);
   see_reachable(site, seen);
   return seen;
 }

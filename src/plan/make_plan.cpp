@@ -19,6 +19,7 @@
 #include "plan/reports.h"
 #include "plan/rules.h"
 #include "plan/supervise.h"
+#include "plan/vendors.h"
 #include "plan/visibility.h"
 #include "plan/words.h"
 
@@ -291,9 +292,7 @@ Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, 
   return Done{};
 }
 
-}  // namespace
-
-Result<Plan> make_plan(const PlanInput& input) {
+Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (const Status names = check_names(input.options); !names) return names.error();
   Result<Units> units = find_units(input);
   if (!units) return units.error();
@@ -366,6 +365,18 @@ Result<Plan> make_plan(const PlanInput& input) {
          fmt::format("the ranks do not check {}: there is no room for it in what they are told",
                      fmt::join(left_out, " and ")),
          "hpclaunch verify compares everything"});
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanInput& input) {
+  const std::optional<OneVendor> kept = keep_one_vendor(input);
+  if (!kept) return plan_one_vendor(input);
+  Result<Plan> plan = plan_one_vendor(kept->input);
+  if (!plan) return plan;
+  restore_indices(*kept, *plan);
+  plan->reports.insert(plan->reports.begin(), kept->report);
   return plan;
 }
 

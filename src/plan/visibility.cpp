@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "hpclaunch/text.h"
 
@@ -149,17 +150,21 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
 
 // Devices that ranks were asked to leave alone. Sources: CUDA programming guide (an empty list hides
 // all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
-void hide_all(const Units& units, Plan& placed, Fold& fold) {
+void hide_all(const Topology& node, Plan& placed, Fold& fold) {
   const std::string why = "--devices-per-rank 0: ranks see no device";
-  if (units.vendor == "nvidia")
+  std::set<std::string> vendors;
+  for (const Device& device : node.devices) vendors.insert(device.vendor);
+  if (vendors.count("nvidia") > 0)
     fold.add("CUDA_VISIBLE_DEVICES", Layer::computed, std::string(), kRule, why);
-  else if (units.vendor == "amd")
+  if (vendors.count("amd") > 0)
     fold.add("HIP_VISIBLE_DEVICES", Layer::computed, std::string("-1"), kRule, why);
-  else
-    placed.reports.push_back({"devices-visible", "note",
-                              "--devices-per-rank 0: ranks still see the devices, since no mask of "
-                              "this driver hides all",
-                              "tell the program to use the CPU"});
+  if (vendors.count("intel") > 0)
+    placed.reports.push_back(
+        {"devices-visible", "note",
+         fmt::format("--devices-per-rank 0: ranks still see the devices{}, since no mask of "
+                     "this driver hides all",
+                     vendors.size() > 1 ? " of intel" : ""),
+         "tell the program to use the CPU"});
 }
 
 }  // namespace
@@ -178,7 +183,7 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
              sees_one ? "--local-rank node: place on the node, although the rank sees one device"
                       : "place on the node; the device index of most programs");
   if (units.hidden) {
-    hide_all(units, placed, fold);
+    hide_all(input.node, placed, fold);
     return Done{};
   }
   report_left(units, placed.reports);

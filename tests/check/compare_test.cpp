@@ -335,6 +335,19 @@ TEST_CASE("devices", "[compare][devices]") {
   CHECK(job.compared().differences.empty());
 }
 
+TEST_CASE("devices that are looked for are of the vendor that ranks use", "[compare][devices]") {
+  Job job;
+  Device other;
+  other.vendor = "amd";
+  job.node.devices.insert(job.node.devices.begin(), other);
+  for (std::size_t d = 0; d < job.node.devices.size(); ++d)
+    job.node.devices[d].index = static_cast<int>(d);
+  for (RankPlan& rank : job.plan.classes[0].ranks) ++rank.device;
+  CHECK(job.compared().differences.empty());
+  job.rank(8).devices["nvidia"] = 3;
+  CHECK(job.only().planned == "4 devices of nvidia");
+}
+
 TEST_CASE("a mask of devices that nobody planned", "[compare][devices]") {
   Job job;
   for (RankReport& report : job.seen.reports) report.values["ROCR_VISIBLE_DEVICES"] = "0";
