@@ -207,8 +207,7 @@ std::optional<std::vector<Pick>> container_names(const PlanInput& input, const I
 // Only how many: which ones is the batch system's secret.
 void settle_count(const PlanInput& input, const Indices& all, Ground& ground) {
   const auto count = parse_natural(input.env.get("SLURM_GPUS_ON_NODE"));
-  const bool split = std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split);
-  if (!count || split || *count == 0 || *count >= static_cast<long>(all.size())) return;
+  if (!count || *count == 0 || *count >= static_cast<long>(all.size())) return;
   const Listed said{"SLURM_GPUS_ON_NODE", input.env.get("SLURM_GPUS_ON_NODE"), {}};
   ground.by = said.name;
   ground.why = fmt::format("{}={} says how many, not which", said.name, said.text);
@@ -217,6 +216,82 @@ void settle_count(const PlanInput& input, const Indices& all, Ground& ground) {
   say_unclear(said,
               "which of the node's devices these are is not known, so that they are near to "
               "no cores in particular and counted from 0",
+              ground);
+}
+
+// ---- split devices (MIG) --------------------------------------------------------------------------
+
+// What Slurm counts where it has asked NVML: an instance is a resource of its own, a split device without
+// any is none.
+std::vector<Pick> instances_of(const Topology& node) {
+  std::vector<Pick> picks;
+  for (const Device& device : node.devices) {
+    for (std::size_t i = 0; i < device.instances.size(); ++i)
+      picks.push_back({device.index, static_cast<int>(i), -1, device.instances[i]});
+    if (!is_split(device)) picks.push_back({device.index, -1, device.index, device.uuid});
+  }
+  return picks;
+}
+
+// Numbers or a number of Slurm's resources; `count` is 0 where nothing is said.
+struct Counted {
+  Listed list;
+  std::size_t count = 0;
+};
+
+Counted slurm_counts(const PlanInput& input) {
+  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+    const std::string text(trim(input.env.get(name)));
+    const Result<CpuSet> set = CpuSet::parse(text);
+    if (text.empty() || !set || set->empty()) continue;
+    Counted counted{{name, text, set->to_vector()}, 0};
+    counted.count = counted.list.devices.size();
+    return counted;
+  }
+  const char* name = "SLURM_GPUS_ON_NODE";
+  const auto count = parse_natural(input.env.get(name));
+  return {{name, input.env.get(name), {}}, static_cast<std::size_t>(count.value_or(0))};
+}
+
+// Instances in place of devices, when no mask names them. Slurm counts them by the names of their device files
+// (_sort_gpu_by_file in its gres_gpu plugin), which is the order of the devices, and of the instances
+// of each as long as their numbers have as many digits.
+void settle_instances(const PlanInput& input, Ground& ground) {
+  const Counted said = slurm_counts(input);
+  const std::vector<Pick> all = instances_of(input.node);
+  std::vector<Pick> mine;
+  std::vector<Pick> listed;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto here = std::find_if(ground.counted.begin(), ground.counted.end(),
+                                   [&](const Pick& one) { return one.device == all[i].device; });
+    if (here == ground.counted.end()) continue;
+    mine.push_back(all[i]);
+    if (all[i].instance < 0) mine.back().number = here->number;
+    if (mine.back().name.empty()) mine.back().name = here->name;
+    if (has(said.list.devices, static_cast<int>(i))) listed.push_back(mine.back());
+  }
+  if (said.count == 0 || said.count == mine.size()) return;  // no part of what is here
+  if (said.count > mine.size()) {
+    ground.reports.push_back(
+        {"grant-contradicts", "warning",
+         fmt::format("{}={} grants {}, and {} found here: it is not heeded", said.list.name,
+                     said.list.text, counted(static_cast<long>(said.count), "instance"),
+                     mine.size() == 1 ? "1 is" : fmt::format("{} are", mine.size())),
+         "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
+    return;
+  }
+  ground.by = said.list.name;
+  const bool placed = listed.size() == said.count;
+  ground.counted = placed ? listed : mine;
+  ground.counted.resize(said.count);
+  ground.why =
+      fmt::format("{}={} counts instances of split devices (MIG)", ground.by, said.list.text);
+  say_unclear(said.list,
+              placed
+                  ? "no mask names the instances, so they are taken to be counted in the order "
+                    "of their devices"
+                  : "no mask names the instances, and which ones these are is not known: as many "
+                    "are taken, the first ones",
               ground);
 }
 
@@ -232,6 +307,10 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
   Indices all;
   for (const Device& device : input.node.devices) all.push_back(device.index);
   ground.counted = picks_of(all);
+  std::string mask;
+  mask_numbers(input, vendor, mask);
+  const bool masked = !mask.empty();
+  const bool split = std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split);
   if (input.reachable) {
     Indices there;
     for (const int index : all)
@@ -242,6 +321,7 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
       ground.why =
           fmt::format("{} of the node's {} can be opened here, and drivers count these alone",
                       there.size(), counted(static_cast<long>(all.size()), "device"));
+      if (split && !masked) settle_instances(input, ground);
       return ground;
     }
   }
@@ -250,7 +330,6 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
       if (list->devices.size() < all.size()) settle_list(input, vendor, *list, all, ground);
       return ground;
     }
-  std::string mask;
   if (vendor == "nvidia") {
     if (auto names = container_names(input, all)) {
       ground.counted = std::move(*names);
@@ -260,8 +339,7 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
     }
     if (const auto list = read_list(input, "NVIDIA_VISIBLE_DEVICES", all, ground)) {
       if (list->devices.size() == all.size()) return ground;
-      const bool masked = mask_numbers(input, vendor, mask).has_value();
-      if (masked) {
+      if (mask_numbers(input, vendor, mask)) {
         settle_list(input, vendor, *list, all, ground);
       } else {
         ground.by = list->name;
@@ -274,8 +352,11 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
       return ground;
     }
   }
-  mask_numbers(input, vendor, mask);
-  if (mask.empty()) settle_count(input, all, ground);
+  if (masked) return ground;
+  if (split)
+    settle_instances(input, ground);
+  else
+    settle_count(input, all, ground);
   return ground;
 }
 

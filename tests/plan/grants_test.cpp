@@ -342,6 +342,65 @@ TEST_CASE("CUDA: names lead to devices and instances", "[grants]") {
         "no-instances"}});
 }
 
+TEST_CASE("Slurm counts instances of split devices", "[grants]") {
+  Topology node = machine({0, 1, 4, 5});
+  name_devices(node);
+  node.devices[0].instances = {"MIG-aa", "MIG-ab"};
+  node.devices[2].instances = {"MIG-ca", "MIG-cb"};
+  node.devices[3].partition = "MIG";  // and none: Slurm does not count it
+  const std::string whole = node.devices[1].uuid;
+  const std::string all = "MIG-aa MIG-ab " + whole + " MIG-ca MIG-cb";
+  check_rows(
+      node, "CUDA_VISIBLE_DEVICES",
+      {{"a list, in the order of devices",
+        {{"SLURM_JOB_GPUS", "1,3-4"}},
+        "MIG-ab MIG-ca MIG-cb",
+        "0.1 2.0 2.1",
+        "no-instances grant-unclear"},
+       {"a device that is not split among them",
+        {{"SLURM_STEP_GPUS", "2"}, {"SLURM_JOB_GPUS", "0-4"}},
+        whole,
+        "1",
+        "no-instances grant-unclear"},
+       {"all of them", {{"SLURM_JOB_GPUS", "0-4"}}, all, "0.0 0.1 1 2.0 2.1", "no-instances"},
+       {"all that are here, by the numbers of a larger node",
+        {{"SLURM_JOB_GPUS", "2,6-9"}},
+        all,
+        "0.0 0.1 1 2.0 2.1",
+        "no-instances"},
+       {"numbers that nothing here has",
+        {{"SLURM_JOB_GPUS", "2,7"}},
+        "MIG-aa MIG-ab",
+        "0.0 0.1",
+        "no-instances grant-unclear"},
+       {"more than there are",
+        {{"SLURM_JOB_GPUS", "0-5"}},
+        all,
+        "0.0 0.1 1 2.0 2.1",
+        "no-instances grant-contradicts"},
+       {"a number alone",
+        {{"SLURM_GPUS_ON_NODE", "2"}},
+        "MIG-aa MIG-ab",
+        "0.0 0.1",
+        "no-instances grant-unclear"},
+       {"a mask that names them needs no list",
+        {{"SLURM_JOB_GPUS", "1"}, {"CUDA_VISIBLE_DEVICES", "MIG-cb"}},
+        "MIG-cb",
+        "2.1",
+        "no-instances"}});
+  PlanInput in = input(node, {{"SLURM_JOB_GPUS", "3"}});
+  in.reachable = {2};  // a control group
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(devices_of(*plan) == "2.0");
+  CHECK(plan->classes[0].ranks[0].numa == 4);
+  in.env = EnvSnapshot({"SLURM_JOB_GPUS=3,4"});
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(devices_of(*plan) == "2.0 2.1");
+  CHECK(rules(*plan) == std::vector<std::string>{"no-instances"});
+}
+
 TEST_CASE("instances need a mask of their own", "[grants]") {
   Topology node = machine({0, 4});
   node.devices[0].instances = {"MIG-0", "MIG-1", "MIG-2"};
