@@ -6,6 +6,7 @@
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
+#include "plan/visibility.h"
 
 namespace hpclaunch {
 
@@ -52,11 +53,72 @@ void report_size(const PlanInput& input, Plan& plan) {
                             fmt::format("--nodes {} or fewer", most)});
 }
 
+bool has_numbers(const std::string& mask) {
+  for (const std::string_view entry : split(mask, ','))
+    if (parse_natural(trim(entry))) return true;
+  return false;
+}
+
+// A rank's mask by numbers, or none, so that its program counts what the driver counts.
+bool goes_by_number(const Plan& plan, const std::string& mask) {
+  const Setting* setting = plan.find_env(mask);
+  if (setting == nullptr) return true;
+  if (const auto* text = std::get_if<std::string>(&setting->value())) return has_numbers(*text);
+  const auto* items = std::get_if<PerRank>(&setting->value());
+  if (items == nullptr) return true;
+  for (const auto& ranks : items->items)
+    if (std::any_of(ranks.begin(), ranks.end(), has_numbers)) return true;
+  return false;
+}
+
+// What ranks will find; "" where it is not set, or not one value for all.
+std::string value_in_force(const PlanInput& input, const Plan& plan, const std::string& name) {
+  const Setting* setting = plan.find_env(name);
+  if (setting == nullptr) return input.env.get(name);
+  const auto* text = std::get_if<std::string>(&setting->value());
+  return text == nullptr ? "" : *text;
+}
+
+// Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
+void report_order(const PlanInput& input, const Units& units, Plan& plan) {
+  const char* kOrder = "CUDA_DEVICE_ORDER";
+  if (units.vendor != "nvidia" || units.list.empty() || !differing_models(input.node)) return;
+  const std::string order = value_in_force(input, plan, kOrder);
+  const bool by_address = order == "PCI_BUS_ID";
+  if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask)) {
+    plan.reports.push_back(
+        {"device-order", "warning",
+         fmt::format("{}: CUDA counts the node's devices, which are of several models, fastest "
+                     "first, and the plan counts them by PCI address, so that ranks may get others "
+                     "than planned",
+                     order.empty() ? fmt::format("{} is not set", kOrder)
+                                   : fmt::format("{}={}", kOrder, order)),
+         fmt::format("--set {}=PCI_BUS_ID", kOrder)});
+    return;
+  }
+  // The batch system's list beside a mask is by address, as is what was exported to be.
+  const std::string mask = input.env.get(units.mask);
+  const bool settled = input.env.get(kOrder) == "PCI_BUS_ID" || units.given.starts_with("SLURM_") ||
+                       !input.env.get("SLURM_JOB_GPUS").empty() ||
+                       !input.env.get("SLURM_STEP_GPUS").empty();
+  if (settled || !has_numbers(mask) || units.total == static_cast<int>(input.node.devices.size()))
+    return;
+  plan.reports.push_back(
+      {"device-order", "note",
+       fmt::format("{}={} is read by PCI address; the node's devices are of several models, and "
+                   "CUDA by itself would count them fastest first",
+                   units.mask, mask),
+       fmt::format("export {}=PCI_BUS_ID where that is meant, or name the devices by UUID "
+                   "(nvidia-smi -L)",
+                   kOrder)});
+}
+
 }  // namespace
 
 void report_placement(const PlanInput& input, const Units& units, Plan& plan) {
   report_services(input, plan);
   report_view(units, plan);
+  report_order(input, units, plan);
   report_size(input, plan);
 }
 

@@ -92,12 +92,6 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   return order;
 }
 
-bool differing_models(const Topology& node) {
-  return std::any_of(node.devices.begin(), node.devices.end(), [&](const Device& device) {
-    return device.model != node.devices.front().model;
-  });
-}
-
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   PerRank mask;
   bool natural = units.given.empty();
@@ -168,6 +162,12 @@ void hide_all(const Topology& node, Plan& placed, Fold& fold) {
 }
 
 }  // namespace
+
+bool differing_models(const Topology& node) {
+  return std::any_of(node.devices.begin(), node.devices.end(), [&](const Device& device) {
+    return device.model != node.devices.front().model;
+  });
+}
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   const bool sees_one = units.view == "own" || units.view == "launcher";

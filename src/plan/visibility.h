@@ -10,4 +10,7 @@ namespace hpclaunch {
 /// Remarks go to plan.reports.
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold);
 
+/// True for a node on which CUDA by itself counts in another order than that of PCI addresses.
+bool differing_models(const Topology& node);
+
 }  // namespace hpclaunch

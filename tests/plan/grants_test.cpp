@@ -515,6 +515,51 @@ TEST_CASE("Level Zero: tiles in every hierarchy", "[grants]") {
   CHECK(rules(*plan) == std::vector<std::string>{"mask-counts-tiles"});
 }
 
+TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") {
+  Topology node = machine({0, 1, 4, 5});
+  name_devices(node);
+  const auto planned = [&](const Env& env, bool differ = true) {
+    for (Device& device : node.devices)
+      device.model = differ && device.index == 3 ? "large" : "small";
+    PlanInput in = input(node, env);
+    in.options.gpu_view = "own";
+    return in;
+  };
+  const auto said = [](const PlanInput& in) {
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    std::string text;
+    for (const PlanReport& report : plan->reports)
+      text += fmt::format("{} {}", report.rule, report.severity);
+    return text;
+  };
+  const Env fastest = {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}};
+  CHECK(said(planned({})).empty());  // the plan sets the order
+  CHECK(said(planned(fastest)) == "device-order warning");
+  CHECK(said(planned(fastest, false)).empty());
+  CHECK(said(planned({{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}})).empty());
+  PlanInput in = planned(fastest);
+  in.options.set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  CHECK(said(in).empty());
+  CHECK(make_plan(planned(fastest))->reports.front().fix == "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  in = planned({});
+  in.options.unset = {"CUDA_DEVICE_ORDER"};
+  CHECK(said(in) == "device-order warning");
+  in = planned(fastest);
+  in.options.gpu_view = "all";  // no mask: programs count what CUDA counts
+  CHECK(make_plan(in)->find_env("CUDA_VISIBLE_DEVICES") == nullptr);
+  CHECK(said(in) == "device-order warning");
+  Env named = fastest;  // names are the same in every order
+  named["CUDA_VISIBLE_DEVICES"] = node.devices[1].uuid + "," + node.devices[3].uuid;
+  CHECK(said(planned(named)).empty());
+  CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "1,3"}})) == "device-order note");
+  CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "3,2,1,0"}})).empty());  // whatever they count
+  CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "1,3"}}, false)).empty());
+  CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "1,3"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}))
+            .empty());
+  CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "1,3"}, {"SLURM_JOB_GPUS", "1,3"}})).empty());
+}
+
 TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
   PlanInput in =
       input(machine({0, 1, 4, 5}), {{"SLURM_JOB_GPUS", "1,2"}, {"CUDA_VISIBLE_DEVICES", "1"}});
