@@ -159,7 +159,14 @@ void add_devices(const std::string& root, Topology& topology) {
     }
     found.push_back(std::move(one));
   }
-  attach_devices(std::move(found), topology);
+  std::vector<int> numbers;
+  numbers.reserve(found.size());
+  for (const FoundDevice& one : found) numbers.push_back(one.number);
+  const std::vector<std::size_t> order = attach_devices(std::move(found), topology);
+  std::map<int, int> index;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (numbers[order[i]] >= 0) index[numbers[order[i]]] = static_cast<int>(i);
+  topology.links = read_kfd_links(root, index);
   topology.no_devices = topology.devices.empty() && !names_in(pci).empty();
 }
 

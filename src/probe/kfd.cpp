@@ -9,6 +9,7 @@
 
 #include "hpclaunch/text.h"
 #include "probe/sysfs.h"
+#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -66,6 +67,32 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
     std::sort(parts.begin(), parts.end(),
               [](const KfdNode& a, const KfdNode& b) { return a.number < b.number; });
   return found;
+}
+
+/// p2p_links stand for pairs that reach each other over PCI Express alone, and are left out (amdkfd,
+/// kfd_topology.c, kfd_dev_create_p2p_links).
+std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
+  constexpr unsigned long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI
+  std::map<std::pair<int, int>, int> lanes;
+  for (const auto& [number, from] : index) {
+    const std::string folder =
+        below(below(below(root, kNodes), std::to_string(number)), "io_links");
+    for (const std::string& name : names_in(folder)) {
+      auto values = properties_in(below(below(folder, name), "properties"));
+      const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
+      if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
+      vendor::XgmiPath path;
+      path.weight = values["weight"];
+      path.least_bandwidth = values["min_bandwidth"];
+      path.most_bandwidth = values["max_bandwidth"];
+      int& most = lanes[std::minmax(from, to->second)];
+      most = std::max(most, vendor::xgmi_lanes(path));
+    }
+  }
+  std::vector<Link> links;
+  for (const auto& [pair, count] : lanes)
+    if (count > 0) links.push_back({pair.first, pair.second, "xgmi", count});
+  return links;
 }
 
 }  // namespace hpclaunch::probe

@@ -1,11 +1,14 @@
 #pragma once
 // What KFD, the kernel's part of ROCm, shows in /sys/class/kfd/kfd/topology/nodes: the GPUs in the order in
-// which ROCr and HIP count them. A file that is not there leaves a field unknown.
+// which ROCr and HIP count them, and the XGMI links between them. A file that is not there leaves a field
+// unknown.
 #include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "hpclaunch/topology.h"
 
 namespace hpclaunch::probe {
 
@@ -20,5 +23,9 @@ using KfdKey = std::tuple<unsigned, unsigned, unsigned>;  ///< PCI domain, bus, 
 
 /// By place, in the order of their numbers. Processors, and what the cgroup keeps from us, are left out.
 std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root);
+
+/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. Lanes are as
+/// the vendors' libraries have them (vendor/amd.h).
+std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index);
 
 }  // namespace hpclaunch::probe

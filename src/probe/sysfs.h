@@ -13,8 +13,8 @@
 namespace hpclaunch::probe {
 
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
-/// driver tell of them in files; partitions as the kernel's KFD counts them. No library is opened, no
-/// device. docs/topology.md has the rules. A file that is not there leaves a field unknown.
+/// driver tell of them in files; partitions and XGMI links as the kernel's KFD has them. No library is
+/// opened, no device. docs/topology.md has the rules. A file that is not there leaves a field unknown.
 void add_devices(const std::string& root, Topology& topology);
 
 /// Network interfaces that hang on a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that

@@ -152,6 +152,39 @@ TEST_CASE("AMD's devices are counted as KFD has them", "[probe][sysfs]") {
   CHECK(addresses(probed(tree, "laptop-8.xml")) == both);
 }
 
+TEST_CASE("KFD tells which AMD devices XGMI links", "[probe][sysfs]") {
+  const Tree tree;
+  const char* buses[] = {"de", "c1", "c6", "c9"};  // of KFD's nodes 1 to 4
+  int number = 1;
+  for (const char* bus : buses) {
+    tree.pci(std::string("0000:") + bus + ":00.0", "038000", "1002", "7408", 0, "", "amdgpu");
+    tree.kfd(number++, "simd_count 440\ndomain 0\nlocation_id " +
+                           std::to_string(std::stoul(bus, nullptr, 16) << 8));
+  }
+  tree.kfd(0, "cpu_cores_count 64\nsimd_count 0\nlocation_id 0");
+  const auto link = [&](int from, int at, int to, const std::string& rest, int type = 11) {
+    tree.file("sys/class/kfd/kfd/topology/nodes/" + std::to_string(from) + "/io_links/" +
+                  std::to_string(at) + "/properties",
+              "type " + std::to_string(type) + "\nversion_major 0\nnode_from " +
+                  std::to_string(from) + "\nnode_to " + std::to_string(to) + "\n" + rest);
+  };
+  const auto links = [&] { return probed(tree, "laptop-8.xml").links; };
+  CHECK(links().empty());
+  // Both ends tell of it: four side by side.
+  link(1, 1, 2, "weight 15\nmin_bandwidth 50000\nmax_bandwidth 200000");
+  link(2, 1, 1, "weight 15\nmin_bandwidth 50000\nmax_bandwidth 200000");
+  // One end, in one package; a kernel that has no bandwidth; two hops; PCI Express; a processor.
+  link(3, 1, 2, "weight 13\nmin_bandwidth 50000\nmax_bandwidth 50000");
+  link(4, 1, 1, "weight 15\nmin_bandwidth 0\nmax_bandwidth 0");
+  link(4, 2, 2, "weight 30\nmin_bandwidth 50000\nmax_bandwidth 0");
+  link(4, 3, 3, "weight 20\nmin_bandwidth 32000\nmax_bandwidth 32000", 2);
+  link(1, 0, 0, "weight 15\nmin_bandwidth 36000\nmax_bandwidth 36000");
+  link(4, 4, 99, "weight 15\nmin_bandwidth 50000\nmax_bandwidth 50000");
+  CHECK(links() == std::vector<Link>{{0, 1, "xgmi", 4}, {0, 3, "xgmi", 1}, {1, 2, "xgmi", 1}});
+  tree.kfd(2, "");  // kept from us: those left are numbered by PCI (c1 c6 c9 de)
+  CHECK(links() == std::vector<Link>{{2, 3, "xgmi", 1}});
+}
+
 TEST_CASE("tiles of Intel's GPUs", "[probe][sysfs]") {
   const Tree tree;
   tree.pci("0000:18:00.0", "038000", "8086", "0bd6", 0);  // no driver: by its model
