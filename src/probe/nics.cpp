@@ -28,6 +28,7 @@ struct Adapter {
   std::string kind;
   std::string state;
   int speed_mbps = 0;
+  std::string whole;  ///< PCI address of the physical function, of a share (SR-IOV)
 };
 
 /// "100 Gb/sec (4X EDR)"
@@ -44,6 +45,14 @@ std::string kind_of(const std::string& name, const std::string& driver, const st
   if (name.rfind("hfi1", 0) == 0 || driver == "hfi1") return "omni-path";
   if (layer == "InfiniBand") return "infiniband";
   return layer == "Ethernet" ? "roce" : "";
+}
+
+/// The physical function that the device in `folder` is a share of; "" when it is none.
+std::string whole_of(const std::string& folder) {
+  const std::string physical = below(folder, "physfn");
+  if (!exists(physical)) return "";
+  const auto address = pci_function_of(physical);
+  return address ? to_string(*address) : "";
 }
 
 Adapter verbs_adapter(const std::string& classes, const std::string& name) {
@@ -70,18 +79,15 @@ Adapter verbs_adapter(const std::string& classes, const std::string& name) {
   return adapter;
 }
 
-/// A made-up adapter over an interface of any kind (rxe, siw), or a share of one that is here itself.
-bool is_copy(const Adapter& adapter) {
-  return adapter.pci.empty() || exists(below(adapter.path, "device/physfn"));
-}
-
 std::vector<Adapter> adapters(const std::string& root) {
   std::vector<Adapter> found;
+  const auto take = [&](Adapter adapter) {
+    if (adapter.pci.empty()) return;  // made up over an interface of any kind (rxe, siw)
+    adapter.whole = whole_of(below(adapter.path, "device"));
+    found.push_back(std::move(adapter));
+  };
   const std::string verbs = below(root, "sys/class/infiniband");
-  for (const std::string& name : names_in(verbs)) {
-    Adapter adapter = verbs_adapter(verbs, name);
-    if (!is_copy(adapter)) found.push_back(std::move(adapter));
-  }
+  for (const std::string& name : names_in(verbs)) take(verbs_adapter(verbs, name));
   const std::string cxi = below(root, "sys/class/cxi");
   for (const std::string& name : names_in(cxi)) {
     Adapter adapter;
@@ -90,7 +96,7 @@ std::vector<Adapter> adapters(const std::string& root) {
     if (const auto address = pci_function_of(below(adapter.path, "device")))
       adapter.pci = to_string(*address);
     adapter.kind = "slingshot";
-    if (!is_copy(adapter)) found.push_back(std::move(adapter));
+    take(std::move(adapter));
   }
   return found;
 }
@@ -103,7 +109,8 @@ struct Port {
   std::string name;
   std::string path;
   std::string pci;
-  std::string type;  ///< of if_arp.h
+  std::string type;   ///< of if_arp.h
+  std::string whole;  ///< as Adapter::whole
 };
 
 /// A switch's own view of a virtual function or a sub-function ("pf0vf3", "c1pf0sf88"); the uplink is "p0".
@@ -114,11 +121,11 @@ bool is_representor(const std::string& path) {
                                            port.find("sf", function) != std::string::npos);
 }
 
-/// Not for a job's traffic: wireless, on USB (service processors have such), and shares of another.
+/// Not for a job's traffic: wireless, on USB (service processors have such).
 bool unfit(const std::string& path, const std::string& device) {
   if (is_representor(path)) return true;
   return exists(below(path, "phy80211")) || exists(below(path, "wireless")) ||
-         exists(below(device, "physfn")) || exists(below(device, "bInterfaceClass"));
+         exists(below(device, "bInterfaceClass"));
 }
 
 std::vector<Port> ports(const std::string& root) {
@@ -128,12 +135,40 @@ std::vector<Port> ports(const std::string& root) {
     const std::string path = below(net, name);
     const std::string device = below(path, "device");
     if (!exists(device) || unfit(path, device)) continue;
-    Port port{name, path, "", read_small(below(path, "type"))};
+    Port port{name, path, "", read_small(below(path, "type")), whole_of(device)};
     if (port.type != kEthernet && port.type != kInfiniband) continue;
     if (const auto address = pci_function_of(device)) port.pci = to_string(*address);
     found.push_back(std::move(port));
   }
   return found;
+}
+
+/// What SR-IOV shares out counts once: as the physical function where its interface is here, else as the
+/// shares that are. A pod that was given a share has that interface in its network namespace, but is
+/// often shown the adapters of all functions, which are then not its own to use.
+void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters) {
+  const auto erase_if = [](auto& from, const auto& gone) {
+    from.erase(std::remove_if(from.begin(), from.end(), gone), from.end());
+  };
+  std::set<std::string> whole;
+  for (const Port& port : ports)
+    if (port.whole.empty()) whole.insert(port.pci);
+  erase_if(ports,
+           [&](const Port& port) { return !port.whole.empty() && whole.count(port.whole) != 0; });
+  std::set<std::string> ours;
+  std::set<std::string> given;  // the physical functions of those
+  for (const Port& port : ports) {
+    if (port.whole.empty()) continue;
+    ours.insert(port.pci);
+    given.insert(port.whole);
+  }
+  for (const Adapter& adapter : adapters)
+    if (adapter.whole.empty()) whole.insert(adapter.pci);
+  erase_if(adapters, [&](const Adapter& adapter) {
+    if (adapter.whole.empty()) return given.count(adapter.pci) != 0;
+    return ours.count(adapter.pci) == 0 &&
+           (whole.count(adapter.whole) != 0 || given.count(adapter.whole) != 0);
+  });
 }
 
 std::string state_of(const std::string& path) {
@@ -191,9 +226,11 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     return pci.empty() ? std::vector<std::string>()
                        : bridges_above(below(below(root, "sys/bus/pci/devices"), pci));
   };
-  const std::vector<Adapter> known = adapters(root);
+  std::vector<Adapter> known = adapters(root);
+  std::vector<Port> seen = ports(root);
+  count_shares_once(seen, known);
   std::set<std::string> used;
-  for (const Port& port : ports(root)) {
+  for (const Port& port : seen) {
     Nic nic;
     nic.name = carrier_of_addresses(net, port.name, address_of);
     nic.pci = port.pci;

@@ -44,6 +44,45 @@ TEST_CASE("adapters of every fabric", "[probe][sysfs]") {
   CHECK(got.nics[5].speed_mbps == 0);
 }
 
+TEST_CASE("a pod's share of an adapter is its own where the adapter's interface is not there",
+          "[probe][sysfs]") {
+  const Tree tree;
+  const std::string whole = tree.pci("0000:41:00.0", "020000", "15b3", "101d", 0, "", "mlx5_core");
+  const auto share = [&](const std::string& number) {
+    const std::string device =
+        tree.pci("0000:41:00." + number, "020000", "15b3", "101e", 0, "", "mlx5_core");
+    tree.link(device + "/physfn", whole);
+    return device;
+  };
+  const std::string given = share("2");
+  const std::string others = share("3");
+  tree.net(given, "net1", "1", "up", "100000");
+  using Names = std::vector<std::string>;
+  const auto seen = [&] { return names(probed(tree, "xeon-2x52-smt2.xml")); };
+  CHECK(seen() == Names{"ethernet net1  up"});
+  tree.verbs(given, "mlx5_2", "Ethernet");
+  CHECK(seen() == Names{"roce net1 mlx5_2 up"});
+  // Where RDMA devices have no name space of their own, all of them are shown.
+  tree.verbs(whole, "mlx5_0", "Ethernet");
+  tree.verbs(others, "mlx5_3", "Ethernet");
+  CHECK(seen() == Names{"roce net1 mlx5_2 up"});
+  tree.net(whole, "ens1", "1", "up", "100000");
+  CHECK(seen() == Names{"roce ens1 mlx5_0 up"});
+}
+
+TEST_CASE("a share that is an adapter without an interface", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string whole = tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");
+  const std::string share = tree.pci("0000:41:00.1", "020700", "15b3", "101c", 0, "", "mlx5_core");
+  tree.link(share + "/physfn", whole);
+  tree.verbs(share, "mlx5_1", "InfiniBand");
+  CHECK(names(probed(tree, "xeon-2x52-smt2.xml")) ==
+        std::vector<std::string>{"infiniband  mlx5_1 up"});
+  tree.verbs(whole, "mlx5_0", "InfiniBand");
+  CHECK(names(probed(tree, "xeon-2x52-smt2.xml")) ==
+        std::vector<std::string>{"infiniband  mlx5_0 up"});
+}
+
 TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe][sysfs]") {
   const Tree tree;
   for (int i = 0; i < 2; ++i) {
