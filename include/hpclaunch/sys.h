@@ -63,8 +63,9 @@ struct PortClaim {
 /// Errors: `system` when there is none; the message has the first one's reason.
 Result<PortClaim> claim_port(const std::vector<int>& candidates);
 
-/// The address by which other nodes reach this host, when its name leads to loopback only: the first
-/// IPv4 address of an interface that is up and not loopback. nullopt: there is none.
+/// The address by which other nodes reach this host, when its name leads to loopback only: the first one
+/// that is not link-local, of an interface that is up and not loopback; those of cards, and of what stands
+/// above cards, before others, then IPv4 before IPv6. nullopt: there is none.
 std::optional<std::string> outward_address();
 
 /// True when `name` resolves to loopback addresses only.

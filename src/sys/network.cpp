@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "sys/outward.h"
 
 namespace hpclaunch::sys {
 
@@ -99,28 +101,6 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
                "name another one with --master-port"};
 }
 
-std::optional<std::string> outward_address() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return std::nullopt;
-  // A bridge for containers has an address too, and a service processor a link-local one.
-  std::optional<std::string> found;
-  bool on_card = false;
-  for (const ifaddrs* one = all; one != nullptr && !on_card; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    const auto* in = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (ntohl(in->sin_addr.s_addr) >> 16 == 0xa9fe) continue;  // 169.254.0.0/16
-    const std::string folder = std::string("/sys/class/net/") + one->ifa_name;
-    on_card = access((folder + "/device").c_str(), F_OK) == 0 ||
-              access((folder + "/bonding").c_str(), F_OK) == 0;
-    char text[INET_ADDRSTRLEN];
-    if (inet_ntop(AF_INET, &in->sin_addr, text, sizeof text) == nullptr) continue;
-    if (on_card || !found) found = text;
-  }
-  freeifaddrs(all);
-  return found;
-}
-
 namespace {
 
 // Numeric text of an address; "" for other families.
@@ -141,7 +121,55 @@ bool is_link_local(const sockaddr& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
+// 169.254.0.0/16, which a service processor's interface has.
+bool is_link_local_4(const sockaddr& address) {
+  return address.sa_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 16 == 0xa9fe;
+}
+
+// A card's interface, or a bond, VLAN or bridge above one.
+bool is_on_card(const std::string& name, int depth = 0) {
+  constexpr int kMostLayers = 4;
+  const std::filesystem::path folder = "/sys/class/net/" + name;
+  std::error_code failed;
+  if (std::filesystem::exists(folder / "device", failed)) return true;
+  if (depth == kMostLayers) return false;
+  constexpr std::string_view kLower = "lower_";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::string below = entry.path().filename();
+    if (below.starts_with(kLower) && is_on_card(below.substr(kLower.size()), depth + 1))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::optional<std::string> outward_of(const ifaddrs* all,
+                                      const std::function<bool(const std::string&)>& on_card) {
+  std::optional<std::string> found;
+  std::pair<bool, bool> best;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (is_link_local(*one->ifa_addr) || is_link_local_4(*one->ifa_addr)) continue;
+    std::string text = address_text(*one->ifa_addr);
+    const std::pair rank{on_card(one->ifa_name), one->ifa_addr->sa_family == AF_INET};
+    if (text.empty() || (found && rank <= best)) continue;
+    found = std::move(text);
+    best = rank;
+  }
+  return found;
+}
+
+std::optional<std::string> outward_address() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return std::nullopt;
+  std::optional<std::string> found =
+      outward_of(all, [](const std::string& name) { return is_on_card(name); });
+  freeifaddrs(all);
+  return found;
+}
 
 Result<std::vector<std::string>> resolve(const std::string& name) {
   addrinfo hints{};

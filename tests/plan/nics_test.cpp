@@ -196,6 +196,10 @@ TEST_CASE("NCCL and Gloo get the fastest interfaces with an address", "[nics]") 
   CHECK(both() == "=hsn2,hsn0,hsn1,hsn3 hsn2");
   in.node.nics[3].addresses.clear();
   CHECK(both() == "=hsn0,hsn1,hsn3 hsn0");
+  in.node.nics[3].addresses = {"2001:db8::3"};  // of IPv6 alone
+  CHECK(both() == "=hsn0,hsn1,hsn2,hsn3 hsn0");
+  in.rendezvous.address = "2001:db8::3";
+  CHECK(both() == "=hsn2,hsn0,hsn1,hsn3 hsn2");
   for (Nic& nic : in.node.nics)
     if (nic.kind == "slingshot") nic.state = "down";
   CHECK(both() == "(not decided) (not decided)");  // one is left: nothing to choose
