@@ -101,24 +101,28 @@ void spread(const std::vector<std::size_t>& members, const std::vector<int>& nic
 
 }  // namespace
 
-std::vector<int> job_nics(const Topology& node) {
+std::vector<std::string> idle_nics(const Topology& node) {
   const auto is_fabric = [](const Nic& nic) { return !nic.kind.empty() && nic.kind != "ethernet"; };
   const auto is_up = [](const Nic& nic) { return nic.state != "down"; };
   const bool fabric = std::any_of(node.nics.begin(), node.nics.end(),
                                   [&](const Nic& nic) { return is_up(nic) && is_fabric(nic); });
   int fastest = 0;
+  for (const Nic& nic : node.nics)
+    if (is_up(nic) && is_fabric(nic) == fabric) fastest = std::max(fastest, nic.speed_mbps);
+  std::vector<std::string> why;
+  for (const Nic& nic : node.nics)
+    why.emplace_back(!is_up(nic)                                       ? "down"
+                     : fabric && !is_fabric(nic)                       ? "Ethernet beside a fabric"
+                     : nic.speed_mbps != 0 && nic.speed_mbps < fastest ? "slower than others"
+                                                                       : "");
+  return why;
+}
+
+std::vector<int> job_nics(const Topology& node) {
+  const std::vector<std::string> idle = idle_nics(node);
   std::vector<int> nics;
-  for (std::size_t n = 0; n < node.nics.size(); ++n) {
-    if (!is_up(node.nics[n]) || (fabric && !is_fabric(node.nics[n]))) continue;
-    nics.push_back(static_cast<int>(n));
-    fastest = std::max(fastest, node.nics[n].speed_mbps);
-  }
-  nics.erase(std::remove_if(nics.begin(), nics.end(),
-                            [&](int n) {
-                              const int speed = node.nics[static_cast<std::size_t>(n)].speed_mbps;
-                              return speed != 0 && speed < fastest;
-                            }),
-             nics.end());
+  for (std::size_t n = 0; n < idle.size(); ++n)
+    if (idle[n].empty()) nics.push_back(static_cast<int>(n));
   std::stable_sort(nics.begin(), nics.end(), [&](int a, int b) {
     return node.nics[static_cast<std::size_t>(a)].pci < node.nics[static_cast<std::size_t>(b)].pci;
   });

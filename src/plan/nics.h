@@ -1,5 +1,6 @@
 #pragma once
 // Which network interface is nearest to each rank.
+#include <string>
 #include <vector>
 
 #include "hpclaunch/plan.h"
@@ -7,8 +8,11 @@
 
 namespace hpclaunch {
 
-/// Positions in Topology::nics of those that a job's traffic is for: not down, a fabric's own interfaces
-/// where there are any, else Ethernet; of those the fastest where speeds are known.
+/// For each of Topology::nics why a job's traffic is not for it: "down"; "Ethernet beside a fabric" that is
+/// up; "slower than others" of those, where speeds are known. "" where it is.
+std::vector<std::string> idle_nics(const Topology& node);
+
+/// Positions in Topology::nics of those that a job's traffic is for, by ascending PCI address.
 std::vector<int> job_nics(const Topology& node);
 
 /// RankPlan::nic: one that is nearest to the rank's devices, or to its cores where it has none or nobody

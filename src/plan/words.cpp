@@ -1,8 +1,10 @@
 #include "plan/words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
@@ -168,6 +170,23 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
                           "reasons")}};
 }
 
+namespace {
+
+// "; left out: hsn2 and hsn3 (down), eth0 (Ethernet beside a fabric)"
+std::string left_out(const Topology& node) {
+  const std::vector<std::string> idle = idle_nics(node);
+  std::map<std::string, std::vector<std::string>> names;
+  for (std::size_t n = 0; n < idle.size(); ++n)
+    if (!idle[n].empty()) names[idle[n]].push_back(nic_name(node.nics[n]));
+  std::vector<std::string> texts;
+  texts.reserve(names.size());
+  for (const auto& [why, list] : names)
+    texts.push_back(fmt::format("{} ({})", fmt::join(list, ", "), why));
+  return texts.empty() ? "" : fmt::format(". Left out: {}", fmt::join(texts, "; "));
+}
+
+}  // namespace
+
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
   PerRank names;
   bool any = false;
@@ -181,16 +200,21 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
           rank.nic < 0 ? "" : nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]));
     }
   }
-  if (!any) return std::nullopt;
+  if (!any && input.node.nics.empty()) return std::nullopt;
+  if (!any)
+    return Setting{"nics",
+                   {decided(Layer::computed, std::string("none"), kRule,
+                            "no interface can carry the job's traffic" + left_out(input.node))}};
   return Setting{
       "nics",
       {decided(Layer::computed, std::move(names), kRule,
                fmt::format("the interface nearest to the rank's device{}, or to its "
                            "cores; ranks with the same nearest ones share them evenly. "
-                           "No variable follows from it",
+                           "No variable follows from it{}",
                            by_bridge ? ", below the same PCI bridge where several are on "
                                        "its NUMA node"
-                                     : ""))}};
+                                     : "",
+                           left_out(input.node)))}};
 }
 
 }  // namespace hpclaunch

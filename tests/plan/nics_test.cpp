@@ -179,6 +179,21 @@ TEST_CASE("a fabric goes before Ethernet, the fast before the slow", "[nics]") {
   CHECK(job_nics(in.node).empty());
 }
 
+TEST_CASE("interfaces that were left out are named, with the reason", "[nics]") {
+  PlanInput in = input(4, 4);
+  for (std::size_t n = 0; n < 4; ++n) in.node.nics[n].fabric = "hsn" + std::to_string(n);
+  CHECK_THAT(reason(in), !ContainsSubstring("Left out"));
+  in.node.nics[0].kind = "ethernet";
+  in.node.nics[1].state = "down";
+  in.node.nics[2].speed_mbps = 100'000;
+  in.node.nics[3].speed_mbps = 200'000;
+  CHECK_THAT(reason(in), ContainsSubstring("Left out: hsn0 (Ethernet beside a fabric); hsn1 "
+                                           "(down); hsn2 (slower than others)"));
+  for (Nic& nic : in.node.nics) nic.state = "down";
+  CHECK(reason(in) ==
+        "no interface can carry the job's traffic. Left out: hsn0, hsn1, hsn2, hsn3 (down)");
+}
+
 TEST_CASE("NCCL and Gloo get the fastest interfaces with an address", "[nics]") {
   PlanInput in = input(4, 4);
   Nic management;
