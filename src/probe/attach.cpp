@@ -154,11 +154,15 @@ std::string partition_name(int parts) {
   }
 }
 
-std::string amd_uuid(const std::string& text) {
+std::string amd_uuid(const std::string& told) {
+  const std::string text = told.compare(0, 4, "GPU-") == 0 ? told.substr(4) : told;
   const bool hex =
       !text.empty() && text.size() <= 16 &&
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!hex || text.find_first_not_of('0') == std::string::npos) return hex ? "" : text;
+  if (!hex) return told;
+  const bool none = text.find_first_not_of('0') == std::string::npos ||
+                    (text.size() == 16 && text.find_first_not_of("fF") == std::string::npos);
+  if (none) return "";
   std::string uuid = "GPU-" + std::string(16 - text.size(), '0') + text;
   std::transform(uuid.begin() + 4, uuid.end(), uuid.begin() + 4,
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -55,8 +55,9 @@ bool natural_less(const std::string& a, const std::string& b);
 /// The partition mode that cuts an AMD device into so many: "TPX" for 3; "" for one.
 std::string partition_name(int parts);
 
-/// What ROCm's tools print for a serial number of 64 bits in hexadecimal: "GPU-" and 16 digits. Other text
-/// stays as it is.
-std::string amd_uuid(const std::string& text);
+/// What ROCm's tools print for a serial number of 64 bits in hexadecimal, with or without "GPU-" before it:
+/// "GPU-" and 16 digits. "" for all zeros and all ones, which mean that there is none. Other text stays as
+/// it is.
+std::string amd_uuid(const std::string& told);
 
 }  // namespace hpclaunch::probe

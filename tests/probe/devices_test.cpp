@@ -297,6 +297,9 @@ TEST_CASE("serial numbers of AMD become what its tools print", "[probe][pci]") {
   CHECK(probe::amd_uuid("c0c769deeb666106") == "GPU-c0c769deeb666106");
   CHECK(probe::amd_uuid("0xC0") == "0xC0");
   CHECK(probe::amd_uuid("C0FFEE") == "GPU-0000000000c0ffee");
+  CHECK(probe::amd_uuid("GPU-abcd1234abcd123") == "GPU-0abcd1234abcd123");
+  CHECK(probe::amd_uuid("GPU-ffffffffffffffff").empty());
+  CHECK(probe::amd_uuid("GPU-0000000000000000").empty());
   CHECK(probe::amd_uuid("0").empty());
   CHECK(probe::amd_uuid("").empty());
   CHECK(probe::partition_name(6) == "CPX");

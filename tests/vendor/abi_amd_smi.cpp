@@ -12,7 +12,7 @@
 #pragma GCC diagnostic pop
 #endif
 
-// Before version 25 the types of links and the enumeration were other ones.
+// Older ones lack the enumeration. Theirs say 24 as the year, and count versions otherwise.
 #if defined(HERE) && AMDSMI_LIB_VERSION_MAJOR >= 25
 #include "probe/vendor/amd_smi_abi.h"
 
@@ -43,11 +43,16 @@ SAME_VALUE(abi::kDrmError, AMDSMI_STATUS_DRM_ERROR);
 SAME_VALUE(abi::kPermission, AMDSMI_STATUS_NO_PERM);
 SAME_VALUE(abi::kInitError, AMDSMI_STATUS_INIT_ERROR);
 SAME_VALUE(abi::kNotFound, AMDSMI_STATUS_NOT_FOUND);
+SAME_VALUE(abi::kNoDriver, AMDSMI_STATUS_DRIVER_NOT_LOADED);
 SAME_VALUE(abi::kNoData, AMDSMI_STATUS_NO_DATA);
 SAME_VALUE(abi::kUnknown, AMDSMI_STATUS_UNKNOWN_ERROR);
 SAME_VALUE(abi::kInitGpus, AMDSMI_INIT_AMD_GPUS);
 SAME_VALUE(abi::kVram, AMDSMI_MEM_TYPE_VRAM);
+#if AMDSMI_LIB_VERSION_MAJOR >= 26
 SAME_VALUE(abi::kXgmi, AMDSMI_LINK_TYPE_XGMI);
+#else
+SAME_VALUE(abi::kXgmi, AMDSMI_IOLINK_TYPE_XGMI);
+#endif
 
 namespace hpclaunch::test {
 bool amd_smi_judged() { return true; }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "probe/attach.h"
 #include "probe/vendor/amd.h"
 #include "probe/vendor/amd_smi_abi.h"
 #include "probe/vendor/readers.h"
@@ -25,6 +26,7 @@ std::string words(Status status) {
       said = "no permission";
       break;
     case kInitError:
+    case kNoDriver:
       said = "the driver is not loaded, or its files are not here";
       break;
     default:
@@ -91,7 +93,8 @@ bool read_device(const Calls& calls, Handle processor, Told& told) {
   EnumerationInfo enumeration{};
   if (ask(told, "amdsmi_get_gpu_enumeration_info", calls.enumeration, processor, &enumeration)) {
     const std::string uuid = clean(enumeration.hip_uuid, sizeof enumeration.hip_uuid);
-    if (uuid.compare(0, 4, "GPU-") == 0) one.uuid = uuid;
+    // Some releases leave leading zeros out, or print a number where there is none.
+    if (uuid.compare(0, 4, "GPU-") == 0) one.uuid = amd_uuid(uuid);
   }
   ask(told, "amdsmi_get_gpu_memory_total", calls.memory, processor, kVram, &one.memory_bytes);
   told.devices.push_back(std::move(one));

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 // What we call of AMD SMI, declared by hand: no header of AMD's is needed to build. Source: amdsmi.h of
-// ROCm 5.6 to 7.0; tests/vendor/abi_amd_smi.cpp holds it against the real one where that is installed.
+// ROCm 6.1 to 10.1; tests/vendor/abi_amd_smi.cpp holds it against the real one where that is installed.
 //
 // Its structures change with every release, so only two are used, and of those only what no release
 // moved: the market name at the start of the one, the UUID behind four words of the other. Both are given
@@ -18,6 +18,7 @@ constexpr Status kDrmError = 6;
 constexpr Status kPermission = 10;
 constexpr Status kInitError = 18;
 constexpr Status kNotFound = 31;
+constexpr Status kNoDriver = 34;
 constexpr Status kNoData = 40;
 constexpr Status kUnknown = 0xFFFFFFFF;
 
