@@ -87,6 +87,7 @@ add_test(NAME job.hostlists-as-slurm
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
 hpclaunch_unit_test(place SOURCES
   tests/plan/cutter_test.cpp
+  tests/plan/divide_test.cpp
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
@@ -97,6 +98,7 @@ hpclaunch_unit_test(place SOURCES
 hpclaunch_unit_test(forward SOURCES tests/plan/forward_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(make_plan SOURCES
+  tests/plan/device_groups_test.cpp
   tests/plan/devices_per_rank_test.cpp
   tests/plan/grants_test.cpp
   tests/plan/make_plan_test.cpp

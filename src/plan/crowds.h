@@ -8,7 +8,8 @@
 
 namespace hpclaunch {
 
-/// The units by the cores they are near to; each unit in one crowd, in ascending order there.
+/// The units by the cores they are near to; each unit in one crowd, in ascending order there. Where nobody knows
+/// what is near to a unit, all cores are.
 std::vector<Crowd> crowds_of(const Topology& node, const std::vector<UsableCore>& cores,
                              const Units& units);
 

@@ -8,9 +8,9 @@
 
 #include "hpclaunch/text.h"
 #include "plan/binding.h"
+#include "plan/crowds.h"
 #include "plan/cutter.h"
 #include "plan/links.h"
-#include "plan/crowds.h"
 #include "plan/quotas.h"
 #include "plan/reach.h"
 #include "plan/share.h"
@@ -128,6 +128,31 @@ void remark_idle(const std::vector<UsableCore>& cores, const std::vector<Seat>& 
         fmt::format("{} left idle (CPUs {})", counted(count, "core"), idle.to_list()));
 }
 
+struct Deal {
+  std::vector<Crowd> crowds;
+  std::vector<int> ranks;               // of each crowd
+  std::vector<std::vector<int>> dealt;  // the unit of each of them
+};
+
+// Who gets which unit.
+Deal deal_out(const Topology& node, const std::vector<UsableCore>& cores, const Units& units,
+              const PlaceRequest& want, bool crowded, Cutter& cutter) {
+  Deal deal{crowds_of(node, cores, units), {}, {}};
+  const std::vector<std::size_t> crowd_of = crowd_of_units(deal.crowds, units.count());
+  const std::vector<int> block = deal_units(units, want.ranks);
+  deal.ranks.assign(deal.crowds.size(), 0);
+  for (const int unit : block) ++deal.ranks[crowd_of[static_cast<std::size_t>(unit)]];
+  const bool settled = crowded || (units.compact && want.ranks < units.count());
+  if (!settled)
+    deal.ranks = best_split(deal.crowds, std::move(deal.ranks), want.cores_per_rank,
+                            [&](const Quotas& quotas) { return cutter.sizes(quotas); });
+  deal.dealt = deal_crowds(units, deal.crowds, block, deal.ranks);
+  // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
+  const bool fixed = units.compact || (units.vendor == "intel" && units.view == "all");
+  if (!fixed) put_linked_together(node, units, deal.crowds, deal.dealt);
+  return deal;
+}
+
 }  // namespace
 
 std::optional<Matched> match_units(const Topology& node, const Units& units,
@@ -138,25 +163,13 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   const bool crowded = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!crowded && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
     return std::nullopt;
-  const std::vector<Crowd> crowds = crowds_of(node, cores, units);
-  const std::vector<std::size_t> crowd_of = crowd_of_units(crowds, units.count());
-  const std::vector<int> block = deal_units(units, want.ranks);
-  std::vector<int> ranks(crowds.size(), 0);
-  for (const int unit : block) ++ranks[crowd_of[static_cast<std::size_t>(unit)]];
-  const bool settled = crowded || (units.compact && want.ranks < units.count());
   Cutter cutter(node, cores, want.cores_per_rank);
-  if (!settled)
-    ranks = best_split(crowds, std::move(ranks), want.cores_per_rank,
-                       [&](const Quotas& quotas) { return cutter.sizes(quotas); });
-  std::vector<std::vector<int>> dealt = deal_crowds(units, crowds, block, ranks);
-  // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
-  const bool fixed = units.compact || (units.vendor == "intel" && units.view == "all");
-  if (!fixed) put_linked_together(node, units, crowds, dealt);
+  const Deal deal = deal_out(node, cores, units, want, crowded, cutter);
   std::vector<Seat> seats =
-      crowded
-          ? crowd_all(crowds, dealt)
-          : seat_all(cutter.shares(quotas_for(crowds, ranks, want.cores_per_rank), crowds.size()),
-                     dealt);
+      crowded ? crowd_all(deal.crowds, deal.dealt)
+              : seat_all(cutter.shares(quotas_for(deal.crowds, deal.ranks, want.cores_per_rank),
+                                       deal.crowds.size()),
+                         deal.dealt);
   std::stable_sort(seats.begin(), seats.end(),
                    [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
   Matched matched;

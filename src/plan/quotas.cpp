@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "plan/divide.h"
 #include "plan/reach.h"
 
 namespace hpclaunch {
@@ -46,6 +47,23 @@ struct Family {
   void use(std::size_t s, int more, std::vector<int>& counts) const {
     for (const std::size_t a : around[s]) counts[a] += more;
   }
+};
+
+// The family for any numbers of ranks: always the same one, unless cores are divided by these numbers.
+class Families {
+ public:
+  explicit Families(const std::vector<Crowd>& crowds)
+      : crowds_(crowds), nested_(nest(crowds)), family_(crowds) {}
+
+  const Family& of(const std::vector<int>& ranks) {
+    if (!nested_) family_ = Family(divided(crowds_, ranks));
+    return family_;
+  }
+
+ private:
+  const std::vector<Crowd>& crowds_;
+  bool nested_;
+  Family family_;
 };
 
 struct Draw {
@@ -195,7 +213,8 @@ Worth worth(const Quotas& quotas, const CoresOf& cores_of) {
 }  // namespace
 
 Quotas quotas_for(const std::vector<Crowd>& crowds, const std::vector<int>& ranks, int width) {
-  const Family family(crowds);
+  Families families(crowds);
+  const Family& family = families.of(ranks);
   return as_quotas(family, settle(family, ranks, width));
 }
 
@@ -210,7 +229,11 @@ std::vector<int> best_split(const std::vector<Crowd>& crowds, std::vector<int> s
   // Beyond this many kinds of places nobody waits for the best; such a machine is not known.
   constexpr std::size_t kMostCrowds = 32;
   if (ranks % units == 0 || crowds.size() < 2 || crowds.size() > kMostCrowds) return start;
-  const Family family(crowds);
+  Families families(crowds);
+  const auto settled = [&](const std::vector<int>& split) {
+    const Family& family = families.of(split);
+    return as_quotas(family, settle(family, split, width));
+  };
   const auto least = [&](std::size_t c) {
     return static_cast<long>(crowds[c].units.size()) * (ranks / units);
   };
@@ -218,7 +241,7 @@ std::vector<int> best_split(const std::vector<Crowd>& crowds, std::vector<int> s
     return static_cast<long>(crowds[c].units.size()) * (ranks / units + 1);
   };
   std::vector<int> best = std::move(start);
-  Worth best_worth = worth(as_quotas(family, settle(family, best, width)), cores_of);
+  Worth best_worth = worth(settled(best), cores_of);
   // The goals are concave in the numbers but for what borders of domains do to shares, so that a split is
   // best when moving one rank mends nothing.
   for (bool moved = true; moved;) {
@@ -230,9 +253,9 @@ std::vector<int> best_split(const std::vector<Crowd>& crowds, std::vector<int> s
         std::vector<int> split = base;
         --split[from];
         ++split[to];
-        const Drawn drawn = settle(family, split, width);
-        if (drawn.far > best_worth.far) continue;
-        Worth value = worth(as_quotas(family, drawn), cores_of);
+        const Quotas quotas = settled(split);
+        if (quotas.far > best_worth.far) continue;
+        Worth value = worth(quotas, cores_of);
         if (!value.better_than(best_worth)) continue;
         best = std::move(split);
         best_worth = std::move(value);

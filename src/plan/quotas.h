@@ -12,9 +12,8 @@ using CoreSet = CpuSet;
 
 /// Units that are near to the same cores.
 struct Crowd {
-  std::vector<int> units;  ///< positions in Units::list, ascending
-  std::vector<CoreSet> within =
-      {};  ///< by Distance; growing; those of two crowds nest or are apart
+  std::vector<int> units;            ///< positions in Units::list, ascending
+  std::vector<CoreSet> within = {};  ///< by Distance; growing
 };
 
 /// Ranks of one crowd that get cores of one set.
@@ -33,7 +32,8 @@ struct Quotas {
 
 /// The least sum of distances for these numbers of ranks (one for each crowd) that leaves everyone
 /// `width` cores, or 1 where that is 0; then, with width 0, as many cores as there are, so that the
-/// worst-off has the most. The ranks must fit: their number times `width` <= cores.
+/// worst-off has the most. Near cores that crowds have in common without one's being all of the other's are
+/// divided among them (plan/divide.h). The ranks must fit: their number times `width` <= cores.
 Quotas quotas_for(const std::vector<Crowd>& crowds, const std::vector<int>& ranks, int width);
 
 /// The cores that each rank gets once quotas are cut into shares.

@@ -7,6 +7,7 @@
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
 #include "plan/links.h"
+#include "plan/reach.h"
 #include "plan/units.h"
 
 namespace hpclaunch {
@@ -14,33 +15,6 @@ namespace hpclaunch {
 namespace {
 
 using Cluster = std::vector<Unit>;
-
-int package_of(const Topology& node, const CpuSet& pus) {
-  for (std::size_t p = 0; p < node.packages.size(); ++p)
-    if (!pus.empty() && node.packages[p].pus.contains(pus)) return static_cast<int>(p);
-  return -1;
-}
-
-// Takes groups of `size` from the front of each cluster, linked ones together; what is too few stays.
-void take_groups(const Topology& node, std::size_t size, std::vector<Cluster>& clusters,
-                 std::vector<Unit>& groups) {
-  for (Cluster& cluster : clusters) {
-    cluster = linked_groups(node, std::move(cluster), size);
-    std::size_t at = 0;
-    for (; at + size <= cluster.size(); at += size) {
-      Unit group = cluster[at];
-      for (std::size_t i = at + 1; i < at + size; ++i) {
-        if (group.pus.empty() || cluster[i].pus.empty())
-          group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
-        else
-          group.pus |= cluster[i].pus;
-        group.more.push_back(cluster[i]);
-      }
-      groups.push_back(std::move(group));
-    }
-    cluster.erase(cluster.begin(), cluster.begin() + static_cast<std::ptrdiff_t>(at));
-  }
-}
 
 // Neighbours for which `same` holds, in the order of their first.
 template <class Same>
@@ -58,10 +32,105 @@ std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
   return clusters;
 }
 
-std::vector<Unit> rest_of(const std::vector<Cluster>& clusters) {
-  std::vector<Unit> rest;
-  for (const Cluster& cluster : clusters) rest.insert(rest.end(), cluster.begin(), cluster.end());
-  return rest;
+// Both inside of one smallest part of the node that holds them; what nobody can place is apart.
+bool on_same_numa(const Topology& node, const Unit& a, const Unit& b) {
+  const CpuSet numa = numa_around(node, a.pus);
+  return !numa.empty() && numa == numa_around(node, b.pus);
+}
+
+bool on_same_package(const Topology& node, const Unit& a, const Unit& b) {
+  return package_around(node, a.pus) == package_around(node, b.pus);
+}
+
+void add_group(const Cluster& members, std::vector<Unit>& groups) {
+  Unit group = members.front();
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    if (group.pus.empty() || members[i].pus.empty())
+      group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
+    else
+      group.pus |= members[i].pus;
+    group.more.push_back(members[i]);
+  }
+  groups.push_back(std::move(group));
+}
+
+// Pieces of one size that divides the groups' need not be cut.
+bool fit_whole(std::size_t size, const std::vector<Cluster>& pieces) {
+  return std::all_of(pieces.begin(), pieces.end(), [&](const Cluster& piece) {
+    return piece.size() == pieces.front().size() && size % piece.size() == 0;
+  });
+}
+
+// Groups of whole pieces, linked ones together. What is too few is returned.
+Cluster take_whole(const Topology& node, std::size_t size, const std::vector<Cluster>& pieces,
+                   std::vector<Unit>& groups) {
+  if (pieces.empty()) return {};
+  Cluster each;
+  for (const Cluster& piece : pieces) {
+    each.push_back(piece.front());
+    each.back().more.assign(piece.begin() + 1, piece.end());
+  }
+  Cluster units;
+  for (Unit& unit : linked_groups(node, std::move(each), size / pieces.front().size())) {
+    const std::vector<Unit> more = std::move(unit.more);
+    unit.more.clear();
+    units.push_back(std::move(unit));
+    units.insert(units.end(), more.begin(), more.end());
+  }
+  auto at = units.begin();
+  const auto step = static_cast<std::ptrdiff_t>(size);
+  for (; units.end() - at >= step; at += step) add_group({at, at + step}, groups);
+  return {at, units.end()};
+}
+
+int lanes_to(const Topology& node, const Cluster& group, const Cluster& piece) {
+  int lanes = 0;
+  for (const Unit& a : group)
+    for (const Unit& b : piece) lanes += lanes_between(node, a, b);
+  return lanes;
+}
+
+// The piece that a group with room for `need` more takes next: one that fits, else a smaller one, else a
+// part of a larger one; of several the one with the most links to the group, then the first.
+std::size_t next_piece(const Topology& node, const Cluster& group, std::size_t need,
+                       const std::vector<Cluster>& pieces) {
+  const auto rank = [&](std::size_t p) {
+    const std::size_t size = pieces[p].size();
+    return std::pair(size == need ? 0 : size < need ? 1 : 2, -lanes_to(node, group, pieces[p]));
+  };
+  std::size_t best = 0;
+  for (std::size_t p = 1; p < pieces.size() && !group.empty(); ++p)
+    if (rank(p) < rank(best)) best = p;
+  return best;
+}
+
+// Groups across the borders of pieces, as few borders in each as can be. Where some units are left over
+// anyway, these are the rest of a piece that a group has a part of, so that groups do not meet in one.
+Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster> pieces,
+                    std::vector<Unit>& groups) {
+  if (fit_whole(size, pieces)) return take_whole(node, size, pieces, groups);
+  std::size_t left = 0;
+  for (const Cluster& piece : pieces) left += piece.size();
+  std::size_t spare = left % size;
+  Cluster over;
+  for (; left >= size + over.size(); left -= size) {
+    Cluster group;
+    while (group.size() < size) {
+      const std::size_t p = next_piece(node, group, size - group.size(), pieces);
+      Cluster& piece = pieces[p];
+      const auto taken = static_cast<std::ptrdiff_t>(std::min(piece.size(), size - group.size()));
+      group.insert(group.end(), piece.begin(), piece.begin() + taken);
+      piece.erase(piece.begin(), piece.begin() + taken);
+      if (piece.size() <= spare) {
+        spare -= piece.size();
+        over.insert(over.end(), piece.begin(), piece.end());
+        pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(p));
+      }
+    }
+    add_group(group, groups);
+  }
+  for (const Cluster& piece : pieces) over.insert(over.end(), piece.begin(), piece.end());
+  return over;
 }
 
 }  // namespace
@@ -75,20 +144,29 @@ Status group_units(const Topology& node, int per_rank, Units& units) {
                  fmt::format("use --devices-per-rank {} or fewer", units.count()), kCommandLine};
   const std::vector<Unit> order = units.list;
   std::vector<Unit> groups;
-  std::vector<Cluster> clusters = clustered(order, [](const Unit& a, const Unit& b) {
+  std::vector<Unit> rest = order;
+  const auto with_room = [&](auto same, auto piece_of) {
+    std::vector<Unit> left;
+    for (const Cluster& cluster : clustered(rest, same))
+      for (const Unit& unit : take_across(node, size, clustered(cluster, piece_of), groups))
+        left.push_back(unit);
+    rest = std::move(left);
+  };
+  const auto alone = [](const Unit&, const Unit&) { return false; };
+  const auto one_device = [](const Unit& a, const Unit& b) {
     return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
-  });
-  take_groups(node, size, clusters, groups);
-  clusters =
-      clustered(rest_of(clusters), [](const Unit& a, const Unit& b) { return a.pus == b.pus; });
-  take_groups(node, size, clusters, groups);
-  clusters = clustered(rest_of(clusters), [&](const Unit& a, const Unit& b) {
-    return package_of(node, a.pus) == package_of(node, b.pus);
-  });
-  take_groups(node, size, clusters, groups);
-  clusters = {rest_of(clusters)};
-  take_groups(node, size, clusters, groups);
-  units.left = clusters.front();
+  };
+  const auto one_place = [](const Unit& a, const Unit& b) { return a.pus == b.pus; };
+  const auto one_numa = [&](const Unit& a, const Unit& b) { return on_same_numa(node, a, b); };
+  const auto one_package = [&](const Unit& a, const Unit& b) {
+    return on_same_package(node, a, b);
+  };
+  with_room(one_device, alone);
+  with_room(one_place, alone);
+  with_room(one_numa, one_place);
+  with_room(one_package, one_numa);
+  with_room([](const Unit&, const Unit&) { return true; }, one_package);
+  units.left = std::move(rest);
   const auto place = [&](const Unit& group) {
     return std::find_if(order.begin(), order.end(),
                         [&](const Unit& unit) { return unit.unit == group.unit; }) -
