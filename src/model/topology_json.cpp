@@ -303,7 +303,7 @@ void check_schema(Reader& reader, const json& document) {
   }
   const json* schema = reader.member(document, "", "schema", true);
   if (schema != nullptr && *schema != kTopologySchema) {
-    reader.fail("/schema", fmt::format("\"schema\" is {}, and this program reads {}",
+    reader.fail("/schema", fmt::format("\"schema\" is {}, and this program reads the number {}",
                                        schema->dump(-1, ' ', false, json::error_handler_t::replace),
                                        kTopologySchema));
   }

@@ -177,7 +177,7 @@ Result<Topology> load_xml(const std::string& text) {
   if (!handle) {
     const unsigned api = hwloc_get_api_version();
     return Error{ErrorKind::invalid,
-                 fmt::format("hwloc {}.{} cannot read it (format version {})", api >> 16,
+                 fmt::format("hwloc (API {}.{}) cannot read it (format version {})", api >> 16,
                              (api >> 8) & 0xff, version),
                  "is it whole, and as lstopo --of xml writes it?"};
   }

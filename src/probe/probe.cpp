@@ -109,7 +109,9 @@ Result<Topology> probe_live(double limit_seconds, const std::function<void()>& m
   return std::move(node->topology);
 }
 
-Result<Topology> read_topology(const std::string& path, double limit_seconds) {
+namespace {
+
+Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
   const Result<std::string> text = sys::read_file(path, kMaxFile);
   if (!text) return text.error();
   const std::size_t begin = text->find_first_not_of("\xEF\xBB\xBF \t\r\n");
@@ -119,8 +121,7 @@ Result<Topology> read_topology(const std::string& path, double limit_seconds) {
     return Error{ErrorKind::invalid,
                  begin == std::string::npos ? "the topology file is empty"
                                             : "neither hwloc XML nor a topology in JSON",
-                 "write one with: lstopo --of xml FILE, or: hpclaunch topo --json",
-                 SourceRef{path}};
+                 "", SourceRef{path}};
   }
   Result<LiveNode> node =
       isolated([&] { return without_notes(probe::load_xml(*text)); }, path, limit_seconds);
@@ -128,6 +129,19 @@ Result<Topology> read_topology(const std::string& path, double limit_seconds) {
   Error error = node.error();
   if (error.where) return error;
   error.where = SourceRef{path};
+  return error;
+}
+
+}  // namespace
+
+Result<Topology> read_topology(const std::string& path, double limit_seconds) {
+  Result<Topology> topology = read_file_at(path, limit_seconds);
+  if (topology || !topology.error().hint.empty()) return topology;
+  Error error = topology.error();
+  error.hint =
+      error.where && error.where->line > 0
+          ? "mend it there; docs/topology.md has the format, hpclaunch topo --json an example"
+          : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
   return error;
 }
 

@@ -201,7 +201,7 @@ TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topol
   CHECK(refusal("[1]").message == "a topology is an object, not an array");
   CHECK(refusal("{}").message == "key \"schema\" is missing");
   CHECK(refusal(R"({"schema": 2, "cores": []})").message ==
-        "\"schema\" is 2, and this program reads 1");
+        "\"schema\" is 2, and this program reads the number 1");
   CHECK(refusal(R"({"schema": "1", "cores": []})").where->pointer == "/schema");
   CHECK(refusal(R"({"schema": 1})").message == "key \"cores\" is missing");
   CHECK(refusal(R"({"schema": 1, "cores": {}})").message ==
