@@ -4,20 +4,13 @@
 #include <algorithm>
 
 #include "plan/crowds.h"
+#include "plan/jobs.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
 using namespace hpclaunch;
 
 namespace {
-
-Units units_of(const Topology& node) {
-  PlanInput input;
-  input.node = node;
-  const Result<Units> units = find_units(input);
-  REQUIRE(units);
-  return *units;
-}
 
 // As many in all as fit with `width` cores each, in any mixture.
 std::vector<int> some_ranks(std::size_t crowds, int room, test::Random& random) {
@@ -34,7 +27,7 @@ TEST_CASE("a cutter that has cut before cuts as a fresh one", "[match][law]") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Topology node = test::random_node(seed);
     const std::vector<UsableCore> cores = usable_cores(node);
-    const std::vector<Crowd> crowds = crowds_of(node, cores, units_of(node));
+    const std::vector<Crowd> crowds = crowds_of(node, cores, test::units_of(node));
     test::Random random(seed);
     const int width = random.chance(50) ? 0 : random.in(1, 3);
     const int room = static_cast<int>(cores.size()) / std::max(1, width);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
+#include "plan/units.h"
+#include "support/catch.h"
 
 namespace hpclaunch::test {
 
@@ -37,6 +39,17 @@ inline void add_devices(const std::vector<int>& near, const char* vendor, Topolo
     device.pus = node.numa_nodes[static_cast<std::size_t>(numa)].pus;
     node.devices.push_back(std::move(device));
   }
+}
+
+/// What ranks of a lawful node can hold, with nothing asked for but devices per rank.
+inline Units units_of(const Topology& node, int devices_per_rank = 1) {
+  REQUIRE(check_topology(node));
+  PlanInput input;
+  input.node = node;
+  if (devices_per_rank > 1) input.options.devices_per_rank = devices_per_rank;
+  const Result<Units> units = find_units(input);
+  REQUIRE(units);
+  return *units;
 }
 
 /// A job on hosts n0, n1, ..., under a launcher that binds, and names each rank in R.

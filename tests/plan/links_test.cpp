@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/jobs.h"
 #include "plan/match.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
@@ -44,18 +45,8 @@ void link(Topology& node, int a, int b, int lanes = 1) {
   });
 }
 
-Units units_of(const Topology& node, int per_rank = 1) {
-  REQUIRE(check_topology(node));
-  PlanInput input;
-  input.node = node;
-  if (per_rank > 1) input.options.devices_per_rank = per_rank;
-  const Result<Units> units = find_units(input);
-  REQUIRE(units);
-  return *units;
-}
-
 std::vector<int> devices(const Topology& node, int ranks) {
-  const Units units = units_of(node);
+  const Units units = test::units_of(node);
   const auto matched = match_units(node, units, {ranks});
   REQUIRE(matched);
   std::vector<int> result;
@@ -121,7 +112,7 @@ TEST_CASE("a driver that keeps its order gets it", "[links]") {
   for (Device& device : node.devices) device.vendor = "intel";
   link(node, 0, 2);
   link(node, 1, 3);
-  Units units = units_of(node);
+  Units units = test::units_of(node);
   units.view = "all";
   CHECK(match_units(node, units, {4})->dealt == std::vector<int>{0, 1, 2, 3});
   units.view = "own";
@@ -157,7 +148,7 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   link(node, 0, 3, 4);
   link(node, 1, 4, 4);
   link(node, 0, 1, 1);
-  const Units units = units_of(node, 2);
+  const Units units = test::units_of(node, 2);
   REQUIRE(units.list.size() == 2);
   CHECK(units.list[0].device == 0);
   CHECK(units.list[0].more.front().device == 3);

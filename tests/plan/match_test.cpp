@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hpclaunch/profile.h"
+#include "plan/jobs.h"
 #include "plan/nics.h"
 #include "plan/reach.h"
 #include "support/catch.h"
@@ -15,14 +16,6 @@
 using namespace hpclaunch;
 
 namespace {
-
-Units units_of(const Topology& node) {
-  PlanInput input;
-  input.node = node;
-  const Result<Units> units = find_units(input);
-  REQUIRE(units);
-  return *units;
-}
 
 int usable(const Topology& node) {
   return static_cast<int>(
@@ -131,7 +124,7 @@ TEST_CASE("nothing is better than the match, by every way there is", "[match][la
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     const Topology node = test::small_node(seed);
     REQUIRE(check_topology(node));
-    const Units units = units_of(node);
+    const Units units = test::units_of(node);
     const int cores = usable(node);
     if (cores > 7) continue;  // too many ways
     test::Random random(seed);
@@ -247,7 +240,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const Topology node = test::random_node(seed);
     REQUIRE(check_topology(node));
-    const Units units = units_of(node);
+    const Units units = test::units_of(node);
     const int cores = usable(node);
     PlaceRequest want;
     want.ranks = random.chance(40) ? std::min(cores, units.count() * random.in(1, 3))
@@ -282,7 +275,7 @@ TEST_CASE("ranks that are bound get the nearest devices, evenly", "[match][law]"
   int mended = 0;
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const Topology node = test::small_node(seed);
-    const Units units = units_of(node);
+    const Units units = test::units_of(node);
     test::Random random(seed);
     std::vector<RankPlan> ranks(static_cast<std::size_t>(random.in(1, 5)));
     for (RankPlan& rank : ranks)
@@ -340,7 +333,7 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
   node.devices[1].numa = 1;
   node.devices[2].numa = 2;
   REQUIRE(check_topology(node));
-  const Units units = units_of(node);
+  const Units units = test::units_of(node);
   const auto matched = match_units(node, units, {3});
   REQUIRE(matched);
   std::map<int, std::string> cpus;
@@ -353,7 +346,7 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
 TEST_CASE("more ranks than cores share the cores near their devices", "[match][law]") {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Topology node = test::small_node(seed);
-    const Units units = units_of(node);
+    const Units units = test::units_of(node);
     PlaceRequest want{usable(node) + 1 + static_cast<int>(seed % 5)};
     CHECK_FALSE(match_units(node, units, want));
     want.oversubscribe = true;
@@ -404,8 +397,8 @@ TEST_CASE("renumbering changes numbers only", "[match][law]") {
     REQUIRE(check_topology(other));
     const int ranks = 1 + static_cast<int>(seed % 17) % usable(node);
     INFO("seed " << seed << ", " << ranks << " ranks");
-    auto a = match_units(node, units_of(node), {ranks});
-    auto b = match_units(other, units_of(other), {ranks});
+    auto a = match_units(node, test::units_of(node), {ranks});
+    auto b = match_units(other, test::units_of(other), {ranks});
     REQUIRE(a);
     REQUIRE(b);
     CHECK(a->dealt == b->dealt);

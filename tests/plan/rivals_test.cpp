@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "hpclaunch/probe.h"
+#include "plan/jobs.h"
 #include "plan/match.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
@@ -22,16 +23,13 @@ using test::Measure;
 using test::RivalPlan;
 
 RivalPlan ours(const Topology& node, int ranks) {
-  PlanInput input;
-  input.node = node;
-  const Result<Units> units = find_units(input);
-  REQUIRE(units);
-  const auto matched = match_units(node, *units, {ranks});
+  const Units units = test::units_of(node);
+  const auto matched = match_units(node, units, {ranks});
   REQUIRE(matched);
   RivalPlan plan;
   for (std::size_t r = 0; r < matched->ranks.size(); ++r)
-    plan.push_back({matched->ranks[r].cpus,
-                    {units->list[static_cast<std::size_t>(matched->dealt[r])].device}});
+    plan.push_back(
+        {matched->ranks[r].cpus, {units.list[static_cast<std::size_t>(matched->dealt[r])].device}});
   return plan;
 }
 
