@@ -210,8 +210,10 @@ std::string kind_of(const Port& port, const std::string& driver) {
 void add_nics(const std::string& root, const std::vector<Interface>& addresses,
               Topology& topology) {
   const std::string net = below(root, "sys/class/net");
+  // One that is down may keep its addresses, and nobody is reached by them.
   std::map<std::string, std::vector<std::string>> address_of;
-  for (const Interface& one : addresses) address_of[one.name] = one.addresses;
+  for (const Interface& one : addresses)
+    if (one.up && state_of(below(net, one.name)) != "down") address_of[one.name] = one.addresses;
   const std::string board = read_small(below(root, "sys/class/dmi/id/board_name"));
   // NUMA node of a PCI function, or of a device that is none.
   const auto node_of = [&](const std::string& pci, const std::string& device) {
@@ -245,7 +247,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
       if (adapter.pci != port.pci) continue;
       nic.fabric = adapter.name;
       if (!adapter.kind.empty()) nic.kind = adapter.kind;
-      // Verbs need no IP interface that is up.
+      // Verbs need no IP interface that is up; its addresses are then missing.
       if ((adapter.kind == "infiniband" || adapter.kind == "omni-path") && !adapter.state.empty())
         nic.state = adapter.state;
       if (adapter.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = adapter.speed_mbps;

@@ -104,6 +104,22 @@ TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe
   CHECK(names(none) == std::vector<std::string>{"ethernet ens0  up", "ethernet ens1  up"});
 }
 
+TEST_CASE("an interface that is down has no address, though its port works", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string device = tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");
+  const std::string net = tree.net(device, "ib0", "32", "up");
+  tree.verbs(device, "mlx5_0", "InfiniBand");
+  const auto seen = [&](bool up) {
+    const Topology got = probed(tree, "laptop-8.xml", {{"ib0", up, {"10.1.0.1"}}});
+    CHECK(names(got) == std::vector<std::string>{"infiniband ib0 mlx5_0 up"});
+    return got.nics.at(0).addresses;
+  };
+  CHECK(seen(true) == std::vector<std::string>{"10.1.0.1"});
+  CHECK(seen(false).empty());
+  tree.file(net + "/operstate", "down");  // up, and without a carrier
+  CHECK(seen(true).empty());
+}
+
 TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][sysfs]") {
   const Tree tree;
   const std::string pci =
