@@ -2,6 +2,7 @@
 #include "plan/nics.h"
 
 #include <map>
+#include <sstream>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
@@ -218,6 +219,70 @@ TEST_CASE("NCCL and Gloo get the fastest interfaces with an address", "[nics]") 
   for (Nic& nic : in.node.nics)
     if (nic.kind == "slingshot") nic.state = "down";
   CHECK(both() == "(not decided) (not decided)");  // one is left: nothing to choose
+}
+
+namespace {
+
+// Interfaces of this node as "name kind Gbit/s address", and what NCCL gets of them, with the reason.
+std::string sockets(const std::vector<std::string>& ours, const std::string& master = "") {
+  PlanInput in = input(0, 0);
+  for (const std::string& one : ours) {
+    std::istringstream words(one);
+    Nic nic;
+    std::string address;
+    words >> nic.name >> nic.kind >> nic.speed_mbps >> address;
+    nic.speed_mbps *= 1000;
+    nic.state = "up";
+    nic.addresses = {address};
+    in.node.nics.push_back(nic);
+  }
+  in.live = in.node;
+  if (!master.empty()) in.options.master_addr = master;
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  const Setting* setting = plan->find_env("NCCL_SOCKET_IFNAME");
+  if (setting == nullptr) return "";
+  return std::get<std::string>(setting->value()) + ": " + setting->history.back().why;
+}
+
+}  // namespace
+
+TEST_CASE("to sockets RoCE is Ethernet, and the faster goes first", "[nics]") {
+  const std::vector<std::string> storage{"st0 roce 25 10.3.0.1", "eth0 ethernet 100 10.0.0.1"};
+  CHECK(sockets(storage) ==
+        "=eth0: eth0 (ethernet, 100 Gbit/s) is the fastest here with an address, before st0");
+  CHECK(sockets({"r0 roce 400 10.3.0.1", "r1 roce 400 10.3.0.2", "eth0 ethernet 100 10.0.0.1"}) ==
+        "=r0,r1: r0, r1 (roce, 400 Gbit/s) are the fastest here with an address, before eth0");
+  CHECK(sockets({"r0 roce 100 10.3.0.1", "eth0 ethernet 100 10.0.0.1"}).empty());
+  CHECK(sockets({"r0 roce 0 10.3.0.1", "eth0 ethernet 1 10.0.0.1"}) ==
+        "=eth0: eth0 (ethernet, 1 Gbit/s) is the fastest here with an address, as far as speeds "
+        "are known, before r0");
+  CHECK(sockets({"hsn0 slingshot 0 10.1.0.1", "eth0 ethernet 100 10.0.0.1"}) ==
+        "=hsn0: hsn0 (slingshot) is of a fabric and has an address, before eth0");
+  CHECK(sockets({"ib0 infiniband 100 10.1.0.1", "ib1 infiniband 400 10.1.0.2"}) ==
+        "=ib1: ib1 (infiniband, 400 Gbit/s) is the fastest of a fabric here with an address, "
+        "before ib0");
+}
+
+TEST_CASE("the interface with the address that MASTER_ADDR was given decides", "[nics]") {
+  const std::vector<std::string> ethernet{"eth0 ethernet 25 10.0.0.1", "eth1 ethernet 25 10.0.1.1",
+                                          "st0 roce 100 10.3.0.1"};
+  CHECK(sockets(ethernet, "10.0.1.1") ==
+        "=eth1: eth1 (ethernet, 25 Gbit/s) has the address that MASTER_ADDR was given, before "
+        "eth0, st0");
+  CHECK_THAT(sockets(ethernet, "10.9.9.9"), ContainsSubstring("=st0: "));  // another node's
+  CHECK(sockets({"hsn0 slingshot 200 10.1.0.1", "hsn1 slingshot 200 10.1.0.2",
+                 "eth0 ethernet 25 10.0.0.1"},
+                "10.1.0.2") ==
+        "=hsn1,hsn0: hsn1, hsn0 (slingshot, 200 Gbit/s) are alike, and hsn1 has the address "
+        "that MASTER_ADDR was given, before eth0");
+}
+
+TEST_CASE("a bond is one interface, whatever its slaves", "[nics]") {
+  const std::string eth0 = "eth0 ethernet 1 10.0.0.1";
+  CHECK(sockets({"bond0 ethernet 10 10.2.0.1", "bond0 ethernet 25 10.2.0.1", eth0}) ==
+        "=bond0: bond0 (ethernet, 25 Gbit/s) is the fastest here with an address, before eth0");
+  CHECK(sockets({"bond0 ethernet 25 10.2.0.1", "bond0 ethernet 25 10.2.0.1"}).empty());
 }
 
 TEST_CASE("interfaces are left alone where others decide, or nobody can", "[nics]") {
