@@ -1,7 +1,9 @@
 #include "plan/nics.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 
 #include "plan/reach.h"
 
@@ -99,6 +101,41 @@ void spread(const std::vector<std::size_t>& members, const std::vector<int>& nic
     for (std::size_t i = 0; i < each[n]; ++i) ranks[*member++].nic = nics[n];
 }
 
+// Fabrics that are equal in number go in this order: RoCE is Ethernet, which leads to storage as well.
+struct Fabric {
+  std::string_view kind;
+  std::string_view name;  // for people
+};
+constexpr std::array<Fabric, 5> kFabrics = {{{"slingshot", "Slingshot"},
+                                             {"infiniband", "InfiniBand"},
+                                             {"omni-path", "Omni-Path"},
+                                             {"efa", "EFA"},
+                                             {"roce", "RoCE"}}};
+
+std::string fabric_name(const std::string& kind) {
+  for (const Fabric& one : kFabrics)
+    if (one.kind == kind) return std::string(one.name);
+  return kind;
+}
+
+// Of several fabrics one carries the job, and the others storage or nothing: the one with the most ports.
+void keep_one_kind(const Topology& node, std::vector<std::string>& why) {
+  std::map<std::string, int> ports;
+  for (std::size_t n = 0; n < why.size(); ++n)
+    if (why[n].empty()) ++ports[node.nics[n].kind];
+  const auto order = [](const std::string& kind) {
+    return std::find_if(kFabrics.begin(), kFabrics.end(),
+                        [&](const Fabric& one) { return one.kind == kind; }) -
+           kFabrics.begin();
+  };
+  const auto most = std::max_element(ports.begin(), ports.end(), [&](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : order(a.first) > order(b.first);
+  });
+  for (std::size_t n = 0; n < why.size(); ++n)
+    if (const std::string& kind = node.nics[n].kind; why[n].empty() && kind != most->first)
+      why[n] = fabric_name(kind) + " beside " + fabric_name(most->first);
+}
+
 }  // namespace
 
 std::vector<std::string> idle_nics(const Topology& node) {
@@ -115,6 +152,7 @@ std::vector<std::string> idle_nics(const Topology& node) {
                      : fabric && !is_fabric(nic)                       ? "Ethernet beside a fabric"
                      : nic.speed_mbps != 0 && nic.speed_mbps < fastest ? "slower than others"
                                                                        : "");
+  if (fabric) keep_one_kind(node, why);
   return why;
 }
 

@@ -9,7 +9,8 @@
 namespace hpclaunch {
 
 /// For each of Topology::nics why a job's traffic is not for it: "down"; "Ethernet beside a fabric" that is
-/// up; "slower than others" of those, where speeds are known. "" where it is.
+/// up; "slower than others" of those, where speeds are known; "RoCE beside InfiniBand": of the fabrics that
+/// are left one counts, that with the most ports (of as many InfiniBand before RoCE). "" where it is.
 std::vector<std::string> idle_nics(const Topology& node);
 
 /// Positions in Topology::nics of those that a job's traffic is for, by ascending PCI address.

@@ -180,6 +180,25 @@ TEST_CASE("a fabric goes before Ethernet, the fast before the slow", "[nics]") {
   CHECK(job_nics(in.node).empty());
 }
 
+TEST_CASE("of several fabrics that with the most ports counts", "[nics]") {
+  PlanInput in = input(4, 4);
+  const auto kinds = [&](const std::vector<std::string>& list) {
+    for (std::size_t n = 0; n < list.size(); ++n) in.node.nics[n].kind = list[n];
+    return job_nics(in.node);
+  };
+  for (Nic& nic : in.node.nics) nic.speed_mbps = 0;
+  CHECK(kinds({"roce", "infiniband", "infiniband", "infiniband"}) == Ints{1, 2, 3});
+  CHECK(kinds({"roce", "infiniband", "roce", "roce"}) == Ints{0, 2, 3});
+  CHECK(kinds({"roce", "infiniband", "infiniband", "roce"}) == Ints{1, 2});
+  CHECK(nics(in) == Ints{1, 1, 2, 2});
+  CHECK_THAT(reason(in), ContainsSubstring("Left out: cxi0, cxi3 (RoCE beside InfiniBand)"));
+  in.node.nics[0].speed_mbps = in.node.nics[3].speed_mbps = 400'000;
+  in.node.nics[1].speed_mbps = in.node.nics[2].speed_mbps = 100'000;
+  CHECK(job_nics(in.node) == Ints{0, 3});  // speed goes first
+  in.node.nics[0].state = in.node.nics[3].state = "down";
+  CHECK(job_nics(in.node) == Ints{1, 2});
+}
+
 TEST_CASE("interfaces that were left out are named, with the reason", "[nics]") {
   PlanInput in = input(4, 4);
   for (std::size_t n = 0; n < 4; ++n) in.node.nics[n].fabric = "hsn" + std::to_string(n);
