@@ -72,15 +72,18 @@ std::string defaults_text(const Fresh& fresh) {
           ? "Ranks see their own device only, as device 0: the driver counts devices in an order "
             "that "
             "is not that of the cores near them, so LOCAL_RANK would be a far one."
-          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest; \"own\" "
-            "shows "
-            "each rank only its own, as device 0.";
+          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest, and only "
+            "their "
+            "own where they share devices; \"gpu_view\": \"own\" shows each rank always only its "
+            "own, as device 0.";
   std::string text = prose(why, 2);
   if (fresh.has_tiles)
     text += prose("A rank gets a tile; device mode gpu gives it a whole card.", 2);
-  return text +
-         fmt::format("  \"defaults\": {{\"ranks_per_device\": 1, \"gpu_view\": \"{}\"{}}},\n",
-                     fresh.view, fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
+  // What holds without a word is left unsaid: said, it would hold for ranks that share devices, too.
+  const std::string view =
+      fresh.view == "all" ? "" : fmt::format(", \"gpu_view\": \"{}\"", fresh.view);
+  return text + fmt::format("  \"defaults\": {{\"ranks_per_device\": 1{}{}}},\n", view,
+                            fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
 }
 
 std::string scheduler_text(const Fresh& fresh) {

@@ -269,7 +269,15 @@ class Made(Machines):
     def test_a_driver_that_keeps_its_own_order_shows_ranks_their_own(self):
         for vendor, places, view in (("intel", [1, 0], "own"), ("intel", [0, 1], "all"), ("amd", [1, 0], "all"), ("intel", [0, -1], "all")):
             path, _ = self.new(self.given(node(2, devices=devices(vendor, places))))
-            self.assertEqual(self.shown(path)["defaults"]["gpu_view"], view, (vendor, places))
+            self.assertEqual(self.shown(path)["defaults"].get("gpu_view") or "all", view, (vendor, places))
+
+    def test_ranks_that_share_devices_see_their_own_as_without_the_profile(self):
+        topology = self.given(node(2, devices=devices("nvidia", [0, 1])))
+        path, _ = self.new(topology)
+        for source in (["--profile", path], ["--profile", "none", "--topology", topology]):
+            for ranks, view in (2, "all"), (3, "own"):
+                plan = json.loads(self.ok(hpclaunch("plan", *source, "--json", "-N", "1", "--launcher", "slurm", "-n", str(ranks), env=self.env)).out)
+                self.assertEqual(plan["gpu_view"], view, (source, ranks))
 
     def test_mig_is_left_to_the_node(self):
         path, text = self.new(self.given(MADE["mig"]))
