@@ -180,11 +180,29 @@ std::string read_pci(Object& object) {
   return pci;
 }
 
+/// The way on PCI, as Device::bridges: a root's bus, then bridges.
+std::vector<std::string> read_bridges(Object& object) {
+  const Item at = object.find("bridges");
+  if (!at) return {};
+  std::vector<std::string> bridges;
+  for (const Item& item : object.context().elements(at, "strings")) {
+    const std::string bridge = object.context().text(item);
+    const bool root = bridges.empty();
+    if (!bridge.empty() && !is_pci(root ? bridge + ":00.0" : bridge))
+      object.context().fault(
+          item, fmt::format("{} is no {} of PCI", shown(bridge), root ? "root" : "bridge"),
+          R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")");
+    bridges.push_back(bridge);
+  }
+  return bridges;
+}
+
 Device NodeReader::read_device(const Item& at, const Device& common, int index) {
   Object object(context_, at);
   Device device = common;
   device.index = index;
   device.pci = read_pci(object);
+  device.bridges = read_bridges(object);
   device.pus = read_cores(object, Need::optional);
   const int numa = read_numa(object);
   device.numa = numa >= 0 ? numa : numa_of(node_.topology, device.pus);
@@ -231,6 +249,7 @@ void NodeReader::read_nics() {
     nic.fabric = object.text("fabric");
     nic.kind = object.choice("kind", kNicKinds);
     nic.pci = read_pci(object);
+    nic.bridges = read_bridges(object);
     nic.numa = read_numa(object);
     if (!object.has("name") && !object.has("fabric") && item.json->kind == Json::Kind::object)
       context_.fault(item, "the interface has no name", R"(add "name" or "fabric")");

@@ -29,8 +29,8 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
     "reserved": {"cores": "0,52", "why": "the system"},
     "services": [{"name": "copper", "cores": "48-51", "why": "copies files"}],
     "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2, "partition": "SPX",
-      "list": [{"cores": "0-51", "pci": "0000:18:00.0"}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}]},
-    "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1"}]})");
+      "list": [{"cores": "0-51", "pci": "0000:18:00.0", "bridges": ["0000:17"]}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}]},
+    "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1", "bridges": ["0000:17", "0000:17:01.0"]}]})");
   const Topology& t = node.topology;
   REQUIRE(t.packages.size() == 2);
   CHECK(t.packages[1].pus.to_list() == "52-103,156-207");
@@ -66,6 +66,8 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   CHECK(t.nics[1].numa == -1);
   CHECK(t.nics[0].kind == "slingshot");
   CHECK(t.nics[1].kind.empty());
+  CHECK(t.nics[1].bridges == std::vector<std::string>{"0000:17", "0000:17:01.0"});
+  CHECK(t.devices[0].bridges == std::vector<std::string>{"0000:17"});
 }
 
 TEST_CASE("memory without cores stands behind the node that it is near to") {
@@ -182,6 +184,10 @@ TEST_CASE("nodes that cannot be") {
       {R"("devices": {"vendor": "amd", "list": [{"pci": "0000:18:00.0"}, {"pci": "0000:18:00.0"}]})",
        "/devices/list/1/pci", "two entries have the pci"},
       {R"("nics": [{"name": "x", "kind": "token-ring"}])", "/nics/0/kind", "is not one of"},
+      {R"("nics": [{"name": "x", "bridges": ["0000:17:01.0"]}])", "/nics/0/bridges/0",
+       "no root of PCI"},
+      {R"("devices": {"vendor": "amd", "list": [{"bridges": ["0000:17", "0000:17"]}]})",
+       "/devices/list/0/bridges/1", "no bridge of PCI"},
       {R"("nics": [{}])", "/nics/0", "the interface has no name"},
       {R"("when": {"node_type": "n"})", "/when/node_type", "is what this decides"},
       {R"("siblings": "after")", "/siblings", "is not one of"},
