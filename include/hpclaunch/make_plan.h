@@ -159,6 +159,11 @@ struct PlanInput {
 /// under a launcher that has one, and as encode_wire.
 Result<Plan> make_plan(const PlanInput& input);
 
+/// For each of Topology::nics why a job's traffic is not for it: "down"; "Ethernet beside a fabric" that is
+/// up; "slower than others" of those, where speeds are known; "RoCE beside InfiniBand": of the fabrics that
+/// are left one counts, that with the most ports (of as many InfiniBand before RoCE). "" where it is.
+std::vector<std::string> idle_nics(const Topology& node);
+
 /// Ports to try for MASTER_PORT, best first: 64 different numbers outside [ephemeral_first, ephemeral_last],
 /// from 10000 up (from 1024 where that leaves too few; 10000..11023 where the range covers all), spread by `key` so that
 std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int ephemeral_last);

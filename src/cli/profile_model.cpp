@@ -1,20 +1,20 @@
-// A node as a profile describes it: counts, where the format can, and what got lost where it cannot.
+// A node as a profile describes it: counts, where the format can.
+#include "cli/profile_model.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 
 #include "cli/profile_new.h"
+#include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 
 namespace hpclaunch::cli {
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1024 * 1024;
 
 struct Shape {
   int packages = 1;
@@ -35,10 +35,18 @@ std::vector<int> nodes_with_cores(const Topology& node) {
   return found;
 }
 
-const NumaNode* find_numa(const Topology& node, int os_index) {
-  for (const NumaNode& numa : node.numa_nodes)
-    if (numa.os_index == os_index) return &numa;
-  return nullptr;
+// What the model calls a NUMA node: it numbers those with cores from 0. -1 where it has none like it.
+int number_in(const Topology& model, const Topology& node, int os_index) {
+  const NumaNode* real = find_numa(node, os_index);
+  if (real == nullptr) return -1;
+  const auto alike = [&](const NumaNode& one) {
+    return same_cores(node, real->pus, model, one.pus);
+  };
+  const NumaNode* same = find_numa(model, os_index);
+  if (same != nullptr && alike(*same)) return os_index;
+  if (real->pus.empty()) return -1;
+  const auto at = std::find_if(model.numa_nodes.begin(), model.numa_nodes.end(), alike);
+  return at == model.numa_nodes.end() ? -1 : at->os_index;
 }
 
 // Counts that divide evenly, and one large block where they do not.
@@ -107,28 +115,48 @@ bool is_unique_pci(const std::vector<Entry>& entries, const std::string& pci) {
                                       [&](const Entry& entry) { return entry.pci == pci; }) == 1;
 }
 
-// `places`: false where NUMA numbers and cores would mean something else in the model.
-std::vector<std::string> place_keys(const Topology& node, const Device& device, bool places) {
+// As much of a way on PCI as it shares with one of `others`: what lies beyond decides nothing.
+template <class Entry>
+std::string bridges_key(const std::vector<std::string>& way, const std::vector<Entry>& others) {
+  std::ptrdiff_t longest = 0;
+  for (const Entry& other : others) {
+    const auto parting =
+        std::mismatch(way.begin(), way.end(), other.bridges.begin(), other.bridges.end());
+    longest = std::max(longest, parting.first - way.begin());
+  }
+  const std::vector<std::string> shared(way.begin(), way.begin() + longest);
+  for (const std::string& one : shared)
+    if (!is_pci(&one == &shared.front() ? one + ":00.0" : one)) return "";
+  return shared.empty() ? "" : fmt::format("\"bridges\": [\"{}\"]", fmt::join(shared, "\", \""));
+}
+
+// Where a device is, in the model's numbers.
+std::vector<std::string> place_keys(const Topology& node, const Device& device,
+                                    const Topology& model) {
   std::vector<std::string> keys;
-  const NumaNode* numa = places ? find_numa(node, device.numa) : nullptr;
-  if (numa != nullptr) keys.push_back(fmt::format("\"numa\": {}", device.numa));
-  if (!places || device.pus.empty() || (numa != nullptr && device.pus == numa->pus)) return keys;
+  const NumaNode* numa = find_numa(node, device.numa);
+  const int number = number_in(model, node, device.numa);
+  if (number >= 0) keys.push_back(fmt::format("\"numa\": {}", number));
+  const CpuSet& near = device.pus.empty() && numa != nullptr ? numa->pus : device.pus;
+  if (number >= 0 && near == numa->pus) return keys;
   CpuSet cores;
   for (std::size_t c = 0; c < node.cores.size(); ++c)
-    if (device.pus.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
+    if (near.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
   if (!cores.empty()) keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
   return keys;
 }
 
-std::string devices_line(const Topology& node, bool places) {
+std::string devices_line(const Topology& node, const Topology& model) {
   if (node.devices.empty()) return "";
   const Device& first = node.devices.front();
   std::vector<std::string> entries;
   for (const Device& device : node.devices) {
     if (device.vendor != first.vendor) continue;
-    std::vector<std::string> keys = place_keys(node, device, places);
+    std::vector<std::string> keys = place_keys(node, device, model);
     if (is_unique_pci(node.devices, device.pci))
       keys.push_back(fmt::format("\"pci\": \"{}\"", device.pci));
+    if (std::string way = bridges_key(device.bridges, node.nics); !way.empty())
+      keys.push_back(std::move(way));
     entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
   }
   std::string text = fmt::format("\"devices\": {{\"vendor\": \"{}\"", first.vendor);
@@ -141,7 +169,7 @@ std::string devices_line(const Topology& node, bool places) {
   return text + fmt::format(", \"list\": [\n{}\n      ]}}", fmt::join(entries, ",\n"));
 }
 
-std::string nics_line(const Topology& node, bool places) {
+std::string nics_line(const Topology& node, const Topology& model) {
   constexpr std::array<std::string_view, 6> kKinds = {"slingshot", "infiniband", "roce",
                                                       "efa",       "omni-path",  "ethernet"};
   std::vector<std::string> entries;
@@ -149,12 +177,13 @@ std::string nics_line(const Topology& node, bool places) {
     std::vector<std::string> keys;
     if (!nic.name.empty()) keys.push_back("\"name\": " + json_text(nic.name));
     if (!nic.fabric.empty()) keys.push_back("\"fabric\": " + json_text(nic.fabric));
-    if (keys.empty()) continue;
     if (std::find(kKinds.begin(), kKinds.end(), nic.kind) != kKinds.end())
       keys.push_back(fmt::format("\"kind\": \"{}\"", nic.kind));
-    if (places && find_numa(node, nic.numa) != nullptr)
-      keys.push_back(fmt::format("\"numa\": {}", nic.numa));
+    if (const int number = number_in(model, node, nic.numa); number >= 0)
+      keys.push_back(fmt::format("\"numa\": {}", number));
     if (is_pci(nic.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", nic.pci));
+    if (std::string way = bridges_key(nic.bridges, node.devices); !way.empty())
+      keys.push_back(std::move(way));
     entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
   }
   return entries.empty() ? "" : fmt::format("\"nics\": [\n{}\n      ]", fmt::join(entries, ",\n"));
@@ -192,130 +221,58 @@ Result<Topology> read_back(const std::vector<std::string>& lines) {
   return parsed.profile.nodes.front().topology;
 }
 
-// Caches that say more than packages, NUMA nodes and cores do: those divide the node differently.
-std::set<std::string> telling_caches(const Topology& node) {
-  const auto same = [](const CpuSet& pus) {
-    return [&pus](const auto& group) { return group.pus == pus; };
-  };
-  std::set<std::string> caches;
-  for (const Cache& cache : node.caches) {
-    const bool known =
-        cache.pus == node.all_pus() ||
-        std::any_of(node.packages.begin(), node.packages.end(), same(cache.pus)) ||
-        std::any_of(node.numa_nodes.begin(), node.numa_nodes.end(), same(cache.pus)) ||
-        std::any_of(node.cores.begin(), node.cores.end(), same(cache.pus));
-    if (!known) caches.insert(cache.pus.to_list());
+// Takes out the interfaces that a job leaves alone, and says which: the format knows no state and no speed,
+// by which that was told.
+std::vector<std::string> drop_idle_nics(Topology& node) {
+  const std::vector<std::string> idle = idle_nics(node);
+  std::vector<Nic> kept;
+  std::vector<std::string> dropped;
+  for (std::size_t n = 0; n < idle.size(); ++n) {
+    const Nic& nic = node.nics[n];
+    const std::string& name = nic.name.empty() ? nic.fabric : nic.name;
+    if (name.empty()) continue;
+    if (idle[n].empty())
+      kept.push_back(nic);
+    else
+      dropped.push_back(fmt::format("{} ({})", json_text(name), idle[n]));
   }
-  return caches;
-}
-
-std::map<int, std::string> numa_map(const Topology& node) {
-  std::map<int, std::string> nodes;
-  for (const NumaNode& numa : node.numa_nodes) nodes[numa.os_index] = numa.pus.to_list();
-  return nodes;
-}
-
-/// What became of the node's parts in the model.
-struct Compared {
-  std::vector<std::string> lost;
-  bool numbered = false;  // the same cores in the same order
-  bool places = false;    // and packages and NUMA nodes mean the same
-};
-
-// Packages and NUMA nodes that the node does not name cannot be lost.
-Compared compare(const Topology& real, const Topology& model) {
-  Compared found;
-  const auto all = [&](auto same) {
-    return std::equal(real.cores.begin(), real.cores.end(), model.cores.begin(), model.cores.end(),
-                      same);
-  };
-  found.numbered = all([](const Core& a, const Core& b) { return a.pus == b.pus; });
-  if (!found.numbered) {
-    found.lost.emplace_back("how cores and their hardware threads are numbered");
-    return found;
-  }
-  const bool placed = all([&](const Core& a, const Core& b) {
-    return (real.packages.empty() || a.package == b.package) &&
-           (real.numa_nodes.empty() || a.numa == b.numa);
-  });
-  const auto nodes = numa_map(real);
-  const auto modelled = numa_map(model);
-  if (!placed)
-    found.lost.emplace_back("how packages and NUMA nodes are numbered or divided");
-  else if (!nodes.empty() && nodes != modelled)
-    found.lost.emplace_back("which NUMA nodes there are besides those with cores");
-  found.places = found.lost.empty();
-  if (telling_caches(real) != telling_caches(model))
-    found.lost.emplace_back("which cores share a cache");
-  return found;
-}
-
-const CpuSet& near(const Topology& node, const Device& device) {
-  static const CpuSet kNowhere;
-  if (!device.pus.empty()) return device.pus;
-  const NumaNode* numa = find_numa(node, device.numa);
-  return numa == nullptr ? kNowhere : numa->pus;
-}
-
-// What is wrong with one device of the model; "" for nothing.
-std::string difference(const Device& device, const Device& modelled) {
-  if (device.model != modelled.model && json_text(device.model) != json_text(modelled.model))
-    return "its model is another than the first device's";
-  if (device.memory_bytes / kMiB != modelled.memory_bytes / kMiB)
-    return "its memory is another than the first device's";
-  if (device.subdevices != modelled.subdevices || device.partition != modelled.partition)
-    return "it is divided otherwise than the first device";
-  if (!device.instances.empty())
-    return fmt::format("it is cut into {} instances", device.instances.size());
-  return "";
-}
-
-void compare_devices(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
-  std::size_t next = 0;
-  bool all_near = true;
-  for (const Device& device : real.devices) {
-    const std::string name = fmt::format("device {}: ", device.index);
-    if (device.vendor != real.devices.front().vendor) {
-      lost.push_back(name + "it is of another vendor, " + device.vendor);
-      continue;
-    }
-    const bool there = next < model.devices.size();
-    if (there && device.index != model.devices[next].index)
-      lost.push_back(fmt::format("{}its number, {} in the model", name, model.devices[next].index));
-    const std::string what = there ? difference(device, model.devices[next]) : "it is missing";
-    if (!what.empty()) lost.push_back(name + what);
-    all_near = all_near && there && near(real, device) == near(model, model.devices[next]);
-    ++next;
-  }
-  if (!all_near) lost.emplace_back("which cores devices are near to");
+  node.nics = std::move(kept);
+  return dropped;
 }
 
 }  // namespace
 
-NodeText node_model_text(const Topology& node) {
-  const auto with_parts = [&](std::vector<std::string> lines, bool places) {
-    for (std::string line : {devices_line(node, places), nics_line(node, places)})
-      if (!line.empty()) lines.push_back(std::move(line));
-    return lines;
-  };
+NodeText node_model_text(const Topology& whole_node) {
+  Topology node = whole_node;
+  NodeText text;
+  text.left_out = drop_idle_nics(node);
   std::vector<std::string> lines = shape_lines(node, shape_of(node));
-  Result<Topology> model = read_back(lines);
-  if (!model) {
+  Result<Topology> shape = read_back(lines);
+  if (!shape) {
     Shape block;
     block.cores_per_numa = static_cast<int>(node.cores.size());
     lines = shape_lines(node, block);
-    model = read_back(lines);
+    shape = read_back(lines);
   }
-  if (!model) return {joined(lines), {model.error().message}, false};
-  Compared found = compare(node, *model);
-  const std::vector<std::string> whole = with_parts(lines, found.places);
-  model = read_back(whole);
+  text.lines = joined(lines);
+  if (!shape) {
+    text.lost = {shape.error().message};
+    return text;
+  }
+  Compared found = compare(node, *shape);
+  text.numbered = found.numbered;
+  text.lost = std::move(found.lost);
+  for (std::string line : {devices_line(node, *shape), nics_line(node, *shape)})
+    if (!line.empty()) lines.push_back(std::move(line));
+  const Result<Topology> model = read_back(lines);
   if (!model) {
-    found.lost.push_back("devices and interfaces: " + model.error().message);
-    return {joined(lines), std::move(found.lost), found.numbered};
+    text.lost.push_back("devices and interfaces: " + model.error().message);
+    return text;
   }
-  compare_devices(node, *model, found.lost);
-  return {joined(whole), std::move(found.lost), found.numbered};
+  compare_devices(node, *model, text.lost);
+  compare_nics(node, *model, text.lost);
+  text.lines = joined(lines);
+  return text;
 }
 
 }  // namespace hpclaunch::cli

@@ -44,9 +44,10 @@ std::string lines_of(std::string_view json, int indent, bool suggested);
 
 /// A node model as it stands in a profile.
 struct NodeText {
-  std::string lines;              ///< the keys of its shape, devices and interfaces; no braces
-  std::vector<std::string> lost;  ///< what the format cannot express of the node, for people
-  bool numbered = false;          ///< the model's cores are the node's, in the same order
+  std::string lines;                  ///< the keys of its shape, devices and interfaces; no braces
+  std::vector<std::string> lost;      ///< what the format cannot express of the node, for people
+  std::vector<std::string> left_out;  ///< interfaces that no job would use: "\"eno1\" (down)"
+  bool numbered = false;              ///< the model's cores are the node's, in the same order
 };
 NodeText node_model_text(const Topology& node);
 

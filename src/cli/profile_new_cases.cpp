@@ -110,11 +110,14 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
     return Error{ErrorKind::invalid,
                  "no plan could be made for this node, so nothing can be expected",
                  "hpclaunch topo shows what was seen"};
+  const bool numbered = node_model_text(fresh.node).numbered;
   return prose(
              "What must come out, run by \"hpclaunch profile test\" together with laws for every "
              "rank count (docs/profiles.md, expect). This is what was planned when the profile "
              "was written; after a change that is meant, write here what it gives now.",
              2) +
+         (numbered ? ""
+                   : prose("CPUs have the model's numbers here, which are not this node's.", 2)) +
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
 }
 

@@ -55,6 +55,14 @@ std::string reserved_text(const Topology& node, bool numbered) {
                          6, true);
 }
 
+std::string left_out_text(const std::vector<std::string>& interfaces) {
+  if (interfaces.empty()) return "";
+  return prose(
+      fmt::format("Of the interfaces these are left out, since ranks get no such ones: {}.",
+                  fmt::join(interfaces, ", ")),
+      2);
+}
+
 std::string lost_text(const std::vector<std::string>& lost) {
   if (lost.empty())
     return prose(
@@ -92,7 +100,7 @@ std::string nodes_section(const Fresh& fresh) {
              "Left out on purpose is what belongs to one node and not to its kind: UUIDs, "
              "addresses, the state and speed of links.",
              2) +
-         lost_text(model.lost) +
+         left_out_text(model.left_out) + lost_text(model.lost) +
          fmt::format("  \"nodes\": [\n    {{\n      \"name\": \"compute\",\n      \"doc\": {},\n",
                      json_text("as found on " + fresh.host)) +
          prose("How many there are, if that is known:", 6) + lines_of("\"count\": 1,", 6, true) +

@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "hpclaunch/make_plan.h"
 #include "plan/reach.h"
 
 namespace hpclaunch {

@@ -8,12 +8,7 @@
 
 namespace hpclaunch {
 
-/// For each of Topology::nics why a job's traffic is not for it: "down"; "Ethernet beside a fabric" that is
-/// up; "slower than others" of those, where speeds are known; "RoCE beside InfiniBand": of the fabrics that
-/// are left one counts, that with the most ports (of as many InfiniBand before RoCE). "" where it is.
-std::vector<std::string> idle_nics(const Topology& node);
-
-/// Positions in Topology::nics of those that a job's traffic is for, by ascending PCI address.
+/// Positions in Topology::nics of those for which idle_nics has nothing to say, by ascending PCI address.
 std::vector<int> job_nics(const Topology& node);
 
 /// RankPlan::nic: one that is nearest to the rank's devices, or to its cores where it has none or nobody

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/fold.h"

@@ -158,8 +158,8 @@ class Machines(Test):
     def shown(self, path):
         return json.loads(self.ok(hpclaunch("profile", "show", "--format", "json", path, env=self.env)).out)["profiles"][0]
 
-    def check(self, topology):
-        """The laws for every machine; returns the text."""
+    def check(self, topology, plans_equal=False):
+        """The laws for every machine; returns the text. `plans_equal`: whatever the counts cannot say of it decides nothing."""
         path, text = self.new(topology)
         self.passes("validate", path)
         self.assertRegex(self.passes("test", path), r"fresh: [1-9]\d* cases?, [\d,]+ laws")
@@ -167,10 +167,13 @@ class Machines(Test):
         real = json.loads(self.ok(hpclaunch("topo", "--json", "--topology", topology, env=self.env)).out)
         model = self.shown(path)["nodes"][0]
         if model["use"] == "model":
-            self.check_same(real, model["topology"])
-            self.check_plans(topology, real, path)
+            self.check_same(real, model["topology"], text)
         else:
             self.assertRegex(text, r"What is lost:\n  // - ")
+        numbered = [core["pus"] for core in real["cores"]] == [core["pus"] for core in model["topology"]["cores"]]
+        self.assertEqual("CPUs have the model's numbers" in text, not numbered)
+        if plans_equal or model["use"] == "model":
+            self.check_plans(topology, real, path)
         return text
 
     def check_comments(self, text):
@@ -188,7 +191,7 @@ class Machines(Test):
         path = self.file("taken/%s.json" % name, "\n".join(lines) + "\n")
         self.passes("validate", path)
 
-    def check_same(self, real, model):
+    def check_same(self, real, model, text):
         """The model read back is the machine, as far as a kind of node goes."""
         self.assertEqual([core["pus"] for core in model["cores"]], [core["pus"] for core in real["cores"]])
         for place, groups in (("package", "packages"), ("numa", "numa_nodes")):
@@ -204,11 +207,21 @@ class Machines(Test):
         for a, b in zip(real.get("devices", []), model.get("devices", [])):
             self.assertEqual((plain(a), near(real, a), a["memory_bytes"] // MIB), (plain(b), near(model, b), b["memory_bytes"] // MIB))
             self.assertIn(b.get("pci", ""), (a["pci"], ""))
-        named = [nic for nic in real.get("nics", []) if nic.get("name") or nic.get("fabric")]
-        kept = lambda nic: [nic.get(key, "") for key in ("name", "fabric", "numa")]
-        self.assertEqual([kept(nic) for nic in named], [kept(nic) for nic in model.get("nics", [])])
+        self.check_nics(real, model, text)
         for nic in model.get("nics", []):
             self.assertFalse({"addresses", "state", "speed_mbps"} & {key for key, value in nic.items() if value})
+
+    def check_nics(self, real, model, text):
+        """Each interface that has a name is in the model, or is said to be left out."""
+        named = [nic for nic in real.get("nics", []) if nic.get("name") or nic.get("fabric")]
+        kept = lambda nic: [nic.get(key, "") for key in ("name", "fabric", "numa")]
+        words = re.sub(r"\n *// *", " ", text)
+        there = [kept(nic) for nic in model.get("nics", [])]
+        left = [nic for nic in named if kept(nic) not in there]
+        self.assertEqual([kept(nic) for nic in named if nic not in left], there)
+        self.assertEqual("such ones:" in words, left != [])
+        for nic in left:
+            self.assertIn('%s (' % json.dumps(nic.get("name") or nic["fabric"]), words)
 
     def check_plans(self, topology, real, path):
         """A plan made from the profile is the plan made from the machine."""
@@ -216,23 +229,30 @@ class Machines(Test):
             return
         if self.shown(path).get("extends"):
             return  # tiles have no mode without a profile
+        model = self.shown(path)["nodes"][0]["topology"]
         view = ["--gpu-view", "all"] if real.get("devices") else []
         for count in sorted({1, 2, 3, len(real.get("devices", [])) or 4, 7}):
             words = ["--ppn", str(count), "-N", "1", "--json", "--launcher", "slurm", *view]
             ranks = []
-            for source in (["--profile", path], ["--profile", "none", "--topology", topology]):
+            for source, whole in ((["--profile", path], model), (["--profile", "none", "--topology", topology], real)):
                 done = hpclaunch("plan", *source, *words, env=self.env)
                 self.assertTrue(done.out or re.search("cores? allowed", done.err), str(done))
-                ranks.append([(rank["cpus"], rank["unit"]) for rank in json.loads(done.out)["classes"][0]["ranks"]]
-                             if done.out else done.err)
+                ranks.append([self.place(rank, whole) for rank in json.loads(done.out)["classes"][0]["ranks"]] if done.out else done.err)
             self.assertEqual(ranks[0], ranks[1], "%s ranks" % count)
+
+    def place(self, rank, whole):
+        """Cores by their position, since some machines number their threads as no model can."""
+        nic = whole["nics"][rank["nic"]] if rank["nic"] is not None else {}
+        cpus = cpu_list(rank["cpus"])
+        return {"cores": [c for c, core in enumerate(whole["cores"]) if cpu_list(core["pus"]) & cpus], "cpus": len(cpus), "unit": rank["unit"],
+                "device": rank["device"], "nic": (nic.get("name"), nic.get("fabric"))}
 
 
 class Recorded(Machines):
     def test_every_machine(self):
         for name in machines()[::EVERY]:
             with self.subTest(machine=name):
-                self.check(machine(name))
+                self.check(machine(name), True)
 
     def test_some_are_expressed_exactly(self):
         _, text = self.new(machine("xeon-2x52-smt2.xml"))
@@ -251,6 +271,33 @@ class Made(Machines):
         lost = {"memory-number-between", "mig", "one-mig", "two-vendors", "two-models", "device-numbers", "hybrid", "numa-from-three",
                 "shared-l2"}
         self.assertEqual(set(some) - exact, lost & set(some))
+
+    def test_interfaces_that_no_rank_gets_are_left_out(self):
+        ports = nics("infiniband", ["ib0", "ib1", "ib2"], "mlx5_#") + nics("roce", ["st0"], "mlx5_7") + nics("ethernet", ["eno1"])
+        ports[1]["state"] = "down"
+        ports[0]["speed_mbps"], ports[2]["speed_mbps"] = 100000, 400000
+        text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports)))
+        self.assertIn('ranks get no such ones: "ib0" (slower than others), "ib1" (down), "st0" (RoCE beside InfiniBand), '
+                      '"eno1" (Ethernet beside a fabric).', re.sub(r"\n *// *", " ", text))
+        text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports[1:2])))
+        self.assertNotIn('"nics"', text)
+
+    def test_numa_nodes_are_found_by_their_cores(self):
+        """Numbers like those of POWER9: what is near to 3 and 4 is near to 0 and 1 of the model."""
+        path, _ = self.new(self.given(dict(MADE["numa-from-three"], nics=nics("infiniband", ["ib0"], numa=4))))
+        model = self.shown(path)["nodes"][0]["topology"]
+        self.assertEqual([device["numa"] for device in model["devices"]], [0, 1])
+        self.assertEqual([nic["numa"] for nic in model["nics"]], [1])
+        self.check(self.given(MADE["numa-from-three"]), True)
+
+    def test_bridges_are_kept_as_far_as_they_tell_interfaces_apart(self):
+        ways = [["0000:10", "0000:10:0%d.0" % i, "0000:1%d:00.0" % (1 + i)] for i in (0, 1)]
+        made = node(1, devices=[dict(d, bridges=ways[i // 3] + ["0000:2%d:00.0" % i]) for i, d in enumerate(devices("nvidia", [0, 0, 0, 0]))],
+                    nics=[dict(nic, bridges=ways[i]) for i, nic in enumerate(nics("infiniband", ["ib0", "ib1"], "mlx5_#"))])
+        path, _ = self.new(self.given(made))
+        model = self.shown(path)["nodes"][0]["topology"]
+        self.assertEqual([device["bridges"] for device in model["devices"]], [ways[0]] * 3 + [ways[1]])
+        self.check(self.given(made))
 
     def test_random_machines(self):
         for seed in range(0, 20, EVERY):
