@@ -8,6 +8,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
+#include "plan/lists.h"
 
 namespace hpclaunch {
 
@@ -126,16 +127,9 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 
 // ---- Level Zero: tiles ----------------------------------------------------------------------------
 
-// Slurm writes numbers of cards whatever the driver counts.
-bool is_list_of_cards(const PlanInput& input, const Ground& ground, bool whole) {
-  if (whole || !ground.by.starts_with("SLURM_")) return false;
-  return trim(input.env.get(ground.by)) == trim(input.env.get("ZE_AFFINITY_MASK"));
-}
-
-Tiles granted_tiles(const PlanInput& input, const Ground& ground, const std::vector<int>& counted,
-                    Units& units) {
+Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Units& units) {
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
-  bool whole = counts_whole(input.env);
+  const bool whole = counts_whole(input.env);
   std::vector<std::string> ignored;
   std::string everything;
   for (std::size_t i = 0; i < counted.size(); ++i)
@@ -143,15 +137,16 @@ Tiles granted_tiles(const PlanInput& input, const Ground& ground, const std::vec
   if (mask.empty() || mask == "default")
     return read_tile_mask(input.node, counted, everything, true, ignored);
   units.given = "ZE_AFFINITY_MASK";
-  const bool cards = is_list_of_cards(input, ground, whole);
+  const std::optional<Listed> cards = cards_of_mask(input);
   Tiles left = read_tile_mask(input.node, counted, mask, whole || cards, ignored);
   if (cards && left != read_tile_mask(input.node, counted, mask, false, ignored))
     units.reports.push_back(
         {"mask-counts-tiles", "note",
-         fmt::format("{} repeats the devices of {}, but the driver would count tiles by it; the "
-                     "plan takes these, with all their tiles",
-                     quoted(input.env, units.given), ground.by),
-         "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE to have masks count devices"});
+         fmt::format("{} is what Slurm writes for the cards of {}={}, but the driver would count "
+                     "tiles by it; the plan takes these cards, with all their tiles",
+                     quoted(input.env, units.given), cards->name, cards->text),
+         "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE to have masks count cards; X.Y names a tile "
+         "then"});
   else if (!ignored.empty())
     units.reports.push_back(
         {"mask-cut", "warning",
@@ -168,7 +163,7 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
   std::vector<int> counted;
   for (const Pick& pick : ground.counted)
     counted.push_back(pick.device >= 0 ? pick.device : pick.number);
-  const Tiles tiles = granted_tiles(input, ground, counted, units);
+  const Tiles tiles = granted_tiles(input, counted, units);
   std::map<int, int> place;  // in what the driver counts
   std::map<int, int> first;  // flat number of its first tile
   int flat = 0;

@@ -6,12 +6,11 @@
 
 #include "hpclaunch/text.h"
 #include "plan/grants.h"
+#include "plan/lists.h"
 
 namespace hpclaunch {
 
 namespace {
-
-using Indices = std::vector<int>;
 
 bool has(const Indices& all, int one) {
   return std::find(all.begin(), all.end(), one) != all.end();
@@ -36,55 +35,24 @@ std::vector<Pick> counted_anew(const Indices& devices) {
   return picks;
 }
 
-// A list of the node's own numbers of devices.
-struct Listed {
-  std::string name;
-  std::string text;
-  Indices devices;  // ascending
-};
-
+// A list that this node can have.
 std::optional<Listed> read_list(const PlanInput& input, const char* name, const Indices& all,
                                 Ground& ground) {
-  const std::string text(trim(input.env.get(name)));
-  const Result<CpuSet> set = CpuSet::parse(text);
-  if (text.empty() || !set || set->empty()) return std::nullopt;
+  std::optional<Listed> listed = parse_list(input.env, name);
+  if (!listed) return std::nullopt;
   // Where devices are split, each instance is a resource of its own and is counted as one.
   if (std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split))
     return std::nullopt;
-  Listed listed{name, text, set->to_vector()};
-  for (const int device : listed.devices) {
+  for (const int device : listed->devices) {
     if (has(all, device)) continue;
     ground.reports.push_back(
         {"grant-contradicts", "warning",
          fmt::format("{}={} names device {}, and the node has {}: the list is not heeded", name,
-                     text, device, counted(static_cast<long>(all.size()), "device")),
+                     listed->text, device, counted(static_cast<long>(all.size()), "device")),
          "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
     return std::nullopt;
   }
   return listed;
-}
-
-// Numbers of the first mask that is set; nullopt where it has anything else, or none is set.
-std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& vendor,
-                                    std::string& name) {
-  std::vector<std::string> names = mask_variables(vendor);
-  if (vendor == "amd") names.emplace_back("GPU_DEVICE_ORDINAL");
-  for (const std::string& one : names) {
-    if (!input.env.has(one)) continue;
-    name = one;
-    Indices numbers;
-    const std::string value = input.env.get(one);
-    for (const std::string_view piece : split(value, ',')) {
-      const std::string_view entry = trim(piece);
-      // Of X.Y of Level Zero X is the device.
-      const auto number =
-          parse_natural(vendor == "intel" ? entry.substr(0, entry.find('.')) : entry);
-      if (!number) return std::nullopt;
-      numbers.push_back(static_cast<int>(*number));
-    }
-    return numbers;
-  }
-  return std::nullopt;
 }
 
 bool names_known(const PlanInput& input, const Indices& devices) {
@@ -136,15 +104,16 @@ void settle_without_mask(const PlanInput& input, const Listed& list, const Indic
 // A list of the node's numbers beside a mask that may count these alone.
 void settle_list(const PlanInput& input, const std::string& vendor, const Listed& list,
                  const Indices& all, Ground& ground) {
-  const int count = static_cast<int>(list.devices.size());
-  const bool first_ones = list.devices.back() == count - 1;
+  const Indices entries = entries_of(input, vendor, list);
+  const int count = static_cast<int>(entries.size());
+  const bool first_ones = entries.back() == count - 1;
   ground.by = list.name;
   ground.mine = list.devices;
   std::string mask;
   const std::optional<Indices> numbers = mask_numbers(input, vendor, mask);
   // All can be opened: no control group has the driver count anew.
   const bool open = input.reachable && input.reachable->size() == all.size();
-  const bool group = numbers && all_below(*numbers, count) && !all_in(*numbers, list.devices);
+  const bool group = numbers && all_below(*numbers, count) && !all_in(*numbers, entries);
   if (first_ones || (open && !group)) {
     ground.counted = picks_of(all);
     ground.why = fmt::format("{}={} lists them", list.name, list.text);
@@ -158,7 +127,7 @@ void settle_list(const PlanInput& input, const std::string& vendor, const Listed
       settle_without_mask(input, list, all, vendor != "intel", ground);
     return;
   }
-  const bool among = all_in(*numbers, list.devices);
+  const bool among = all_in(*numbers, entries);
   if (group) {
     ground.counted = counted_anew(list.devices);
     ground.mine.reset();
@@ -241,12 +210,10 @@ struct Counted {
 
 Counted slurm_counts(const PlanInput& input) {
   for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
-    const std::string text(trim(input.env.get(name)));
-    const Result<CpuSet> set = CpuSet::parse(text);
-    if (text.empty() || !set || set->empty()) continue;
-    Counted counted{{name, text, set->to_vector()}, 0};
-    counted.count = counted.list.devices.size();
-    return counted;
+    std::optional<Listed> list = parse_list(input.env, name);
+    if (!list) continue;
+    const std::size_t count = list->devices.size();
+    return {std::move(*list), count};
   }
   const char* name = "SLURM_GPUS_ON_NODE";
   const auto count = parse_natural(input.env.get(name));

@@ -506,13 +506,66 @@ TEST_CASE("Level Zero: tiles in every hierarchy", "[grants]") {
     CHECK(masks_of(*plan, env, "ZE_AFFINITY_MASK") == row.masks);
     CHECK(devices_of(*plan) == row.devices);
   }
-  const Env cards = {{"SLURM_JOB_GPUS", "1,2"}, {"ZE_AFFINITY_MASK", "1,2"}};
-  PlanInput in = input(machine({0, 2, 4}, "intel", 2), cards);
-  in.options.gpu_view = "own";
-  const auto plan = make_plan(in);
-  REQUIRE(plan);
-  CHECK(devices_of(*plan) == "1.0 1.1 2.0 2.1");
-  CHECK(rules(*plan) == std::vector<std::string>{"mask-counts-tiles"});
+}
+
+TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
+  struct Written {
+    const char* list;  // SLURM_JOB_GPUS
+    const char* mask;
+    const char* devices;
+    const char* rules;
+  };
+  const char* const all = "0.0 0.1 1.0 1.1 2.0 2.1 3.0 3.1";
+  const Topology node = machine({0, 2, 4, 6}, "intel", 2);
+  for (const Written& row : {
+           Written{"1,2", "1,2", "1.0 1.1 2.0 2.1", "mask-counts-tiles"},
+           Written{"0,1,2,3", "0,1,2,3", all, "mask-counts-tiles"},
+           Written{"0-3", "0, 1, 2, 3", all, "mask-counts-tiles"},
+           Written{"0-1", "0,1", "0.0 0.1 1.0 1.1", "mask-counts-tiles"},
+           // 0 to k-1: a device control group
+           Written{"2,3", "0,1", "2.0 2.1 3.0 3.1", "mask-counts-tiles"},
+           Written{"1,2", "0,1", "1.0 1.1 2.0 2.1", "mask-counts-tiles"},
+           Written{"2", "0", "2.0 2.1", "mask-counts-tiles"},
+           // what Slurm would not have written counts tiles
+           Written{"0,1,2,3", "0,1,2,3,4,5,6,7", all, ""},
+           Written{"0,1,2,3", "0,1", "0.0 0.1", ""},
+           Written{"0,1", "1", "0.1", ""},
+           Written{"0,1,2,3", "1,0,2,3", "0.0 0.1 1.0 1.1", ""},
+           Written{"2,3", "4,7", "2.0 3.1", ""},
+           Written{"2,3", "0,3", "2.0 3.1", ""},
+           Written{"2,3", "0,1,2,3", "2.0 2.1 3.0 3.1", ""},
+           Written{"", "0,1,2,3", "0.0 0.1 1.0 1.1", ""},
+           Written{"4,5", "0,1", "0.0 0.1", "grant-contradicts"},
+       }) {
+    INFO(row.list << " " << row.mask);
+    const Env env = {{"SLURM_JOB_GPUS", row.list}, {"ZE_AFFINITY_MASK", row.mask}};
+    PlanInput in = input(node, env);
+    in.options.gpu_view = "own";
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(devices_of(*plan) == row.devices);
+    CHECK(fmt::format("{}", fmt::join(rules(*plan), " ")) == row.rules);
+    // Composite masks count cards whoever wrote them.
+    in.env = EnvSnapshot({fmt::format("SLURM_JOB_GPUS={}", row.list), "ZE_AFFINITY_MASK=0",
+                          "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"});
+    for (const std::string& rule : rules(*make_plan(in))) CHECK(rule != "mask-counts-tiles");
+  }
+  // Each rank's mask leads to its tile, in a control group too, whatever else says that there is one.
+  PlanInput in = input(node, {{"SLURM_STEP_GPUS", "2,3"}, {"ZE_AFFINITY_MASK", "0,1"}});
+  for (const bool opened : {false, true}) {
+    if (opened) in.reachable = {2, 3};
+    in.options.gpu_view = "own";
+    auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(masks_of(*plan, {}, "ZE_AFFINITY_MASK") == "0 1 2 3");
+    CHECK(devices_of(*plan) == "2.0 2.1 3.0 3.1");
+    in.options.gpu_view = "all";
+    plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(plan->max_local_size() == 4);
+    CHECK(masks_of(*plan, {}, "ZE_AFFINITY_MASK") == "0,1,2,3 0,1,2,3 0,1,2,3 0,1,2,3");
+    CHECK_THAT(plan->reports.front().message, ContainsSubstring("SLURM_STEP_GPUS=2,3"));
+  }
 }
 
 TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") {
