@@ -102,6 +102,7 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/devices_per_rank_test.cpp
   tests/plan/grants_test.cpp
   tests/plan/make_plan_test.cpp
+  tests/plan/masks_test.cpp
   tests/plan/nics_test.cpp
   tests/plan/parts_test.cpp
   tests/plan/vendors_test.cpp

@@ -27,19 +27,32 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
                 std::vector<Pick>& picks, Units& units) {
   std::vector<Pick> from = picks;
   for (std::size_t i = 0; by_place && i < from.size(); ++i) from[i].number = static_cast<int>(i);
-  Picked read = read_mask(input.node, from, input.env.get(name));
+  Picked read = units.vendor == "nvidia" ? read_cuda_mask(input.node, from, input.env.get(name))
+                                         : read_mask(input.node, from, input.env.get(name));
   for (Pick& pick : read.picks)  // back to the count before any mask
     if (by_place && pick.number >= 0)
       pick.number = picks[static_cast<std::size_t>(pick.number)].number;
   picks = std::move(read.picks);
   units.given = name;
+  if (!read.repeated.empty())
+    units.reports.push_back(
+        {"mask-repeats", "warning",
+         fmt::format("{}: \"{}\" comes a second time; CUDA and PyTorch take such a list for none, "
+                     "and so does the plan",
+                     quoted(input.env, name), read.repeated),
+         fmt::format("give {} each device once", name)});
   if (!read.stopped.empty() && !picks.empty())
     units.reports.push_back(
         {"mask-cut", "warning",
-         fmt::format("{}: \"{}\" is no device that is left, or comes a second time; the driver "
-                     "does not heed what follows it, and neither does the plan",
-                     quoted(input.env, name), read.stopped),
-         fmt::format("give {} entries that are there, each once", name)});
+         fmt::format(
+             "{}: \"{}\" {}; the driver does not heed what follows it, and neither does the "
+             "plan",
+             quoted(input.env, name), read.stopped,
+             units.vendor == "nvidia"
+                 ? "is no device that is left, or not of the first entry's form"
+                 : "is no device that is left, or comes a second time"),
+         fmt::format("give {} entries that are there{}, each once", name,
+                     units.vendor == "nvidia" ? ", all numbers or all names" : "")});
 }
 
 // AMD's three: the first restricts what the second counts. Slurm and Flux set several of them alike.

@@ -27,8 +27,10 @@ std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& v
     for (const std::string_view piece : split(value, ',')) {
       const std::string_view entry = trim(piece);
       // Of X.Y of Level Zero X is the device.
-      const auto number =
-          parse_natural(vendor == "intel" ? entry.substr(0, entry.find('.')) : entry);
+      const auto number = vendor == "nvidia"  ? cuda_number(entry)
+                          : vendor == "intel" ? parse_natural(entry.substr(0, entry.find('.')))
+                                              : parse_natural(entry);
+      if (!number && vendor == "nvidia" && !numbers.empty()) return numbers;  // the list ends here
       if (!number) return std::nullopt;
       numbers.push_back(static_cast<int>(*number));
     }

@@ -20,8 +20,8 @@ struct Listed {
 /// nullopt where the variable is not set, or has anything but numbers and ranges of them.
 std::optional<Listed> parse_list(const EnvSnapshot& env, const char* name);
 
-/// Numbers of the first mask of the vendor that is set, in its order; nullopt where it has anything
-/// else, or none is set. `name` is the mask's, or as it was.
+/// Numbers of the first mask of the vendor that is set, in its order, as its driver reads them; nullopt where it has
+/// anything else, or none is set. `name` is the mask's, or as it was.
 std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& vendor,
                                     std::string& name);
 

@@ -74,6 +74,55 @@ Match match_old_instance(const Topology& node, const std::vector<Pick>& from,
   return Match::unclear;
 }
 
+Match match_number(const std::vector<Pick>& from, long number, Pick& found) {
+  const auto at =
+      std::find_if(from.begin(), from.end(), [&](const Pick& one) { return one.number == number; });
+  if (at == from.end()) return Match::none;
+  found = *at;
+  return Match::one;
+}
+
+// `wanted` is in lower case.
+Match match_name(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
+                 Pick& found) {
+  if (wanted.size() > 4 && wanted.starts_with("gpu-")) return match_gpu(node, from, wanted, found);
+  if (wanted.size() <= 4 || !wanted.starts_with("mig-")) return Match::none;
+  const Match match = match_instance(node, from, wanted, found);
+  if (match == Match::one || !wanted.starts_with("mig-gpu-")) return match;
+  return match_old_instance(node, from, wanted, found);
+}
+
+// What entries have led to; by their text where that is not known.
+class Seen {
+ public:
+  /// False when it has been there before.
+  bool add(Match match, const Pick& pick, const std::string& entry) {
+    if (match == Match::one && pick.device >= 0)
+      return known_.insert({pick.device, pick.instance}).second;
+    return unknown_.insert(pick.name.empty() ? entry : pick.name).second;
+  }
+
+ private:
+  std::set<std::pair<int, int>> known_;
+  std::set<std::string> unknown_;
+};
+
+// What every entry has to begin with; "" for numbers.
+std::string_view cuda_form(std::string_view list) {
+  for (const std::string_view name : {"GPU-", "MIG-"})
+    if (list.starts_with(name)) return name;
+  return "";
+}
+
+// PyTorch heeds the case of letters in a device's name; where it is another, the name as it is serves all.
+std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
+  const Device* device = find_device(node, pick.device);
+  if (device == nullptr || pick.instance >= 0 || !begins(device->uuid, lower(entry))) return entry;
+  return device->uuid.starts_with(entry) ? entry : device->uuid;
+}
+
+constexpr long kBeyondAll = 2'147'483'647L;  // the number of no device
+
 }  // namespace
 
 const Device* find_device(const Topology& node, int index) {
@@ -88,36 +137,62 @@ bool is_split(const Device& device) {
 
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {
   Picked read;
-  std::set<std::pair<int, int>> seen;
-  std::set<std::string> unknown;
+  Seen seen;
   for (const std::string_view piece : split(list, ',')) {
     const std::string entry(trim(piece));
-    const std::string wanted = lower(entry);
+    const auto number = parse_natural(entry);
     Pick pick;
-    Match match = Match::none;
-    if (const auto number = parse_natural(entry)) {
-      const auto at = std::find_if(from.begin(), from.end(),
-                                   [&](const Pick& one) { return one.number == *number; });
-      if (at != from.end()) {
-        pick = *at;
-        match = Match::one;
-      }
-    } else if (wanted.size() > 4 && wanted.starts_with("gpu-")) {
-      match = match_gpu(node, from, wanted, pick);
-    } else if (wanted.starts_with("mig-gpu-")) {
-      match = match_instance(node, from, wanted, pick);
-      if (match != Match::one) match = match_old_instance(node, from, wanted, pick);
-    } else if (wanted.size() > 4 && wanted.starts_with("mig-")) {
-      match = match_instance(node, from, wanted, pick);
-    }
-    const bool known = match == Match::one && pick.device >= 0;
-    const bool fresh = known ? seen.insert({pick.device, pick.instance}).second
-                             : unknown.insert(pick.name.empty() ? wanted : pick.name).second;
-    if (match == Match::none || !fresh) {
+    const Match match =
+        number ? match_number(from, *number, pick) : match_name(node, from, lower(entry), pick);
+    if (match == Match::none || !seen.add(match, pick, lower(entry))) {
       if (!entry.empty() && entry.front() != '-') read.stopped = entry;
       break;
     }
-    if (!parse_natural(entry)) pick.name = entry;
+    if (!number) pick.name = entry;
+    read.picks.push_back(std::move(pick));
+  }
+  return read;
+}
+
+std::optional<long> cuda_number(std::string_view entry) {
+  entry = trim(entry);
+  const bool minus = !entry.empty() && entry.front() == '-';
+  if (minus || (!entry.empty() && entry.front() == '+')) entry.remove_prefix(1);
+  std::size_t digits = 0;
+  while (digits < entry.size() && entry[digits] >= '0' && entry[digits] <= '9') ++digits;
+  if (digits == 0) return std::nullopt;
+  const long number = parse_natural(entry.substr(0, digits)).value_or(kBeyondAll);
+  if (minus && number > 0) return std::nullopt;
+  return number;
+}
+
+Picked read_cuda_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {
+  const std::string_view form = cuda_form(list);
+  Picked none;
+  Picked read;
+  std::vector<std::string> entries;
+  for (const std::string_view piece : split(list, ',')) {
+    const std::optional<long> number = form.empty() ? cuda_number(piece) : std::nullopt;
+    if (form.empty() ? !number : !piece.starts_with(form)) {
+      if (!trim(piece).starts_with('-')) read.stopped = piece;
+      break;
+    }
+    none.repeated = number ? std::to_string(*number) : std::string(piece);
+    if (std::find(entries.begin(), entries.end(), none.repeated) != entries.end()) return none;
+    entries.push_back(none.repeated);
+  }
+  Seen seen;
+  for (const std::string& entry : entries) {
+    Pick pick;
+    const Match match = form.empty() ? match_number(from, *parse_natural(entry), pick)
+                                     : match_name(node, from, lower(entry), pick);
+    if (match == Match::none) {
+      read.stopped = entry;
+      break;
+    }
+    none.repeated = entry;
+    if (!seen.add(match, pick, entry)) return none;
+    if (!form.empty()) pick.name = own_spelling(node, pick, entry);
     read.picks.push_back(std::move(pick));
   }
   return read;

@@ -1,8 +1,11 @@
 #pragma once
-// How each driver reads its mask. Sources: CUDA programming guide (CUDA_VISIBLE_DEVICES), NVIDIA MIG user
-// guide (device names, enumeration), ROCR-Runtime amd_filter_device.cpp, ROCm clr rocdevice.cpp,
+// How each driver reads its mask. Sources: CUDA programming guide (CUDA_VISIBLE_DEVICES) and PyTorch's
+// torch/cuda/__init__.py (_parse_visible_devices, _transform_uuid_to_ordinals), which device_count()
+// goes by and whose tests were made to match driver 525 (pytorch/pytorch#92315); NVIDIA MIG user guide
+// (device names, enumeration), ROCR-Runtime amd_filter_device.cpp, ROCm clr rocdevice.cpp,
 // Level Zero specification and compute-runtime execution_environment.cpp (parseAffinityMask).
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,14 +28,25 @@ struct Pick {
 /// What is left of a list, and where the driver stopped reading it.
 struct Picked {
   std::vector<Pick> picks;
-  std::string stopped;  ///< the entry that is nothing here; "" when all were read, or at -1
+  std::string stopped;   ///< the entry that is nothing here; "" when all were read, or at -1
+  std::string repeated;  ///< the entry that has made CUDA's list none by coming a second time
 };
 
-/// What CUDA or ROCr leave of `from`, in the list's order. Numbers are Pick::number, names (GPU-, MIG-, unique
+/// What ROCr and HIP leave of `from`, in the list's order. Numbers are Pick::number, names (GPU-, MIG-, unique
 /// beginnings of them, any case) lead to the device or instance that has them. The first entry that is
 /// nothing, or that comes again, ends the list. A name that cannot be judged, because names of devices
 /// are not known, is kept without a device.
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list);
+
+/// The number that CUDA reads at the front of an entry, as strtoul does: "1gpu2" is 1, "+3" 3, "-0" 0. nullopt
+/// for a negative number and where there is none.
+std::optional<long> cuda_number(std::string_view entry);
+
+/// What CUDA and PyTorch leave of `from`, in the list's order. All entries have the form of the first: names that
+/// begin with "GPU-", names that begin with "MIG-", or numbers; one of another form ends the list, and so does
+/// one that is nothing. One that comes a second time, be it after one that is nothing here, leaves none.
+/// Blanks are part of a name. A name that cannot be judged is kept without a device.
+Picked read_cuda_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list);
 
 /// Tiles by Device::index; a device without tiles has tile 0.
 using Tiles = std::map<int, std::set<int>>;

@@ -285,13 +285,35 @@ TEST_CASE("CUDA: lists of the batch system and masks are read together", "[grant
                ""}});
 }
 
+TEST_CASE("CUDA: a plan says what its lists leave out", "[grants]") {
+  Topology node = machine({0, 1, 4, 5});
+  name_devices(node);
+  check_rows(node, "CUDA_VISIBLE_DEVICES",
+             {{"words after numbers", {{"CUDA_VISIBLE_DEVICES", "1gpu2"}}, "1", "1", ""},
+              {"two forms", {{"CUDA_VISIBLE_DEVICES", "GPU-d3,1"}}, "GPU-d3", "3", "mask-cut"},
+              {"a control group's numbers end where CUDA ends them",
+               {{"SLURM_JOB_GPUS", "2,3"}, {"CUDA_VISIBLE_DEVICES", "0,1,-1,3"}},
+               "0 1",
+               "2 3",
+               ""}});
+  for (const char* mask : {"0,0", "GPU-d3,GPU-d", "2,1,2"}) {
+    const auto plan = make_plan(input(node, {{"CUDA_VISIBLE_DEVICES", mask}}));
+    REQUIRE(plan);
+    CHECK(rules(*plan) == std::vector<std::string>{"mask-repeats", "no-device-left"});
+    CHECK(plan->classes[0].ranks[0].device == -1);
+  }
+  const auto amd = make_plan(input(machine({0, 1}, "amd"), {{"ROCR_VISIBLE_DEVICES", "0,0"}}));
+  REQUIRE(amd);
+  CHECK(rules(*amd) == std::vector<std::string>{"mask-cut"});
+}
+
 TEST_CASE("CUDA: names lead to devices and instances", "[grants]") {
   Topology node = machine({0, 1, 4, 5});
   name_devices(node);  // GPU-a0..., GPU-b1..., GPU-c2..., GPU-d3...
   check_rows(node, "CUDA_VISIBLE_DEVICES",
              {{"a unique beginning",
-               {{"CUDA_VISIBLE_DEVICES", "GPU-c2,GPU-B"}},
-               "GPU-B GPU-c2",
+               {{"CUDA_VISIBLE_DEVICES", "GPU-c2,GPU-b"}},
+               "GPU-b GPU-c2",
                "1 2",
                ""},
               {"a name of nothing here",
