@@ -240,6 +240,42 @@ void say_granted(const PlanInput& input, const Ground& ground, Units& units) {
                          counted(static_cast<long>(input.node.devices.size()), "device"))));
 }
 
+// Units of the node that the ground alone leaves.
+std::size_t on_ground(const Ground& ground, const std::vector<Unit>& all) {
+  const auto counted_here = [&](int device) {
+    return std::any_of(ground.counted.begin(), ground.counted.end(),
+                       [&](const Pick& pick) { return pick.device < 0 || pick.device == device; });
+  };
+  const auto ours = [&](const Unit& unit) {
+    return ground.mine ? std::find(ground.mine->begin(), ground.mine->end(), unit.device) !=
+                             ground.mine->end()
+                       : counted_here(unit.device);
+  };
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), ours));
+}
+
+// Whoever leaves the fewest is to be blamed: a mask where it takes something of a grant.
+Narrowed why_fewer(const PlanInput& input, const Ground& ground, const std::vector<Unit>& all,
+                   const Units& units) {
+  const std::size_t left = units.list.size();
+  Narrowed result{static_cast<int>(all.size()), "", ""};
+  if (left >= all.size()) return result;
+  const bool masked = input.env.has(units.given) && units.given != ground.by &&
+                      (ground.by.empty() || left < on_ground(ground, all));
+  const std::string& by = masked ? units.given : ground.by;
+  const bool tiles = std::all_of(all.begin(), all.end(), [](const Unit& unit) {
+    return unit.subdevice >= 0 && !unit.instance;
+  });
+  result.by = fmt::format("{} {} of the node's {}",
+                          input.env.has(by) ? fmt::format("{}={} leaves", by, input.env.get(by))
+                                            : "what can be opened here is",
+                          left == 0 ? "none" : std::to_string(left),
+                          counted(result.whole, tiles ? "tile" : "device"));
+  result.mend = masked ? fmt::format("let {} have more of them", by)
+                       : "ask the batch system for more of them";
+  return result;
+}
+
 // What a name says of one node says nothing of the next.
 void check_other_nodes(const PlanInput& input, Units& units) {
   if (!spans_nodes(input) || units.list.empty()) return;
@@ -255,37 +291,7 @@ void check_other_nodes(const PlanInput& input, Units& units) {
          "rank its device"});
 }
 
-}  // namespace
-
-void split_instances(const Topology& node, Units& units) {
-  if (std::none_of(node.devices.begin(), node.devices.end(), is_split)) return;
-  std::vector<Unit> split;
-  for (const Unit& unit : units.list) {
-    const Device* device = find_device(node, unit.device);
-    if (device == nullptr || !is_split(*device)) {
-      split.push_back(unit);
-      if (device != nullptr)
-        split.back().name = device->uuid.empty() ? std::to_string(device->index) : device->uuid;
-      continue;
-    }
-    for (std::size_t i = 0; i < device->instances.size(); ++i) {
-      split.push_back(unit);
-      split.back().subdevice = static_cast<int>(i);
-      split.back().name = device->instances[i];
-      split.back().instance = true;
-    }
-    if (device->instances.empty())
-      units.reports.push_back(
-          {"no-instances", "warning",
-           fmt::format("device {}{} is split (MIG) and has no instance: no process can use it",
-                       device->index, device->pci.empty() ? "" : " at " + device->pci),
-           "create instances (nvidia-smi mig -cgi), switch MIG off, or ask the site"});
-  }
-  units.list = std::move(split);
-}
-
-void heed_grants(const PlanInput& input, Units& units) {
-  const Ground ground = find_ground(input, units.vendor);
+void heed(const PlanInput& input, const Ground& ground, Units& units) {
   units.reports.insert(units.reports.end(), ground.reports.begin(), ground.reports.end());
   units.given = ground.by;
   if (units.vendor == "intel") {
@@ -329,6 +335,42 @@ void heed_grants(const PlanInput& input, Units& units) {
   }
   if (!units.instances()) return;
   for (std::size_t i = 0; i < units.list.size(); ++i) units.list[i].unit = static_cast<int>(i);
+}
+
+}  // namespace
+
+void split_instances(const Topology& node, Units& units) {
+  if (std::none_of(node.devices.begin(), node.devices.end(), is_split)) return;
+  std::vector<Unit> split;
+  for (const Unit& unit : units.list) {
+    const Device* device = find_device(node, unit.device);
+    if (device == nullptr || !is_split(*device)) {
+      split.push_back(unit);
+      if (device != nullptr)
+        split.back().name = device->uuid.empty() ? std::to_string(device->index) : device->uuid;
+      continue;
+    }
+    for (std::size_t i = 0; i < device->instances.size(); ++i) {
+      split.push_back(unit);
+      split.back().subdevice = static_cast<int>(i);
+      split.back().name = device->instances[i];
+      split.back().instance = true;
+    }
+    if (device->instances.empty())
+      units.reports.push_back(
+          {"no-instances", "warning",
+           fmt::format("device {}{} is split (MIG) and has no instance: no process can use it",
+                       device->index, device->pci.empty() ? "" : " at " + device->pci),
+           "create instances (nvidia-smi mig -cgi), switch MIG off, or ask the site"});
+  }
+  units.list = std::move(split);
+}
+
+void heed_grants(const PlanInput& input, Units& units) {
+  const Ground ground = find_ground(input, units.vendor);
+  const std::vector<Unit> all = units.list;
+  heed(input, ground, units);
+  units.narrowed = why_fewer(input, ground, all, units);
 }
 
 }  // namespace hpclaunch

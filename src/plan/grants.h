@@ -30,7 +30,8 @@ bool spans_nodes(const PlanInput& input);
 /// Puts the instances of split devices (MIG) in their place; numbers units anew where there are any.
 void split_instances(const Topology& node, Units& units);
 
-/// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it.
+/// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it;
+/// `units.narrowed` says what has left less than there is.
 void heed_grants(const PlanInput& input, Units& units);
 
 }  // namespace hpclaunch

@@ -210,16 +210,29 @@ Status check_launcher(const PlanInput& input, std::size_t nodes) {
                "use --nodes 1, or another launcher with --launcher NAME"};
 }
 
+Status check_shared(const PlacementOptions& typed, const Units& units) {
+  if (!typed.ranks_per_device || !units.list.empty() || units.narrowed.by.empty()) return Done{};
+  return Error{ErrorKind::usage,
+               fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.narrowed.by),
+               fmt::format("{}, or use --ranks-per-node", units.narrowed.mend), kCommandLine};
+}
+
 // Ranks share a device where that is asked for; a group of several belongs to one rank.
 Status check_groups(const Units& units, int ranks_per_node) {
   if (units.per_rank <= 1 || ranks_per_node <= units.count()) return Done{};
-  return Error{ErrorKind::usage,
-               fmt::format("{} with {} devices each need {} devices, and a node has {}",
-                           counted(ranks_per_node, "rank"), units.per_rank,
-                           ranks_per_node * units.per_rank, units.total),
-               fmt::format("use --ranks-per-node {} or fewer, or a smaller --devices-per-rank",
-                           units.count()),
-               kCommandLine};
+  const int needed = ranks_per_node * units.per_rank;
+  const Narrowed& narrowed = units.narrowed;
+  const std::string fewer = fmt::format(
+      "use --ranks-per-node {} or fewer, or a smaller --devices-per-rank", units.count());
+  return Error{
+      ErrorKind::usage,
+      fmt::format("{} with {} devices each need {} devices, and {}",
+                  counted(ranks_per_node, "rank"), units.per_rank, needed,
+                  narrowed.by.empty() ? fmt::format("a node has {}", units.total) : narrowed.by),
+      narrowed.by.empty() || needed > narrowed.whole
+          ? fewer
+          : fmt::format("{}, or {}", narrowed.mend, fewer),
+      kCommandLine};
 }
 
 void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
@@ -296,6 +309,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (const Status names = check_names(input.options); !names) return names.error();
   Result<Units> units = find_units(input);
   if (!units) return units.error();
+  if (const Status shared = check_shared(input.options, *units); !shared) return shared.error();
   Result<Counts> counts = decide_counts(input, *units);
   if (!counts) return counts.error();
   const std::size_t nodes = counts->ranks_on.size();

@@ -133,15 +133,27 @@ Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster>
   return over;
 }
 
+Error too_few(int per_rank, const Units& units) {
+  const Narrowed& narrowed = units.narrowed;
+  const std::string fewer = units.list.empty()
+                                ? "leave out --devices-per-rank"
+                                : fmt::format("use --devices-per-rank {} or fewer", units.count());
+  return Error{ErrorKind::usage,
+               fmt::format("--devices-per-rank {}: {}", per_rank,
+                           narrowed.by.empty()
+                               ? fmt::format("a node has {}", counted(units.count(), "device"))
+                               : narrowed.by),
+               narrowed.by.empty() || per_rank > narrowed.whole
+                   ? fewer
+                   : fmt::format("{}, or {}", narrowed.mend, fewer),
+               kCommandLine};
+}
+
 }  // namespace
 
 Status group_units(const Topology& node, int per_rank, Units& units) {
   const auto size = static_cast<std::size_t>(per_rank);
-  if (units.list.size() < size)
-    return Error{ErrorKind::usage,
-                 fmt::format("--devices-per-rank {}: a node has {}", per_rank,
-                             counted(units.count(), "device")),
-                 fmt::format("use --devices-per-rank {} or fewer", units.count()), kCommandLine};
+  if (units.list.size() < size) return too_few(per_rank, units);
   const std::vector<Unit> order = units.list;
   std::vector<Unit> groups;
   std::vector<Unit> rest = order;

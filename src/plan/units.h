@@ -20,6 +20,13 @@ struct Unit {
   bool instance = false;        ///< of a split device (MIG): a process can have no second one
 };
 
+/// Why there are fewer units than the node has.
+struct Narrowed {
+  int whole = 0;     ///< units of the node before any mask or grant
+  std::string by;    ///< a clause with the numbers; "" where nothing is missing
+  std::string mend;  ///< a clause: how to get more of them
+};
+
 /// The devices of a node as one launch sees them.
 struct Units {
   std::vector<Unit> list;  ///< in the order of the cores they are near to; by number where unknown
@@ -35,6 +42,7 @@ struct Units {
   std::string mask;       ///< variable that restricts what a process sees
   std::string mask_item;  ///< template of one entry
   std::string given;      ///< what says which devices are ours: a variable; "" for none
+  Narrowed narrowed;
   std::vector<PlanReport> reports = {};  ///< about what is ours
   int ranks_per_unit = 0;                ///< typed or the profile's; 0: not said
   bool compact = false;                  ///< fewer ranks than units take the first ones
@@ -53,7 +61,7 @@ const std::vector<std::string>& mask_variables(const std::string& vendor);
 Result<Units> find_units(const PlanInput& input);
 
 /// Puts `per_rank` units (2 or more) together that are near one another: near the same cores first,
-/// then on one package, then any. Errors: `usage` when there are not so many.
+/// then on one package, then any. Errors: `usage` when there are not so many, with what has left so few.
 Status group_units(const Topology& node, int per_rank, Units& units);
 
 /// Every unit of the node by itself: the groups' members one after the other, then what is left.

@@ -210,3 +210,72 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().hint == "one of tile, gpu");
 }
+
+TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
+  struct Few {
+    std::vector<std::string> env;
+    int per_rank;
+    const char* message;
+    const char* hint;
+  };
+  const auto check = [](PlanInput in, const std::vector<Few>& rows) {
+    for (const Few& row : rows) {
+      INFO(row.env.front() << " " << row.per_rank);
+      in.env = EnvSnapshot(row.env);
+      in.options.devices_per_rank = row.per_rank;
+      const auto plan = make_plan(in);
+      REQUIRE_FALSE(plan);
+      CHECK_THAT(plan.error().message, Catch::Matchers::EndsWith(row.message));
+      CHECK(plan.error().hint == row.hint);
+    }
+  };
+  PlanInput in = input({0, 1, 2, 3});
+  check(in, {{{"CUDA_VISIBLE_DEVICES=1"},
+              2,
+              "--devices-per-rank 2: CUDA_VISIBLE_DEVICES=1 leaves 1 of the node's 4 devices",
+              "let CUDA_VISIBLE_DEVICES have more of them, or use --devices-per-rank 1 or fewer"},
+             {{"CUDA_VISIBLE_DEVICES=1"},
+              5,
+              "--devices-per-rank 5: CUDA_VISIBLE_DEVICES=1 leaves 1 of the node's 4 devices",
+              "use --devices-per-rank 1 or fewer"},
+             {{"CUDA_VISIBLE_DEVICES="},
+              2,
+              "CUDA_VISIBLE_DEVICES= leaves none of the node's 4 devices",
+              "let CUDA_VISIBLE_DEVICES have more of them, or leave out --devices-per-rank"},
+             // the mask has all of the grant
+             {{"CUDA_VISIBLE_DEVICES=0,1", "SLURM_JOB_GPUS=2,3"},
+              3,
+              "SLURM_JOB_GPUS=2,3 leaves 2 of the node's 4 devices",
+              "ask the batch system for more of them, or use --devices-per-rank 2 or fewer"},
+             {{"CUDA_VISIBLE_DEVICES=2", "SLURM_JOB_GPUS=2,3"},
+              2,
+              "CUDA_VISIBLE_DEVICES=2 leaves 1 of the node's 4 devices",
+              "let CUDA_VISIBLE_DEVICES have more of them, or use --devices-per-rank 1 or fewer"},
+             {{"SLURM_GPUS_ON_NODE=1"},
+              2,
+              "SLURM_GPUS_ON_NODE=1 leaves 1 of the node's 4 devices",
+              "ask the batch system for more of them, or use --devices-per-rank 1 or fewer"}});
+  in.options.ranks_per_node = 2;
+  check(in, {{{"CUDA_VISIBLE_DEVICES=0,1,2"},
+              2,
+              "need 4 devices, and CUDA_VISIBLE_DEVICES=0,1,2 leaves 3 of the node's 4 devices",
+              "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 1 or fewer, or "
+              "a smaller --devices-per-rank"}});
+  in.options.ranks_per_node.reset();
+  in.reachable = {2};
+  check(in, {{{"A=b"},
+              2,
+              "what can be opened here is 1 of the node's 4 devices",
+              "ask the batch system for more of them, or use --devices-per-rank 1 or fewer"}});
+  in = input({0, 1}, "intel");
+  for (Device& device : in.node.devices) device.subdevices = 2;
+  check(in, {{{"ZE_AFFINITY_MASK=3"},
+              2,
+              "ZE_AFFINITY_MASK=3 leaves 1 of the node's 4 tiles",
+              "let ZE_AFFINITY_MASK have more of them, or use --devices-per-rank 1 or fewer"}});
+  in = input({0, 1});
+  in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES="});
+  in.options.ranks_per_device = 2;
+  CHECK(make_plan(in).error().message ==
+        "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= leaves none of the node's 2 devices");
+}
