@@ -49,21 +49,6 @@ std::optional<Launcher> launcher_here(const EnvSnapshot& env, const std::string&
   return std::move(*found);
 }
 
-// Level Zero counts devices in its own order whatever the mask says; where the cores near them come in
-// another, no mask makes device LOCAL_RANK the nearest.
-bool keeps_its_order(const Topology& node) {
-  std::vector<std::size_t> places;
-  for (const Device& device : node.devices) {
-    if (device.vendor != "intel") return false;
-    const auto core = std::find_if(node.cores.begin(), node.cores.end(), [&](const Core& one) {
-      return device.pus.empty() ? one.numa == device.numa && device.numa >= 0
-                                : device.pus.intersects(one.pus);
-    });
-    places.push_back(static_cast<std::size_t>(core - node.cores.begin()));
-  }
-  return !std::is_sorted(places.begin(), places.end());
-}
-
 Fresh look(const ProfileArgs& args, const EnvSnapshot& env, Topology node) {
   Fresh fresh;
   fresh.node = std::move(node);
@@ -77,9 +62,7 @@ Fresh look(const ProfileArgs& args, const EnvSnapshot& env, Topology node) {
   const std::string scheduler = job_facts(env).scheduler;
   if (scheduler != "none") fresh.scheduler = scheduler;
   fresh.launcher = launcher_here(env, fresh.host);
-  if (keeps_its_order(fresh.node)) fresh.view = "own";
   for (const Device& device : fresh.node.devices) {
-    if (!device.instances.empty()) fresh.view = "own";
     fresh.in_mig = fresh.in_mig || !device.instances.empty();
     fresh.has_tiles = fresh.has_tiles || (device.vendor == "intel" && device.subdevices > 1);
   }

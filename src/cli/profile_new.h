@@ -23,8 +23,7 @@ struct Fresh {
   std::string scheduler;             ///< of this job; "" outside of one
   std::optional<Launcher> launcher;  ///< what would start a job on several nodes here
   Topology node;
-  std::string view = "all";  ///< of the devices: "own" where that is the only one that is right
-  bool in_mig = false;       ///< a device is cut into instances, whose names belong to this node
+  bool in_mig = false;  ///< a device is cut into instances, whose names belong to this node
   bool has_tiles =
       false;  ///< Intel's devices of several tiles, which builtin profile "intel-max" knows
 };

@@ -68,21 +68,15 @@ std::string defaults_text(const Fresh& fresh) {
   const char* why =
       fresh.in_mig
           ? "Ranks see their own instance only: a process can have one, and not the whole device."
-      : fresh.view == "own"
-          ? "Ranks see their own device only, as device 0: the driver counts devices in an order "
-            "that "
-            "is not that of the cores near them, so LOCAL_RANK would be a far one."
-          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest, and only "
-            "their "
-            "own where they share devices; \"gpu_view\": \"own\" shows each rank always only its "
-            "own, as device 0.";
+          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest. Where that "
+            "cannot be, and where ranks share devices, each sees only its own, as device 0; "
+            "\"gpu_view\": \"own\" makes it so always.";
   std::string text = prose(why, 2);
   if (fresh.has_tiles)
     text += prose("A rank gets a tile; device mode gpu gives it a whole card.", 2);
   // What holds without a word is left unsaid: said, it would hold for ranks that share devices, too.
-  const std::string view =
-      fresh.view == "all" ? "" : fmt::format(", \"gpu_view\": \"{}\"", fresh.view);
-  return text + fmt::format("  \"defaults\": {{\"ranks_per_device\": 1{}{}}},\n", view,
+  return text + fmt::format("  \"defaults\": {{\"ranks_per_device\": 1{}{}}},\n",
+                            fresh.in_mig ? ", \"gpu_view\": \"own\"" : "",
                             fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
 }
 

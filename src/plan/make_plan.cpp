@@ -41,6 +41,8 @@ struct LaidOut {
 Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units& units,
                         const std::vector<int>& ranks_on, Plan& plan) {
   LaidOut laid;
+  plan.classes.clear();
+  plan.layout.clear();
   const int nodes = static_cast<int>(ranks_on.size());
   const bool by_amount = knows_amounts(input, nodes);
   const bool count_through = input.options.bind_via.value_or(BindVia::shim) == BindVia::shim &&
@@ -329,6 +331,10 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   facts.job["even"] = even ? "yes" : "no";
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
   Result<LaidOut> laid = lay_out(input, facts, *units, counts->ranks_on, plan);
+  if (laid && heed_driver_order(input, plan.classes, *units)) {  // rules may ask for the view
+    facts.job["gpu_view"] = units->view;
+    laid = lay_out(input, facts, *units, counts->ranks_on, plan);
+  }
   if (!laid) return laid.error();
   if (laid->far > 0)
     plan.reports.push_back({"far-from-device", "note",

@@ -217,6 +217,22 @@ bool Units::instances() const {
   return std::any_of(list.begin(), list.end(), [](const Unit& unit) { return unit.instance; });
 }
 
+bool keeps_order(const Units& units) { return units.vendor == "intel"; }
+
+const char* why_all(const Units& units) {
+  return keeps_order(units)
+             ? "the devices that ranks use stay visible, the one nearest to local rank i as device "
+               "i"
+             : "every device stays visible, the one nearest to local rank i as device i";
+}
+
+void decide_own(Units& units, const char* why) {
+  units.view = "own";
+  for (Setting& setting : units.choices)
+    if (setting.name == "gpu-view")
+      setting.history.push_back(decided(Layer::computed, units.view, kRule, why));
+}
+
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (units.list.empty()) return;
   const std::string& typed = input.options.gpu_view;
@@ -237,8 +253,7 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
     decide(Layer::builtin, "own", kRule,
            "ranks share devices, and LOCAL_RANK must index what the program sees");
   else
-    decide(Layer::builtin, "all", kRule,
-           "every device stays visible, the one nearest to local rank i as device i");
+    decide(Layer::builtin, "all", kRule, why_all(units));
   if (!by_profile.empty() && !(masked_parts && by_profile == "all"))
     decide(Layer::profile_default, by_profile, input.profile->where,
            fmt::format("what {} recommends", input.profile->name));

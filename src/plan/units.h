@@ -73,6 +73,15 @@ void report_left(const Units& units, std::vector<PlanReport>& reports);
 /// Decides the view once the number of ranks is known, and says why.
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units);
 
+/// True where a mask chooses devices but cannot order them. Source: compute-runtime, parseAffinityMask.
+bool keeps_order(const Units& units);
+
+/// What the view of all gives ranks.
+const char* why_all(const Units& units);
+
+/// Has each rank see its own, after decide_view.
+void decide_own(Units& units, const char* why);
+
 /// The unit of each rank (position in `list`; -1 when there are none) in block order.
 std::vector<int> deal_units(const Units& units, int ranks);
 

@@ -95,19 +95,14 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   PerRank mask;
   bool natural = units.given.empty();
+  bool ascending = true;
   bool shared = false;
   for (const NodeClass& one : placed.classes) {
     Order order = order_of(units, one.ranks);
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
-    // Level Zero keeps its own order whatever the mask's is (compute-runtime, parseAffinityMask).
-    if (units.vendor == "intel" && !order.natural) {
-      if (!order.ascending)
-        placed.reports.push_back(
-            {"device-order", "warning",
-             "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
-             "nearest to the rank",
-             "--gpu-view own"});
+    ascending = ascending && order.ascending;
+    if (keeps_order(units) && !order.natural) {
       order.units.resize(order.used);
       std::sort(order.units.begin(), order.units.end());
     }
@@ -119,6 +114,12 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
     }
     mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
   }
+  if (keeps_order(units) && !ascending)
+    placed.reports.push_back(
+        {"device-order", "warning",
+         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
+         "nearest to the rank",
+         "--gpu-view own"});
   if (shared)
     placed.reports.push_back(
         {"shared-devices", "note",
@@ -138,7 +139,10 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
   const bool same = std::all_of(mask.items.begin(), mask.items.end(),
                                 [&](const auto& items) { return items.front() == first; });
   add_mask(input, units, same ? Value(first) : Value(std::move(mask)),
-           "every device stays visible, the one nearest to local rank i as device i", fold);
+           !ascending && keeps_order(units)
+               ? "the devices that ranks use stay visible, in the driver's own order"
+               : why_all(units),
+           fold);
   return Done{};
 }
 
@@ -167,6 +171,19 @@ bool differing_models(const Topology& node) {
   return std::any_of(node.devices.begin(), node.devices.end(), [&](const Device& device) {
     return device.model != node.devices.front().model;
   });
+}
+
+bool heed_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
+                       Units& units) {
+  if (!keeps_order(units) || units.view != "all" || !input.options.gpu_view.empty()) return false;
+  if (std::all_of(classes.begin(), classes.end(),
+                  [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
+    return false;
+  decide_own(
+      units,
+      "the driver keeps its own order of devices: with all of them visible device LOCAL_RANK "
+      "would not be the one nearest to the rank");
+  return true;
 }
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {

@@ -230,14 +230,14 @@ class Machines(Test):
         if self.shown(path).get("extends"):
             return  # tiles have no mode without a profile
         model = self.shown(path)["nodes"][0]["topology"]
-        view = ["--gpu-view", "all"] if real.get("devices") else []
         for count in sorted({1, 2, 3, len(real.get("devices", [])) or 4, 7}):
-            words = ["--ppn", str(count), "-N", "1", "--json", "--launcher", "slurm", *view]
+            words = ["--ppn", str(count), "-N", "1", "--json", "--launcher", "slurm"]
             ranks = []
             for source, whole in ((["--profile", path], model), (["--profile", "none", "--topology", topology], real)):
                 done = hpclaunch("plan", *source, *words, env=self.env)
                 self.assertTrue(done.out or re.search("cores? allowed", done.err), str(done))
-                ranks.append([self.place(rank, whole) for rank in json.loads(done.out)["classes"][0]["ranks"]] if done.out else done.err)
+                plan = json.loads(done.out) if done.out else None
+                ranks.append((plan["gpu_view"], [self.place(rank, whole) for rank in plan["classes"][0]["ranks"]]) if plan else done.err)
             self.assertEqual(ranks[0], ranks[1], "%s ranks" % count)
 
     def place(self, rank, whole):
@@ -316,7 +316,8 @@ class Made(Machines):
     def test_a_driver_that_keeps_its_own_order_shows_ranks_their_own(self):
         for vendor, places, view in (("intel", [1, 0], "own"), ("intel", [0, 1], "all"), ("amd", [1, 0], "all"), ("intel", [0, -1], "all")):
             path, _ = self.new(self.given(node(2, devices=devices(vendor, places))))
-            self.assertEqual(self.shown(path)["defaults"].get("gpu_view") or "all", view, (vendor, places))
+            plan = self.ok(hpclaunch("plan", "--profile", path, "--json", "-N", "1", "--launcher", "slurm", env=self.env))
+            self.assertEqual(json.loads(plan.out)["gpu_view"], view, (vendor, places))
 
     def test_ranks_that_share_devices_see_their_own_as_without_the_profile(self):
         topology = self.given(node(2, devices=devices("nvidia", [0, 1])))

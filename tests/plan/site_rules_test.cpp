@@ -280,6 +280,70 @@ TEST_CASE("every count of ranks keeps to the laws on machines with devices", "[u
     }
 }
 
+TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[units]") {
+  Topology node = machine(kTwoPackages);
+  for (int card = 0; card < 4; ++card)
+    node.devices.push_back(
+        device(card, "intel", node.packages[static_cast<std::size_t>(card < 2 ? 1 : 0)].pus));
+  Profile profile;
+  profile.name = "p";
+  PlanInput in = input(node, &profile, 4);
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "own");
+  CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(PerRank{{{"2", "3", "0", "1"}}}));
+  CHECK(value_of(*plan, "LOCAL_RANK") == Value(std::string("0")));
+  CHECK(plan->find_choice("gpu-view")->history.back().layer == Layer::computed);
+  CHECK(plan->reports.empty());
+  Rule rule;
+  rule.defaults = {{"SEEN", {"${gpu_view}", Template::Each::once, ""}}};
+  profile.rules = {rule};
+  profile.gpu_view = "all";
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(value_of(*plan, "SEEN") == Value(std::string("own")));
+  profile.rules.clear();
+  in.options.ranks = 2;  // one on each package: 2 and 0
+  CHECK(make_plan(in)->gpu_view == "own");
+  in.options.ranks = 1;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "all");
+  CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("2")));
+
+  in.options.gpu_view = "all";
+  in.options.ranks = 7;  // 4 and 3: two classes, said once
+  in.hosts = {"n0", "n1"};
+  in.launcher.multi_node = true;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->classes.size() == 2);
+  REQUIRE(plan->reports.size() == 1);
+  CHECK(plan->reports[0].rule == "device-order");
+  for (Device& one : in.node.devices) one.vendor = "amd";  // whose mask orders
+  in.options.gpu_view.clear();
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "all");
+  CHECK(plan->reports.empty());
+}
+
+TEST_CASE("a mask that hides devices does not claim to show every one", "[units]") {
+  Topology node = machine(kTwoPackages);
+  for (int card = 0; card < 4; ++card)
+    node.devices.push_back(
+        device(card, "intel", node.packages[static_cast<std::size_t>(card / 2)].pus));
+  Profile profile;
+  profile.name = "p";
+  const auto plan = make_plan(input(node, &profile, 2));
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "all");
+  CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("0,2")));
+  for (const Setting* said : {plan->find_env("ZE_AFFINITY_MASK"), plan->find_choice("gpu-view")})
+    CHECK(said->history.back().why ==
+          "the devices that ranks use stay visible, the one nearest to local rank i as device i");
+}
+
 TEST_CASE("own view: one device each, as device 0", "[units]") {
   Profile profile;
   profile.name = "p";
