@@ -15,7 +15,7 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
                 "Nodes to use, the first ones of the list");
   parser.number("--ppn,--ranks-per-node", args.ranks_per_node, "N", 1, kMost, "Ranks on each node");
   parser.number("--ranks-per-device", args.ranks_per_device, "K", 1, kMostCores,
-                "Ranks that share one device, or one part of it under --device-mode");
+                "Ranks that share one device, or one part of it under --device-mode; in order");
   parser.number("--devices-per-rank", args.devices_per_rank, "N", 0, kMostCores,
                 "Devices, or parts of them, for each rank, near one another; 0: ranks see none");
   parser.number("--cpus-per-rank", args.cores_per_rank, "N", 1, kMostCores,

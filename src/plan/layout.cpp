@@ -59,16 +59,15 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
     return chosen(
         "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
         fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
-  if (typed.ranks_per_device)
-    return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_device * units.count(),
-                  kCommandLine,
-                  fmt::format("--ranks-per-device {} on {}", *typed.ranks_per_device,
-                              counted(units.count(), "device")));
   if (slots_count(input, units, nodes)) {
     const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
     return chosen("ranks-per-node", Layer::environment, *most, SourceRef{"<environment>"},
                   input.slots_why);
   }
+  if (units.filled > 0)
+    return chosen(
+        "ranks-per-node", Layer::command_line, units.filled * units.count(), kCommandLine,
+        fmt::format("--ranks-per-device {} on {}", units.filled, counted(units.count(), "device")));
   if (units.count() > 0) {
     const int each = std::max(1, units.ranks_per_unit);
     return chosen("ranks-per-node", Layer::builtin, each * units.count(), kRule,
@@ -128,8 +127,7 @@ Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const 
   const auto listed = [&] {
     return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
   };
-  if (!typed.ranks && !typed.ranks_per_node && !typed.ranks_per_device &&
-      slots_count(input, units, want.nodes))
+  if (!typed.ranks && !typed.ranks_per_node && slots_count(input, units, want.nodes))
     return listed();
   if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
     const bool same_sum =

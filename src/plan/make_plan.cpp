@@ -180,8 +180,9 @@ void add_device_choice(const Units& units, bool linked, Plan& plan) {
                           return text;
                         }),
                kRule,
-               fmt::format("{} on the node, used evenly, each by ranks that are nearest to it",
-                           counted(units.total, "device")) +
+               fmt::format("{} on the node, {}, each by ranks that are nearest to it",
+                           counted(units.total, "device"),
+                           units.filled > 0 ? "filled in order" : "used evenly") +
                    (units.per_rank > 1
                         ? fmt::format("; --devices-per-rank {}, near one another", units.per_rank)
                         : "") +
@@ -219,8 +220,16 @@ Status check_shared(const PlacementOptions& typed, const Units& units) {
                fmt::format("{}, or use --ranks-per-node", units.narrowed.mend), kCommandLine};
 }
 
-// Ranks share a device where that is asked for; a group of several belongs to one rank.
+// Ranks share a device where that is asked for, and then as many; a group of several belongs to one rank.
 Status check_groups(const Units& units, int ranks_per_node) {
+  if (units.filled > 0 && ranks_per_node > units.filled * units.count())
+    return Error{ErrorKind::usage,
+                 fmt::format("{} at {} per device need {} devices, and a node has {}",
+                             counted(ranks_per_node, "rank"), units.filled,
+                             (ranks_per_node + units.filled - 1) / units.filled, units.count()),
+                 fmt::format("use --ranks-per-node {} or fewer, or a larger --ranks-per-device",
+                             units.filled * units.count()),
+                 kCommandLine};
   if (units.per_rank <= 1 || ranks_per_node <= units.count()) return Done{};
   const int needed = ranks_per_node * units.per_rank;
   const Narrowed& narrowed = units.narrowed;

@@ -142,7 +142,7 @@ Deal deal_out(const Topology& node, const std::vector<UsableCore>& cores, const 
   const std::vector<int> block = deal_units(units, want.ranks);
   deal.ranks.assign(deal.crowds.size(), 0);
   for (const int unit : block) ++deal.ranks[crowd_of[static_cast<std::size_t>(unit)]];
-  const bool settled = crowded || (units.compact && want.ranks < units.count());
+  const bool settled = crowded || units.filled > 0 || (units.compact && want.ranks < units.count());
   if (!settled)
     deal.ranks = best_split(deal.crowds, std::move(deal.ranks), want.cores_per_rank,
                             [&](const Quotas& quotas) { return cutter.sizes(quotas); });

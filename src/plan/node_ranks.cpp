@@ -93,8 +93,9 @@ void give_units(const Units& units, const std::vector<int>& dealt, std::vector<R
   }
 }
 
-Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
+Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
                               int ranks) {
+  const Units units = units_for(all, ranks);
   NodeRanks result;
   std::vector<int> dealt;
   if (by_rule(input, facts, units, ranks, result)) {

@@ -236,7 +236,9 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   set("devices", units.devices);
   set("device_mode", units.mode);
   set("gpu_view", units.view);
-  set("ranks_per_device", units.total == 0 ? 0 : (ranks_per_node + units.total - 1) / units.total);
+  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, ranks_per_node)
+                          : units.total == 0 ? 0
+                                             : (ranks_per_node + units.total - 1) / units.total);
   set("launcher", input.launcher.name);
   set("scheduler", input.job.scheduler);
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");

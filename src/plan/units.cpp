@@ -202,8 +202,8 @@ Result<Units> find_units(const PlanInput& input) {
   for (const Unit& unit : units.list) devices.insert(unit.device);
   units.devices = static_cast<int>(devices.size());
   units.total = units.count();
-  const int by_profile = input.profile != nullptr ? input.profile->ranks_per_device : 0;
-  units.ranks_per_unit = input.options.ranks_per_device.value_or(by_profile);
+  units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
+  if (!units.list.empty()) units.filled = input.options.ranks_per_device.value_or(0);
   units.compact = input.profile != nullptr && input.profile->fill == "compact";
   if (input.options.devices_per_rank.value_or(1) > 1) {
     units.ranks_per_unit = 1;
@@ -215,6 +215,16 @@ Result<Units> find_units(const PlanInput& input) {
 
 bool Units::instances() const {
   return std::any_of(list.begin(), list.end(), [](const Unit& unit) { return unit.instance; });
+}
+
+int Units::used_by(int ranks) const {
+  return std::min(count(), filled > 0 ? (ranks + filled - 1) / filled : ranks);
+}
+
+Units units_for(const Units& units, int ranks) {
+  Units used = units;
+  if (units.filled > 0) used.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
+  return used;
 }
 
 bool keeps_order(const Units& units) { return units.vendor == "intel"; }
@@ -237,7 +247,7 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (units.list.empty()) return;
   const std::string& typed = input.options.gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
-  const bool shared = ranks_per_node > units.count();
+  const bool shared = ranks_per_node > units.used_by(ranks_per_node);
   // A mask of parts is the only way to one: a process without it sees whole devices.
   const bool masked_parts = units.mask_item.find("subdevice") != std::string::npos;
   Setting setting{"gpu-view", {}};
@@ -257,6 +267,9 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (!by_profile.empty() && !(masked_parts && by_profile == "all"))
     decide(Layer::profile_default, by_profile, input.profile->where,
            fmt::format("what {} recommends", input.profile->name));
+  if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
+    decide(Layer::computed, "own", kRule,
+           "the launcher's flags spread ranks over all devices, and --ranks-per-device fills them");
   if (units.instances())
     decide(Layer::computed, "own", kRule,
            "devices are split into instances (MIG), and of several a process sees only the first");
@@ -273,6 +286,8 @@ std::vector<int> deal_units(const Units& units, int ranks) {
   for (long r = 0; r < ranks; ++r) {
     if (count == 0)
       result.push_back(-1);
+    else if (units.filled > 0)
+      result.push_back(static_cast<int>(r) / units.filled);
     else if (units.compact && ranks < count)
       result.push_back(static_cast<int>(r));
     else

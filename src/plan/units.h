@@ -44,12 +44,14 @@ struct Units {
   std::string given;      ///< what says which devices are ours: a variable; "" for none
   Narrowed narrowed;
   std::vector<PlanReport> reports = {};  ///< about what is ours
-  int ranks_per_unit = 0;                ///< typed or the profile's; 0: not said
+  int ranks_per_unit = 0;                ///< the profile's; 0: not said
+  int filled = 0;                        ///< ranks that were typed for each unit; 0: not typed
   bool compact = false;                  ///< fewer ranks than units take the first ones
   std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
 
   int count() const { return static_cast<int>(list.size()); }
-  bool instances() const;  ///< some unit is an instance of a split device
+  int used_by(int ranks) const;  ///< units that so many ranks of a node get
+  bool instances() const;        ///< some unit is an instance of a split device
 };
 
 /// Variables that restrict devices, by vendor: the one we own first, then those that would restrict a
@@ -81,6 +83,9 @@ const char* why_all(const Units& units);
 
 /// Has each rank see its own, after decide_view.
 void decide_own(Units& units, const char* why);
+
+/// Those that so many ranks get where that is typed: the first ones. All of them elsewhere.
+Units units_for(const Units& units, int ranks);
 
 /// The unit of each rank (position in `list`; -1 when there are none) in block order.
 std::vector<int> deal_units(const Units& units, int ranks);

@@ -1,5 +1,6 @@
 // One rank on several devices.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hpclaunch/make_plan.h"
@@ -101,6 +102,85 @@ TEST_CASE("what cannot be right is refused", "[plan][devices]") {
   CHECK_THAT(message(), ContainsSubstring("no devices"));
   in.options.devices_per_rank = 0;
   CHECK(make_plan(in));
+}
+
+TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]") {
+  PlanInput in = input({0, 1, 2, 3});
+  in.options.nodes = 1;
+  in.options.ranks_per_device = 2;
+  CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2", "2", "3", "3"});
+  in.options.ranks = 5;
+  CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2"});
+  in.options.ranks = 2;
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(masks(*plan) == Masks{"0", "0"});
+  CHECK(plan->gpu_view == "own");
+  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "2-3");
+  in.options.ranks = 9;
+  REQUIRE(!make_plan(in));
+  CHECK(make_plan(in).error().message ==
+        "9 ranks at 2 per device need 5 devices, and a node has 4");
+  CHECK_THAT(make_plan(in).error().hint, ContainsSubstring("--ranks-per-node 8"));
+  in.options.ranks.reset();
+  in.options.ranks_per_node = 9;
+  CHECK_FALSE(make_plan(in));
+  in.options.ranks_per_node = 3;
+  CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1"});
+  in.options.ranks_per_device = 1;
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->gpu_view == "all");
+
+  Profile profile;
+  profile.name = "p";
+  profile.gpu_view = "launcher";
+  in.profile = &profile;
+  CHECK(make_plan(in)->gpu_view == "own");
+  in.options.ranks_per_node = 4;  // a device for each: the launcher's flags say the same
+  CHECK(make_plan(in)->gpu_view == "launcher");
+  in.profile = nullptr;
+
+  in.options.ranks_per_node.reset();
+  in.options.nodes.reset();
+  in.options.ranks_per_device = 2;
+  in.slots = {3, 8};  // a list's counts hold, and are checked
+  plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(plan->world_size() == 11);
+  CHECK(masks(*plan) == Masks{"0", "0", "1"});
+  in.slots = {3, 9};
+  CHECK_FALSE(make_plan(in));
+  in.slots = {1, 1};  // one line per node says nothing about ranks
+  CHECK(make_plan(in)->world_size() == 16);
+}
+
+TEST_CASE("no device has more ranks than were typed, nor fewer before the last one",
+          "[plan][devices][law]") {
+  test::Random random(9);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<int> near;
+    for (int d = random.in(1, 6); d > 0; --d) near.push_back(random.in(0, 3));
+    PlanInput in = input(near);
+    const int each = random.in(1, 4);
+    const int ranks = random.in(1, 16);
+    in.options.ranks_per_device = each;
+    in.options.ranks_per_node = ranks;
+    INFO("round " << round << ": " << ranks << " at " << each << " on " << near.size());
+    const auto plan = make_plan(in);
+    CHECK(plan.has_value() == (ranks <= each * static_cast<int>(near.size())));
+    if (!plan) continue;
+    std::map<int, int> on;
+    for (const RankPlan& rank : plan->classes[0].ranks) ++on[rank.unit];
+    CHECK(static_cast<int>(on.size()) == (ranks + each - 1) / each);
+    int full = 0;
+    for (const auto& [unit, count] : on) {
+      CHECK(count <= each);
+      full += count == each ? 1 : 0;
+    }
+    CHECK(full >= static_cast<int>(on.size()) - 1);
+    CHECK((plan->gpu_view == "own") == (ranks > static_cast<int>(on.size())));
+  }
 }
 
 TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]") {
