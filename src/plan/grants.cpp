@@ -140,6 +140,24 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 
 // ---- Level Zero: tiles ----------------------------------------------------------------------------
 
+// Entries that name tiles are right for COMPOSITE, and nothing in every other hierarchy.
+PlanReport say_ignored(const PlanInput& input, const std::vector<int>& counted,
+                       const std::string& name, const std::vector<std::string>& ignored) {
+  const bool whole = counts_whole(input.env);
+  std::vector<std::string> nothing;
+  read_tile_mask(input.node, counted, input.env.get(name), true, nothing);
+  const bool of_composite = !whole && nothing.empty();
+  return {"mask-cut", "warning",
+          fmt::format("{}: the driver does not heed {}{}", quoted(input.env, name),
+                      fmt::join(ignored, ", "),
+                      whole ? ""
+                            : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
+                              "COMPOSITE"),
+          of_composite ? "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: there X is a device and X.Y a "
+                         "tile of it, and all of these are there"
+                       : "give it entries that are there"};
+}
+
 Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Units& units) {
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
   const bool whole = counts_whole(input.env);
@@ -161,14 +179,7 @@ Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Uni
          "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE to have masks count cards; X.Y names a tile "
          "then"});
   else if (!ignored.empty())
-    units.reports.push_back(
-        {"mask-cut", "warning",
-         fmt::format("{}: the driver does not heed {}{}", quoted(input.env, units.given),
-                     fmt::join(ignored, ", "),
-                     whole ? ""
-                           : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
-                             "COMPOSITE"),
-         "give it entries that are there"});
+    units.reports.push_back(say_ignored(input, counted, units.given, ignored));
   return left;
 }
 

@@ -590,6 +590,23 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
   }
 }
 
+TEST_CASE("Level Zero: entries for COMPOSITE without it", "[grants]") {
+  const auto fix = [](const char* mask, const char* hierarchy) {
+    const Env env = {{"ZE_AFFINITY_MASK", mask}, {"ZE_FLAT_DEVICE_HIERARCHY", hierarchy}};
+    const auto plan = make_plan(input(machine({0, 2}, "intel", 2), env));
+    REQUIRE(plan);
+    REQUIRE(plan->reports.front().rule == "mask-cut");
+    return plan->reports.front().fix;
+  };
+  for (const char* hierarchy : {"FLAT", "COMBINED", ""})
+    for (const char* mask : {"0.0,1.1", "0.1,1"})
+      CHECK_THAT(fix(mask, hierarchy), ContainsSubstring("=COMPOSITE"));
+  CHECK(fix("0.0,2.1", "FLAT") ==
+        "give it entries that are there");  // no third device there either
+  CHECK(fix("0,4", "FLAT") == "give it entries that are there");
+  CHECK(fix("0.0,1.2", "COMPOSITE") == "give it entries that are there");
+}
+
 TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") {
   Topology node = machine({0, 1, 4, 5});
   name_devices(node);
