@@ -118,6 +118,18 @@ void add_grants(const EnvSnapshot& env, Hosts& hosts) {
   hosts.granted_why = fmt::format("SLURM_JOB_CPUS_PER_NODE={}", text);
 }
 
+// A part of a job's environment: in a container, behind ssh or sudo. scontrol goes by the list that is
+// missing; squeue asks Slurm.
+Error no_list(const std::string& name, const std::string& job, bool set) {
+  return Error{ErrorKind::unsupported,
+               fmt::format("SLURM_JOB_ID is {}, and {} is {}: this job's nodes are not known", job,
+                           name, set ? "empty" : "not set"),
+               fmt::format("start hpclaunch where the job's environment is whole; or scontrol show "
+                           "hostnames \"$(squeue -h -j {} -o %N)\" > hosts.txt, then --hostfile "
+                           "hosts.txt; or --nodes 1 for this machine alone",
+                           job)};
+}
+
 }  // namespace
 
 Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& whole) {
@@ -126,12 +138,13 @@ Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& whole) {
   const EnvSnapshot env = *group < 0 ? whole : as_component(whole, *group);
   const std::string name =
       *group > 0 ? of_group("SLURM_JOB_NODELIST", *group) : "SLURM_JOB_NODELIST";
-  const Result<std::vector<std::string>> names =
-      expand_hostlist(env.get("SLURM_JOB_NODELIST", env.get("SLURM_NODELIST")));
+  const std::string job = whole.get("SLURM_JOB_ID");
+  const std::string list = env.get("SLURM_JOB_NODELIST", env.get("SLURM_NODELIST"));
+  if (trim(list).empty()) return no_list(name, job, env.has("SLURM_JOB_NODELIST"));
+  const Result<std::vector<std::string>> names = expand_hostlist(list);
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  "scontrol show hostnames > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
-  const std::string job = whole.get("SLURM_JOB_ID");
   Hosts hosts = hosts_from_names(
       *names, *group < 0 ? fmt::format("the nodes of Slurm job {}", job)
                          : fmt::format("the nodes of component {} of heterogeneous Slurm job {}",

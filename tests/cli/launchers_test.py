@@ -79,6 +79,16 @@ class Slurm(Job):
                 self.assertEqual(self.plan("--nodes", "1", env=self.slurm(nodes))["hosts"], [HOST])
         self.assertEqual(self.plan(env=self.slurm("n[1-", SLURM_JOB_NUM_NODES="1"))["hosts"], [HOST])
 
+    def test_a_job_without_its_list(self):
+        self.program("srun")
+        for env, says in ((self.env(SLURM_JOB_ID="17"), "SLURM_JOB_NODELIST is not set"), (self.slurm(""), "SLURM_JOB_NODELIST is empty"),
+                          (self.slurm("n1", SLURM_HET_SIZE="2"), "SLURM_JOB_NODELIST_HET_GROUP_1 is not set")):
+            with self.subTest(says):
+                het = ["--het-group", "1"] if "SLURM_HET_SIZE" in env else []
+                self.refused(2, "plan", *het, "--", "/bin/true", env=env, says=["SLURM_JOB_ID is 17", says, "squeue -h -j 17", "--hostfile"])
+        self.assertEqual(self.plan(env=self.env(SLURM_JOB_ID="17", SLURM_NODELIST=HOST))["hosts"], [HOST])  # the old name
+        self.assertEqual(self.plan(env=self.env(SLURM_JOB_ID="17", SLURM_JOB_NUM_NODES="1"))["hosts"], [HOST])
+
     def test_fewer_nodes_are_named(self):
         self.program("srun")
         plan = self.plan(*COUNTS, "--ppn", "1", "-N", "2", env=self.slurm("n[1-3]"))
