@@ -92,11 +92,49 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   return order;
 }
 
+// What device each rank's is among those that it sees.
+std::vector<int> places_of(const std::vector<RankPlan>& ranks, const std::vector<int>& seen) {
+  std::vector<int> places;
+  for (const RankPlan& rank : ranks)
+    places.push_back(
+        static_cast<int>(std::find(seen.begin(), seen.end(), rank.unit) - seen.begin()));
+  return places;
+}
+
+// How a program that sees all devices finds its own, for each class of nodes: by a formula where one gives
+// what the plan has, else by a list where that is short.
+std::string how_to_divide(const std::vector<std::vector<int>>& places) {
+  const auto everywhere = [&](auto device) {
+    return std::all_of(places.begin(), places.end(), [&](const std::vector<int>& ranks) {
+      const int size = static_cast<int>(ranks.size());
+      for (int r = 0; r < size; ++r)
+        if (ranks[static_cast<std::size_t>(r)] != device(r, size)) return false;
+      return true;
+    });
+  };
+  std::size_t most = 0;
+  int devices = 0;
+  for (const std::vector<int>& ranks : places) {
+    most = std::max(most, ranks.size());
+    devices = std::max(devices, 1 + *std::max_element(ranks.begin(), ranks.end()));
+  }
+  const int each = (static_cast<int>(most) + devices - 1) / devices;
+  if (everywhere([&](int r, int) { return r / each; }))
+    return fmt::format(": a program must take device LOCAL_RANK // {}", each);
+  if (everywhere([&](int r, int size) { return r * devices / size; }))
+    return fmt::format(": a program must take device LOCAL_RANK * {} // LOCAL_WORLD_SIZE", devices);
+  constexpr std::size_t kMostListed = 16;
+  if (places.size() > 1 || most > kMostListed) return "";
+  return fmt::format(": a program must take device {} as LOCAL_RANK counts up",
+                     fmt::join(places.front(), ", "));
+}
+
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   PerRank mask;
   bool natural = units.given.empty();
   bool ascending = true;
   bool shared = false;
+  std::vector<std::vector<int>> places;
   for (const NodeClass& one : placed.classes) {
     Order order = order_of(units, one.ranks);
     shared = shared || order.used < one.ranks.size();
@@ -106,6 +144,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
       order.units.resize(order.used);
       std::sort(order.units.begin(), order.units.end());
     }
+    places.push_back(places_of(one.ranks, order.units));
     std::vector<std::string> entries;
     for (const int unit : order.units) {
       Result<std::string> entry = entry_of(units, unit);
@@ -121,13 +160,12 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
          "nearest to the rank",
          "--gpu-view own"});
   if (shared)
-    placed.reports.push_back(
-        {"shared-devices", "note",
-         fmt::format("{} share {}, and LOCAL_RANK goes beyond them: a program must take device "
-                     "LOCAL_RANK // {}",
-                     counted(placed.max_local_size(), "rank"), counted(units.count(), "device"),
-                     (placed.max_local_size() + units.count() - 1) / units.count()),
-         "--gpu-view own makes device 0 the right one on every rank"});
+    placed.reports.push_back({"shared-devices", "note",
+                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
+                                          counted(placed.max_local_size(), "rank"),
+                                          counted(units.used_by(placed.max_local_size()), "device"),
+                                          how_to_divide(places)),
+                              "--gpu-view own makes device 0 the right one on every rank"});
   if (natural) {
     if (units.vendor == "nvidia" && differing_models(input.node))
       fold.add("CUDA_DEVICE_ORDER", Layer::builtin, std::string("PCI_BUS_ID"), kRule,

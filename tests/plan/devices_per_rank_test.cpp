@@ -1,10 +1,13 @@
 // One rank on several devices.
 #include <algorithm>
+#include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/text.h"
 #include "plan/jobs.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
@@ -181,6 +184,89 @@ TEST_CASE("no device has more ranks than were typed, nor fewer before the last o
     CHECK(full >= static_cast<int>(on.size()) - 1);
     CHECK((plan->gpu_view == "own") == (ranks > static_cast<int>(on.size())));
   }
+}
+
+namespace {
+
+// What the plan says of sharing while every rank sees all.
+std::string advice(const Plan& plan) {
+  for (const PlanReport& report : plan.reports)
+    if (report.rule == "shared-devices") return report.message;
+  return "";
+}
+
+// The device that the advice gives local rank `r` of `size`; nullopt where it gives none.
+std::optional<int> advised(const std::string& text, int r, int size) {
+  const std::size_t begins = text.find("take device ");
+  if (begins == std::string::npos) return std::nullopt;
+  const std::string how = text.substr(begins + 12);
+  int number = 0;
+  if (std::sscanf(how.c_str(), "LOCAL_RANK // %d", &number) == 1) return r / number;
+  if (std::sscanf(how.c_str(), "LOCAL_RANK * %d // LOCAL_WORLD_SIZE", &number) == 1)
+    return r * number / size;
+  const std::string list = how.substr(0, how.find(" as "));
+  return static_cast<int>(*parse_natural(trim(split(list, ',').at(static_cast<std::size_t>(r)))));
+}
+
+}  // namespace
+
+TEST_CASE("what a program is told about shared devices is what the plan has", "[plan][devices]") {
+  PlanInput in = input({0, 1, 2, 3});
+  in.options.gpu_view = "all";
+  in.options.nodes = 1;
+  in.options.ranks = 8;
+  CHECK(advice(*make_plan(in)) ==
+        "8 ranks share 4 devices, and LOCAL_RANK goes beyond them: a program must take device "
+        "LOCAL_RANK // 2");
+  in = input({0, 0, 0, 0});
+  in.options.gpu_view = "all";
+  in.options.nodes = 1;
+  in.options.ranks = 5;
+  in.options.oversubscribe = true;
+  CHECK_THAT(advice(*make_plan(in)), ContainsSubstring("LOCAL_RANK * 4 // LOCAL_WORLD_SIZE"));
+}
+
+TEST_CASE("advice about shared devices holds on every node", "[plan][devices][law]") {
+  test::Random random(31);
+  int given = 0;
+  int listed = 0;
+  for (int round = 0; round < 600; ++round) {
+    std::vector<int> near;
+    for (int d = random.in(1, 6); d > 0; --d) near.push_back(random.in(0, 3));
+    const char* vendor = random.chance(50) ? "nvidia" : "intel";
+    PlanInput in = input(near, vendor);
+    in.options.gpu_view = "all";
+    in.options.ranks = random.in(2, 30);
+    INFO("round " << round << ": " << *in.options.ranks << " on " << near.size() << " " << vendor);
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    const std::string text = advice(*plan);
+    if (text.empty()) continue;
+    INFO(text);
+    listed += text.find(" as LOCAL_RANK counts up") != std::string::npos ? 1 : 0;
+    for (std::size_t c = 0; c < plan->classes.size(); ++c) {
+      const std::vector<RankPlan>& ranks = plan->classes[c].ranks;
+      std::vector<int> seen;  // by the driver's number
+      for (std::size_t d = 0; d < near.size(); ++d) seen.push_back(static_cast<int>(d));
+      if (const Setting* mask = plan->find_env(
+              vendor == std::string("intel") ? "ZE_AFFINITY_MASK" : "CUDA_VISIBLE_DEVICES")) {
+        const auto* each = std::get_if<PerRank>(&mask->value());
+        seen.clear();
+        const std::string list = each ? each->items[c][0] : std::get<std::string>(mask->value());
+        for (const auto entry : split(list, ','))
+          seen.push_back(static_cast<int>(*parse_natural(entry)));
+        if (vendor == std::string("intel")) std::sort(seen.begin(), seen.end());
+      }
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const auto device = advised(text, static_cast<int>(r), static_cast<int>(ranks.size()));
+        if (!device) continue;
+        ++given;
+        CHECK(seen.at(static_cast<std::size_t>(*device)) == ranks[r].unit);
+      }
+    }
+  }
+  CHECK(given > 1000);
+  CHECK(listed > 0);
 }
 
 TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]") {
