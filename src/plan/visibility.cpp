@@ -184,6 +184,26 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
   return Done{};
 }
 
+// What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
+// hierarchy; there what was exported stays. Source: level-zero specification, ZE_FLAT_DEVICE_HIERARCHY.
+void add_hierarchy(const PlanInput& input, const Units& units, Fold& fold) {
+  const char* name = "ZE_FLAT_DEVICE_HIERARCHY";
+  const bool tiles = units.mode == "tile";
+  const bool depends = std::any_of(input.node.devices.begin(), input.node.devices.end(),
+                                   [](const Device& device) { return device.subdevices > 1; });
+  const std::string exported = input.env.get(name);
+  if (!depends && !exported.empty())
+    fold.add(name, Layer::computed, exported, kRule,
+             "as exported: cards of one tile are the same in every hierarchy");
+  else if (tiles && exported == "COMBINED")
+    fold.add(name, Layer::computed, exported, kRule,
+             "as exported: tiles are counted as devices here, in COMBINED as in FLAT");
+  else
+    fold.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"), kRule,
+             tiles ? "tiles are counted as devices here"
+                   : "devices are counted whole here; unset, the driver counts their tiles");
+}
+
 // Devices that ranks were asked to leave alone. Sources: CUDA programming guide (an empty list hides
 // all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
 void hide_all(const Topology& node, Plan& placed, Fold& fold) {
@@ -255,13 +275,8 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
          named ? fmt::format("unset {}, or ask the batch system for devices", units.given)
                : "ask the batch system for devices"});
   if (units.list.empty() || units.mask.empty()) return Done{};
-  if (units.vendor == "intel" && (units.mode.empty() || units.own_mode)) {
-    const bool tiles = units.mode == "tile";
-    fold.add("ZE_FLAT_DEVICE_HIERARCHY", Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"),
-             kRule,
-             tiles ? "tiles are counted as devices here"
-                   : "devices are counted whole here; unset, the driver counts their tiles");
-  }
+  if (units.vendor == "intel" && (units.mode.empty() || units.own_mode))
+    add_hierarchy(input, units, fold);
   if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
     placed.reports.push_back(
         {"parts-need-masks", "error",

@@ -126,8 +126,6 @@ TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]
         "9 ranks at 2 per device need 5 devices, and a node has 4");
   CHECK_THAT(make_plan(in).error().hint, ContainsSubstring("--ranks-per-node 8"));
   in.options.ranks.reset();
-  in.options.ranks_per_node = 9;
-  CHECK_FALSE(make_plan(in));
   in.options.ranks_per_node = 3;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1"});
   in.options.ranks_per_device = 1;
@@ -222,7 +220,6 @@ TEST_CASE("what a program is told about shared devices is what the plan has", "[
   in.options.gpu_view = "all";
   in.options.nodes = 1;
   in.options.ranks = 5;
-  in.options.oversubscribe = true;
   CHECK_THAT(advice(*make_plan(in)), ContainsSubstring("LOCAL_RANK * 4 // LOCAL_WORLD_SIZE"));
 }
 
@@ -444,4 +441,29 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
   in.options.ranks_per_device = 2;
   CHECK(make_plan(in).error().message ==
         "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= leaves none of the node's 2 devices");
+}
+
+TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices][tiles]") {
+  struct Row {
+    int tiles;
+    const char *mode, *exported, *holds;
+  };
+  for (const Row& row : {Row{2, "", "COMBINED", "COMBINED"}, Row{2, "tile", "COMBINED", "COMBINED"},
+                         Row{2, "tile", "COMPOSITE", "FLAT"}, Row{2, "tile", "", "FLAT"},
+                         Row{2, "gpu", "COMBINED", "COMPOSITE"}, Row{2, "gpu", "FLAT", "COMPOSITE"},
+                         Row{1, "", "COMBINED", "COMBINED"}, Row{1, "", "FLAT", "FLAT"},
+                         Row{1, "", "", "COMPOSITE"}}) {
+    INFO(row.tiles << " " << row.mode << " " << row.exported);
+    PlanInput in = input({0, 0, 2, 2}, "intel");
+    for (Device& device : in.node.devices) device.subdevices = row.tiles;
+    in.options.device_mode = row.mode;
+    in.options.gpu_view = "own";
+    if (*row.exported != 0)
+      in.env = EnvSnapshot({std::string("ZE_FLAT_DEVICE_HIERARCHY=") + row.exported});
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(constant(*plan, "ZE_FLAT_DEVICE_HIERARCHY") == row.holds);
+    CHECK(plan->max_local_size() == (row.tiles == 2 && row.mode != std::string("gpu") ? 8 : 4));
+    CHECK(masks(*plan, "ZE_AFFINITY_MASK").at(1) == "1");
+  }
 }

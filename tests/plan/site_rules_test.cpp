@@ -601,7 +601,7 @@ TEST_CASE("masks mean what the driver makes of them", "[units]") {
     const char* devices;  // of the ranks, one per device that is left
   };
   for (const Row& row :
-       {Row{"2,-1,0", "2"}, Row{"0,0", "0"}, Row{"1,9,0", "1"}, Row{"3,1", "3,1"}}) {
+       {Row{"2,-1,0", "2"}, Row{"0,GPU-1", "0"}, Row{"1,9,0", "1"}, Row{"3,1", "3,1"}}) {
     INFO(row.mask);
     PlanInput in = input(reversed_gpus(), &profile, 1);
     in.options.ranks.reset();
