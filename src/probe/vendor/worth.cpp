@@ -95,9 +95,8 @@ Libraries worth_opening(const Topology& topology, VendorLibraries want, bool nam
   if (all ? intel_here : tiles_hidden) which.level_zero = {"libze_loader.so.1"};
   // All that a plan needs of AMD's devices is in /sys.
   if (all && (count_of(topology, "amd") > 0 || exists(root + "/dev/kfd"))) {
-    which.amd_smi =
-        with_rocm({"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
-                   "libamd_smi.so.0"});  // the last is Debian's
+    which.amd_smi = with_rocm({"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25",
+                               "libamd_smi.so.24", "libamd_smi.so.0"});  // the last is Debian's
     which.rocm_smi = with_rocm({"librocm_smi64.so.8", "librocm_smi64.so.7", "librocm_smi64.so.6",
                                 "librocm_smi64.so.5", "librocm_smi64.so.4", "librocm_smi64.so.3",
                                 "librocm_smi64.so.2", "librocm_smi64.so.1"});
