@@ -36,7 +36,7 @@ class Division {
  public:
   Division(const std::vector<CoreSet>& sets, const std::vector<std::size_t>& members,
            const std::vector<int>& ranks)
-      : sets_(sets), ranks_(ranks), have_(sets.size(), 0) {
+      : sets_(sets), ranks_(ranks), have_(sets.size(), 0), claimed_(sets.size()) {
     CoreSet all;
     for (const std::size_t s : members) all |= sets[s];
     std::map<std::vector<std::size_t>, std::vector<int>> alike;
@@ -46,8 +46,10 @@ class Division {
         if (ranks[s] > 0 && sets[s].has(core)) claimants.push_back(s);
       if (!claimants.empty()) alike[claimants].push_back(core);
     }
-    for (auto& [claimants, cores] : alike)
+    for (auto& [claimants, cores] : alike) {
+      for (const std::size_t s : claimants) claimed_[s].push_back(atoms_.size());
       atoms_.push_back({cores, claimants, std::vector<int>(claimants.size(), 0)});
+    }
   }
 
   std::vector<CoreSet> run() {
@@ -89,12 +91,10 @@ class Division {
     std::vector<std::size_t> queue{poor};
     for (std::size_t next = 0; next < queue.size(); ++next) {
       const std::size_t to = queue[next];
-      for (std::size_t a = 0; a < atoms_.size(); ++a) {
-        const std::vector<std::size_t>& claimants = atoms_[a].claimants;
-        if (std::find(claimants.begin(), claimants.end(), to) == claimants.end()) continue;
-        for (const std::size_t from : claimants) {
-          if (from == poor || given(atoms_[a], from) == 0 || !way.emplace(from, Step{to, a}).second)
-            continue;
+      for (const std::size_t a : claimed_[to]) {
+        for (const std::size_t from : atoms_[a].claimants) {
+          if (from == poor || way.count(from) > 0 || given(atoms_[a], from) == 0) continue;
+          way.emplace(from, Step{to, a});
           if (each(from, have_[from] - 1) > each(poor, have_[poor])) {
             pass_on(from, poor, way);
             return true;
@@ -142,6 +142,7 @@ class Division {
   const std::vector<int>& ranks_;
   std::vector<int> have_;
   std::vector<Atom> atoms_;
+  std::vector<std::vector<std::size_t>> claimed_;  // atoms that each set claims
 };
 
 }  // namespace
@@ -172,6 +173,7 @@ std::vector<CoreSet> divide(std::vector<CoreSet> sets, const std::vector<int>& r
 
 std::vector<Crowd> divided(std::vector<Crowd> crowds, const std::vector<int>& ranks) {
   std::vector<CoreSet> near;
+  near.reserve(crowds.size());
   for (const Crowd& crowd : crowds) near.push_back(crowd.within.front());
   const std::vector<CoreSet> parts = divide(near, ranks);
   for (std::size_t c = 0; c < crowds.size(); ++c) {

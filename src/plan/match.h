@@ -18,7 +18,8 @@ struct Matched {
 /// Laws, the stronger first (docs/placement.md): units are used evenly, give or take one rank; the sum of
 /// the ranks' distances from their units (plan/reach.h) is the least that leaves each rank
 /// `cores_per_rank` cores, or one (where near sets cut one another, of the splits that moving one rank
-/// from unit to unit leads to); the worst-off rank has the most cores that this allows; linked
+/// from unit to unit leads to; of more than 32 kinds of near sets, or 8 that cut one another, the even
+/// split); the worst-off rank has the most cores that this allows; linked
 /// devices stand side by side. nullopt when there are no units or the ranks do not fit the cores.
 std::optional<Matched> match_units(const Topology& node, const Units& units,
                                    const PlaceRequest& want);

@@ -227,8 +227,11 @@ std::vector<int> best_split(const std::vector<Crowd>& crowds, std::vector<int> s
     ranks += start[c];
   }
   // Beyond this many kinds of places nobody waits for the best; such a machine is not known.
+  // Where they cut one another each try divides them anew.
   constexpr std::size_t kMostCrowds = 32;
-  if (ranks % units == 0 || crowds.size() < 2 || crowds.size() > kMostCrowds) return start;
+  constexpr std::size_t kMostCut = 8;
+  const std::size_t most_tried = nest(crowds) ? kMostCrowds : kMostCut;
+  if (ranks % units == 0 || crowds.size() < 2 || crowds.size() > most_tried) return start;
   Families families(crowds);
   const auto settled = [&](const std::vector<int>& split) {
     const Family& family = families.of(split);

@@ -95,6 +95,7 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
 // What device each rank's is among those that it sees.
 std::vector<int> places_of(const std::vector<RankPlan>& ranks, const std::vector<int>& seen) {
   std::vector<int> places;
+  places.reserve(ranks.size());
   for (const RankPlan& rank : ranks)
     places.push_back(
         static_cast<int>(std::find(seen.begin(), seen.end(), rank.unit) - seen.begin()));

@@ -150,7 +150,9 @@ bool alike(const RankPlan& a, const RankPlan& b) {
 }  // namespace
 
 std::string nic_name(const Nic& nic) {
-  return !nic.fabric.empty() ? nic.fabric : !nic.name.empty() ? nic.name : nic.pci;
+  for (const std::string* name : {&nic.fabric, &nic.name, &nic.pci})
+    if (!name->empty()) return *name;
+  return "(no name)";
 }
 
 Setting placement_choice(const PlanInput& input, const Plan& plan) {
