@@ -16,6 +16,7 @@
 #include "plan/layout.h"
 #include "plan/node_ranks.h"
 #include "plan/part.h"
+#include "plan/refusals.h"
 #include "plan/reports.h"
 #include "plan/rules.h"
 #include "plan/supervise.h"
@@ -187,63 +188,6 @@ void add_device_choice(const Units& units, bool linked, Plan& plan) {
                         ? fmt::format("; --devices-per-rank {}, near one another", units.per_rank)
                         : "") +
                    (linked ? "; linked ones side by side" : ""))}});
-}
-
-Status check_names(const PlacementOptions& options) {
-  const auto bad = [](const std::string& name, const char* option) {
-    return Error{ErrorKind::usage, fmt::format("{}: \"{}\" is no variable name", option, name),
-                 "a name has no \"=\" and is not empty; write --set NAME=VALUE", kCommandLine};
-  };
-  const auto good = [](const std::string& name) {
-    return !name.empty() && name.find('=') == std::string::npos &&
-           name.find('\0') == std::string::npos;
-  };
-  for (const auto& [name, value] : options.set)
-    if (!good(name)) return bad(name, "--set");
-  for (const std::string& name : options.unset)
-    if (!good(name)) return bad(name, "--unset");
-  return Done{};
-}
-
-Status check_launcher(const PlanInput& input, std::size_t nodes) {
-  if (nodes <= 1 || input.launcher.multi_node) return Done{};
-  return Error{ErrorKind::unsupported,
-               fmt::format("launcher {} starts ranks on this machine only, the plan has {}",
-                           input.launcher.name, counted(static_cast<long>(nodes), "node")),
-               "use --nodes 1, or another launcher with --launcher NAME"};
-}
-
-Status check_shared(const PlacementOptions& typed, const Units& units) {
-  if (!typed.ranks_per_device || !units.list.empty() || units.narrowed.by.empty()) return Done{};
-  return Error{ErrorKind::usage,
-               fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.narrowed.by),
-               fmt::format("{}, or use --ranks-per-node", units.narrowed.mend), kCommandLine};
-}
-
-// Ranks share a device where that is asked for, and then as many; a group of several belongs to one rank.
-Status check_groups(const Units& units, int ranks_per_node) {
-  if (units.filled > 0 && ranks_per_node > units.filled * units.count())
-    return Error{ErrorKind::usage,
-                 fmt::format("{} at {} per device need {} devices, and a node has {}",
-                             counted(ranks_per_node, "rank"), units.filled,
-                             (ranks_per_node + units.filled - 1) / units.filled, units.count()),
-                 fmt::format("use --ranks-per-node {} or fewer, or a larger --ranks-per-device",
-                             units.filled * units.count()),
-                 kCommandLine};
-  if (units.per_rank <= 1 || ranks_per_node <= units.count()) return Done{};
-  const int needed = ranks_per_node * units.per_rank;
-  const Narrowed& narrowed = units.narrowed;
-  const std::string fewer = fmt::format(
-      "use --ranks-per-node {} or fewer, or a smaller --devices-per-rank", units.count());
-  return Error{
-      ErrorKind::usage,
-      fmt::format("{} with {} devices each need {} devices, and {}",
-                  counted(ranks_per_node, "rank"), units.per_rank, needed,
-                  narrowed.by.empty() ? fmt::format("a node has {}", units.total) : narrowed.by),
-      narrowed.by.empty() || needed > narrowed.whole
-          ? fewer
-          : fmt::format("{}, or {}", narrowed.mend, fewer),
-      kCommandLine};
 }
 
 void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {

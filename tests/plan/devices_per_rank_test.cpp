@@ -424,6 +424,19 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
               "need 4 devices, and CUDA_VISIBLE_DEVICES=0,1,2 leaves 3 of the node's 4 devices",
               "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 1 or fewer, or "
               "a smaller --devices-per-rank"}});
+  in.options.ranks_per_node = 5;
+  in.options.ranks_per_device = 2;
+  in.options.devices_per_rank.reset();
+  in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=0,1"});
+  const auto shared = make_plan(in);
+  REQUIRE_FALSE(shared);
+  CHECK(shared.error().message ==
+        "5 ranks at 2 per device need 3 devices, and CUDA_VISIBLE_DEVICES=0,1 leaves 2 of the "
+        "node's 4 devices");
+  CHECK(shared.error().hint ==
+        "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 4 or fewer, or a "
+        "larger --ranks-per-device");
+  in.options.ranks_per_device.reset();
   in.options.ranks_per_node.reset();
   in.reachable = {2};
   check(in, {{{"A=b"},
