@@ -500,7 +500,8 @@ class Cluster:
     def environment(self, node, **extra):
         """What a login shell on the node has; nothing of the shell or job that the tests run in."""
         env = {"PATH": self.path("bin") + ":" + SYSTEM_PATH, "HOME": os.environ.get("HOME", "/"), "LANG": "C", "USER": "root",
-               "SHELL": "/bin/sh", "TMPDIR": self.path("tmp"), "SLURM_CONF": self.path("slurm.conf")}
+               "SHELL": "/bin/sh", "TMPDIR": self.path("tmp"), "SLURM_CONF": self.path("slurm.conf"),
+               "OMPI_MCA_orte_tmpdir_base": own_folder(self.path("tmp"))}
         if not self.spaces and node != "login":
             env["HPCLAUNCH_TEST_NODE"] = node
         env.update(extra)
@@ -592,6 +593,12 @@ class Cluster:
                    PBS_O_PATH=env["PATH"], PBS_O_QUEUE="batch", PBS_O_SHELL="/bin/sh", PBS_O_SYSTEM="Linux", PBS_JOBDIR=env["HOME"],
                    PBS_JOBCOOKIE="00000000", PBS_NODENUM="0", PBS_TASKNUM="1", PBS_MOMPORT="15003", NCPUS="1", **extra)
         return env
+
+
+def own_folder(base):
+    """For Open MPI's files, of one job. What jobs of a user share on a node is removed by the last one to leave, under
+    the hands of one that starts in that moment: https://github.com/open-mpi/ompi/issues/8510"""
+    return tempfile.mkdtemp(prefix="mpi-", dir=base)
 
 
 def free_ports(count):

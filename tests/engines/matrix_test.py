@@ -12,6 +12,7 @@ import threading
 import time
 
 import engines
+from cluster import own_folder
 from engines import DEVICES, differences, support
 
 NODES = 3
@@ -42,14 +43,11 @@ def cases(launcher, profile):
                     yield "%s, %d nodes, %s, bind %s, devices %s" % (launcher, nodes, count, binding, view), options
 
 
-# Open MPI says so when its own daemon has not called back in time: nothing that hpclaunch has a part in.
-NO_DAEMON = "An ORTE daemon has unexpectedly failed after launch"
-
-
 def run_once(argv):
     silent, talker = os.pipe()
+    env = dict(os.environ, OMPI_MCA_orte_tmpdir_base=own_folder(os.environ["TMPDIR"]))
     try:
-        run = subprocess.run(argv, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        run = subprocess.run(argv, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=env)
         return run.returncode, run.stdout, run.stderr
     except subprocess.TimeoutExpired as late:
         return "no end within 60 s", str(late.stdout), str(late.stderr)
@@ -70,12 +68,7 @@ def drive(order, result):
         plan = subprocess.run([order["hpclaunch"], "plan", "--json", *options, *program], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         begin = time.monotonic()
-        for attempt in range(3):
-            status, out, err = run_once([order["hpclaunch"], "run", *options, *program])
-            if status == 0 or NO_DAEMON not in err:
-                break
-            for file in os.listdir(folder):
-                os.unlink(os.path.join(folder, file))
+        status, out, err = run_once([order["hpclaunch"], "run", *options, *program])
         done.append({"name": name, "options": options, "folder": folder, "plan_status": plan.returncode, "plan": plan.stdout,
                      "plan_err": plan.stderr, "status": status, "out": out, "err": err, "took": time.monotonic() - begin})
     with open(result + ".new", "w") as file:
