@@ -176,10 +176,15 @@ Result<Topology> load_xml(const std::string& text) {
   }
   if (!handle) {
     const unsigned api = hwloc_get_api_version();
+    const unsigned newest = api >> 16;
+    const bool newer = std::strtoul(version.c_str(), nullptr, 10) > newest;
     return Error{ErrorKind::invalid,
-                 fmt::format("hwloc (API {}.{}) cannot read it (format version {})", api >> 16,
+                 fmt::format("hwloc (API {}.{}) cannot read it (format version {})", newest,
                              (api >> 8) & 0xff, version),
-                 "is it whole, and as lstopo --of xml writes it?"};
+                 newer ? fmt::format("write an older format, where it was made: lstopo --of xml "
+                                     "--export-xml-flags v{} FILE",
+                                     newest)
+                       : "is it whole, and as lstopo --of xml writes it?"};
   }
   Result<Topology> topology = convert(handle->get());
   if (topology) add_io(handle->get(), *topology);

@@ -192,8 +192,10 @@ TEST_CASE("XML that is not a whole hwloc file is refused", "[probe][xml]") {
   CHECK(refusal("<topology version=\"2.0\"/>").kind == ErrorKind::invalid);
   CHECK(refusal(xml.substr(0, xml.size() / 2)).message.find("(format version 2.0)") !=
         std::string::npos);
-  CHECK(refusal(replaced(xml, "version=\"2.0\"", "version=\"9.5\"")).message.find("9.5") !=
-        std::string::npos);
+  const Error newer = refusal(replaced(xml, "version=\"2.0\"", "version=\"9.5\""));
+  CHECK(newer.message.find("9.5") != std::string::npos);
+  CHECK(newer.hint.find("--export-xml-flags v") != std::string::npos);
+  CHECK(refusal(xml.substr(0, xml.size() / 2)).hint.find("is it whole") != std::string::npos);
 }
 
 TEST_CASE("hostile XML gives an error or a lawful machine", "[probe][xml]") {
