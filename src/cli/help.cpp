@@ -18,7 +18,7 @@ std::string spelling(const OptionInfo& option) {
   for (const std::string& name : option.short_names) names.push_back("-" + name);
   for (const std::string& name : option.long_names) names.push_back("--" + name);
   std::string text = fmt::format("{}", fmt::join(names, ", "));
-  if (!option.value_name.empty()) text += " " + option.value_name;
+  if (!option.value_name.empty()) text += " " + option.value();
   return text;
 }
 

@@ -33,7 +33,7 @@ std::string option_heading(const OptionInfo& option) {
   for (const std::string& name : option.short_names) add("-" + name);
   for (const std::string& name : option.long_names) add("--" + name);
   if (option.positional && heading.empty()) return "\\fI" + roff(option.value_name) + "\\fR";
-  if (!option.value_name.empty()) heading += " \\fI" + roff(option.value_name) + "\\fR";
+  if (!option.value_name.empty()) heading += " \\fI" + roff(option.value()) + "\\fR";
   return heading;
 }
 

@@ -19,10 +19,6 @@ namespace {
 
 constexpr double kDay = 86400;
 
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "the value is empty" : "";
-}
-
 // CLI11 itself reads "010" as eight, and lets "nan" pass any range.
 CLI::Validator whole_number(int low, int high) {
   return CLI::Validator(
@@ -55,17 +51,33 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
       "");
 }
 
+bool names(const OptionInfo& option, std::string_view word) {
+  const auto is = [&](const std::vector<std::string>& spellings, const char* dashes) {
+    return std::any_of(spellings.begin(), spellings.end(),
+                       [&](const std::string& name) { return word == dashes + name; });
+  };
+  return is(option.short_names, "-") || is(option.long_names, "--");
+}
+
 // "-n" at the end of the line: CLI11's own words for it do not name the option.
 std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
-  for (const OptionInfo& option : command.options) {
-    const auto is = [&](const std::vector<std::string>& names, const char* dashes) {
-      return std::any_of(names.begin(), names.end(),
-                         [&](const std::string& name) { return last == dashes + name; });
-    };
-    if (!option.value_name.empty() && (is(option.short_names, "-") || is(option.long_names, "--")))
+  for (const OptionInfo& option : command.options)
+    if (!option.value_name.empty() && names(option, last))
       return fmt::format("{} needs a value, {}", last, option.value_name);
-  }
   return std::nullopt;
+}
+
+// CLI11 takes what comes next for a value, whatever it is: "--svg -n 2" would draw into a file "-n".
+CLI::Validator some_value(const CommandTree& command) {
+  return CLI::Validator(
+      [&command](const std::string& value) -> std::string {
+        if (value.empty()) return "the value is empty";
+        for (const OptionInfo& option : command.options)
+          if (names(option, value.substr(0, value.find('='))))
+            return fmt::format("no value, the option {} comes next", value);
+        return "";
+      },
+      "");
 }
 
 // Scripts add options to a line that may have them already: the last one holds.
@@ -125,7 +137,16 @@ void Parser::seconds(const std::string& spec, double& value, const std::string& 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
                   const std::string& help) {
   describe(spec, value_name, help).default_text = value;
-  last_holds(impl_->app.add_option(spec, value))->check(not_empty);
+  last_holds(impl_->app.add_option(spec, value))->check(some_value(tree_));
+}
+
+void Parser::text_or(const std::string& spec, std::string& value, const std::string& bare,
+                     const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help).bare = bare;
+  last_holds(impl_->app.add_option(spec, value))
+      ->check(some_value(tree_))
+      ->expected(0, 1)
+      ->default_str(bare);
 }
 
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,

@@ -18,12 +18,15 @@ struct OptionInfo {
   std::vector<std::string> short_names;  ///< without "-"
   std::vector<std::string> long_names;   ///< without "--"
   std::string value_name;                ///< "" for a flag
+  std::string bare;                      ///< the value when none is given; "": one must be
   std::string description;
   std::string default_text;  ///< "" when there is none to show
   std::string group;
   std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool positional = false;
   bool repeatable = false;
+
+  std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
 };
 
 /// One command with everything it takes.
@@ -50,7 +53,9 @@ class Parser {
               int low, int high, const std::string& help);
   void seconds(const std::string& spec, double& value, const std::string& help);  ///< 0 to a day
   void text(const std::string& spec, std::string& value, const std::string& value_name,
-            const std::string& help);  ///< refused when empty
+            const std::string& help);  ///< refused when empty, or an option of the command
+  void text_or(const std::string& spec, std::string& value, const std::string& bare,
+               const std::string& value_name, const std::string& help);
   void choice(const std::string& spec, std::string& value, const std::string& value_name,
               const std::vector<std::string>& choices, const std::string& help);
   void list(const std::string& spec, std::vector<std::string>& values,

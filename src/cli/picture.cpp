@@ -6,7 +6,8 @@ namespace hpclaunch::cli {
 
 void declare_picture(Parser& parser, PictureArgs& args) {
   parser.flag("--picture", args.terminal, "Draw the node, for a terminal");
-  parser.text("--svg", args.svg, "FILE", "Draw the node into this SVG file; - for standard output");
+  parser.text_or("--svg", args.svg, "-", "FILE",
+                 "Draw the node as SVG, into this file or to standard output");
 }
 
 Status check_picture(const PictureArgs& args, bool json) {

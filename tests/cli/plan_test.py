@@ -181,11 +181,15 @@ class Pictures(Test):
         self.has(picture, "2 nodes: n1, n2", "1 node: n3")
 
     def test_into_a_file(self):
-        path = self.file("picture.svg", "old")
-        done = self.ok(hpclaunch("plan", "--topology", machine("laptop-8.xml"), "-n", "2", "--svg", path))
+        path, words = self.file("picture.svg", "old"), ["--topology", machine("laptop-8.xml")]
+        done = self.ok(hpclaunch("plan", *words, "-n", "2", "--svg", path))
         self.assertEqual(done.out, "")
         self.assertEqual(os.listdir(self.folder), ["picture.svg"])
         self.assertEqual(ElementTree.parse(path).getroot().tag, self.SVG + "svg")
+        text = self.ok(hpclaunch("plan", "-n", "2", *words, "--svg", "-")).out
+        for line in (["--svg", "-n", "2", *words], ["-n", "2", *words, "--svg"], ["-n", "2", *words, "--svg", "--"]):
+            self.assertEqual(self.ok(hpclaunch("plan", *line, cwd=self.folder)).out, text)
+        self.assertEqual(os.listdir(self.folder), ["picture.svg"])
         self.refused(2, "plan", "-n", "1", "--svg", self.folder, says=["--svg", "no file"])
         self.refused(2, "plan", "-n", "1", "--svg", path, "--json", says=["different outputs"])
 

@@ -150,6 +150,8 @@ class Errors(Test):
         self.not_started(125, "--bind-via", "lancher", says=["--bind-via", "lancher", "launcher, shim, none", "did you mean launcher?"])
         self.refused(125, "run", "-n", says=["-n needs a value, N"])
         self.refused(2, "plan", "--bind-via", says=["--bind-via needs a value, WHO"])
+        self.refused(2, "plan", "--topology", "-n", "2", says=["--topology", "no value, the option -n comes next"])
+        self.refused(2, "topo", "--topology", "--svg=a.svg", says=["--topology", "no value, the option --svg=a.svg comes next"])
         self.not_started(125, "-n", says=["--ranks", "--"])
         self.not_started(125, "--set", says=["--set", "NAME=VALUE"])
         self.not_started(125, "--bind-via", "launcher", says=["launcher local", "--bind-via shim"])
