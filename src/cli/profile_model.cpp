@@ -146,12 +146,32 @@ std::vector<std::string> place_keys(const Topology& node, const Device& device,
   return keys;
 }
 
+// Links by the places of their devices in the list, which are the model's numbers.
+std::string links_key(const Topology& node, const std::vector<int>& listed) {
+  const auto place = [&](int index) {
+    return std::find(listed.begin(), listed.end(), index) - listed.begin();
+  };
+  std::vector<std::string> entries;
+  for (const Link& link : node.links) {
+    const auto from = place(link.from);
+    const auto to = place(link.to);
+    if (std::max(from, to) == std::ssize(listed) || link.kind.empty()) continue;
+    entries.push_back(
+        fmt::format("        {{\"from\": {}, \"to\": {}, \"kind\": {}, \"lanes\": {}}}", from, to,
+                    json_text(link.kind), link.lanes));
+  }
+  return entries.empty() ? ""
+                         : fmt::format(", \"links\": [\n{}\n      ]", fmt::join(entries, ",\n"));
+}
+
 std::string devices_line(const Topology& node, const Topology& model) {
   if (node.devices.empty()) return "";
   const Device& first = node.devices.front();
   std::vector<std::string> entries;
+  std::vector<int> listed;
   for (const Device& device : node.devices) {
     if (device.vendor != first.vendor) continue;
+    listed.push_back(device.index);
     std::vector<std::string> keys = place_keys(node, device, model);
     if (is_unique_pci(node.devices, device.pci))
       keys.push_back(fmt::format("\"pci\": \"{}\"", device.pci));
@@ -166,7 +186,8 @@ std::string devices_line(const Topology& node, const Topology& model) {
   if (first.subdevices > 0) text += fmt::format(", \"subdevices\": {}", first.subdevices);
   if (!first.partition.empty())
     text += fmt::format(", \"partition\": {}", json_text(first.partition));
-  return text + fmt::format(", \"list\": [\n{}\n      ]}}", fmt::join(entries, ",\n"));
+  return text + fmt::format(", \"list\": [\n{}\n      ]{}}}", fmt::join(entries, ",\n"),
+                            links_key(node, listed));
 }
 
 std::string nics_line(const Topology& node, const Topology& model) {

@@ -117,6 +117,9 @@ void compare_devices(const Topology& real, const Topology& model, std::vector<st
     ++next;
   }
   if (!all_near) lost.emplace_back("which cores devices are near to");
+  if (model.links.size() != real.links.size())
+    lost.push_back(fmt::format("{} of {} links between devices",
+                               real.links.size() - model.links.size(), real.links.size()));
 }
 
 void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost) {

@@ -98,7 +98,7 @@ std::string nodes_section(const Fresh& fresh) {
              2) +
          prose(
              "Left out on purpose is what belongs to one node and not to its kind: UUIDs, "
-             "addresses, the state and speed of links.",
+             "addresses, the state and speed of interfaces.",
              2) +
          left_out_text(model.left_out) + lost_text(model.lost) +
          fmt::format("  \"nodes\": [\n    {{\n      \"name\": \"compute\",\n      \"doc\": {},\n",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "node_model.h"
 #include "parse.h"
@@ -28,6 +29,7 @@ class NodeReader {
   void read_services();
   void read_devices();
   Device read_device(const Item& at, const Device& common, int index);
+  void read_links(Object& devices);
   void read_nics();
   int read_numa(Object& object);
   void check();
@@ -238,7 +240,35 @@ void NodeReader::read_devices() {
     node_.topology.devices.push_back(read_device(item, common, index));
   }
   context_.unique(items, node_.topology.devices, &Device::pci, "pci");
+  read_links(object);
   object.finish();
+}
+
+void NodeReader::read_links(Object& devices) {
+  constexpr int kMostLanes = 1024;
+  const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
+  const int last = std::max(static_cast<int>(node_.topology.devices.size()) - 1, 0);
+  std::vector<Link>& links = node_.topology.links;
+  for (const Item& item : devices.elements("links", "objects")) {
+    const std::size_t problems_before = context_.count();
+    Object object(context_, item);
+    Link link;
+    link.from = object.whole("from", 0, last, std::nullopt);
+    link.to = object.whole("to", 0, last, std::nullopt);
+    link.kind = object.text("kind", Need::required);
+    link.lanes = object.whole("lanes", 1, kMostLanes, 1);
+    object.finish();
+    if (context_.count() != problems_before) continue;
+    const auto at = std::lower_bound(
+        links.begin(), links.end(), link,
+        [&](const Link& one, const Link& other) { return place(one) < place(other); });
+    if (at != links.end() && place(*at) == place(link))
+      context_.fault(item, "this link stands there twice", "count links side by side in \"lanes\"");
+    else if (link.from >= link.to)
+      context_.fault(item, "a link goes from the lower device to the higher", "swap the two");
+    else
+      links.insert(at, std::move(link));
+  }
 }
 
 void NodeReader::read_nics() {

@@ -299,6 +299,19 @@ class Made(Machines):
         self.assertEqual([device["bridges"] for device in model["devices"]], [ways[0]] * 3 + [ways[1]])
         self.check(self.given(made))
 
+    def test_links_are_kept(self):
+        """Four devices in a ring that is not that of their numbers: ranks go round it, with the profile as without."""
+        links = [{"from": a, "to": b, "kind": "nvlink", "lanes": 2} for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))]
+        four = devices("nvidia", [0, 0, 0, 0])
+        given = self.given(node(1, devices=four, links=links))
+        ranks = self.json("plan", "--topology", given, "--profile", "none", "-n", "4")["classes"][0]["ranks"]
+        self.assertIn(ranks[1]["device"], (2, 3))
+        self.check(given, True)
+        given = self.given(node(1, devices=[dict(d, index=2 * d["index"]) for d in four],
+                                links=[dict(link, **{"from": 2 * link["from"], "to": 2 * link["to"]}) for link in links]))
+        path, _ = self.new(given)
+        self.assertEqual(self.shown(path)["nodes"][0]["topology"]["links"], links)
+
     def test_random_machines(self):
         for seed in range(0, 20, EVERY):
             with self.subTest(seed=seed):

@@ -29,7 +29,8 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
     "reserved": {"cores": "0,52", "why": "the system"},
     "services": [{"name": "copper", "cores": "48-51", "why": "copies files"}],
     "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2, "partition": "SPX",
-      "list": [{"cores": "0-51", "pci": "0000:18:00.0", "bridges": ["0000:17"]}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}]},
+      "list": [{"cores": "0-51", "pci": "0000:18:00.0", "bridges": ["0000:17"]}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}],
+      "links": [{"from": 1, "to": 2, "kind": "xe-link", "lanes": 2}, {"from": 0, "to": 3, "kind": "xe-link"}]},
     "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1", "bridges": ["0000:17", "0000:17:01.0"]}]})");
   const Topology& t = node.topology;
   REQUIRE(t.packages.size() == 2);
@@ -61,6 +62,7 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   CHECK(t.devices[2].numa == -1);
   CHECK(t.devices[2].pus.empty());
   CHECK(t.devices[3].numa == -1);  // cores of two NUMA nodes
+  CHECK(t.links == std::vector<Link>{{0, 3, "xe-link", 1}, {1, 2, "xe-link", 2}});
   REQUIRE(t.nics.size() == 2);
   CHECK(t.nics[0].numa == 1);
   CHECK(t.nics[1].numa == -1);
@@ -188,6 +190,14 @@ TEST_CASE("nodes that cannot be") {
        "no root of PCI"},
       {R"("devices": {"vendor": "amd", "list": [{"bridges": ["0000:17", "0000:17"]}]})",
        "/devices/list/0/bridges/1", "no bridge of PCI"},
+      {R"("devices": {"vendor": "amd", "list": [{}, {}], "links": [{"from": 0, "to": 2, "kind": "xgmi"}]})",
+       "/devices/links/0/to", "from 0 to 1"},
+      {R"("devices": {"vendor": "amd", "list": [{}, {}], "links": [{"from": 1, "to": 0, "kind": "xgmi"}]})",
+       "/devices/links/0", "from the lower device to the higher"},
+      {R"("devices": {"vendor": "amd", "list": [{}, {}], "links": [{"from": 0, "to": 1}]})",
+       "/devices/links/0", "\"kind\" is missing"},
+      {R"("devices": {"vendor": "amd", "list": [{}, {}], "links": [{"from": 0, "to": 1, "kind": "xgmi"}, {"from": 0, "to": 1, "kind": "xgmi"}]})",
+       "/devices/links/1", "twice"},
       {R"("nics": [{}])", "/nics/0", "the interface has no name"},
       {R"("when": {"node_type": "n"})", "/when/node_type", "is what this decides"},
       {R"("siblings": "after")", "/siblings", "is not one of"},
