@@ -100,6 +100,8 @@ hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp LINK hpcla
 hpclaunch_unit_test(make_plan SOURCES
   tests/plan/device_groups_test.cpp
   tests/plan/devices_per_rank_test.cpp
+  tests/plan/grants_law_test.cpp
+  tests/plan/grants_parts_test.cpp
   tests/plan/grants_test.cpp
   tests/plan/make_plan_test.cpp
   tests/plan/masks_test.cpp
