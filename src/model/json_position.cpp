@@ -1,6 +1,7 @@
 #include "model/json_position.h"
 
 #include <algorithm>
+#include <string>
 
 #include "hpclaunch/text.h"
 
@@ -150,20 +151,6 @@ TextPosition position_of_pointer(std::string_view text, std::string_view pointer
     }
   }
   return position_of(text, mark);
-}
-
-std::string pointer_token(std::string_view key) {
-  std::string out;
-  for (const char c : key) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace hpclaunch

@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <string_view>
 
 namespace hpclaunch {
@@ -18,8 +17,5 @@ TextPosition position_of(std::string_view text, std::size_t offset);
 /// an array's element. A pointer that leads nowhere gives the place of the innermost value that
 /// exists.
 TextPosition position_of_pointer(std::string_view text, std::string_view pointer);
-
-/// One token of an RFC 6901 pointer: '~' becomes "~0", '/' becomes "~1".
-std::string pointer_token(std::string_view key);
 
 }  // namespace hpclaunch

@@ -51,7 +51,7 @@ class Reader {
     for (const auto& member : object.items()) {
       if (std::find(keys.begin(), keys.end(), member.key()) != keys.end()) continue;
       const auto meant = nearest(member.key(), keys);
-      return fail(pointer + "/" + pointer_token(member.key()),
+      return fail((json::json_pointer(pointer) / member.key()).to_string(),
                   fmt::format("unknown key {}", json_text(member.key())),
                   meant ? fmt::format("did you mean \"{}\"?", *meant)
                         : fmt::format("known here: {}", fmt::join(keys, ", ")));

@@ -249,6 +249,12 @@ std::string_view noun(Json::Kind kind) {
   return "";
 }
 
+std::string step(std::string_view key) {
+  return (json::json_pointer() / std::string(key)).to_string();
+}
+
+std::string step(std::size_t index) { return "/" + std::to_string(index); }
+
 std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
   if (text.size() > kMaxText) {
     problems.add(

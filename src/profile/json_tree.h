@@ -33,6 +33,10 @@ struct Member {
 /// "a string", "an object", ...
 std::string_view noun(Json::Kind kind);
 
+/// One token of an RFC 6901 pointer with its '/' before it.
+std::string step(std::string_view key);
+std::string step(std::size_t index);
+
 /// Reports broken JSON, text that is too long or too deep, and keys that stand twice (of which the
 /// first is kept). `//` comments are skipped. nullopt when there is no tree.
 std::optional<Json> parse_tree(std::string_view text, Problems& problems);

@@ -44,22 +44,6 @@ std::vector<Error> Problems::take() {
   return std::move(list_);
 }
 
-std::string step(std::string_view key) {
-  std::string out = "/";
-  for (const char c : key) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string step(std::size_t index) { return "/" + std::to_string(index); }
-
 std::string shown(std::string_view text) {
   constexpr std::size_t kShown = 80;
   std::string out = "\"";

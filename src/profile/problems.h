@@ -29,10 +29,6 @@ class Problems {
   std::vector<Error> list_;
 };
 
-/// One token of an RFC 6901 pointer with its '/' before it.
-std::string step(std::string_view key);
-std::string step(std::size_t index);
-
 /// In double quotes, short enough for one line, control characters and broken UTF-8 as '?'.
 std::string shown(std::string_view text);
 

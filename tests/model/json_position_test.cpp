@@ -44,11 +44,6 @@ TEST_CASE("a pointer that leads nowhere stops at what is there", "[json]") {
   CHECK(at("", "/a") == "1:1");
 }
 
-TEST_CASE("keys become pointer tokens", "[json]") {
-  CHECK(pointer_token("a/b~c") == "a~1b~0c");
-  CHECK(pointer_token("") == "");
-}
-
 TEST_CASE("text that is not JSON gives some place, never a fault", "[json][law]") {
   test::Random random(5);
   const std::string_view letters = "{}[],:\"\\/*ab0 \n~";
