@@ -2,46 +2,38 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <algorithm>
 #include <set>
+#include <sstream>
 
 namespace hpclaunch::catalogue {
 
 namespace {
 
-// Hands out the characters of a text and counts the lines as they go by.
-class Counting {
+// Which line the parser has come to.
+class Lines {
  public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
+  explicit Lines(const std::string& text) : in(text), text_(text) {}
 
-  Counting(const char* at, int* line) : at_(at), line_(line) {}
-  reference operator*() const { return *at_; }
-  Counting& operator++() {
-    if (*at_ == '\n') ++*line_;
-    ++at_;
-    return *this;
+  std::istringstream in;  // what the parser reads
+
+  int here() {
+    const auto at = in.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in);
+    line_ += static_cast<int>(std::count(text_.begin() + counted_, text_.begin() + at, '\n'));
+    counted_ = at;
+    return line_;
   }
-  Counting operator++(int) {
-    Counting before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const Counting& other) const { return at_ == other.at_; }
-  bool operator!=(const Counting& other) const { return at_ != other.at_; }
 
  private:
-  const char* at_;
-  int* line_;
+  const std::string& text_;
+  std::streamoff counted_ = 0;
+  int line_ = 1;
 };
 
 // Follows the parser: which object it is in, and what stood there already.
 class Tracker {
  public:
-  Tracker(Document& document, int& line) : document_(document), line_(line) {}
+  Tracker(Document& document, Lines& lines) : document_(document), lines_(lines) {}
 
   void event(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
     using Event = nlohmann::json::parse_event_t;
@@ -63,16 +55,16 @@ class Tracker {
 
   void key(const std::string& name) {
     path_ = open_.back().path + "/" + name;
-    document_.lines.emplace(path_, line_);
+    document_.lines.emplace(path_, lines_.here());
     document_.order[open_.back().path].push_back(name);
     if (!open_.back().members.insert(name).second && twice_.empty()) {
       twice_ = name;
-      twice_line_ = line_;
+      twice_line_ = lines_.here();
     }
   }
 
   Document& document_;
-  int& line_;
+  Lines& lines_;
   std::vector<Open> open_;
   std::string path_;
   std::string twice_;
@@ -93,22 +85,20 @@ SourceRef Document::where(std::string path) const {
 Result<Document> parse(const std::string& file, const std::string& text) {
   Document document;
   document.file = file;
-  int line = 1;
-  Tracker tracker(document, line);
+  Lines lines(text);
+  Tracker tracker(document, lines);
   const auto follow = [&tracker](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
     tracker.event(event, parsed);
     return true;
   };
   try {
-    document.root =
-        nlohmann::json::parse(Counting(text.data(), &line),
-                              Counting(text.data() + text.size(), &line), follow, true, true);
+    document.root = nlohmann::json::parse(lines.in, follow, true, true);
   } catch (const nlohmann::json::parse_error& error) {
     std::string message = error.what();
     message = message.substr(message.find("column") == std::string::npos
                                  ? 0
                                  : message.find(": ", message.find("column")) + 2);
-    return Error{ErrorKind::invalid, message, "", SourceRef{file, line}};
+    return Error{ErrorKind::invalid, message, "", SourceRef{file, lines.here()}};
   }
   if (!tracker.twice().empty())
     return Error{ErrorKind::invalid, fmt::format("\"{}\" stands here twice", tracker.twice()), "",
