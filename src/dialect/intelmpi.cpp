@@ -9,6 +9,7 @@
 // I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0   the batch system's counts win over -ppn otherwise.
 // A rank sees PMI_RANK and MPI_LOCALRANKID. The environment is inherited whole (-genvall).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dialect/line.h"
 #include "dialect/rows.h"
@@ -59,12 +60,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
     if (const Status fits = check_layout(plan); !fits) return fits.error();
   Argv argv = {mpiexec.path};
   if (!machines && !line::gives_word(given, {"hosts", "hosts-group", "f", "hostfile", "host"})) {
-    std::string list;
-    for (const std::string& host : plan.hosts) {
-      if (!list.empty()) list += ',';
-      list += host;
-    }
-    const Result<Argv> hosts = line::hosts_or_file(plan, {"-hosts", "-f"}, list);
+    const Result<Argv> hosts =
+        line::hosts_or_file(plan, {"-hosts", "-f"}, fmt::format("{}", fmt::join(plan.hosts, ",")));
     if (!hosts) return hosts.error();
     argv.insert(argv.end(), hosts->begin(), hosts->end());
   }

@@ -70,11 +70,7 @@ std::string join_sets(const Plan& plan, std::string_view separator,
 }
 
 Result<std::string> host_list(const Plan& plan, std::string_view hint) {
-  std::string hosts;
-  for (const std::string& host : plan.hosts) {
-    if (!hosts.empty()) hosts += ',';
-    hosts += host;
-  }
+  std::string hosts = fmt::format("{}", fmt::join(plan.hosts, ","));
   if (hosts.size() <= kMaxArgument) return hosts;
   return Error{ErrorKind::unsupported,
                fmt::format("the list of {} hosts is longer than one argument may be ({} bytes)",

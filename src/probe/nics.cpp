@@ -55,12 +55,17 @@ std::string whole_of(const std::string& folder) {
   return address ? to_string(*address) : "";
 }
 
-Adapter verbs_adapter(const std::string& classes, const std::string& name) {
+Adapter adapter_of(const std::string& classes, const std::string& name) {
   Adapter adapter;
   adapter.name = name;
   adapter.path = below(classes, name);
   if (const auto address = pci_function_of(below(adapter.path, "device")))
     adapter.pci = to_string(*address);
+  return adapter;
+}
+
+Adapter verbs_adapter(const std::string& classes, const std::string& name) {
+  Adapter adapter = adapter_of(classes, name);
   const std::string driver = link_name(below(adapter.path, "device/driver"));
   bool any = false;
   bool active = false;
@@ -90,11 +95,7 @@ std::vector<Adapter> adapters(const std::string& root) {
   for (const std::string& name : names_in(verbs)) take(verbs_adapter(verbs, name));
   const std::string cxi = below(root, "sys/class/cxi");
   for (const std::string& name : names_in(cxi)) {
-    Adapter adapter;
-    adapter.name = name;
-    adapter.path = below(cxi, name);
-    if (const auto address = pci_function_of(below(adapter.path, "device")))
-      adapter.pci = to_string(*address);
+    Adapter adapter = adapter_of(cxi, name);
     adapter.kind = "slingshot";
     take(std::move(adapter));
   }

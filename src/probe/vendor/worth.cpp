@@ -1,36 +1,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
-#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "probe/sysfs.h"
 #include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 long count_of(const Topology& topology, std::string_view vendor) {
   return std::count_if(topology.devices.begin(), topology.devices.end(),
                        [&](const Device& device) { return device.vendor == vendor; });
-}
-
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-/// The names in a folder, sorted; none when there is no such folder.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code fault;
-  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
-       entry.increment(fault)) {
-    names.push_back(entry->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 /// "nvidia0", "nvidia12": the files that a program opens to use a GPU. Opening asks the device cgroup,
@@ -60,11 +43,8 @@ bool hides_tiles(const Device& device, const std::string& root) {
   if (device.vendor != "intel" || device.subdevices != 0) return false;
   constexpr std::string_view kTwoTiles[] = {"0x0bd0", "0x0bd4", "0x0bd5", "0x0bd6",
                                             "0x0bd7", "0x0bd8", "0x0b69"};
-  constexpr std::size_t kMost = 64;
-  const Result<std::string> id =
-      sys::read_file(root + "/sys/bus/pci/devices/" + device.pci + "/device", kMost);
-  const std::string_view word = id ? trim(*id) : std::string_view();
-  return std::find(std::begin(kTwoTiles), std::end(kTwoTiles), word) != std::end(kTwoTiles);
+  const std::string id = read_small(root + "/sys/bus/pci/devices/" + device.pci + "/device");
+  return std::find(std::begin(kTwoTiles), std::end(kTwoTiles), id) != std::end(kTwoTiles);
 }
 
 std::vector<std::string> with_rocm(const std::vector<std::string>& names) {
