@@ -81,8 +81,7 @@ std::string_view whole_body(std::string_view received) {
   return body.substr(0, static_cast<std::size_t>(*length));
 }
 
-// ---- the child
-// -------------------------------------------------------------------------------------
+// ---- the child -------------------------------------------------------------------------------------
 
 void clear_environment() {
   std::vector<std::string> names;
@@ -135,8 +134,7 @@ void settle(int remarks, pid_t parent) {
   _exit(0);
 }
 
-// ---- the parent
-// ------------------------------------------------------------------------------------
+// ---- the parent ------------------------------------------------------------------------------------
 
 /// A pipe above the three standard descriptors, which may be closed in a caller of ours.
 struct Pipe {

@@ -57,8 +57,7 @@ std::vector<PciFunction> accelerators(const std::string& pci) {
   return found;
 }
 
-// ---- AMD
-// ---------------------------------------------------------------------------------------------
+// ---- AMD -------------------------------------------------------------------------------------------
 
 /// The device itself, or its partitions.
 std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
@@ -87,8 +86,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
   return devices;
 }
 
-// ---- the others
-// ------------------------------------------------------------------------------------
+// ---- the others ------------------------------------------------------------------------------------
 
 /// What NVIDIA's driver writes without being asked through a library.
 void ask_nvidia(const std::string& root, Device& device, const PciAddress& address) {

@@ -90,8 +90,7 @@ void take_infos(hwloc_obj_t osdev, Device& device) {
     device.memory_bytes = kib(osdev, "LevelZeroHBMSize") + kib(osdev, "LevelZeroDDRSize");
 }
 
-// ---- devices
-// ---------------------------------------------------------------------------------------
+// ---- devices ---------------------------------------------------------------------------------------
 
 /// A device and the objects that it was made of, for the links.
 struct Found {

@@ -17,8 +17,7 @@ constexpr const char* kInfiniband = "32";
 
 std::string up_or_down(bool up) { return up ? "up" : "down"; }
 
-// ---- adapters of a fabric
-// --------------------------------------------------------------------------
+// ---- adapters of a fabric --------------------------------------------------------------------------
 
 /// One port of an adapter as /sys/class/infiniband or /sys/class/cxi shows it.
 struct Adapter {
@@ -102,8 +101,7 @@ std::vector<Adapter> adapters(const std::string& root) {
   return found;
 }
 
-// ---- interfaces
-// ------------------------------------------------------------------------------------
+// ---- interfaces ------------------------------------------------------------------------------------
 
 /// An interface that hangs on a device.
 struct Port {

@@ -21,8 +21,7 @@ void add_devices(const std::string& root, Topology& topology);
 /// have none. `addresses` are this host's (sys::interfaces).
 void add_nics(const std::string& root, const std::vector<Interface>& addresses, Topology& topology);
 
-// ---- small files
-// -----------------------------------------------------------------------------------
+// ---- small files -----------------------------------------------------------------------------------
 
 /// "folder/name"
 std::string below(std::string_view folder, std::string_view name);

@@ -44,8 +44,7 @@ std::string sized(const std::string& label, std::uint64_t bytes) {
   return bytes == 0 ? label : label + kGlue + glued(human_bytes(bytes));
 }
 
-// ---- the parts
-// ---------------------------------------------------------------------------------------
+// ---- the parts -------------------------------------------------------------------------------------
 
 void insert(Part& into, const CpuSet& pus, const std::string& label, bool numbered) {
   Part* at = &into;
@@ -96,8 +95,7 @@ Part parts_of(const Topology& topology) {
   return root;
 }
 
-// ---- lines
-// -------------------------------------------------------------------------------------------
+// ---- lines -----------------------------------------------------------------------------------------
 
 std::string forbidden(const CpuSet& pus, const CpuSet& allowed) {
   if (allowed.contains(pus)) return "";
@@ -239,8 +237,7 @@ std::string summary(const Topology& topology) {
   return text;
 }
 
-// ---- columns
-// -----------------------------------------------------------------------------------------
+// ---- columns ---------------------------------------------------------------------------------------
 
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(render::columns(text));
