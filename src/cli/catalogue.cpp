@@ -1,36 +1,15 @@
 #include "cli/catalogue.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "cli/entry.h"
 #include "hpclaunch/knowledge.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
 constexpr std::size_t kLabel = 13;  // where explain's own reasons begin
-
-// The catalogue is plain ASCII, so bytes are columns.
-std::string wrapped(const std::string& label, std::string_view text, std::size_t width) {
-  std::string out = fmt::format("  {:<{}}", label, kLabel - 2);
-  std::size_t column = kLabel;
-  for (const std::string_view word : split(text, ' ')) {
-    const bool first = column == kLabel;
-    if (!first && column + 1 + word.size() > width) {
-      out += "\n" + std::string(kLabel, ' ');
-      column = kLabel;
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out + "\n";
-}
 
 bool only_doubtful(const std::string& name) {
   return !knowledge::find(name) &&
@@ -44,7 +23,8 @@ std::string catalogue_text(const std::string& name, const Style& style) {
   if (only_doubtful(name)) return "";
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   std::string text;
-  for (const auto& [label, fact] : knowledge::describe(name)) text += wrapped(label, fact, width);
+  for (const auto& [label, fact] : knowledge::describe(name))
+    text += entry(label, fact, kLabel, width);
   return text;
 }
 

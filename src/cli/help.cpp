@@ -2,8 +2,8 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.h"
+#include "cli/entry.h"
 #include "cli/parser.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -32,24 +32,6 @@ std::string description(const OptionInfo& option) {
   return text;
 }
 
-// Words of `text` from column kColumn on, broken at kWidth.
-std::string wrapped(const std::string& text) {
-  std::string out;
-  std::size_t column = kColumn;
-  for (const std::string_view word : split(text, ' ')) {
-    if (column > kColumn && column + 1 + word.size() > kWidth) {
-      out += "\n" + std::string(kColumn, ' ');
-      column = kColumn;
-    } else if (column > kColumn) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string help_text(const CommandTree& command) {
@@ -61,12 +43,7 @@ std::string help_text(const CommandTree& command) {
       group = option.group;
       text += fmt::format("\n{}:\n", group);
     }
-    std::string line = "  " + spelling(option);
-    if (line.size() + 2 > kColumn)
-      line += "\n" + std::string(kColumn, ' ');
-    else
-      line.resize(kColumn, ' ');
-    text += line + wrapped(description(option)) + "\n";
+    text += entry(spelling(option), description(option), kColumn, kWidth);
   }
   if (!command.footer.empty()) text += "\n" + command.footer + "\n";
   return text;
