@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 
 #include "hpclaunch/sys.h"
 #include "sys/exec_words.h"
+#include "sys/local/parent.h"
 #include "sys/local/sweep.h"
 
 namespace hpclaunch::sys {
@@ -22,12 +22,6 @@ namespace hpclaunch::sys {
 namespace {
 
 using local::clock_ms;
-
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 struct Pipe {
   int read_end = -1;
@@ -52,9 +46,7 @@ sigset_t signals_heard() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
-    struct sigaction action {};
-    const bool ignored = sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored || signal == SIGCHLD) sigaddset(&set, signal);
+    if (!local::is_ignored(signal) || signal == SIGCHLD) sigaddset(&set, signal);
   }
   return set;
 }
@@ -102,7 +94,7 @@ class Listener {
 
   Ended run() {
     while (open_ || !dead_) step();
-    if (!begun_.empty()) line_(begun_, now());
+    if (!begun_.empty()) line_(begun_, wall_clock());
     return ended_;
   }
 
@@ -128,7 +120,7 @@ class Listener {
       open_ = false;
       return;
     }
-    const double at = now();
+    const double at = wall_clock();
     std::string_view rest(buffer.data(), static_cast<std::size_t>(n));
     for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos;) {
       begun_ += rest.substr(0, end);
@@ -205,15 +197,8 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
     close_all(child);
     return error;
   }
-  // Children that a shell left us before its exec are not ours to end, nor are their orphans.
-  const bool alone = local::no_children();
-  int was_subreaper = 0;
-  prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-  if (alone) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  struct sigaction standard {};
-  struct sigaction child_before {};
-  standard.sa_handler = SIG_DFL;  // ignored, the kernel would keep no exit statuses
-  sigaction(SIGCHLD, &standard, &child_before);
+  const local::Subreaper reaper;
+  const local::ExitStatuses statuses;
   const sigset_t heard = signals_heard();
   sigset_t mask;
   sigprocmask(SIG_BLOCK, &heard, &mask);
@@ -234,14 +219,12 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
     int why = 0;
     const bool failed = read(child.failure.read_end, &why, sizeof why) == sizeof why;
     result = Listener(child, signals, limit_seconds, grace_seconds, line).run();
-    if (alone) result->clean = local::end_children(local::kHopeless);
+    if (reaper.alone()) result->clean = local::end_children(local::kHopeless);
     if (failed) result = exec_error(argv[0], why);
   }
   close_all(child);
   close(signals);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  sigaction(SIGCHLD, &child_before, nullptr);
-  if (alone) prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
   return result;
 }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -162,9 +161,7 @@ RankReport observe(const EnvSnapshot& env, const ObserveRequest& request) {
     if (is_placement_variable(name)) report.values[name] = value;
   add_limits(report);
   if (report.local_rank == 0) report.facts = node_facts(env, request, report.node == 0);
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  report.clock = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  report.clock = wall_clock();
   return report;
 }
 

@@ -1,7 +1,5 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,6 +18,7 @@
 #include "hpclaunch/sys.h"
 #include "sys/local/guard.h"
 #include "sys/local/job.h"
+#include "sys/local/parent.h"
 #include "sys/local/sweep.h"
 
 namespace hpclaunch::sys {
@@ -31,18 +30,6 @@ using local::Outcome;
 constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
 constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";  // of a launch around this one
 constexpr int kOtherFiles = 64;                              // besides those of the ranks
-
-// 0, 1 and 2 must be taken, or a pipe of ours would get such a number.
-void fill_standard_files() {
-  int fd = 0;
-  while (fd >= 0 && fd <= 2) fd = open("/dev/null", O_RDWR);
-  if (fd > 2) close(fd);
-}
-
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 // Two pipes and perhaps a log for every rank: takes the hard limit. `before` is what ranks get.
 Status raise_file_limit(int ranks, bool logs, rlimit& before) {
@@ -67,7 +54,7 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.host = plan.hosts.at(0);
   job.output = plan.output;
   job.notice = plan.notice;
-  job.ignore_pipe = is_ignored(SIGPIPE);
+  job.ignore_pipe = local::is_ignored(SIGPIPE);
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);
   for (const std::string& entry : env.entries()) {
@@ -85,15 +72,6 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
                  plan.output.log_dir.c_str(), job.logs.directory.c_str());
   }
   return job;
-}
-
-sigset_t signals_to_pass_on() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : local::kPassedOn) {
-    if (!is_ignored(signal)) sigaddset(&set, signal);  // nohup: HUP stays without effect
-  }
-  return set;
 }
 
 // Passes signals on until the supervisor is gone; then what it had to say.
@@ -140,13 +118,7 @@ Result<Ending> launch(const Job& job, const sigset_t& signals) {
                  fmt::format("cannot start the ranks: {}", std::strerror(errno))};
   }
   const int incoming = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  // A shell that execs us may leave us children of its own. Then we must not be a subreaper,
-  // because their orphans would come to us and look like ours; the guard and the supervisor still
-  // are.
-  const bool alone = local::no_children();
-  int was_subreaper = 0;
-  prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-  if (alone) prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const local::Subreaper reaper;  // the guard and the supervisor are, whatever we are
   std::fflush(nullptr);
   sigset_t all;
   sigfillset(&all);
@@ -161,30 +133,25 @@ Result<Ending> launch(const Job& job, const sigset_t& signals) {
   close(control[1]);
   Result<Ending> result = Error{ErrorKind::system, "cannot start another process",
                                 "ulimit -u says how many processes are allowed"};
-  if (guard > 0) result = end(watch(control[0], incoming), guard, alone);
+  if (guard > 0) result = end(watch(control[0], incoming), guard, reaper.alone());
   close(control[0]);
   signalfd_siginfo late;  // for a job that is over: must not change our exit status
   while (read(incoming, &late, sizeof late) > 0) continue;
   close(incoming);
-  if (alone) prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
   return result;
 }
 
 }  // namespace
 
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
-  fill_standard_files();
+  local::fill_standard_files();
   Result<Job> job = make_job(plan, env, shim);
   if (!job) return job.error();
-  struct sigaction default_child {};
-  struct sigaction child_before {};
-  default_child.sa_handler = SIG_DFL;  // ignored, the kernel would keep no exit statuses
-  sigaction(SIGCHLD, &default_child, &child_before);
+  const local::ExitStatuses statuses;
   sigset_t mask;
   sigprocmask(SIG_BLOCK, nullptr, &mask);
-  Result<Ending> result = launch(*job, signals_to_pass_on());
+  Result<Ending> result = launch(*job, local::signals_to_pass_on());
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  sigaction(SIGCHLD, &child_before, nullptr);
   setrlimit(RLIMIT_NOFILE, &job->files);
   for (const int file : job->logs.files) close(file);
   return result;

@@ -1,5 +1,3 @@
-#include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -10,8 +8,7 @@
 #include <vector>
 
 #include "hpclaunch/sys.h"
-#include "sys/local/guard.h"
-#include "sys/local/sweep.h"
+#include "sys/local/parent.h"
 #include "sys/supervised/start.h"
 #include "sys/supervised/watch.h"
 
@@ -19,28 +16,6 @@ namespace hpclaunch::sys {
 namespace {
 
 constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";
-
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-sigset_t signals_to_take() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : local::kPassedOn) {
-    if (!is_ignored(signal)) sigaddset(&set, signal);  // nohup: HUP stays without effect
-  }
-  sigaddset(&set, SIGCHLD);
-  return set;
-}
-
-// 0, 1 and 2 must be taken, or the pipe would get such a number.
-void fill_standard_files() {
-  int fd = 0;
-  while (fd >= 0 && fd <= 2) fd = open("/dev/null", O_RDWR);
-  if (fd > 2) close(fd);
-}
 
 std::vector<std::string> environment_of(const EnvSnapshot& env, const std::string& variable) {
   std::vector<std::string> entries;
@@ -61,12 +36,9 @@ Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, con
   setting.conduct = supervised::conduct(plan.launcher);
   setting.fails_fast = fails_fast;
   setting.shares_group = isatty(STDIN_FILENO) != 0;  // a group of its own could not read from it
-  // As in the local launcher: orphans of a former program of this process are not ours to end.
-  setting.alone = local::no_children();
-  int was_subreaper = 0;
-  prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-  if (setting.alone) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const double started = supervised::wall_clock();
+  const local::Subreaper reaper;
+  setting.alone = reaper.alone();
+  const double started = wall_clock();
   const Result<supervised::Child> child =
       supervised::start(argv, environment_of(env, setting.conduct.variable),
                         setting.conduct.when_we_die, !setting.shares_group);
@@ -79,7 +51,6 @@ Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, con
   } else {
     result = child.error();
   }
-  if (setting.alone) prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
   return result;
 }
 
@@ -87,14 +58,12 @@ Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, con
 
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
                               const EnvSnapshot& env, bool fails_fast) {
-  fill_standard_files();
-  struct sigaction default_child {};
-  struct sigaction child_before {};
+  local::fill_standard_files();
+  const local::ExitStatuses statuses;
   struct sigaction pipe_before {};
-  default_child.sa_handler = SIG_DFL;  // ignored, the kernel would keep no exit statuses
-  sigaction(SIGCHLD, &default_child, &child_before);
   sigaction(SIGPIPE, nullptr, &pipe_before);
-  const sigset_t signals = signals_to_take();
+  sigset_t signals = local::signals_to_pass_on();
+  sigaddset(&signals, SIGCHLD);
   sigset_t mask;
   sigprocmask(SIG_BLOCK, &signals, &mask);
   Result<Ending> result = watch(plan, argv, env, fails_fast, signals);
@@ -102,7 +71,6 @@ Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& 
   while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;  // too late to change our status
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   sigaction(SIGPIPE, &pipe_before, nullptr);
-  sigaction(SIGCHLD, &child_before, nullptr);
   return result;
 }
 

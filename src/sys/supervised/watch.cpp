@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <utility>
 
 #include "sys/local/report.h"
@@ -30,12 +29,6 @@ bool ends_programs(int signal) {
 }
 
 }  // namespace
-
-double wall_clock() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 Watch::Watch(const Plan& plan, const Setting& setting, Child child, double started)
     : plan_(plan),

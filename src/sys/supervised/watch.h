@@ -73,7 +73,4 @@ class Watch {
   bool drained_ = false;
 };
 
-/// UNIX time.
-double wall_clock();
-
 }  // namespace hpclaunch::sys::supervised
