@@ -116,19 +116,6 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
   return why;
 }
 
-void cite(const Binding& rule, const std::string& condition, Decision& decision) {
-  decision.where = rule.origin.where;
-  decision.rule = rule.id;
-  decision.profile = rule.origin.profile;
-  decision.why = rule.origin.why;
-  decision.source = rule.origin.source;
-  decision.checked = rule.origin.checked;
-  decision.condition = condition;
-  decision.printed = rule.origin.printed;
-  decision.printed_why = rule.origin.printed_why;
-  decision.disputed = rule.origin.disputed;
-}
-
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   Setting setting{"cpu-bind", {}};
   if (plan.bind_via == BindVia::none && !input.options.bind_via &&
@@ -150,11 +137,11 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
     for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
     setting.history.push_back(
         decided(Layer::profile_default, std::move(lists), lost->rule->origin.where, ""));
-    cite(*lost->rule, lost->condition, setting.history.back());
+    cite(lost->rule->id, lost->rule->origin, lost->condition, setting.history.back());
   }
   if (const Binding* rule = laid.rules.front()) {
     bound.layer = Layer::profile_default;
-    cite(*rule, laid.condition, bound);
+    cite(rule->id, rule->origin, laid.condition, bound);
     for (const std::string& remark : laid.remarks) bound.why += "; " + remark;
   }
   setting.history.push_back(std::move(bound));

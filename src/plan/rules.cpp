@@ -19,16 +19,7 @@ Decision by_rule(Layer layer, Value value, const std::string& id, const Origin& 
   Decision decision;
   decision.layer = layer;
   decision.value = std::move(value);
-  decision.where = origin.where;
-  decision.why = origin.why;
-  decision.rule = id;
-  decision.profile = origin.profile;
-  decision.source = origin.source;
-  decision.checked = origin.checked;
-  decision.condition = std::move(condition);
-  decision.printed = origin.printed;
-  decision.printed_why = origin.printed_why;
-  decision.disputed = origin.disputed;
+  cite(id, origin, std::move(condition), decision);
   return decision;
 }
 
@@ -215,6 +206,19 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
     setting.history.push_back(decided(Layer::command_line, typed->name, kCommandLine, "--stack"));
   }
   return std::optional<Setting>(std::move(setting));
+}
+
+void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision) {
+  decision.where = origin.where;
+  decision.why = origin.why;
+  decision.rule = id;
+  decision.profile = origin.profile;
+  decision.source = origin.source;
+  decision.checked = origin.checked;
+  decision.condition = std::move(condition);
+  decision.printed = origin.printed;
+  decision.printed_why = origin.printed_why;
+  decision.disputed = origin.disputed;
 }
 
 bool nameless_cores(const PlanInput& input, int nodes) {

@@ -14,6 +14,9 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
 /// The job has parts of shared nodes, and which cores those are is not known for every node.
 bool nameless_cores(const PlanInput& input, int nodes);
 
+/// Whose rule a decision follows: which, under what condition, why, and who says so.
+void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision);
+
 /// Facts that are known before ranks are placed.
 Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
                   int ranks_per_node);
