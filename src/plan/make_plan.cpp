@@ -177,10 +177,11 @@ void add_device_choice(const Units& units, bool linked, Plan& plan) {
                    (linked ? "; linked ones side by side" : ""))}});
 }
 
-void copy_input(const PlanInput& input, std::size_t nodes, Plan& plan) {
-  plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + static_cast<std::ptrdiff_t>(nodes));
-  plan.whole_allocation = input.job.whole_allocation && nodes == input.hosts.size();
-  if (nodes == input.hosts.size()) plan.hosts_file = input.hosts_file;
+void copy_input(const PlanInput& input, int nodes, Plan& plan) {
+  const bool all = nodes == static_cast<int>(input.hosts.size());
+  plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + nodes);
+  plan.whole_allocation = input.job.whole_allocation && all;
+  if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
   plan.verify = input.verify;
   plan.rank_end = {!input.launcher.fails_fast, !input.launcher.signals_programs,
@@ -247,73 +248,51 @@ Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, 
   return Done{};
 }
 
-Result<Plan> plan_one_vendor(const PlanInput& input) {
-  if (const Status names = check_names(input.options); !names) return names.error();
-  Result<Units> units = find_units(input);
-  if (!units) return units.error();
-  if (const Status shared = check_shared(input.options, *units); !shared) return shared.error();
-  Result<Counts> counts = decide_counts(input, *units);
-  if (!counts) return counts.error();
-  const std::size_t nodes = counts->ranks_on.size();
-  if (const Status launcher = check_launcher(input, nodes); !launcher) return launcher.error();
-
-  Plan plan;
-  copy_input(input, nodes, plan);
-  const int most = *std::max_element(counts->ranks_on.begin(), counts->ranks_on.end());
-  const int ranks = std::accumulate(counts->ranks_on.begin(), counts->ranks_on.end(), 0);
-  if (const Status groups = check_groups(*units, most); !groups) return groups.error();
-  decide_view(input, most, *units);
-  Facts facts = early_facts(input, *units, static_cast<int>(nodes), ranks, most);
-  Result<std::optional<Setting>> stack = decide_stack(input, facts);
-  if (!stack) return stack.error();
-  const bool even = counts->ranks_on.front() == counts->ranks_on.back() &&
-                    ranks == most * static_cast<int>(nodes);
-  facts.job["even"] = even ? "yes" : "no";
-  if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
-  Result<LaidOut> laid = lay_out(input, facts, *units, counts->ranks_on, plan);
-  if (laid && heed_driver_order(input, plan.classes, *units)) {  // rules may ask for the view
-    facts.job["gpu_view"] = units->view;
-    laid = lay_out(input, facts, *units, counts->ranks_on, plan);
+// Once more where the driver's order of devices asks for another view: rules may ask which one it is.
+Result<LaidOut> lay_out_in_view(const PlanInput& input, const std::vector<int>& ranks_on,
+                                Units& units, Facts& facts, Plan& plan) {
+  Result<LaidOut> laid = lay_out(input, facts, units, ranks_on, plan);
+  if (laid && heed_driver_order(input, plan.classes, units)) {
+    facts.job["gpu_view"] = units.view;
+    laid = lay_out(input, facts, units, ranks_on, plan);
   }
-  if (!laid) return laid.error();
-  if (laid->far > 0)
+  if (laid && laid->far > 0)
     plan.reports.push_back({"far-from-device", "note",
                             fmt::format("{} of {} on a node have cores that are not near their "
                                         "device",
                                         laid->far, counted(laid->far_of, "rank")),
                             "hpclaunch plan --picture shows which"});
-  set_placed_facts(input, plan, facts);
+  return laid;
+}
 
+// What was chosen, in the order of Plan::choices; who binds is chosen here.
+Status add_choices(const PlanInput& input, std::optional<Setting> stack, const Counts& counts,
+                   const Units& units, const LaidOut& laid, Plan& plan) {
   plan.choices.push_back(choice("profile", Layer::computed,
                                 input.profile != nullptr ? input.profile->name : "none", kRule,
                                 input.profile_why));
-  if (*stack) plan.choices.push_back(std::move(**stack));
-  for (Setting& setting : units->choices) plan.choices.push_back(std::move(setting));
-  for (Setting& setting : counts->choices) plan.choices.push_back(std::move(setting));
+  if (stack) plan.choices.push_back(std::move(*stack));
+  plan.choices.insert(plan.choices.end(), units.choices.begin(), units.choices.end());
+  plan.choices.insert(plan.choices.end(), counts.choices.begin(), counts.choices.end());
   const std::size_t binding_at = plan.choices.size();
-  if (const Status via = decide_via(input, *units, plan); !via) return via.error();
+  if (const Status via = decide_via(input, units, plan); !via) return via.error();
   plan.choices.insert(plan.choices.begin() + static_cast<std::ptrdiff_t>(binding_at),
-                      binding_choice(input, plan, *laid));
-  add_device_choice(*units, !input.node.links.empty() && laid->rules.front() == nullptr, plan);
+                      binding_choice(input, plan, laid));
+  add_device_choice(units, !input.node.links.empty() && laid.rules.front() == nullptr, plan);
   if (std::optional<Setting> nics = nic_choice(input, plan))
     plan.choices.push_back(std::move(*nics));
   plan.choices.push_back(placement_choice(input, plan));
   plan.choices.push_back(
       choice("launcher", Layer::computed, input.launcher.name, kRule, input.launcher_why));
-  if (const Status supervised = decide_supervise(input, plan); !supervised)
-    return supervised.error();
+  if (Status supervised = decide_supervise(input, plan); !supervised) return supervised;
   plan.choices.push_back(choice("hosts", Layer::environment,
                                 fmt::format("{}", fmt::join(plan.hosts, " ")), kEnvironment,
                                 input.hosts_why));
-  if (plan.bind_via == BindVia::none)
-    for (NodeClass& one : plan.classes)
-      for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
-
   note_step(input, plan);
+  return Done{};
+}
 
-  if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
-  plan.forward = names_to_forward(input, plan);
-  report_placement(input, *units, plan);
+Status add_wire(const PlanInput& input, Plan& plan) {
   std::vector<std::string> left_out;
   Result<std::string> wire =
       encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
@@ -325,6 +304,46 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
          fmt::format("the ranks do not check {}: there is no room for it in what they are told",
                      fmt::join(left_out, " and ")),
          "hpclaunch verify compares everything"});
+  return Done{};
+}
+
+Result<Plan> plan_one_vendor(const PlanInput& input) {
+  if (const Status names = check_names(input.options); !names) return names.error();
+  Result<Units> units = find_units(input);
+  if (!units) return units.error();
+  if (const Status shared = check_shared(input.options, *units); !shared) return shared.error();
+  Result<Counts> counts = decide_counts(input, *units);
+  if (!counts) return counts.error();
+  const int nodes = static_cast<int>(counts->ranks_on.size());
+  const int most = *std::max_element(counts->ranks_on.begin(), counts->ranks_on.end());
+  const int ranks = std::accumulate(counts->ranks_on.begin(), counts->ranks_on.end(), 0);
+  if (const Status launcher = check_launcher(input, nodes); !launcher) return launcher.error();
+  if (const Status groups = check_groups(*units, most); !groups) return groups.error();
+  decide_view(input, most, *units);
+
+  Facts facts = early_facts(input, *units, nodes, ranks, most);
+  Result<std::optional<Setting>> stack = decide_stack(input, facts);
+  if (!stack) return stack.error();
+  facts.job["even"] =
+      counts->ranks_on.front() == counts->ranks_on.back() && ranks == most * nodes ? "yes" : "no";
+  if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
+
+  Plan plan;
+  copy_input(input, nodes, plan);
+  const Result<LaidOut> laid = lay_out_in_view(input, counts->ranks_on, *units, facts, plan);
+  if (!laid) return laid.error();
+  set_placed_facts(input, plan, facts);
+  if (const Status chosen = add_choices(input, std::move(*stack), *counts, *units, *laid, plan);
+      !chosen)
+    return chosen.error();
+  if (plan.bind_via == BindVia::none)
+    for (NodeClass& one : plan.classes)
+      for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
+
+  if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
+  plan.forward = names_to_forward(input, plan);
+  report_placement(input, *units, plan);
+  if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;
 }
 

@@ -40,11 +40,11 @@ Status check_names(const PlacementOptions& options) {
   return Done{};
 }
 
-Status check_launcher(const PlanInput& input, std::size_t nodes) {
+Status check_launcher(const PlanInput& input, int nodes) {
   if (nodes <= 1 || input.launcher.multi_node) return Done{};
   return Error{ErrorKind::unsupported,
                fmt::format("launcher {} starts ranks on this machine only, the plan has {}",
-                           input.launcher.name, counted(static_cast<long>(nodes), "node")),
+                           input.launcher.name, counted(nodes, "node")),
                "use --nodes 1, or another launcher with --launcher NAME"};
 }
 

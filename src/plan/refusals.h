@@ -1,7 +1,5 @@
 #pragma once
 // What was typed and cannot be planned: each an error `usage` that says what would do, but where noted.
-#include <cstddef>
-
 #include "hpclaunch/make_plan.h"
 #include "plan/units.h"
 
@@ -11,7 +9,7 @@ namespace hpclaunch {
 Status check_names(const PlacementOptions& options);
 
 /// Several nodes under a launcher of one machine: `unsupported`.
-Status check_launcher(const PlanInput& input, std::size_t nodes);
+Status check_launcher(const PlanInput& input, int nodes);
 
 /// --ranks-per-device where a mask or a grant has left no device.
 Status check_shared(const PlacementOptions& typed, const Units& units);
