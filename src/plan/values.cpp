@@ -35,15 +35,23 @@ bool differs_by_rank(const Template& value) {
   });
 }
 
-Result<std::string> repeat_ranks(const Template& value, const NodeClass& node, Facts& facts) {
+// The text of each rank of one class of nodes.
+Result<std::vector<std::string>> of_each(const std::string& text, const NodeClass& node,
+                                         Facts& facts) {
   std::vector<std::string> items;
   for (std::size_t r = 0; r < node.ranks.size(); ++r) {
     set_rank_facts(node.ranks[r], static_cast<int>(r), facts);
-    Result<std::string> item = expand(value.text, facts);
-    if (!item) return item;
+    Result<std::string> item = expand(text, facts);
+    if (!item) return item.error();
     items.push_back(std::move(*item));
   }
-  return fmt::format("{}", fmt::join(items, value.join));
+  return items;
+}
+
+Result<std::string> repeat_ranks(const Template& value, const NodeClass& node, Facts& facts) {
+  const Result<std::vector<std::string>> items = of_each(value.text, node, facts);
+  if (!items) return items.error();
+  return fmt::format("{}", fmt::join(*items, value.join));
 }
 
 Result<std::string> repeat_units(const Template& value, const Units& units, Facts& facts) {
@@ -57,26 +65,16 @@ Result<std::string> repeat_units(const Template& value, const Units& units, Fact
   return fmt::format("{}", fmt::join(items, value.join));
 }
 
-// The texts of the ranks of one class of nodes.
+// The values of the ranks of one class of nodes.
 Result<std::vector<std::string>> of_class(const Template& value, const NodeClass& node,
                                           const Units& units, Facts facts) {
-  const std::size_t count = node.ranks.size();
-  facts.job["ranks_per_node"] = std::to_string(count);
-  if (differs_by_rank(value)) {
-    std::vector<std::string> items;
-    for (std::size_t r = 0; r < count; ++r) {
-      set_rank_facts(node.ranks[r], static_cast<int>(r), facts);
-      Result<std::string> item = expand(value.text, facts);
-      if (!item) return item.error();
-      items.push_back(std::move(*item));
-    }
-    return items;
-  }
+  facts.job["ranks_per_node"] = std::to_string(node.ranks.size());
+  if (differs_by_rank(value)) return of_each(value.text, node, facts);
   Result<std::string> one = value.each == Template::Each::rank   ? repeat_ranks(value, node, facts)
                             : value.each == Template::Each::unit ? repeat_units(value, units, facts)
                                                                  : expand(value.text, facts);
   if (!one) return one.error();
-  return std::vector<std::string>(count, *one);
+  return std::vector<std::string>(node.ranks.size(), *one);
 }
 
 }  // namespace
