@@ -194,8 +194,7 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
   for (std::size_t i = 0; i < counted.size(); ++i) {
     place[counted[i]] = static_cast<int>(i);
     first[counted[i]] = flat;
-    const Device* device = find_device(input.node, counted[i]);
-    flat += std::max(1, device == nullptr ? 1 : device->subdevices);
+    flat += tiles_of(input.node, counted[i]);
   }
   const bool by_tile = std::any_of(units.list.begin(), units.list.end(),
                                    [](const Unit& unit) { return unit.subdevice >= 0; });
@@ -203,24 +202,23 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
   for (Unit unit : units.list) {
     const auto left = tiles.find(unit.device);
     if (left == tiles.end()) continue;
-    const bool mine = !ground.mine || std::find(ground.mine->begin(), ground.mine->end(),
-                                                unit.device) != ground.mine->end();
-    if (!mine || (unit.subdevice >= 0 && left->second.count(unit.subdevice) == 0)) continue;
+    if (!ground.leaves(unit.device) ||
+        (unit.subdevice >= 0 && left->second.count(unit.subdevice) == 0))
+      continue;
     const int at = place.at(unit.device);
-    const Device* device = find_device(input.node, unit.device);
-    const int parts = std::max(1, device == nullptr ? 1 : device->subdevices);
     unit.unit = by_tile ? first.at(unit.device) + std::max(0, unit.subdevice) : at;
     unit.place = at;
-    if (unit.subdevice < 0 && static_cast<int>(left->second.size()) < parts) {
+    if (unit.subdevice < 0 &&
+        static_cast<int>(left->second.size()) < tiles_of(input.node, unit.device)) {
       std::vector<std::string> entries;
       for (const int tile : left->second) entries.push_back(fmt::format("{}.{}", at, tile));
       unit.name = fmt::format("{}", fmt::join(entries, ","));
     }
     ours.push_back(std::move(unit));
   }
-  const bool placed = std::any_of(ground.counted.begin(), ground.counted.end(),
-                                  [](const Pick& pick) { return pick.device < 0; });
-  if (placed)
+  const bool unplaced = std::any_of(ground.counted.begin(), ground.counted.end(),
+                                    [](const Pick& pick) { return pick.device < 0; });
+  if (unplaced)
     for (Unit& unit : ours) {
       unit.device = -1;
       unit.pus = CpuSet{};
@@ -258,9 +256,7 @@ std::size_t on_ground(const Ground& ground, const std::vector<Unit>& all) {
                        [&](const Pick& pick) { return pick.device < 0 || pick.device == device; });
   };
   const auto ours = [&](const Unit& unit) {
-    return ground.mine ? std::find(ground.mine->begin(), ground.mine->end(), unit.device) !=
-                             ground.mine->end()
-                       : counted_here(unit.device);
+    return ground.mine ? ground.leaves(unit.device) : counted_here(unit.device);
   };
   return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), ours));
 }
@@ -321,12 +317,9 @@ void heed(const PlanInput& input, const Ground& ground, Units& units) {
     read_stage(input, "CUDA_VISIBLE_DEVICES", false, picks, units);
     masked = true;
   }
-  const auto foreign = [&](const Pick& pick) {
-    return pick.device >= 0 && ground.mine &&
-           std::find(ground.mine->begin(), ground.mine->end(), pick.device) == ground.mine->end();
-  };
-  const auto outside = std::stable_partition(picks.begin(), picks.end(),
-                                             [&](const Pick& pick) { return !foreign(pick); });
+  const auto outside = std::stable_partition(picks.begin(), picks.end(), [&](const Pick& pick) {
+    return pick.device < 0 || ground.leaves(pick.device);
+  });
   if (masked && outside != picks.end())
     units.reports.push_back(
         {"grant-contradicts", "warning",

@@ -19,6 +19,8 @@ struct Ground {
   std::string by;                        ///< the variable that says so; "" for none
   std::string why;                       ///< a clause; "" when nothing is to be said
   std::vector<PlanReport> reports;
+
+  bool leaves(int device) const;  ///< one that is counted is ours
 };
 
 /// `vendor` has its own first mask: mask_variables(vendor). Pure.

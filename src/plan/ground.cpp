@@ -209,7 +209,7 @@ struct Counted {
 };
 
 Counted slurm_counts(const PlanInput& input) {
-  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+  for (const char* name : kSlurmLists) {
     std::optional<Listed> list = parse_list(input.env, name);
     if (!list) continue;
     const std::size_t count = list->devices.size();
@@ -264,6 +264,8 @@ void settle_instances(const PlanInput& input, Ground& ground) {
 
 }  // namespace
 
+bool Ground::leaves(int device) const { return !mine || has(*mine, device); }
+
 bool spans_nodes(const PlanInput& input) {
   if (input.hosts.size() <= 1 || input.options.nodes.value_or(2) == 1) return false;
   return input.options.ranks.value_or(2) > 1;
@@ -292,7 +294,7 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
       return ground;
     }
   }
-  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+  for (const char* name : kSlurmLists)
     if (const auto list = read_list(input, name, all, ground)) {
       if (list->devices.size() < all.size()) settle_list(input, vendor, *list, all, ground);
       return ground;

@@ -61,8 +61,7 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
         fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
   if (slots_count(input, units, nodes)) {
     const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
-    return chosen("ranks-per-node", Layer::environment, *most, SourceRef{"<environment>"},
-                  input.slots_why);
+    return chosen("ranks-per-node", Layer::environment, *most, kEnvironment, input.slots_why);
   }
   if (units.filled > 0)
     return chosen(
@@ -111,8 +110,7 @@ Result<Setting> decide_nodes(const PlanInput& input) {
   if (typed.ranks && *typed.ranks < available)
     return chosen("nodes", Layer::computed, *typed.ranks, kRule,
                   "fewer ranks than nodes: one each");
-  return chosen("nodes", Layer::environment, available, SourceRef{"<environment>"},
-                input.hosts_why);
+  return chosen("nodes", Layer::environment, available, kEnvironment, input.hosts_why);
 }
 
 int number(const Setting& setting) {
@@ -138,7 +136,7 @@ Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const 
       return deal_into_grants(input, want.nodes, want.ranks);
   }
   const bool fill = input.launcher.dealing == Dealing::fills ||
-                    (input.options.ranks_per_node && input.launcher.dealing == Dealing::any);
+                    (typed.ranks_per_node && input.launcher.dealing == Dealing::any);
   std::vector<int> ranks_on;
   int left = want.ranks;
   for (int after = want.nodes - 1; after >= 0; --after) {

@@ -44,7 +44,7 @@ std::optional<Listed> cards_of_mask(const PlanInput& input) {
   const std::optional<Indices> numbers = mask_numbers(input, "intel", name);
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
   if (!numbers || parts || counts_whole(input.env)) return std::nullopt;
-  for (const char* variable : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+  for (const char* variable : kSlurmLists) {
     std::optional<Listed> list = parse_list(input.env, variable);
     if (!list) continue;
     bool anew = numbers->size() == list->devices.size();

@@ -10,6 +10,9 @@ namespace hpclaunch {
 
 using Indices = std::vector<int>;
 
+/// Slurm's, the stronger first: of the step and of the job.
+inline constexpr const char* kSlurmLists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
+
 /// A list of the node's own numbers of devices.
 struct Listed {
   std::string name;  ///< the variable

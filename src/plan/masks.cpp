@@ -131,6 +131,11 @@ const Device* find_device(const Topology& node, int index) {
   return found == node.devices.end() ? nullptr : &*found;
 }
 
+int tiles_of(const Topology& node, int index) {
+  const Device* device = find_device(node, index);
+  return device == nullptr ? 1 : std::max(1, device->subdevices);
+}
+
 bool is_split(const Device& device) {
   return !device.instances.empty() || device.partition == "MIG";
 }
@@ -207,8 +212,7 @@ Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std:
   std::vector<std::pair<int, int>> flat;  // device and tile by the driver's number of tiles
   std::vector<int> parts;
   for (const int index : counted) {
-    const Device* device = find_device(node, index);
-    parts.push_back(std::max(1, device == nullptr ? 1 : device->subdevices));
+    parts.push_back(tiles_of(node, index));
     for (int tile = 0; tile < parts.back(); ++tile) flat.emplace_back(index, tile);
   }
   Tiles left;

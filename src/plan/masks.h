@@ -63,6 +63,9 @@ Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std:
 /// nullptr for a device that is not there.
 const Device* find_device(const Topology& node, int index);
 
+/// Tiles of a device; 1 where it has none, or is not there.
+int tiles_of(const Topology& node, int index);
+
 /// True for a device that processes can have in instances only (MIG), also while it has none.
 bool is_split(const Device& device);
 

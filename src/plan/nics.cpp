@@ -12,12 +12,6 @@ namespace hpclaunch {
 
 namespace {
 
-CpuSet pus_of_numa(const Topology& node, int numa) {
-  for (const NumaNode& one : node.numa_nodes)
-    if (one.os_index == numa) return one.pus;
-  return {};
-}
-
 std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank) {
   std::vector<int> indices{rank.device};
   for (const UnitRef& more : rank.more_units) indices.push_back(more.device);
@@ -31,8 +25,7 @@ std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank
 // Where a rank's traffic comes from.
 CpuSet home_of(const Topology& node, const RankPlan& rank) {
   CpuSet home;
-  for (const Device* device : devices_of(node, rank))
-    home |= device->pus.empty() ? pus_of_numa(node, device->numa) : device->pus;
+  for (const Device* device : devices_of(node, rank)) home |= near_device(node, *device);
   return home.empty() ? rank.cpus : home;
 }
 

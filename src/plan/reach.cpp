@@ -18,6 +18,16 @@ CpuSet least_around(const std::vector<Part>& parts, const CpuSet& near) {
 
 }  // namespace
 
+CpuSet pus_of_numa(const Topology& node, int numa) {
+  for (const NumaNode& one : node.numa_nodes)
+    if (one.os_index == numa) return one.pus;
+  return {};
+}
+
+CpuSet near_device(const Topology& node, const Device& device) {
+  return device.pus.empty() ? pus_of_numa(node, device.numa) : device.pus;
+}
+
 CpuSet numa_around(const Topology& node, const CpuSet& near) {
   return least_around(node.numa_nodes, near);
 }

@@ -21,6 +21,11 @@ inline constexpr int kDistances = 4;
 /// empty: nothing is known then.
 int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
 
+/// Hardware threads of a NUMA node, and those near a device: its own, else its NUMA node's. Empty when nobody
+/// knows.
+CpuSet pus_of_numa(const Topology& node, int numa);
+CpuSet near_device(const Topology& node, const Device& device);
+
 /// The least NUMA node and the least package that hold all of `near`; a set without members where
 /// there is none.
 CpuSet numa_around(const Topology& node, const CpuSet& near);

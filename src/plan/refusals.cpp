@@ -16,10 +16,7 @@ Error too_few(const Units& units, const std::string& what, int needed, const std
       ErrorKind::usage,
       fmt::format("{} need {} devices, and {}", what, needed,
                   narrowed.by.empty() ? fmt::format("a node has {}", units.total) : narrowed.by),
-      narrowed.by.empty() || needed > narrowed.whole
-          ? fewer
-          : fmt::format("{}, or {}", narrowed.mend, fewer),
-      kCommandLine};
+      narrowed.way_out(needed, fewer), kCommandLine};
 }
 
 }  // namespace

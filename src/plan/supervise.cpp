@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "plan/environment.h"
+#include "plan/fold.h"
 
 namespace hpclaunch {
 

@@ -143,10 +143,7 @@ Error too_few(int per_rank, const Units& units) {
                            narrowed.by.empty()
                                ? fmt::format("a node has {}", counted(units.count(), "device"))
                                : narrowed.by),
-               narrowed.by.empty() || per_rank > narrowed.whole
-                   ? fewer
-                   : fmt::format("{}, or {}", narrowed.mend, fewer),
-               kCommandLine};
+               narrowed.way_out(per_rank, fewer), kCommandLine};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
 #include "plan/grants.h"
+#include "plan/reach.h"
 
 namespace hpclaunch {
 
@@ -41,15 +42,9 @@ std::map<int, int> first_parts(const Topology& node) {
 
 std::vector<Unit> all_units(const Topology& node, bool subdevices) {
   const std::vector<int> at = core_positions(node);
-  const auto near = [&](const Device& device) {
-    if (!device.pus.empty() || device.numa < 0) return device.pus;
-    for (const NumaNode& numa : node.numa_nodes)
-      if (numa.os_index == device.numa) return numa.pus;
-    return CpuSet{};
-  };
   const auto place_of = [&](const Device& device) {
     int place = CpuSet::kCapacity;
-    for (const int pu : near(device).to_vector())
+    for (const int pu : near_device(node, device).to_vector())
       place = std::min(place, at[static_cast<std::size_t>(pu)]);
     return place;
   };
@@ -66,7 +61,7 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
       unit.unit = subdevices ? first.at(device->index) + part : device->index;
       unit.device = device->index;
       unit.subdevice = parts > 1 ? part : -1;
-      unit.pus = near(*device);
+      unit.pus = near_device(node, *device);
       units.push_back(std::move(unit));
     }
   }
@@ -211,6 +206,10 @@ Result<Units> find_units(const PlanInput& input) {
     if (!grouped) return grouped.error();
   }
   return units;
+}
+
+std::string Narrowed::way_out(int needed, const std::string& fewer) const {
+  return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", mend, fewer);
 }
 
 bool Units::instances() const {

@@ -6,29 +6,16 @@
 #include <algorithm>
 #include <map>
 
-#include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
+#include "plan/masks.h"
 #include "plan/nics.h"
 #include "plan/reach.h"
 
 namespace hpclaunch {
 
 namespace {
-
-const Device* find_device(const Topology& node, int index) {
-  for (const Device& device : node.devices)
-    if (device.index == index) return &device;
-  return nullptr;
-}
-
-CpuSet near_of(const Topology& node, const Device& device) {
-  if (!device.pus.empty()) return device.pus;
-  for (const NumaNode& numa : node.numa_nodes)
-    if (numa.os_index == device.numa) return numa.pus;
-  return {};
-}
 
 int numa_of(const Topology& node, const Device& device) {
   if (device.numa >= 0) return device.numa;
@@ -73,7 +60,7 @@ std::string far_text(const Topology& node, const RankPlan& rank) {
   for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
   for (const int index : devices) {
     const Device* device = find_device(node, index);
-    const CpuSet its = device == nullptr ? CpuSet{} : near_of(node, *device);
+    const CpuSet its = device == nullptr ? CpuSet{} : near_device(node, *device);
     if (its.empty()) return "";
     near |= its;
   }
