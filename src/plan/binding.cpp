@@ -1,12 +1,8 @@
 #include "plan/binding.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "hpclaunch/text.h"
+#include "plan/describe.h"
 
 namespace hpclaunch {
 
@@ -95,20 +91,6 @@ std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
 }
 
 }  // namespace
-
-void describe_cpus(const Topology& node, RankPlan& rank) {
-  std::set<int> packages;
-  std::set<int> numa;
-  rank.cores = 0;
-  for (const Core& core : node.cores) {
-    if (!core.pus.intersects(rank.cpus)) continue;
-    ++rank.cores;
-    packages.insert(core.package);
-    numa.insert(core.numa);
-  }
-  rank.package = packages.size() == 1 ? *packages.begin() : -1;
-  rank.numa = numa.size() == 1 ? *numa.begin() : -1;
-}
 
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
                                                    int ranks) {

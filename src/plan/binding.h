@@ -14,7 +14,4 @@ namespace hpclaunch {
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
                                                    int ranks);
 
-/// What place() says of a set of PUs: cores, package, NUMA node.
-void describe_cpus(const Topology& node, RankPlan& rank);
-
 }  // namespace hpclaunch

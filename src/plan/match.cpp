@@ -1,15 +1,11 @@
 #include "plan/match.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
-#include <set>
 
-#include "hpclaunch/text.h"
-#include "plan/binding.h"
 #include "plan/crowds.h"
 #include "plan/cutter.h"
+#include "plan/describe.h"
 #include "plan/links.h"
 #include "plan/quotas.h"
 #include "plan/reach.h"
@@ -99,35 +95,6 @@ std::vector<Seat> crowd_all(const std::vector<Crowd>& crowds,
   return seats;
 }
 
-void remark_spanning(const Topology& node, const std::vector<UsableCore>& cores, Matched& matched) {
-  std::set<int> numa;
-  for (const UsableCore& core : cores)
-    numa.insert(node.cores[static_cast<std::size_t>(core.position)].numa);
-  const auto spanning = std::count_if(matched.ranks.begin(), matched.ranks.end(),
-                                      [](const RankPlan& rank) { return rank.numa < 0; });
-  if (numa.size() > 1 && spanning > 0)
-    matched.remarks.push_back(
-        fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
-                    counted(static_cast<long>(matched.ranks.size()), "rank"), numa.size()));
-}
-
-void remark_idle(const std::vector<UsableCore>& cores, const std::vector<Seat>& seats,
-                 std::vector<std::string>& remarks) {
-  CpuSet idle;
-  int count = 0;
-  CoreSet used;
-  for (const Seat& seat : seats)
-    for (const int c : seat.share) used.add(c);
-  for (std::size_t c = 0; c < cores.size(); ++c) {
-    if (used.has(static_cast<int>(c))) continue;
-    idle |= cores[c].pus;
-    ++count;
-  }
-  if (count > 0)
-    remarks.push_back(
-        fmt::format("{} left idle (CPUs {})", counted(count, "core"), idle.to_list()));
-}
-
 struct Deal {
   std::vector<Crowd> crowds;
   std::vector<int> ranks;               // of each crowd
@@ -174,17 +141,10 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
                    [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
   Matched matched;
   for (const Seat& seat : seats) {
-    RankPlan rank;
-    for (const int c : seat.share) rank.cpus |= cores[static_cast<std::size_t>(c)].pus;
-    describe_cpus(node, rank);
-    matched.ranks.push_back(std::move(rank));
+    matched.ranks.push_back(rank_on(node, cores, seat.share));
     matched.dealt.push_back(seat.unit);
   }
-  if (crowded)
-    matched.remarks.push_back(
-        fmt::format("{} share {}", counted(want.ranks, "rank"), counted(have, "core")));
-  remark_spanning(node, cores, matched);
-  remark_idle(cores, seats, matched.remarks);
+  matched.remarks = remarks_on(node, cores, matched.ranks, crowded);
   return matched;
 }
 

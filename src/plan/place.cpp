@@ -1,55 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/text.h"
+#include "plan/describe.h"
 #include "plan/domains.h"
 #include "plan/share.h"
 
 namespace hpclaunch {
 
 namespace {
-
-template <class Member>
-int common(const Topology& node, const std::vector<UsableCore>& cores, const Share& share,
-           Member member) {
-  std::set<int> seen;
-  for (const int c : share)
-    seen.insert(node.cores[static_cast<std::size_t>(cores[static_cast<std::size_t>(c)].position)].*
-                member);
-  return seen.size() == 1 ? *seen.begin() : -1;
-}
-
-std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,
-                                    const std::vector<Share>& shares,
-                                    const std::vector<RankPlan>& ranks) {
-  std::vector<std::string> remarks;
-  std::set<int> numa_in_use;
-  for (const UsableCore& core : cores)
-    numa_in_use.insert(node.cores[static_cast<std::size_t>(core.position)].numa);
-  const auto spanning =
-      std::count_if(ranks.begin(), ranks.end(), [](const RankPlan& r) { return r.numa < 0; });
-  if (numa_in_use.size() > 1 && spanning > 0)
-    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
-                                  counted(static_cast<long>(ranks.size()), "rank"),
-                                  numa_in_use.size()));
-  std::set<int> used;
-  for (const Share& share : shares) used.insert(share.begin(), share.end());
-  CpuSet idle;
-  int idle_cores = 0;
-  for (std::size_t c = 0; c < cores.size(); ++c)
-    if (!used.contains(static_cast<int>(c))) {
-      idle |= cores[c].pus;
-      ++idle_cores;
-    }
-  if (idle_cores > 0)
-    remarks.push_back(
-        fmt::format("{} left idle (CPUs {})", counted(idle_cores, "core"), idle.to_list()));
-  return remarks;
-}
 
 Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
   const int width = std::max(1, want.cores_per_rank);
@@ -89,19 +50,8 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want) {
   }
 
   Placed placed;
-  for (const Share& share : shares) {
-    RankPlan rank;
-    for (const int c : share) rank.cpus |= cores[static_cast<std::size_t>(c)].pus;
-    rank.cores = static_cast<int>(share.size());
-    rank.package = common(node, cores, share, &Core::package);
-    rank.numa = common(node, cores, share, &Core::numa);
-    placed.ranks.push_back(rank);
-  }
-  if (crowded)
-    placed.remarks.push_back(
-        fmt::format("{} share {}", counted(want.ranks, "rank"), counted(have, "core")));
-  for (std::string& remark : remarks_on(node, cores, shares, placed.ranks))
-    placed.remarks.push_back(std::move(remark));
+  for (const Share& share : shares) placed.ranks.push_back(rank_on(node, cores, share));
+  placed.remarks = remarks_on(node, cores, placed.ranks, crowded);
   return placed;
 }
 
