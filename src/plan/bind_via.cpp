@@ -4,7 +4,6 @@
 
 #include "plan/fold.h"
 #include "plan/part.h"
-#include "plan/rules.h"
 
 namespace hpclaunch {
 

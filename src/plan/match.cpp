@@ -173,17 +173,7 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   std::vector<int> near = deal_units_near(units, ranks);
   if (units.list.empty() || (units.compact && count < units.count())) return near;
   // Units near the same cores on one side, ranks that are alike far from all of those on the other.
-  std::vector<std::vector<int>> groups;
-  for (int u = 0; u < units.count(); ++u) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& g) {
-      return units.list[static_cast<std::size_t>(g.front())].pus ==
-             units.list[static_cast<std::size_t>(u)].pus;
-    });
-    if (same == groups.end())
-      groups.push_back({u});
-    else
-      same->push_back(u);
-  }
+  const std::vector<std::vector<int>> groups = units_by_place(units);
   std::map<std::vector<int>, std::vector<int>> alike;
   for (int r = 0; r < count; ++r) {
     std::vector<int> costs;

@@ -8,7 +8,6 @@
 #include "hpclaunch/text.h"
 #include "plan/fold.h"
 #include "plan/nics.h"
-#include "plan/rules.h"
 
 namespace hpclaunch {
 
@@ -44,6 +43,10 @@ Error too_small(const PlanInput& input, const std::string& host, int cores, int 
 }
 
 }  // namespace
+
+bool nameless_cores(const PlanInput& input, int nodes) {
+  return input.part_of_node && (nodes > 1 || !input.cores_known);
+}
 
 bool knows_amounts(const PlanInput& input, int nodes) {
   return nameless_cores(input, nodes) && static_cast<int>(input.granted.size()) >= nodes;

@@ -9,7 +9,10 @@
 
 namespace hpclaunch {
 
-/// The job has parts of nodes and nobody knows which ones, but how much of each: `granted` counts.
+/// The job has parts of shared nodes, and which cores those are is not known for every node.
+bool nameless_cores(const PlanInput& input, int nodes);
+
+/// So it is, and how much of each node the job has is known: `granted` counts.
 bool knows_amounts(const PlanInput& input, int nodes);
 
 /// The rank can find its own share by counting through what it finds granted: each core has one

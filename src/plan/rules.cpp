@@ -221,10 +221,6 @@ void cite(const std::string& id, const Origin& origin, std::string condition, De
   decision.disputed = origin.disputed;
 }
 
-bool nameless_cores(const PlanInput& input, int nodes) {
-  return input.part_of_node && (nodes > 1 || !input.cores_known);
-}
-
 Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
                   int ranks_per_node) {
   Facts facts;

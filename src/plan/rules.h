@@ -11,9 +11,6 @@ namespace hpclaunch {
 /// Errors: `usage` for a stack that there is not.
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts);
 
-/// The job has parts of shared nodes, and which cores those are is not known for every node.
-bool nameless_cores(const PlanInput& input, int nodes);
-
 /// Whose rule a decision follows: which, under what condition, why, and who says so.
 void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision);
 

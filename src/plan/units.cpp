@@ -295,23 +295,28 @@ std::vector<int> deal_units(const Units& units, int ranks) {
   return result;
 }
 
+std::vector<std::vector<int>> units_by_place(const Units& units) {
+  std::vector<std::vector<int>> groups;
+  for (int u = 0; u < units.count(); ++u) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& g) {
+      return units.list[static_cast<std::size_t>(g.front())].pus ==
+             units.list[static_cast<std::size_t>(u)].pus;
+    });
+    if (same == groups.end())
+      groups.push_back({u});
+    else
+      same->push_back(u);
+  }
+  return groups;
+}
+
 std::vector<int> deal_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());
   std::vector<int> block = deal_units(units, n);
-  // Units with the same neighbours form a group; each rank must lie in exactly one.
-  std::vector<std::vector<int>> groups;
-  for (int u = 0; u < units.count(); ++u) {
-    const CpuSet& pus = units.list[static_cast<std::size_t>(u)].pus;
-    if (pus.empty()) return block;
-    const auto same = [&](const std::vector<int>& group) {
-      return units.list[static_cast<std::size_t>(group.front())].pus == pus;
-    };
-    const auto found = std::find_if(groups.begin(), groups.end(), same);
-    if (found == groups.end())
-      groups.push_back({u});
-    else
-      found->push_back(u);
-  }
+  if (std::any_of(units.list.begin(), units.list.end(),
+                  [](const Unit& unit) { return unit.pus.empty(); }))
+    return block;
+  const std::vector<std::vector<int>> groups = units_by_place(units);  // a rank must lie in one
   std::vector<std::vector<int>> members(groups.size());
   for (int r = 0; r < n; ++r) {
     const CpuSet& cpus = ranks[static_cast<std::size_t>(r)].cpus;

@@ -90,6 +90,9 @@ void decide_own(Units& units, const char* why);
 /// Those that so many ranks get where that is typed: the first ones. All of them elsewhere.
 Units units_for(const Units& units, int ranks);
 
+/// Positions in `list` of units that are near to the same hardware threads, in the order of their first.
+std::vector<std::vector<int>> units_by_place(const Units& units);
+
 /// The unit of each rank (position in `list`; -1 when there are none) in block order.
 std::vector<int> deal_units(const Units& units, int ranks);
 
