@@ -1,5 +1,5 @@
 #pragma once
-// The chain of DESIGN.md 4: from what was typed to an argv. Every command that shows a plan is a prefix.
+// From what was typed to an argv. Every command that shows a plan is a prefix.
 #include <string>
 #include <vector>
 

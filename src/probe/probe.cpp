@@ -1,5 +1,6 @@
 #include "hpclaunch/probe.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -61,18 +62,13 @@ Result<LiveNode> without_notes(const Result<Topology>& topology) {
   return LiveNode{*topology, {}};
 }
 
-/// Whether a batch system gave this process MIG instances, which only NVML can match with devices.
-bool named_instances() {
+/// Whether a batch system gave this process devices by names that begin so.
+bool named(std::string_view form) {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
-  return mask != nullptr && std::string_view(mask).find("MIG-") != std::string_view::npos;
+  return mask != nullptr && std::string_view(mask).find(form) != std::string_view::npos;
 }
 
-/// Whether it gave devices by UUID; the driver's files in /proc have these as a rule.
-bool named_by_uuid() {
-  const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
-  return mask != nullptr && std::string_view(mask).find("GPU-") != std::string_view::npos;
-}
-
+/// The driver's files in /proc have these as a rule.
 bool lacks_uuid(const Topology& topology) {
   return std::any_of(topology.devices.begin(), topology.devices.end(), [](const Device& device) {
     return device.vendor == "nvidia" && device.uuid.empty();
@@ -94,8 +90,9 @@ Result<LiveNode> probe::probe_asking(
 
 Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
                             const std::function<void()>& meanwhile) {
-  const bool instances = named_instances();  // the child's environment has no mask
-  const bool by_uuid = named_by_uuid();
+  // The child's environment has no mask.
+  const bool instances = named("MIG-");  // which only NVML can match with devices
+  const bool by_uuid = named("GPU-");
   const auto choose = [&](const Topology& topology) {
     return probe::vendor::worth_opening(topology, libraries,
                                         instances || (by_uuid && lacks_uuid(topology)));
