@@ -155,20 +155,11 @@ Result<Launcher> at_path(const std::string& program, const EnvSnapshot& env) {
   return Launcher{dialect, {*path, identity->version}, fmt::format("--launcher {}", program), ""};
 }
 
-Error unknown_name(const std::string& wanted, std::string_view who) {
-  std::vector<std::string> names;
-  for (const Dialect& dialect : dialects()) names.emplace_back(dialect.name);
-  const auto near = nearest(wanted, names);
-  return Error{ErrorKind::usage, fmt::format("{}no launcher \"{}\"", who, wanted),
-               near ? "--launcher " + *near
-                    : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
-}
-
 Result<Launcher> typed(const std::string& wanted, const EnvSnapshot& env, bool must_exist) {
   if (wanted.find('/') != std::string::npos) return at_path(wanted, env);
   if (wanted == "local") return local_launcher("--launcher");
   const Dialect* dialect = find_dialect(wanted);
-  if (dialect == nullptr) return unknown_name(wanted, "");
+  if (dialect == nullptr) return unknown_launcher(wanted, "");
   Result<Launcher> found = by_name(*dialect, env, Trust::asked, "--launcher");
   if (found || must_exist) return found;
   return not_here(*dialect, found.error(), "--launcher");
@@ -179,7 +170,7 @@ Result<Launcher> of_profile(const std::string& preferred, const EnvSnapshot& env
   constexpr std::string_view kWho = "the profile's launcher";
   if (preferred == "local") return local_launcher(std::string(kWho));
   const Dialect* dialect = find_dialect(preferred);
-  if (dialect == nullptr) return unknown_name(preferred, "the profile asks for one unknown: ");
+  if (dialect == nullptr) return unknown_launcher(preferred, "the profile asks for one unknown: ");
   Result<Launcher> found = by_name(*dialect, env, Trust::taken, kWho);
   if (found) return found;
   if (one_here)
@@ -208,6 +199,15 @@ std::optional<Launcher> of_batch_system(const EnvSnapshot& env) {
 }
 
 }  // namespace
+
+Error unknown_launcher(const std::string& wanted, std::string_view who) {
+  std::vector<std::string> names;
+  for (const Dialect& dialect : dialects()) names.emplace_back(dialect.name);
+  const auto near = nearest(wanted, names);
+  return Error{ErrorKind::usage, fmt::format("{}no launcher \"{}\"", who, wanted),
+               near ? "--launcher " + *near
+                    : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
+}
 
 Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
                                const std::string& preferred, bool must_exist) {

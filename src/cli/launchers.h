@@ -1,6 +1,7 @@
 #pragma once
 // By which launcher the nodes are reached.
 #include <string>
+#include <string_view>
 
 #include "cli/hosts.h"
 #include "hpclaunch/dialect.h"
@@ -11,8 +12,8 @@ struct Launcher {
   const Dialect* dialect = nullptr;
   LauncherFacts facts;
   std::string why;
-  std::string
-      remark;  ///< why it is not the one that was asked for, or not on this machine; mostly ""
+  /// Why it is not the one that was asked for, or not on this machine; mostly "".
+  std::string remark;
 };
 
 /// --launcher, else `preferred` (the profile's, "" for none), else the local one when the only node is
@@ -24,5 +25,8 @@ struct Launcher {
 /// Errors: `usage` for an unknown name, `program_not_found`; the message lists what was found instead.
 Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
                                const std::string& preferred, bool must_exist);
+
+/// `usage` for a name that no dialect has; `who`, before the message, says whose it is.
+Error unknown_launcher(const std::string& wanted, std::string_view who);
 
 }  // namespace hpclaunch::cli

@@ -243,7 +243,7 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
   const std::string wanted = args.launcher.empty() ? profile.launcher : args.launcher;
   around.launcher.dialect = find_dialect(wanted.empty() ? "local" : wanted);
   if (around.launcher.dialect == nullptr)
-    return Error{ErrorKind::usage, fmt::format("no launcher \"{}\"", wanted), ""};
+    return unknown_launcher(wanted, "");
   const auto programs = around.launcher.dialect->programs;
   around.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
   around.launcher.why = "the profile's";
