@@ -18,7 +18,7 @@ namespace hpclaunch {
 class CpuSet {
  public:
   static constexpr int kCapacity =
-      4096;  ///< numbers 0..4095; above CONFIG_NR_CPUS of every kernel we target
+      4096;  ///< numbers 0..4095; more than any node has that we target
 
   CpuSet() = default;
 

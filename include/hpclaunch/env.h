@@ -7,7 +7,8 @@
 
 namespace hpclaunch {
 
-/// The process environment as a value, taken once in main; nothing else reads environ.
+/// The process environment as a value, taken once in main. Beside it only the probe reads environ, whose
+/// children clear their own.
 ///
 /// Entries keep their order and bytes, also those without '=' or with a repeated name: what a user
 /// exported reaches the program as it was. Look-ups see the first entry of a name, as getenv does.

@@ -165,7 +165,8 @@ Result<Plan> make_plan(const PlanInput& input);
 std::vector<std::string> idle_nics(const Topology& node);
 
 /// Ports to try for MASTER_PORT, best first: 64 different numbers outside [ephemeral_first, ephemeral_last],
-/// from 10000 up (from 1024 where that leaves too few; 10000..11023 where the range covers all), spread by `key` so that
+/// from 10000 up (from 1024 where that leaves too few; 10000..11023 where the range covers all), one after the
+/// other from a place that `key` decides, so that different jobs begin far apart.
 std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int ephemeral_last);
 
 }  // namespace hpclaunch

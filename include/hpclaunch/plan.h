@@ -163,9 +163,9 @@ inline constexpr NoticeSignal kNoticeSignals[] = {{"HUP", 1},   {"INT", 2},   {"
 /// "SIGUSR1"; "" for a number that is not one of kNoticeSignals.
 std::string notice_name(int signal);
 
-/// What a rule of the profile has to say about this launch.
+/// What a rule of the profile, or the planner itself, has to say about this launch.
 struct PlanReport {
-  std::string rule;
+  std::string rule;      ///< its id; the planner's own are in docs/cli.md
   std::string severity;  ///< "note", "warning", "error"
   std::string message;
   std::string fix;
@@ -187,9 +187,10 @@ struct Plan {
   bool whole_allocation = false;   ///< hosts are the job's own list: the launcher knows them
   std::vector<NodeClass> classes;  ///< never empty
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
-  std::vector<Setting> choices;  ///< placement, binding, launcher, rendezvous; in the order decided
-  std::vector<Setting> env;      ///< ascending name
-  std::string launcher;          ///< name of the dialect
+  std::vector<Setting>
+      choices;               ///< what is no variable: counts, binding, launcher; as explain has it
+  std::vector<Setting> env;  ///< ascending name
+  std::string launcher;      ///< name of the dialect
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;

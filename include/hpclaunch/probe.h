@@ -27,13 +27,20 @@ struct LiveNode {
 };
 
 /// What this machine is, read by hwloc, and its devices and network interfaces from /sys, in a child
-/// process whose environment is cleared of the variables that filter or replace what hwloc sees (HWLOC_*), so that a probe that crashes or
-/// hangs cannot take the caller with it. Errors: `system` when the child crashed (signal named),
-/// ran past `limit_seconds` (it is killed), or hwloc refused (its call and errno named), or no CPU
-/// is left to us; `unsupported` when a PU's number is above what CpuSet holds.
+/// process, so that a probe that crashes or hangs cannot take the caller with it. Its environment is cleared
+/// of what filters or replaces what hwloc and the vendors' libraries see (HWLOC_*, device masks).
+/// Errors: `system` when the child crashed (signal named), ran past `limit_seconds` (it is killed), or
+/// hwloc refused (its call and errno named), or no CPU is left to us; `unsupported` when a PU's number is
+/// above what CpuSet holds.
 /// `meanwhile` is what the caller has to do anyway: it is called once, while the child works.
 Result<Topology> probe_live(
     double limit_seconds = 20, const std::function<void()>& meanwhile = [] {});
+
+/// The same, with what the vendors' libraries know, and their failures, none of which is an error: each
+/// runs in a child of its own, with a limit, and what it does not tell is as if it were not installed.
+Result<LiveNode> probe_node(
+    VendorLibraries libraries, double limit_seconds = 20,
+    const std::function<void()>& meanwhile = [] {});
 
 /// Names libfabric's provider of each interface that hangs on a fabric (InfiniBand, Slingshot, EFA, ...):
 /// the first one that it offers for reliable messages without connections, else the first of all. The
@@ -41,11 +48,6 @@ Result<Topology> probe_live(
 /// asked where no interface hangs on a fabric. Errors, with nothing changed: `unsupported` when it is not
 /// here or offers nothing, `system` when it crashed or ran past the limit.
 Status ask_libfabric(Topology& topology, double limit_seconds = 5);
-/// The same, with what the vendors' libraries know, and their failures, none of which is an error: each
-/// runs in a child of its own, with a limit, and what it does not tell is as if it were not installed.
-Result<LiveNode> probe_node(
-    VendorLibraries libraries, double limit_seconds = 20,
-    const std::function<void()>& meanwhile = [] {});
 
 /// Reads a topology file: our own JSON, or hwloc XML of format version 1 or 2, told apart by
 /// content. An XML file is read in a child as well, since it is a stranger's. The result's hostname

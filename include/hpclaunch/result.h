@@ -12,7 +12,7 @@
 
 namespace hpclaunch {
 
-/// The kind alone decides the exit status; docs/cli.md has the table, src/cli/exit.h the function.
+/// The kind alone decides the exit status; docs/cli.md has the table.
 enum class ErrorKind {
   usage,              ///< the command line is wrong
   not_found,          ///< a file or library that was asked for is not there

@@ -18,6 +18,9 @@ std::string_view trim(std::string_view text);
 /// Decimal digits only, no sign, no blanks; nullopt for anything else or above `max`.
 std::optional<long> parse_natural(std::string_view text, long max = 2'147'483'647L);
 
+/// [A-Za-z_][A-Za-z0-9_]*: what shells take for the name of a variable.
+bool is_identifier(std::string_view name);
+
 /// The candidate nearest to `word` in edit distance (insert, delete, replace, swap of neighbours,
 /// letter case ignored), if it is near enough to be a misspelling: at most a third of the length of
 /// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.

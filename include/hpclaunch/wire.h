@@ -8,7 +8,7 @@
 //   key    := directive (lower case) or the variable to set; a variable whose name begins with a
 //             lower-case letter has that letter escaped
 //
-// Directives, in this order:
+// Directives. rank= is the first field; what follows class= is of that class.
 //   rank=NAME       variable that holds the global rank (required, and first)
 //   local=NAME      variable that holds the local rank, when the launcher has one; checked against layout
 //   verify=off|warn|strict

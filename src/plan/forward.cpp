@@ -4,18 +4,11 @@
 #include <array>
 #include <set>
 
+#include "hpclaunch/text.h"
+
 namespace hpclaunch {
 
 namespace {
-
-// A shell function ("BASH_FUNC_ml%%") is exported too, and no launcher takes its name.
-bool is_identifier(std::string_view name) {
-  const auto is_letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
-  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), fits);
-}
 
 // Of this process, this host or this login: on another node the value would be wrong or means nothing.
 constexpr std::array<std::string_view, 22> kOwnOfHost = {
@@ -35,6 +28,7 @@ constexpr std::array<std::string_view, 21> kPrefixes = {
     "LS_JOBPID", "FLUX_",   "COBALT_", "PALS_",   "HYDRA_", "HYDI_", "I_MPI_PIN"};
 
 bool goes_along(const std::string& name) {
+  // A shell function ("BASH_FUNC_ml%%") is exported too, and no launcher takes its name.
   if (!is_identifier(name)) return false;
   if (std::find(kOwnOfHost.begin(), kOwnOfHost.end(), name) != kOwnOfHost.end()) return false;
   return std::none_of(kPrefixes.begin(), kPrefixes.end(),

@@ -53,14 +53,6 @@ std::vector<std::string> escape_all(const std::vector<std::string>& values) {
   return out;
 }
 
-bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-  };
-  const auto other = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), other);
-}
-
 Error invalid(std::string message) { return Error{ErrorKind::invalid, std::move(message)}; }
 
 Status check_per_rank(const std::string& name, const PerRank& value, const Plan& plan) {

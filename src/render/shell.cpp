@@ -11,6 +11,7 @@
 #include <array>
 #include <span>
 
+#include "hpclaunch/text.h"
 #include "text.h"
 
 namespace hpclaunch {
@@ -153,15 +154,6 @@ Error cannot_hold(std::string_view format, const EnvChange& change, std::string_
   return Error{ErrorKind::unsupported,
                fmt::format("{} cannot hold {}: {}", format, printable(change.name), reason),
                format == "json" ? "use --format sh" : "use --format json"};
-}
-
-bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && !digit(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
 Status check_change(std::string_view format, const EnvChange& change) {

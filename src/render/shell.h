@@ -7,9 +7,6 @@
 
 namespace hpclaunch::render {
 
-/// [A-Za-z_][A-Za-z0-9_]*
-bool is_identifier(std::string_view name);
-
 /// A comment on one line, with nothing in it that could end the comment.
 std::string comment_text(std::string_view comment);
 

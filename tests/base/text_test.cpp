@@ -29,6 +29,12 @@ TEST_CASE("natural numbers: digits only, bounded", "[text]") {
   CHECK(parse_natural("1", 1) == 1);
 }
 
+TEST_CASE("identifiers: letters, digits and underscores, no digit in front", "[text]") {
+  for (const char* name : {"A", "_", "a1", "PMI_RANK2"}) CHECK(is_identifier(name));
+  for (const char* name : {"", "1A", "A-B", "A B", "A=", "\xC3\xA4"})
+    CHECK_FALSE(is_identifier(name));
+}
+
 TEST_CASE("the hash is the published one", "[text]") {
   CHECK(fnv1a("") == 0x811c9dc5u);
   CHECK(fnv1a("a") == 0xe40c292cu);  // test vectors of the authors, isthe.com/chongo/tech/comp/fnv
