@@ -187,10 +187,9 @@ struct Plan {
   bool whole_allocation = false;   ///< hosts are the job's own list: the launcher knows them
   std::vector<NodeClass> classes;  ///< never empty
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
-  std::vector<Setting>
-      choices;               ///< what is no variable: counts, binding, launcher; as explain has it
-  std::vector<Setting> env;  ///< ascending name
-  std::string launcher;      ///< name of the dialect
+  std::vector<Setting> choices;    ///< what is no variable: counts, binding, launcher, ...
+  std::vector<Setting> env;        ///< ascending name
+  std::string launcher;            ///< name of the dialect
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
