@@ -135,7 +135,7 @@ std::string header(const Plan& plan, const Topology& node, const Style& style) {
   line("site", render::printable(site_text(plan)));
   line("devices", render::printable(devices_text(plan)));
   line("job needs", render::printable(needs_text(plan)));
-  line("core files", plan.core_limit == "0" ? "none" : render::printable(plan.core_limit));
+  line("core file", plan.core_limit == "0" ? "none" : render::printable(plan.core_limit));
   for (const std::string& directory : plan.make_dirs) line("makes", render::printable(directory));
   line("launcher", render::printable(plan.launcher));
   line("binding", binding_text(plan));

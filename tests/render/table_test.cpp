@@ -85,6 +85,17 @@ TEST_CASE("a plan without bindings, environment, topology and command", "[render
         "      0      0        -     -      0  not bound\n");
 }
 
+TEST_CASE("every label of the head has room", "[render][table]") {
+  Sample sample = test::two_nodes();
+  sample.plan.core_limit = "0";
+  sample.plan.batch = {"-l x"};
+  sample.plan.make_dirs = {"/tmp/d"};
+  const std::string text = table(sample, kAscii);
+  CHECK(text.find("\njob needs -l x\n") != std::string::npos);
+  CHECK(text.find("\ncore file none\n") != std::string::npos);
+  CHECK(text.find("\nmakes     /tmp/d\n") != std::string::npos);
+}
+
 TEST_CASE("lists of ranks", "[render][table]") {
   CHECK(render::number_list({3}, kAscii) == "3");
   CHECK(render::number_list({0, 4, 8, 12}, kAscii) == "0 4 8 12");
