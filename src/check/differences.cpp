@@ -19,8 +19,6 @@ void Differences::of_rank(int rank, int node, Text text) {
 
 void Differences::of_node(int node, Text text) { found_[std::move(text)].nodes.push_back(node); }
 
-void Differences::of_launcher(Text text) { found_[std::move(text)]; }
-
 std::vector<Difference> Differences::finish() && {
   const auto tidy = [](std::vector<int>& numbers) {
     std::sort(numbers.begin(), numbers.end());

@@ -25,7 +25,6 @@ class Differences {
  public:
   void of_rank(int rank, int node, Text text);
   void of_node(int node, Text text);
-  void of_launcher(Text text);
   /// Sorted as Comparison has them.
   std::vector<Difference> finish() &&;
 
