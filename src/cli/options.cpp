@@ -4,10 +4,11 @@
 
 namespace hpclaunch::cli {
 
-void declare_launch_options(Parser& parser, LaunchArgs& args) {
+namespace {
+
+void declare_placement(Parser& parser, LaunchArgs& args) {
   constexpr int kMost = 1'000'000;
   constexpr int kMostCores = 4'096;
-  constexpr int kMostPorts = 65'535;
   constexpr int kMostGroups = 127;
   parser.group("Placement");
   parser.number("-n,--ranks", args.ranks, "N", 1, kMost, "Ranks in all");
@@ -30,7 +31,9 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
               "Plan for this node instead of the live one: hwloc XML, or JSON of hpclaunch topo");
   parser.choice("--bind-via", args.bind_via, "WHO", {"launcher", "shim", "none"},
                 "Who binds ranks to CPUs");
+}
 
+void declare_site(Parser& parser, LaunchArgs& args) {
   parser.group("Site");
   parser.text("--profile", args.profile, "NAME",
               "What is known of the site: a name of hpclaunch profile list, a file, or none");
@@ -43,7 +46,10 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
       "What a rank sees: its own device, all of them, or what the launcher's flags leave");
   parser.choice("--local-rank", args.local_rank, "WHAT", {"device", "node"},
                 "LOCAL_RANK: device indexes what the rank sees, node is its place on the node");
+}
 
+void declare_launch(Parser& parser, LaunchArgs& args) {
+  constexpr int kMostPorts = 65'535;
   parser.group("Launch");
   parser.text(
       "--launcher", args.launcher, "NAME",
@@ -72,6 +78,14 @@ void declare_launch_options(Parser& parser, LaunchArgs& args) {
               "Send every rank SIGNAL so long before the allocation ends, as USR1@300");
   parser.text("--ends-in", args.ends_in, "HH:MM:SS",
               "With --signal, where no batch system says it: when the allocation ends");
+}
+
+}  // namespace
+
+void declare_launch_options(Parser& parser, LaunchArgs& args) {
+  declare_placement(parser, args);
+  declare_site(parser, args);
+  declare_launch(parser, args);
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> assignments(
