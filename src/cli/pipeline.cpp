@@ -242,8 +242,7 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
   Surroundings around;
   const std::string wanted = args.launcher.empty() ? profile.launcher : args.launcher;
   around.launcher.dialect = find_dialect(wanted.empty() ? "local" : wanted);
-  if (around.launcher.dialect == nullptr)
-    return unknown_launcher(wanted, "");
+  if (around.launcher.dialect == nullptr) return unknown_launcher(wanted, "");
   const auto programs = around.launcher.dialect->programs;
   around.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
   around.launcher.why = "the profile's";
