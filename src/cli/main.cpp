@@ -50,13 +50,17 @@ Error unknown_command(const std::string& word) {
   return Error{ErrorKind::usage, fmt::format("no command \"{}\"", word), hint};
 }
 
+int printed(Session& session, const std::string& text) {
+  return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+}
+
 int run_command(const Command& command, std::vector<std::string> words, Session& session) {
   session.exit_rules = command.exit_rules;
   Parser parser(command);
   const Runner runner = command.declare(parser);
   const Result<bool> go_on = parser.parse(std::move(words));
   if (!go_on) return report(session, go_on.error());
-  if (!*go_on) return print(session, help_text(parser.tree())) ? 0 : 1;
+  if (!*go_on) return printed(session, help_text(parser.tree()));
   return runner(session);
 }
 
@@ -70,10 +74,9 @@ int main_of(const std::vector<std::string>& words) {
   }
   const std::string& first = words.front();
   if (first == "help" && words.size() == 2) return main_of({words[1], "--help"});
-  if (first == "-h" || first == "--help" || first == "help")
-    return print(session, overview()) ? 0 : 1;
+  if (first == "-h" || first == "--help" || first == "help") return printed(session, overview());
   if (first == "-V" || first == "--version")
-    return print(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION)) ? 0 : 1;
+    return printed(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION));
   for (const Command& command : commands())
     if (first == command.name)
       return run_command(command, {words.begin() + 1, words.end()}, session);

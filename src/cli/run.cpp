@@ -40,7 +40,7 @@ int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   const Result<std::string> script = render_script(
       environment_changes(prepared.plan), prepared.argv, args.verbose, script_notes(prepared.plan));
   if (!script) return report(session, script.error());
-  return print(session, *script) ? 0 : 1;
+  return print(session, *script) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
 bool refused(const std::vector<Finding>& findings) {

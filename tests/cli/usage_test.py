@@ -235,11 +235,14 @@ class Streams(Test):
 
     def test_a_full_disk_is_said(self):
         import subprocess
-        for words in (["plan", "-n", "1"], ["topo"], ["env", "-n", "1"], ["explain", "-n", "1"], ["completion", "bash"]):
+        for status, words in (
+                (2, ["plan", "-n", "1"]), (2, ["topo"]), (2, ["env", "-n", "1"]), (2, ["explain", "-n", "1"]),
+                (2, ["completion", "bash"]), (2, ["--help"]), (2, ["--version"]), (2, ["plan", "--help"]),
+                (125, ["run", "-n", "1", "--dry-run", "--", "true"])):
             with open("/dev/full", "wb") as full:
                 done = subprocess.run([support.HPCLAUNCH, *words], stdout=full, stderr=subprocess.PIPE,
                                       env=support.clean_env(), timeout=support.LIMIT)
-            self.assertEqual(done.returncode, 2, words)
+            self.assertEqual(done.returncode, status, words)
             self.assertIn(b"hpclaunch: cannot write the output", done.stderr)
 
     def test_no_colour_outside_a_terminal(self):
