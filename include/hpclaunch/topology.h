@@ -71,13 +71,16 @@ struct Nic {
   std::string name;       ///< IP interface, "hsn0"; may be empty
   std::string fabric;     ///< libfabric domain or verbs device, "cxi0", "mlx5_0"; may be empty
   std::string pci;        ///< "" when unknown
-  int numa = -1;          ///< OS index of the nearest NUMA node; -1 unknown
+  int numa = -1;          ///< OS index of the nearest NUMA node; -1 unknown, or several
   std::string kind = {};  ///< "slingshot", "infiniband", "roce", "efa", "omni-path", "ethernet"; ""
   std::string provider = {};  ///< of libfabric ("cxi", "verbs;ofi_rxm"); "" when not asked
   int speed_mbps = 0;         ///< 10^6 bit/s of the link; 0 when unknown
   std::string state = {};     ///< "up", "down"; "" when unknown
   std::vector<std::string> addresses = {};  ///< of `name`, "10.1.2.3" or "fd00::1"; no link-local
   std::vector<std::string> bridges = {};    ///< as Device::bridges
+  /// Nearest hardware threads where they are those of several NUMA nodes (a whole package's); empty
+  /// where `numa` says it, and when unknown.
+  CpuSet pus = {};
 
   friend bool operator==(const Nic&, const Nic&) = default;
 };
@@ -127,8 +130,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
-/// by ascending index, of a known vendor, near PUs and NUMA nodes that exist, and none where
-/// `no_devices`; ways on PCI made of a root's bus and then bridges; links between devices that exist, in
+/// by ascending index, of a known vendor, and none where `no_devices`; devices and interfaces near PUs and
+/// NUMA nodes that exist, an interface near PUs of its own only where it names no node; ways on PCI made of a root's bus and then bridges; links between devices that exist, in
 /// order.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.

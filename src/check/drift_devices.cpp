@@ -182,6 +182,7 @@ std::vector<Nic>::const_iterator counterpart(const Nic& wanted, const std::vecto
 
 void drift_of_nics(const Topology& planned, const Topology& found, std::vector<Drift>& out) {
   if (planned.nics.empty() || found.nics.empty()) return;
+  const CpuSet common = planned.all_pus() & found.all_pus();
   for (const Nic& wanted : planned.nics) {
     const std::string name = wanted.fabric.empty() ? wanted.name : wanted.fabric;
     const auto got = counterpart(wanted, found.nics);
@@ -199,6 +200,8 @@ void drift_of_nics(const Topology& planned, const Topology& found, std::vector<D
     if (same_numa_nodes(planned, found) && wanted.numa >= 0 && got->numa >= 0 &&
         wanted.numa != got->numa)
       tell(fmt::format("is on NUMA node {}, planned {}", got->numa, wanted.numa));
+    if (!wanted.pus.empty() && !got->pus.empty() && (wanted.pus & common) != (got->pus & common))
+      tell(fmt::format("is near CPUs {}, planned {}", got->pus.to_list(), wanted.pus.to_list()));
     if (!wanted.kind.empty() && !got->kind.empty() && wanted.kind != got->kind)
       tell(fmt::format("is of {}, planned {}", got->kind, wanted.kind));
     if (wanted.speed_mbps > 0 && got->speed_mbps > 0 && wanted.speed_mbps != got->speed_mbps)

@@ -97,7 +97,10 @@ Topology replanned(const Topology& live, const Topology& planned) {
   }
   if (node.nics.empty()) {
     node.nics = planned.nics;
-    for (Nic& nic : node.nics) keep_known(live, nic);
+    for (Nic& nic : node.nics) {
+      keep_known(live, nic);
+      nic.pus &= live.all_pus();
+    }
   }
   return node;
 }

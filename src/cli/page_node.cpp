@@ -75,6 +75,20 @@ class Drawing {
     return one.fabric.empty() ? one.name : fmt::format("{} ({})", one.name, one.fabric);
   }
 
+  // "NIC hsn0 (cxi0), ...", "" for none.
+  template <class Wanted>
+  std::string nics_where(Wanted wanted) const {
+    std::vector<std::string> names;
+    for (const Nic& one : node_.nics)
+      if (wanted(one)) names.push_back(nic(one));
+    return names.empty() ? "" : fmt::format("NIC {}", fmt::join(names, ", "));
+  }
+
+  // On a package, and on no single NUMA node of it.
+  static bool is_on(const Package& package, const Nic& nic) {
+    return !nic.pus.empty() && package.pus.contains(nic.pus);
+  }
+
   // What is kept from these cores, "" for nothing.
   std::string kept(const CpuSet& pus) const {
     std::string out;
@@ -152,10 +166,10 @@ class Drawing {
       if (const std::string text = kept(numa.pus); !text.empty()) lines.push_back("  " + text);
     }
     for (const std::string& one : devices_near(numa.pus)) lines.push_back("  " + one);
-    std::vector<std::string> nics;
-    for (const Nic& one : node_.nics)
-      if (one.numa == numa.os_index) nics.push_back(nic(one));
-    if (!nics.empty()) lines.push_back(fmt::format("  NIC {}", fmt::join(nics, ", ")));
+    if (const std::string nics =
+            nics_where([&](const Nic& one) { return one.numa == numa.os_index; });
+        !nics.empty())
+      lines.push_back("  " + nics);
   }
 
   std::string draw(const Package& package) {
@@ -163,6 +177,9 @@ class Drawing {
     for (const NumaNode& numa : node_.numa_nodes)
       if (has_cores(numa) && package.pus.contains(numa.pus)) draw(numa, lines);
     for (const std::string& one : devices_near(package.pus)) lines.push_back(one);
+    if (const std::string nics = nics_where([&](const Nic& one) { return is_on(package, one); });
+        !nics.empty())
+      lines.push_back(nics);
     const std::string title = package.model.empty()
                                   ? fmt::format("package {}", package.os_index)
                                   : fmt::format("package {}: {}", package.os_index, package.model);
@@ -178,10 +195,12 @@ class Drawing {
                                     human_bytes(numa.memory_bytes)));
     for (const Device& one : node_.devices)
       if (!is_drawn(one.index)) lines.push_back(device(one));
-    std::vector<std::string> nics;
-    for (const Nic& one : node_.nics)
-      if (one.numa < 0) nics.push_back(nic(one));
-    if (!nics.empty()) lines.push_back(fmt::format("NIC {}", fmt::join(nics, ", ")));
+    const std::string nics = nics_where([&](const Nic& one) {
+      return one.numa < 0 &&
+             std::none_of(node_.packages.begin(), node_.packages.end(),
+                          [&](const Package& package) { return is_on(package, one); });
+    });
+    if (!nics.empty()) lines.push_back(nics);
     return lines.empty() ? "" : box("place not published", lines);
   }
 

@@ -130,6 +130,14 @@ std::string bridges_key(const std::vector<std::string>& way, const std::vector<E
   return shared.empty() ? "" : fmt::format("\"bridges\": [\"{}\"]", fmt::join(shared, "\", \""));
 }
 
+// The model's numbers of the cores that `pus` holds.
+CpuSet cores_of(const Topology& node, const CpuSet& pus) {
+  CpuSet cores;
+  for (std::size_t c = 0; c < node.cores.size(); ++c)
+    if (pus.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
+  return cores;
+}
+
 // Where a device is, in the model's numbers.
 std::vector<std::string> place_keys(const Topology& node, const Device& device,
                                     const Topology& model) {
@@ -139,10 +147,8 @@ std::vector<std::string> place_keys(const Topology& node, const Device& device,
   if (number >= 0) keys.push_back(fmt::format("\"numa\": {}", number));
   const CpuSet& near = device.pus.empty() && numa != nullptr ? numa->pus : device.pus;
   if (number >= 0 && near == numa->pus) return keys;
-  CpuSet cores;
-  for (std::size_t c = 0; c < node.cores.size(); ++c)
-    if (near.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
-  if (!cores.empty()) keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
+  if (const CpuSet cores = cores_of(node, near); !cores.empty())
+    keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
   return keys;
 }
 
@@ -202,6 +208,8 @@ std::string nics_line(const Topology& node, const Topology& model) {
       keys.push_back(fmt::format("\"kind\": \"{}\"", nic.kind));
     if (const int number = number_in(model, node, nic.numa); number >= 0)
       keys.push_back(fmt::format("\"numa\": {}", number));
+    if (const CpuSet cores = cores_of(node, nic.pus); !cores.empty())
+      keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
     if (is_pci(nic.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", nic.pci));
     if (std::string way = bridges_key(nic.bridges, node.devices); !way.empty())
       keys.push_back(std::move(way));

@@ -239,10 +239,18 @@ Status check_devices(const Topology& topology) {
   }
   for (std::size_t i = 0; i < topology.nics.size(); ++i) {
     const Nic& nic = topology.nics[i];
+    const std::string& name = nic.name.empty() ? nic.fabric : nic.name;
     if (nic.numa != -1 && pus_of(topology.numa_nodes, nic.numa) == nullptr)
-      return breach(fmt::format("/nics/{}/numa", i),
-                    fmt::format("interface {} names NUMA node {}, which does not exist",
-                                nic.name.empty() ? nic.fabric : nic.name, nic.numa));
+      return breach(
+          fmt::format("/nics/{}/numa", i),
+          fmt::format("interface {} names NUMA node {}, which does not exist", name, nic.numa));
+    if (!all.contains(nic.pus))
+      return breach(fmt::format("/nics/{}/pus", i),
+                    fmt::format("interface {} is near PUs {}, which are in no core", name,
+                                (nic.pus - all).to_list()));
+    if (nic.numa != -1 && !nic.pus.empty())
+      return breach(fmt::format("/nics/{}/pus", i),
+                    fmt::format("interface {} names PUs beside NUMA node {}", name, nic.numa));
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
       return breach(fmt::format("/nics/{}/state", i),
                     fmt::format("\"{}\" is no state: up or down", nic.state));

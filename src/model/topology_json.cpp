@@ -274,7 +274,7 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
   reader.each(document, "nics", false, [&](const json& item, const std::string& at) {
     reader.only(item, at,
                 {"name", "fabric", "pci", "numa", "kind", "provider", "speed_mbps", "state",
-                 "addresses", "bridges"});
+                 "addresses", "bridges", "pus"});
     Nic nic;
     nic.name = reader.string(item, at, "name");
     nic.fabric = reader.string(item, at, "fabric");
@@ -286,6 +286,7 @@ void read_devices(Reader& reader, const json& document, Topology& topology) {
     nic.state = reader.string(item, at, "state");
     nic.addresses = reader.strings(item, at, "addresses");
     nic.bridges = reader.strings(item, at, "bridges");
+    if (item.is_object() && item.contains("pus")) nic.pus = reader.cpus(item, at, "pus", true);
     topology.nics.push_back(std::move(nic));
   });
   reader.each(document, "links", false, [&](const json& item, const std::string& at) {

@@ -59,6 +59,7 @@ std::string nic_line(const Nic& nic) {
   append_text(line, "state", nic.state);
   append_texts(line, "addresses", nic.addresses);
   append_texts(line, "bridges", nic.bridges);
+  append_text(line, "pus", nic.pus.to_list());
   return line;
 }
 

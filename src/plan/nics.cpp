@@ -31,7 +31,7 @@ CpuSet home_of(const Topology& node, const RankPlan& rank) {
 
 // A rank that spans NUMA nodes is at home in each of them.
 int distance_to(const Topology& node, const CpuSet& home, const Nic& nic) {
-  const CpuSet near = pus_of_numa(node, nic.numa);
+  const CpuSet near = nic.pus.empty() ? pus_of_numa(node, nic.numa) : nic.pus;
   if (near.empty() || home.empty()) return kElsewhere;
   if (near.intersects(home)) return kNear;
   return package_around(node, near).intersects(home) ? kSamePackage : kElsewhere;

@@ -63,6 +63,11 @@ Place place_of(const CpuSet& near, int numa, const Topology& topology) {
   return {home_of(all, topology), all};
 }
 
+void put(Nic& nic, const Place& place) {
+  nic.numa = place.numa;
+  if (place.numa < 0) nic.pus = place.pus;
+}
+
 std::vector<std::size_t> device_order(const std::vector<Standing>& devices) {
   std::map<std::string_view, int> counts;
   std::map<std::string_view, bool> numbered;

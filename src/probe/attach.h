@@ -28,6 +28,9 @@ struct Place {
 };
 Place place_of(const CpuSet& near, int numa, const Topology& topology);
 
+/// Puts an interface there: its own CPUs are kept where no NUMA node says them.
+void put(Nic& nic, const Place& place);
+
 /// What decides about the order of a node's devices.
 struct Standing {
   std::string_view vendor;

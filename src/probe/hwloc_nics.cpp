@@ -59,7 +59,7 @@ void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fab
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
   nic.pci = to_string(function.address);
-  nic.numa = place.numa;
+  put(nic, place);
   nic.bridges = bridges;
   nic.kind = kind_of(function, interface, nic.fabric);
   if (nic.kind == "slingshot" && nic.fabric.empty()) {  // cxi0 is what hsn0 runs on

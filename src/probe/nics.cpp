@@ -17,7 +17,8 @@ constexpr const char* kInfiniband = "32";
 
 std::string up_or_down(bool up) { return up ? "up" : "down"; }
 
-// ---- adapters of a fabric --------------------------------------------------------------------------
+// ---- adapters of a fabric
+// --------------------------------------------------------------------------
 
 /// One port of an adapter as /sys/class/infiniband or /sys/class/cxi shows it.
 struct Adapter {
@@ -54,17 +55,12 @@ std::string whole_of(const std::string& folder) {
   return address ? to_string(*address) : "";
 }
 
-Adapter adapter_of(const std::string& classes, const std::string& name) {
+Adapter verbs_adapter(const std::string& classes, const std::string& name) {
   Adapter adapter;
   adapter.name = name;
   adapter.path = below(classes, name);
   if (const auto address = pci_function_of(below(adapter.path, "device")))
     adapter.pci = to_string(*address);
-  return adapter;
-}
-
-Adapter verbs_adapter(const std::string& classes, const std::string& name) {
-  Adapter adapter = adapter_of(classes, name);
   const std::string driver = link_name(below(adapter.path, "device/driver"));
   bool any = false;
   bool active = false;
@@ -94,14 +90,19 @@ std::vector<Adapter> adapters(const std::string& root) {
   for (const std::string& name : names_in(verbs)) take(verbs_adapter(verbs, name));
   const std::string cxi = below(root, "sys/class/cxi");
   for (const std::string& name : names_in(cxi)) {
-    Adapter adapter = adapter_of(cxi, name);
+    Adapter adapter;
+    adapter.name = name;
+    adapter.path = below(cxi, name);
+    if (const auto address = pci_function_of(below(adapter.path, "device")))
+      adapter.pci = to_string(*address);
     adapter.kind = "slingshot";
     take(std::move(adapter));
   }
   return found;
 }
 
-// ---- interfaces ------------------------------------------------------------------------------------
+// ---- interfaces
+// ------------------------------------------------------------------------------------
 
 /// An interface that hangs on a device.
 struct Port {
@@ -204,60 +205,6 @@ std::string kind_of(const Port& port, const std::string& driver) {
   return port.type == kInfiniband ? "infiniband" : "ethernet";
 }
 
-/// Where PCI functions, and devices that are none, lie on this machine.
-class Locator {
- public:
-  Locator(const std::string& root, const Topology& topology)
-      : functions_(below(root, "sys/bus/pci/devices")),
-        board_(read_small(below(root, "sys/class/dmi/id/board_name"))),
-        topology_(topology) {}
-
-  /// NUMA node and bridges of the NIC's PCI function; where it has none, the NUMA node of `device`.
-  void place(const std::string& device, Nic& nic) const {
-    const std::string folder = nic.pci.empty() ? device : below(functions_, nic.pci);
-    CpuSet near;
-    if (const auto address = parse_pci(nic.pci)) near = near_on_board(board_, *address, topology_);
-    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
-    nic.numa = place_of(near, node_in(below(folder, "numa_node")), topology_).numa;
-    if (!nic.pci.empty()) nic.bridges = bridges_above(folder);
-  }
-
- private:
-  std::string functions_;
-  std::string board_;
-  const Topology& topology_;
-};
-
-Nic nic_of(const Port& port) {
-  Nic nic;
-  nic.pci = port.pci;
-  nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
-  nic.state = state_of(port.path);
-  const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
-  nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
-  return nic;
-}
-
-Nic nic_of(const Adapter& adapter) {
-  Nic nic;
-  nic.fabric = adapter.name;
-  nic.pci = adapter.pci;
-  nic.kind = adapter.kind;
-  nic.state = adapter.state;
-  nic.speed_mbps = adapter.speed_mbps;
-  return nic;
-}
-
-/// What its adapter knows better than the interface.
-void heed_adapter(const Adapter& adapter, Nic& nic) {
-  nic.fabric = adapter.name;
-  if (!adapter.kind.empty()) nic.kind = adapter.kind;
-  // Verbs need no IP interface that is up; its addresses are then missing.
-  if ((adapter.kind == "infiniband" || adapter.kind == "omni-path") && !adapter.state.empty())
-    nic.state = adapter.state;
-  if (adapter.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = adapter.speed_mbps;
-}
-
 }  // namespace
 
 void add_nics(const std::string& root, const std::vector<Interface>& addresses,
@@ -267,28 +214,58 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
   std::map<std::string, std::vector<std::string>> address_of;
   for (const Interface& one : addresses)
     if (one.up && state_of(below(net, one.name)) != "down") address_of[one.name] = one.addresses;
-  const Locator locator(root, topology);
+  const std::string board = read_small(below(root, "sys/class/dmi/id/board_name"));
+  // Place of a PCI function, or of a device that is none.
+  const auto home_of = [&](const std::string& pci, const std::string& device) {
+    const std::string folder =
+        pci.empty() ? device : below(below(root, "sys/bus/pci/devices"), pci);
+    CpuSet near;
+    if (const auto address = parse_pci(pci)) near = near_on_board(board, *address, topology);
+    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
+    return place_of(near, node_in(below(folder, "numa_node")), topology);
+  };
+  const auto bridges_of = [&](const std::string& pci) {
+    return pci.empty() ? std::vector<std::string>()
+                       : bridges_above(below(below(root, "sys/bus/pci/devices"), pci));
+  };
   std::vector<Adapter> known = adapters(root);
   std::vector<Port> seen = ports(root);
   count_shares_once(seen, known);
   std::set<std::string> used;
   for (const Port& port : seen) {
-    Nic nic = nic_of(port);
+    Nic nic;
     nic.name = carrier_of_addresses(net, port.name, address_of);
+    nic.pci = port.pci;
+    nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
+    nic.state = state_of(port.path);
+    const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
+    nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
     nic.addresses = address_of[nic.name];
-    locator.place(below(port.path, "device"), nic);
-    const auto adapter = std::find_if(known.begin(), known.end(),
-                                      [&](const Adapter& one) { return one.pci == port.pci; });
-    if (adapter != known.end()) {
-      heed_adapter(*adapter, nic);
-      used.insert(adapter->name);
+    put(nic, home_of(port.pci, below(port.path, "device")));
+    nic.bridges = bridges_of(port.pci);
+    for (const Adapter& adapter : known) {
+      if (adapter.pci != port.pci) continue;
+      nic.fabric = adapter.name;
+      if (!adapter.kind.empty()) nic.kind = adapter.kind;
+      // Verbs need no IP interface that is up; its addresses are then missing.
+      if ((adapter.kind == "infiniband" || adapter.kind == "omni-path") && !adapter.state.empty())
+        nic.state = adapter.state;
+      if (adapter.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = adapter.speed_mbps;
+      used.insert(adapter.name);
+      break;
     }
     topology.nics.push_back(std::move(nic));
   }
   for (const Adapter& adapter : known) {
     if (used.count(adapter.name) != 0) continue;
-    Nic nic = nic_of(adapter);
-    locator.place("", nic);
+    Nic nic;
+    nic.fabric = adapter.name;
+    nic.pci = adapter.pci;
+    nic.kind = adapter.kind;
+    nic.state = adapter.state;
+    nic.speed_mbps = adapter.speed_mbps;
+    put(nic, home_of(adapter.pci, ""));
+    nic.bridges = bridges_of(adapter.pci);
     topology.nics.push_back(std::move(nic));
   }
   sort_nics(topology.nics);

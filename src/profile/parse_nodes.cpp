@@ -32,6 +32,7 @@ class NodeReader {
   void read_links(Object& devices);
   void read_nics();
   int read_numa(Object& object);
+  void read_place(Object& object, Nic& nic);
   void check();
   Item place_of(const std::string& pointer);
 
@@ -271,6 +272,18 @@ void NodeReader::read_links(Object& devices) {
   }
 }
 
+/// Of an interface: its NUMA node, or its cores where these are those of several.
+void NodeReader::read_place(Object& object, Nic& nic) {
+  nic.numa = read_numa(object);
+  const CpuSet near = read_cores(object, Need::optional);
+  if (object.has("numa") && object.has("cores"))
+    context_.fault(object.at(), "the interface has both \"numa\" and \"cores\"",
+                   "\"cores\" is for what is near to several NUMA nodes; keep one of them");
+  if (near.empty()) return;
+  nic.numa = numa_of(node_.topology, near);
+  if (nic.numa < 0) nic.pus = near;
+}
+
 void NodeReader::read_nics() {
   for (const Item& item : object_.elements("nics", "objects")) {
     Object object(context_, item);
@@ -280,7 +293,7 @@ void NodeReader::read_nics() {
     nic.kind = object.choice("kind", kNicKinds);
     nic.pci = read_pci(object);
     nic.bridges = read_bridges(object);
-    nic.numa = read_numa(object);
+    read_place(object, nic);
     if (!object.has("name") && !object.has("fabric") && item.json->kind == Json::Kind::object)
       context_.fault(item, "the interface has no name", R"(add "name" or "fabric")");
     object.finish();

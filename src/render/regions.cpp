@@ -115,7 +115,8 @@ Regions regions_of(const Topology& topology) {
     place(near_pus(topology, device.pus, device.numa), i, &Region::devices, regions.lost_devices);
   }
   for (std::size_t i = 0; i < topology.nics.size(); ++i)
-    place(near_pus(topology, {}, topology.nics[i].numa), i, &Region::nics, regions.lost_nics);
+    place(near_pus(topology, topology.nics[i].pus, topology.nics[i].numa), i, &Region::nics,
+          regions.lost_nics);
   return regions;
 }
 

@@ -41,7 +41,8 @@ void add_hold(int rank, int index, int subdevice, const CpuSet& cpus, Subject& s
 void add_nic(int rank, int place, const CpuSet& cpus, Subject& subject) {
   const Topology& node = *subject.node;
   if (place < 0 || static_cast<std::size_t>(place) >= node.nics.size()) return;
-  const CpuSet near = near_pus(node, {}, node.nics[static_cast<std::size_t>(place)].numa);
+  const Nic& nic = node.nics[static_cast<std::size_t>(place)];
+  const CpuSet near = near_pus(node, nic.pus, nic.numa);
   subject.nics.push_back({rank, place, far_text(node, near, cpus)});
 }
 
@@ -100,7 +101,10 @@ std::string nic_words(const Nic& nic) {
   append(text, "", nic.state);
   append(text, "PCI ", nic.pci);
   for (const std::string& address : nic.addresses) append(text, "address ", address);
-  return text + (nic.numa < 0 ? ", locality unknown" : fmt::format(", NUMA node {}", nic.numa));
+  if (nic.numa >= 0) text += fmt::format(", NUMA node {}", nic.numa);
+  append(text, "near CPUs ", nic.pus.to_list());
+  if (nic.numa < 0 && nic.pus.empty()) text += ", locality unknown";
+  return text;
 }
 
 std::string speed_text(int mbps) {

@@ -338,7 +338,7 @@ std::string nic_text(const Nic& nic) {
   if (nic.speed_mbps > 0) text += fmt::format(", {} Gbit/s", nic.speed_mbps / 1000.0);
   if (!nic.provider.empty()) text += ", libfabric " + render::printable(nic.provider);
   if (!nic.pci.empty()) text += ", PCI " + render::printable(nic.pci);
-  return text + near_text(nic.numa, {});
+  return text + near_text(nic.numa, nic.pus);
 }
 
 }  // namespace

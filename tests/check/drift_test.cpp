@@ -156,6 +156,22 @@ TEST_CASE("each way to differ has its words", "[drift]") {
   }
 }
 
+TEST_CASE("an interface near other cores differs, and offline cores are no difference of its",
+          "[drift]") {
+  Topology planned = node();
+  planned.nics[0].numa = -1;
+  planned.nics[0].pus = set("0-3,8-11");
+  Topology found = planned;
+  CHECK(find_drift(planned, found).empty());
+  found.nics[0].pus = set("4-7,12-15");
+  CHECK(find_drift(planned, found) ==
+        std::vector<Drift>{{"nics", "network card cxi0 is near CPUs 4-7,12-15, planned 0-3,8-11"}});
+  found = planned;
+  remove(found, set("3,11"));
+  found.nics[0].pus -= set("3,11");
+  for (const Drift& one : find_drift(planned, found)) CHECK(one.kind != "nics");
+}
+
 TEST_CASE("what is not known is not judged", "[drift]") {
   Topology found = node();
   found.devices.clear();

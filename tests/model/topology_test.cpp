@@ -165,6 +165,13 @@ TEST_CASE("breaches about devices and interfaces are named", "[topology][devices
   bad = good;
   bad.nics[0].numa = 9;
   CHECK_THAT(complaint(bad).message, ContainsSubstring("interface hsn0"));
+  bad.nics[0].numa = -1;
+  bad.nics[0].pus = cpus("0-8");
+  CHECK_THAT(complaint(bad).message, ContainsSubstring("interface hsn0 is near PUs 8"));
+  bad.nics[0].pus = cpus("0-1,4-5");
+  CHECK(check_topology(bad));
+  bad.nics[0].numa = 1;
+  CHECK(complaint(bad).pointer == "/nics/0/pus");
 }
 
 TEST_CASE("random topologies are lawful, repeatable and of every kind", "[topology][law]") {

@@ -67,6 +67,15 @@ using Ints = std::vector<int>;
 
 }  // namespace
 
+TEST_CASE("an interface of a package is near to all of its NUMA nodes", "[nics]") {
+  PlanInput in = input(4, 2);
+  for (const std::size_t n : {0, 1}) {
+    in.node.nics[n].numa = -1;
+    in.node.nics[n].pus = in.node.packages[1 - n].pus;
+  }
+  CHECK(nics(in) == Ints{1, 1, 0, 0});
+}
+
 TEST_CASE("the nearest interface, evenly", "[nics]") {
   CHECK(nics(input(4, 4)) == Ints{0, 1, 2, 3});
   CHECK(nics(input(4, 2)) == Ints{0, 1, 0, 1});  // package 1 has none: both alike

@@ -162,6 +162,17 @@ TEST_CASE("partitions keep the order of their numbers", "[probe][xml]") {
   }
 }
 
+TEST_CASE("an interface near several NUMA nodes keeps its CPUs", "[probe][xml]") {
+  const Topology node = machine("devices/xeon-snc2-package1.xml");
+  REQUIRE(node.nics.size() == 4);
+  for (std::size_t n = 0; n < 4; ++n) {
+    CAPTURE(n);
+    CHECK(node.nics[n].name == "ib" + std::to_string(n));
+    CHECK(node.nics[n].numa == -1);
+    CHECK(node.nics[n].pus == node.packages[n / 2].pus);
+  }
+}
+
 TEST_CASE("interfaces carry the kind of their network", "[probe][xml]") {
   CHECK(names(machine("devices/power9-v100.xml")) ==
         std::vector<std::string>{"infiniband:ib0:mlx5_0@0", "infiniband:ib1:mlx5_1@0",

@@ -132,3 +132,13 @@ TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][s
   CHECK(got.nics[0].state == "up");
   CHECK(got.nics[0].numa == 0);
 }
+
+TEST_CASE("a function near several NUMA nodes keeps its CPUs", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string device = tree.pci("0000:31:00.0", "020000", "15b3", "101d", -1, "16-31");
+  tree.net(device, "ens1");
+  const Topology got = probed(tree, "devices/xeon-snc2-package1.xml");
+  REQUIRE(got.nics.size() == 1);
+  CHECK(got.nics[0].numa == -1);
+  CHECK(got.nics[0].pus.to_list() == "16-31");
+}

@@ -31,7 +31,8 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
     "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2, "partition": "SPX",
       "list": [{"cores": "0-51", "pci": "0000:18:00.0", "bridges": ["0000:17"]}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}],
       "links": [{"from": 1, "to": 2, "kind": "xe-link", "lanes": 2}, {"from": 0, "to": 3, "kind": "xe-link"}]},
-    "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1", "bridges": ["0000:17", "0000:17:01.0"]}]})");
+    "nics": [{"name": "hsn0", "fabric": "cxi0", "kind": "slingshot", "numa": 1}, {"fabric": "cxi1", "bridges": ["0000:17", "0000:17:01.0"]},
+      {"fabric": "cxi2", "cores": "40-60"}, {"fabric": "cxi3", "cores": "52-103"}]})");
   const Topology& t = node.topology;
   REQUIRE(t.packages.size() == 2);
   CHECK(t.packages[1].pus.to_list() == "52-103,156-207");
@@ -63,9 +64,14 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   CHECK(t.devices[2].pus.empty());
   CHECK(t.devices[3].numa == -1);  // cores of two NUMA nodes
   CHECK(t.links == std::vector<Link>{{0, 3, "xe-link", 1}, {1, 2, "xe-link", 2}});
-  REQUIRE(t.nics.size() == 2);
+  REQUIRE(t.nics.size() == 4);
   CHECK(t.nics[0].numa == 1);
   CHECK(t.nics[1].numa == -1);
+  CHECK(t.nics[1].pus.empty());
+  CHECK(t.nics[2].numa == -1);
+  CHECK(t.nics[2].pus.to_list() == "40-60,144-164");
+  CHECK(t.nics[3].numa == 1);  // which says it
+  CHECK(t.nics[3].pus.empty());
   CHECK(t.nics[0].kind == "slingshot");
   CHECK(t.nics[1].kind.empty());
   CHECK(t.nics[1].bridges == std::vector<std::string>{"0000:17", "0000:17:01.0"});
@@ -199,6 +205,7 @@ TEST_CASE("nodes that cannot be") {
       {R"("devices": {"vendor": "amd", "list": [{}, {}], "links": [{"from": 0, "to": 1, "kind": "xgmi"}, {"from": 0, "to": 1, "kind": "xgmi"}]})",
        "/devices/links/1", "twice"},
       {R"("nics": [{}])", "/nics/0", "the interface has no name"},
+      {R"("nics": [{"name": "x", "numa": 0, "cores": "0"}])", "/nics/0", "both"},
       {R"("when": {"node_type": "n"})", "/when/node_type", "is what this decides"},
       {R"("siblings": "after")", "/siblings", "is not one of"},
   };

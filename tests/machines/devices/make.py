@@ -237,6 +237,21 @@ def switches():
     return machine
 
 
+def snc2():
+    """GPUs and adapters below the packages, where the firmware names none of the two NUMA nodes; adapters of two ports."""
+    machine = Machine("pack:2 group:2 [numa(memory=68719476736)] l3:1(size=33554432) core:8 pu:1")
+    packages = machine.objects("Package")
+    for number in range(4):
+        machine.pci(packages[1], "0000:%02x:00.0" % (0x81 + 16 * number), "0302", "10de:20b2")
+    for number, (address, states) in enumerate((("0000:31:00.0", "44"), ("0000:e1:00.0", "14"))):
+        adapter = machine.pci(packages[number], address, "0207", "15b3:1003")
+        for port in (1, 2):
+            machine.os_device(adapter, "ib%d" % (2 * number + port - 1), "net",
+                              infos=[("Address", "00:00:18:87:fe:80" + ":00" * 14), ("Port", port)])
+        machine.os_device(adapter, "mlx4_%d" % number, "fabric", infos=[("Port%dState" % (1 + at), state) for at, state in enumerate(states)])
+    return machine
+
+
 def pvc():
     """Six GPUs of two tiles, Level Zero was asked (COMPOSITE); Xe-Link between tiles of one number; eight Slingshot ports."""
     machine = Machine("pack:2 [numa(memory=549755813888)] l3:1(size=110100480) core:52 pu:2(indexes=2*104:1*2)")
@@ -314,7 +329,7 @@ MACHINES = {
     "mi300a-tpx.xml": lambda: mi300a(3), "mi300a-cpx.xml": lambda: mi300a(6), "mi300a-tpx-lost.xml": lambda: mi300a(3, True),
     "power9-v100.xml": power9, "epyc-mi50.xml": mi50, "xeon-t4.xml": g4dn, "xeon-a100-switched.xml": p4d,
     "xeon-h100-switches.xml": switches, "xeon-pvc.xml": pvc,
-    "xeon-pvc-flat.xml": pvc_flat,
+    "xeon-pvc-flat.xml": pvc_flat, "xeon-snc2-package1.xml": snc2,
     "grace-hopper.xml": grace, "laptop-graphics.xml": laptop, "gpus-without-pci.xml": no_pci,
 }
 
