@@ -53,8 +53,34 @@ std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const st
   return fabric.empty() ? "ethernet" : "roce";
 }
 
+/// hwloc shows "4" for "4: ACTIVE" of a port. Where the port is not known, or has no state, one that works
+/// speaks for the adapter.
+std::string state_of(hwloc_obj_t fabric, const std::string& port) {
+  const std::string own = port.empty() ? "" : info(fabric, ("Port" + port + "State").c_str());
+  if (!own.empty()) return own == "4" ? "up" : "down";
+  constexpr int kMostPorts = 16;
+  bool any = false;
+  for (int number = 1; number <= kMostPorts; ++number) {
+    const std::string state = info(fabric, ("Port" + std::to_string(number) + "State").c_str());
+    if (state == "4") return "up";
+    any = any || !state.empty();
+  }
+  return any ? "down" : "";
+}
+
+/// The port of the function's adapter that is the interface's; "" where nothing says it, or it is said of
+/// several (older kernels tell InfiniBand's by dev_id alone, and hwloc reads dev_port where it is there).
+std::string port_of(hwloc_obj_t interface, const Ports& ports) {
+  if (interface == nullptr) return "";
+  const std::string port = info(interface, "Port");
+  const auto claims = std::count_if(ports.interfaces.begin(), ports.interfaces.end(),
+                                    [&](hwloc_obj_t one) { return info(one, "Port") == port; });
+  return claims == 1 ? port : "";
+}
+
 void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
-             const Place& place, const std::vector<std::string>& bridges, Topology& to) {
+             const std::string& port, const Place& place, const std::vector<std::string>& bridges,
+             Topology& to) {
   Nic nic;
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
@@ -66,10 +92,7 @@ void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fab
     const std::size_t digits = nic.name.find_last_not_of("0123456789") + 1;
     if (digits < nic.name.size()) nic.fabric = "cxi" + nic.name.substr(digits);
   }
-  if (fabric != nullptr) {  // hwloc shows "4" for "4: ACTIVE" of a port
-    const std::string state = info(fabric, "Port1State");
-    if (!state.empty()) nic.state = state == "4" ? "up" : "down";
-  }
+  if (fabric != nullptr) nic.state = state_of(fabric, port);
   to.nics.push_back(std::move(nic));
 }
 
@@ -146,8 +169,9 @@ void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& t
         if (i < all.size()) return all[i];
         return last && !all.empty() ? all.back() : nullptr;
       };
-      add_nic(function_of(pci), of(ports.interfaces, false), of(ports.fabrics, true), place,
-              bridges, to);
+      hwloc_obj_t interface = of(ports.interfaces, false);
+      add_nic(function_of(pci), interface, of(ports.fabrics, true), port_of(interface, ports),
+              place, bridges, to);
     }
   }
   std::stable_sort(to.nics.begin(), to.nics.end(),

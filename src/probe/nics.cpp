@@ -20,16 +20,32 @@ std::string up_or_down(bool up) { return up ? "up" : "down"; }
 // ---- adapters of a fabric
 // --------------------------------------------------------------------------
 
-/// One port of an adapter as /sys/class/infiniband or /sys/class/cxi shows it.
+/// One port of an adapter, or all of it where the adapter has none to tell apart.
+struct Wire {
+  std::string number;  ///< as its folder is named, "1"
+  std::string kind;
+  std::string state;
+  int speed_mbps = 0;
+};
+
+/// An adapter as /sys/class/infiniband or /sys/class/cxi shows it.
 struct Adapter {
   std::string name;  ///< "mlx5_0", "hfi1_0", "cxi0"
   std::string path;  ///< of its class
   std::string pci;
-  std::string kind;
-  std::string state;
-  int speed_mbps = 0;
-  std::string whole;  ///< PCI address of the physical function, of a share (SR-IOV)
+  std::vector<Wire> wires;  ///< never empty
+  std::string whole;        ///< PCI address of the physical function, of a share (SR-IOV)
 };
+
+/// The port with that number; without one, the first that works speaks for the adapter, else the first.
+const Wire& wire_of(const Adapter& adapter, const std::string& number) {
+  const auto find = [&](const auto& wanted) {
+    return std::find_if(adapter.wires.begin(), adapter.wires.end(), wanted);
+  };
+  auto at = find([&](const Wire& wire) { return !number.empty() && wire.number == number; });
+  if (at == adapter.wires.end()) at = find([](const Wire& wire) { return wire.state == "up"; });
+  return at == adapter.wires.end() ? adapter.wires.front() : *at;
+}
 
 /// "100 Gb/sec (4X EDR)"
 int speed_in(const std::string& rate) {
@@ -62,20 +78,13 @@ Adapter verbs_adapter(const std::string& classes, const std::string& name) {
   if (const auto address = pci_function_of(below(adapter.path, "device")))
     adapter.pci = to_string(*address);
   const std::string driver = link_name(below(adapter.path, "device/driver"));
-  bool any = false;
-  bool active = false;
   for (const std::string& port : names_in(below(adapter.path, "ports"))) {
     const std::string folder = below(below(adapter.path, "ports"), port);
-    any = true;
-    const bool now = read_small(below(folder, "state")).rfind("4:", 0) == 0;  // "4: ACTIVE"
-    // The first port that works speaks for the adapter, else the first.
-    if (active || (!now && !adapter.kind.empty())) continue;
-    active = now;
-    adapter.kind = kind_of(name, driver, read_small(below(folder, "link_layer")));
-    adapter.speed_mbps = speed_in(read_small(below(folder, "rate")));
+    const bool active = read_small(below(folder, "state")).rfind("4:", 0) == 0;  // "4: ACTIVE"
+    adapter.wires.push_back({port, kind_of(name, driver, read_small(below(folder, "link_layer"))),
+                             up_or_down(active), speed_in(read_small(below(folder, "rate")))});
   }
-  if (!any) adapter.kind = kind_of(name, driver, "");
-  if (any) adapter.state = up_or_down(active);
+  if (adapter.wires.empty()) adapter.wires.push_back({"", kind_of(name, driver, ""), "", 0});
   return adapter;
 }
 
@@ -95,7 +104,7 @@ std::vector<Adapter> adapters(const std::string& root) {
     adapter.path = below(cxi, name);
     if (const auto address = pci_function_of(below(adapter.path, "device")))
       adapter.pci = to_string(*address);
-    adapter.kind = "slingshot";
+    adapter.wires.push_back({"", "slingshot", "", 0});
     take(std::move(adapter));
   }
   return found;
@@ -169,6 +178,19 @@ void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters)
     return ours.count(adapter.pci) == 0 &&
            (whole.count(adapter.whole) != 0 || given.count(adapter.whole) != 0);
   });
+}
+
+/// Which port of an adapter with several is the interface's. Older kernels tell InfiniBand's by dev_id, all
+/// others by dev_port, and the one that does not tell it says 0.
+std::string port_of(const std::string& path) {
+  unsigned long last = 0;
+  bool told = false;
+  for (const char* name : {"dev_port", "dev_id"}) {
+    const auto number = number_in(read_small(below(path, name)));
+    told = told || number.has_value();
+    last = std::max(last, number.value_or(0));
+  }
+  return told ? std::to_string(last + 1) : "";
 }
 
 std::string state_of(const std::string& path) {
@@ -245,12 +267,13 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     nic.bridges = bridges_of(port.pci);
     for (const Adapter& adapter : known) {
       if (adapter.pci != port.pci) continue;
+      const Wire& wire = wire_of(adapter, port_of(port.path));
       nic.fabric = adapter.name;
-      if (!adapter.kind.empty()) nic.kind = adapter.kind;
+      if (!wire.kind.empty()) nic.kind = wire.kind;
       // Verbs need no IP interface that is up; its addresses are then missing.
-      if ((adapter.kind == "infiniband" || adapter.kind == "omni-path") && !adapter.state.empty())
-        nic.state = adapter.state;
-      if (adapter.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = adapter.speed_mbps;
+      if ((wire.kind == "infiniband" || wire.kind == "omni-path") && !wire.state.empty())
+        nic.state = wire.state;
+      if (wire.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = wire.speed_mbps;
       used.insert(adapter.name);
       break;
     }
@@ -261,9 +284,10 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     Nic nic;
     nic.fabric = adapter.name;
     nic.pci = adapter.pci;
-    nic.kind = adapter.kind;
-    nic.state = adapter.state;
-    nic.speed_mbps = adapter.speed_mbps;
+    const Wire& wire = wire_of(adapter, "");
+    nic.kind = wire.kind;
+    nic.state = wire.state;
+    nic.speed_mbps = wire.speed_mbps;
     put(nic, home_of(adapter.pci, ""));
     nic.bridges = bridges_of(adapter.pci);
     topology.nics.push_back(std::move(nic));

@@ -162,14 +162,17 @@ TEST_CASE("partitions keep the order of their numbers", "[probe][xml]") {
   }
 }
 
-TEST_CASE("an interface near several NUMA nodes keeps its CPUs", "[probe][xml]") {
+TEST_CASE("an interface near several NUMA nodes keeps its CPUs, and its port the port's own state",
+          "[probe][xml]") {
   const Topology node = machine("devices/xeon-snc2-package1.xml");
   REQUIRE(node.nics.size() == 4);
+  const char* const states[] = {"up", "up", "down", "up"};  // "Port2State" and so on of the adapter
   for (std::size_t n = 0; n < 4; ++n) {
     CAPTURE(n);
     CHECK(node.nics[n].name == "ib" + std::to_string(n));
     CHECK(node.nics[n].numa == -1);
     CHECK(node.nics[n].pus == node.packages[n / 2].pus);
+    CHECK(node.nics[n].state == states[n]);
   }
 }
 

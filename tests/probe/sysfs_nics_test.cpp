@@ -133,6 +133,39 @@ TEST_CASE("an interface of a virtual machine names its PCI function", "[probe][s
   CHECK(got.nics[0].numa == 0);
 }
 
+TEST_CASE("each port of an adapter with two has its own state, kind and speed", "[probe][sysfs]") {
+  const Tree tree;
+  const auto second = [&](const std::string& device, const std::string& name,
+                          const std::string& layer, const std::string& state) {
+    const std::string port = device + "/infiniband/" + name + "/ports/2";
+    tree.file(port + "/link_layer", layer);
+    tree.file(port + "/state", state);
+    tree.file(port + "/rate", "56 Gb/sec (4X FDR)");
+  };
+  // Older kernels tell InfiniBand's port by dev_id alone.
+  const std::string pair = tree.pci("0000:05:00.0", "020700", "15b3", "1003", 0, "", "mlx4_core");
+  tree.verbs(pair, "mlx4_0", "InfiniBand", "4: ACTIVE", "40 Gb/sec (4X QDR)");
+  second(pair, "mlx4_0", "InfiniBand", "1: DOWN");
+  tree.file(tree.net(pair, "ib0", "32") + "/dev_id", "0x0");
+  const std::string ib1 = tree.net(pair, "ib1", "32", "down");
+  tree.file(ib1 + "/dev_id", "0x1");
+  tree.file(ib1 + "/dev_port", "0");
+  const std::string mixed = tree.pci("0000:06:00.0", "020700", "15b3", "1003", 0, "", "mlx4_core");
+  tree.verbs(mixed, "mlx4_1", "InfiniBand", "1: DOWN", "10 Gb/sec (4X SDR)");
+  second(mixed, "mlx4_1", "Ethernet", "4: ACTIVE");
+  tree.file(tree.net(mixed, "ens6", "1") + "/dev_port", "1");
+  // Its number on the card, while the function's own adapter has one port.
+  const std::string own = tree.pci("0000:07:00.1", "020000", "14e4", "1750", 0, "", "bnxt_en");
+  tree.verbs(own, "bnxt_re1", "Ethernet");
+  tree.file(tree.net(own, "ens7") + "/dev_port", "1");
+  const Topology got = probed(tree, "xeon-2x52-smt2.xml");
+  CHECK(names(got) == std::vector<std::string>{"roce ens6 mlx4_1 up", "roce ens7 bnxt_re1 up",
+                                               "infiniband ib0 mlx4_0 up",
+                                               "infiniband ib1 mlx4_0 down"});
+  CHECK(got.nics[0].speed_mbps == 56000);
+  CHECK(got.nics[2].speed_mbps == 40000);
+}
+
 TEST_CASE("a function near several NUMA nodes keeps its CPUs", "[probe][sysfs]") {
   const Tree tree;
   const std::string device = tree.pci("0000:31:00.0", "020000", "15b3", "101d", -1, "16-31");
