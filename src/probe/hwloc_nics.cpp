@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -148,7 +150,10 @@ CpuSet Whereabouts::near(hwloc_obj_t object) const {
   return set ? *set : CpuSet{};
 }
 
-void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& to) {
+namespace {
+
+/// Functions that carry a network, with what programs see of each.
+std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
   std::map<hwloc_obj_t, Ports> functions;
   for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
     hwloc_obj_t pci = pci_above(osdev);
@@ -159,6 +164,56 @@ void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& t
       functions[pci].interfaces.push_back(osdev);
     if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS)) functions[pci].fabrics.push_back(osdev);
   }
+  return functions;
+}
+
+bool is_share(hwloc_obj_t pci) {
+  return is_share(function_of(pci)) ||
+         info(pci, "PCIDevice").find("Virtual Function") != std::string::npos;
+}
+
+/// A port of a root or of a switch, and the vendor of what it leads to: a function and its shares have both.
+/// Beside a share on bus 0 of a virtual machine stands what it has nothing to do with.
+using Family = std::pair<hwloc_obj_t, unsigned>;
+
+std::optional<Family> family_of(hwloc_obj_t pci) {
+  hwloc_obj_t above = pci->parent;
+  if (above->type != HWLOC_OBJ_BRIDGE || above->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
+    return std::nullopt;
+  return Family(above, function_of(pci).vendor);
+}
+
+/// What SR-IOV shares out counts once: as the physical function, or as the shares that have interfaces where
+/// it has none (a pod, which sees the adapters of all).
+void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
+  struct Members {
+    bool there = false, have_interface = false;
+  };
+  std::map<Family, std::pair<Members, Members>> families;  // the physical ones, the shares
+  for (const auto& [pci, ports] : functions) {
+    const std::optional<Family> family = family_of(pci);
+    if (!family) continue;
+    auto& [whole, shares] = families[*family];
+    Members& members = is_share(pci) ? shares : whole;
+    members.there = true;
+    members.have_interface = members.have_interface || !ports.interfaces.empty();
+  }
+  for (auto at = functions.begin(); at != functions.end();) {
+    const std::optional<Family> family = family_of(at->first);
+    const auto [whole, shares] = family ? families[*family] : std::pair<Members, Members>();
+    const bool as_shares = shares.have_interface && !whole.have_interface;
+    const bool counts =
+        as_shares ? is_share(at->first) && !at->second.interfaces.empty() : !is_share(at->first);
+    const bool twice = whole.there && shares.there && !counts;
+    at = twice ? functions.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace
+
+void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& to) {
+  std::map<hwloc_obj_t, Ports> functions = network_functions(from);
+  count_shares_once(functions);
   for (const auto& [pci, ports] : functions) {
     const Place place = place_of(where.near(pci), -1, to);
     const std::vector<std::string> bridges = bridges_above(pci);

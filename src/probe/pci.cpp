@@ -106,6 +106,19 @@ std::string model_name(const PciFunction& function) {
   return "";
 }
 
+bool is_share(const PciFunction& function) {
+  constexpr unsigned kMellanox = 0x15b3;
+  constexpr unsigned kOfMellanox[] = {0x1002, 0x1004, 0x1012, 0x1014, 0x1016,
+                                      0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3};
+  constexpr unsigned kOfIntel[] = {0x10ca, 0x10ed, 0x1515, 0x1520, 0x154c,
+                                   0x1565, 0x1571, 0x1889, 0x37cd};
+  const auto listed = [&](const auto& ids) {
+    return std::find(std::begin(ids), std::end(ids), function.device) != std::end(ids);
+  };
+  return (function.vendor == kMellanox && listed(kOfMellanox)) ||
+         (function.vendor == kIntel && listed(kOfIntel));
+}
+
 int tiles_of(const PciFunction& function) {
   const bool two =
       function.vendor == kIntel &&

@@ -24,6 +24,12 @@ std::vector<std::string> names(const Topology& topology) {
   return all;
 }
 
+Topology topology_of(const std::string& xml) {
+  const auto got = read_topology(test::TemporaryFile(xml).path(), 120);
+  REQUIRE(got);
+  return *got;
+}
+
 probe::PciFunction function(const char* address, unsigned class_id, unsigned vendor,
                             unsigned device) {
   return {*probe::parse_pci(address), class_id, vendor, device};
@@ -174,6 +180,24 @@ TEST_CASE("an interface near several NUMA nodes keeps its CPUs, and its port the
     CHECK(node.nics[n].pus == node.packages[n / 2].pus);
     CHECK(node.nics[n].state == states[n]);
   }
+}
+
+TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {
+  CHECK(names(machine("devices/xeon-h100-shares.xml")) ==
+        std::vector<std::string>{"infiniband:ibp49s0:mlx5_0@0", "infiniband:ibp177s0:mlx5_5@1"});
+  std::string xml = test::source_file("tests/machines/devices/xeon-h100-shares.xml");
+  const auto without = [](std::string text, const std::string& name) {
+    const std::size_t at = text.rfind('\n', text.find("name=\"" + name + "\"")) + 1;
+    return text.erase(at, text.find("</object>", at) + std::string("</object>").size() - at);
+  };
+  // A pod that was given two shares: their interfaces alone are in its network namespace.
+  for (const char* gone : {"ibp49s0", "ibp49s0v0", "ibp49s0v2", "ibp177s0"})
+    xml = without(xml, gone);
+  CHECK(names(topology_of(xml)) == std::vector<std::string>{"infiniband:ibp49s0v1:mlx5_2@0",
+                                                            "infiniband:ibp49s0v3:mlx5_4@0",
+                                                            "infiniband::mlx5_5@1"});
+  // A virtual machine that was given the four shares alone, two of them without an interface.
+  CHECK(names(topology_of(without(xml, "mlx5_0"))).size() == 5);
 }
 
 TEST_CASE("interfaces carry the kind of their network", "[probe][xml]") {

@@ -1,5 +1,9 @@
 #pragma once
 // What the probe's tests ask of a topology.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -25,6 +29,23 @@ inline Topology machine(const std::string& name) {
   REQUIRE(got);
   return sound(*got);
 }
+
+/// A file that is gone when the test is.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("hpclaunch-topology-" + std::to_string(getpid()))) {
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// The NUMA node of each device.
 inline std::vector<int> nodes(const Topology& topology) {

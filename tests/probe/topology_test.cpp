@@ -22,22 +22,7 @@ namespace fs = std::filesystem;
 constexpr double kPatience = 120;
 
 using test::machine;
-
-/// A file that is gone when the test is.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& text)
-      : path_(fs::temp_directory_path() / ("hpclaunch-topology-" + std::to_string(getpid()))) {
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~TemporaryFile() { fs::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
+using test::TemporaryFile;
 
 Result<Topology> read_text(const std::string& text) {
   const TemporaryFile file(text);

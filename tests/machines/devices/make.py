@@ -252,6 +252,22 @@ def snc2():
     return machine
 
 
+def shares():
+    """Two adapters of InfiniBand; the first is shared out to the host itself (SR-IOV): four functions beside it, each with an interface."""
+    machine = Machine("pack:2 [numa(memory=68719476736)] l3:1(size=33554432) core:8 pu:1")
+    packages = machine.objects("Package")
+    for number in range(4):
+        machine.pci(packages[number // 2], "0000:%02x:00.0" % (0x41 + 32 * number), "0302", "10de:2330")
+    for package, bus, functions in ((0, 0x31, 5), (1, 0xb1, 1)):
+        port = machine.bridge(machine.host_bridge(packages[package], "0000", bus - 1, bus), 1, "0000:%02x:01.0" % (bus - 1), bus, bus)
+        for number in range(functions):
+            function = machine.function(port, "0000:%02x:00.%d" % (bus, number), "0207", "15b3:%s" % ("101c" if number else "101b"))
+            name = "ibp%ds0" % bus + ("v%d" % (number - 1) if number else "")
+            machine.os_device(function, name, "net", infos=[("Address", "00:00:18:87:fe:80" + ":00" * 14), ("Port", 1)])
+            machine.os_device(function, "mlx5_%d" % (5 * package + number), "fabric", infos=[("Port1State", "4")])
+    return machine
+
+
 def pvc():
     """Six GPUs of two tiles, Level Zero was asked (COMPOSITE); Xe-Link between tiles of one number; eight Slingshot ports."""
     machine = Machine("pack:2 [numa(memory=549755813888)] l3:1(size=110100480) core:52 pu:2(indexes=2*104:1*2)")
@@ -329,7 +345,7 @@ MACHINES = {
     "mi300a-tpx.xml": lambda: mi300a(3), "mi300a-cpx.xml": lambda: mi300a(6), "mi300a-tpx-lost.xml": lambda: mi300a(3, True),
     "power9-v100.xml": power9, "epyc-mi50.xml": mi50, "xeon-t4.xml": g4dn, "xeon-a100-switched.xml": p4d,
     "xeon-h100-switches.xml": switches, "xeon-pvc.xml": pvc,
-    "xeon-pvc-flat.xml": pvc_flat, "xeon-snc2-package1.xml": snc2,
+    "xeon-pvc-flat.xml": pvc_flat, "xeon-snc2-package1.xml": snc2, "xeon-h100-shares.xml": shares,
     "grace-hopper.xml": grace, "laptop-graphics.xml": laptop, "gpus-without-pci.xml": no_pci,
 }
 
