@@ -78,8 +78,8 @@ struct Nic {
   std::string state = {};     ///< "up", "down"; "" when unknown
   std::vector<std::string> addresses = {};  ///< of `name`, "10.1.2.3" or "fd00::1"; no link-local
   std::vector<std::string> bridges = {};    ///< as Device::bridges
-  /// Nearest hardware threads where they are those of several NUMA nodes (a whole package's); empty
-  /// where `numa` says it, and when unknown.
+  /// Nearest hardware threads where they are those of several NUMA nodes (a whole package's), or not of
+  /// `numa`, which has none; empty where `numa` says it, and when unknown.
   CpuSet pus = {};
 
   friend bool operator==(const Nic&, const Nic&) = default;
@@ -131,8 +131,8 @@ Result<Topology> topology_from_json(std::string_view text, const std::string& fi
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
 /// by ascending index, of a known vendor, and none where `no_devices`; devices and interfaces near PUs and
-/// NUMA nodes that exist, an interface near PUs of its own only where it names no node; ways on PCI made of a root's bus and then bridges; links between devices that exist, in
-/// order.
+/// NUMA nodes that exist, an interface near PUs of its own only where it names no node that has PUs; ways on
+/// PCI made of a root's bus and then bridges; links between devices that exist, in order.
 /// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);

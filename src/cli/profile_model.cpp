@@ -206,10 +206,10 @@ std::string nics_line(const Topology& node, const Topology& model) {
     if (!nic.fabric.empty()) keys.push_back("\"fabric\": " + json_text(nic.fabric));
     if (std::find(kKinds.begin(), kKinds.end(), nic.kind) != kKinds.end())
       keys.push_back(fmt::format("\"kind\": \"{}\"", nic.kind));
-    if (const int number = number_in(model, node, nic.numa); number >= 0)
-      keys.push_back(fmt::format("\"numa\": {}", number));
     if (const CpuSet cores = cores_of(node, nic.pus); !cores.empty())
       keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
+    else if (const int number = number_in(model, node, nic.numa); number >= 0)
+      keys.push_back(fmt::format("\"numa\": {}", number));
     if (is_pci(nic.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", nic.pci));
     if (std::string way = bridges_key(nic.bridges, node.devices); !way.empty())
       keys.push_back(std::move(way));

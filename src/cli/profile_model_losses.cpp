@@ -125,7 +125,7 @@ void compare_devices(const Topology& real, const Topology& model, std::vector<st
 void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
   const auto near = [](const Topology& node, const Nic& nic) {
     const NumaNode* numa = find_numa(node, nic.numa);
-    return numa == nullptr ? nic.pus : numa->pus;
+    return numa == nullptr || !nic.pus.empty() ? nic.pus : numa->pus;
   };
   const bool all_near = std::equal(real.nics.begin(), real.nics.end(), model.nics.begin(),
                                    model.nics.end(), [&](const Nic& a, const Nic& b) {

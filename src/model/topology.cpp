@@ -248,7 +248,7 @@ Status check_devices(const Topology& topology) {
       return breach(fmt::format("/nics/{}/pus", i),
                     fmt::format("interface {} is near PUs {}, which are in no core", name,
                                 (nic.pus - all).to_list()));
-    if (nic.numa != -1 && !nic.pus.empty())
+    if (nic.numa != -1 && !nic.pus.empty() && !pus_of(topology.numa_nodes, nic.numa)->empty())
       return breach(fmt::format("/nics/{}/pus", i),
                     fmt::format("interface {} names PUs beside NUMA node {}", name, nic.numa));
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")

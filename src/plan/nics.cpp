@@ -29,11 +29,17 @@ CpuSet home_of(const Topology& node, const RankPlan& rank) {
   return home.empty() ? rank.cpus : home;
 }
 
-// A rank that spans NUMA nodes is at home in each of them.
-int distance_to(const Topology& node, const CpuSet& home, const Nic& nic) {
+// A rank that spans NUMA nodes is at home in each of them. An interface of a node that has no CPUs here
+// is near to the devices of that node, and nothing is nearer to these; its CPUs are those of the package, if any.
+int distance_to(const Topology& node, const std::vector<const Device*>& devices, const CpuSet& home,
+                const Nic& nic) {
+  constexpr int kSameNode = kNear - 1;
+  const bool bare = nic.numa >= 0 && pus_of_numa(node, nic.numa).empty();
+  const auto is_there = [&](const Device* device) { return device->numa == nic.numa; };
+  if (bare && std::any_of(devices.begin(), devices.end(), is_there)) return kSameNode;
   const CpuSet near = nic.pus.empty() ? pus_of_numa(node, nic.numa) : nic.pus;
   if (near.empty() || home.empty()) return kElsewhere;
-  if (near.intersects(home)) return kNear;
+  if (near.intersects(home)) return bare ? kSamePackage : kNear;
   return package_around(node, near).intersects(home) ? kSamePackage : kElsewhere;
 }
 
@@ -55,7 +61,8 @@ std::vector<int> least(const Topology& node, const std::vector<int>& nics, Measu
 std::vector<int> nearest_by_numa(const Topology& node, const RankPlan& rank,
                                  const std::vector<int>& nics) {
   const CpuSet home = home_of(node, rank);
-  return least(node, nics, [&](const Nic& nic) { return distance_to(node, home, nic); });
+  const std::vector<const Device*> devices = devices_of(node, rank);
+  return least(node, nics, [&](const Nic& nic) { return distance_to(node, devices, home, nic); });
 }
 
 // Of those at one distance the ones that share the longest way from the root with one of the devices.

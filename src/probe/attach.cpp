@@ -58,14 +58,16 @@ Place place_of(const CpuSet& near, int numa, const Topology& topology) {
     place.numa = numa;
     return place;
   }
+  if (node != nullptr) return {numa, place.pus};
   if (!place.pus.empty() || domains(topology) > 1) return place;
   const CpuSet all = topology.all_pus();
   return {home_of(all, topology), all};
 }
 
-void put(Nic& nic, const Place& place) {
+void put(Nic& nic, const Place& place, const Topology& topology) {
+  const NumaNode* node = node_numbered(topology, place.numa);
   nic.numa = place.numa;
-  if (place.numa < 0) nic.pus = place.pus;
+  if (node == nullptr || node->pus.empty()) nic.pus = place.pus;
 }
 
 std::vector<std::size_t> device_order(const std::vector<Standing>& devices) {

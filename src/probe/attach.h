@@ -29,7 +29,7 @@ struct Place {
 Place place_of(const CpuSet& near, int numa, const Topology& topology);
 
 /// Puts an interface there: its own CPUs are kept where no NUMA node says them.
-void put(Nic& nic, const Place& place);
+void put(Nic& nic, const Place& place, const Topology& topology);
 
 /// What decides about the order of a node's devices.
 struct Standing {

@@ -72,8 +72,11 @@ class SetReader {
   }
 
   /// Memory without CPUs of its own belongs to the part of the machine that it hangs below, unless
-  /// that is all of it (format 1 writes high-bandwidth memory like this).
+  /// that is all of it (format 1 writes high-bandwidth memory like this). One whose CPUs are merely not
+  /// shown, offline or in nobody's cgroup, has no others.
   static hwloc_obj_t home(hwloc_obj_t object) {
+    if (object->complete_cpuset != nullptr && !hwloc_bitmap_iszero(object->complete_cpuset))
+      return object;
     hwloc_obj_t at = object;
     while (at->parent != nullptr && (at->cpuset == nullptr || hwloc_bitmap_iszero(at->cpuset))) {
       at = at->parent;

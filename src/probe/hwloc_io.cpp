@@ -137,6 +137,7 @@ class DeviceReader {
     Found one;
     one.device.address = function.address;
     one.device.near = where_.near(pci);
+    one.device.numa = where_.bare_node(pci);
     one.device.device.vendor = vendor;
     one.device.device.model = model_name(function);
     one.device.device.subdevices = tiles_of(function);
@@ -207,6 +208,7 @@ class DeviceReader {
       Found one;
       one.device.device.vendor = vendor;
       one.device.near = where_.near(osdev);
+      one.device.numa = where_.bare_node(osdev);
       one.device.sequence = name.number;
       std::vector<hwloc_obj_t> objects = {osdev};
       for (const hwloc_obj_t other : orphans_)
@@ -228,6 +230,7 @@ class DeviceReader {
     if (before == nullptr || !before->device.address) return;
     one.device.address = before->device.address;
     one.device.near = before->device.near;
+    one.device.numa = before->device.numa;
     one.device.device.bridges = before->device.device.bridges;
     if (one.device.device.model.empty()) one.device.device.model = before->device.device.model;
     std::vector<Found*> parts = {&one};

@@ -24,8 +24,12 @@ class Whereabouts {
  public:
   Whereabouts(hwloc_topology_t from, const Topology& to);
 
-  /// CPUs beside an object: those of what it hangs below, or what is known of the board.
+  /// CPUs beside an object: those of what it hangs below, or what is known of the board. Where none of these
+  /// CPUs are shown (a file that was written in a cgroup), those of what holds it.
   CpuSet near(hwloc_obj_t object) const;
+
+  /// The NUMA node of an object that hangs below one without a CPU shown; -1 for every other.
+  int bare_node(hwloc_obj_t object) const;
 
  private:
   hwloc_topology_t from_;

@@ -87,7 +87,7 @@ void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fab
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
   nic.pci = to_string(function.address);
-  put(nic, place);
+  put(nic, place, to);
   nic.bridges = bridges;
   nic.kind = kind_of(function, interface, nic.fabric);
   if (nic.kind == "slingshot" && nic.fabric.empty()) {  // cxi0 is what hsn0 runs on
@@ -145,9 +145,20 @@ CpuSet Whereabouts::near(hwloc_obj_t object) const {
     const CpuSet wired = near_on_board(board_, function_of(pci).address, to_);
     if (!wired.empty()) return wired;
   }
-  const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
+  hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
+  if (home != nullptr && hwloc_bitmap_iszero(home->cpuset)) {
+    while (home != nullptr && hwloc_bitmap_iszero(home->cpuset)) home = home->parent;
+    if (home == hwloc_get_root_obj(from_)) return {};  // the rest of the machine is elsewhere
+  }
   const Result<CpuSet> set = home == nullptr ? CpuSet{} : to_cpu_set(home->cpuset);
   return set ? *set : CpuSet{};
+}
+
+int Whereabouts::bare_node(hwloc_obj_t object) const {
+  const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
+  const bool bare = home != nullptr && hwloc_bitmap_iszero(home->cpuset) &&
+                    home->nodeset != nullptr && hwloc_bitmap_weight(home->nodeset) == 1;
+  return bare ? hwloc_bitmap_first(home->nodeset) : -1;
 }
 
 namespace {
@@ -215,7 +226,7 @@ void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& t
   std::map<hwloc_obj_t, Ports> functions = network_functions(from);
   count_shares_once(functions);
   for (const auto& [pci, ports] : functions) {
-    const Place place = place_of(where.near(pci), -1, to);
+    const Place place = place_of(where.near(pci), where.bare_node(pci), to);
     const std::vector<std::string> bridges = bridges_above(pci);
     const std::size_t count = std::max(ports.interfaces.size(), ports.fabrics.size());
     for (std::size_t i = 0; i < count; ++i) {

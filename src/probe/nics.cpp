@@ -263,7 +263,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
     nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
     nic.addresses = address_of[nic.name];
-    put(nic, home_of(port.pci, below(port.path, "device")));
+    put(nic, home_of(port.pci, below(port.path, "device")), topology);
     nic.bridges = bridges_of(port.pci);
     for (const Adapter& adapter : known) {
       if (adapter.pci != port.pci) continue;
@@ -288,7 +288,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     nic.kind = wire.kind;
     nic.state = wire.state;
     nic.speed_mbps = wire.speed_mbps;
-    put(nic, home_of(adapter.pci, ""));
+    put(nic, home_of(adapter.pci, ""), topology);
     nic.bridges = bridges_of(adapter.pci);
     topology.nics.push_back(std::move(nic));
   }

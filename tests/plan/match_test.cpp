@@ -157,10 +157,6 @@ void check_even(const Units& units, const std::vector<int>& dealt) {
   CHECK(*most - *least <= 1);
 }
 
-}  // namespace
-
-namespace {
-
 const CpuSet& pus_of(const Topology& node, int numa) {
   static const CpuSet kNone;
   for (const NumaNode& one : node.numa_nodes)
@@ -213,8 +209,12 @@ int check_nics(const Topology& node, const Units& units, Matched matched) {
     for (const int n : usable_nics) {
       const Nic& nic = node.nics[static_cast<std::size_t>(n)];
       std::pair<int, int> far{nic_distance(node, home, nic), 0};
-      for (const Device& device : node.devices)
-        if (device.index == rank.device) far.second = -in_common(device, nic);
+      for (const Device& device : node.devices) {
+        if (device.index != rank.device) continue;
+        far.second = -in_common(device, nic);
+        const bool bare = nic.numa >= 0 && pus_of(node, nic.numa).empty();
+        if (bare && device.numa == nic.numa) far.first = -1;  // where CPUs say nothing
+      }
       if (far < least) nearest.clear();
       least = std::min(least, far);
       if (far == least) nearest.push_back(n);

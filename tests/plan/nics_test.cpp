@@ -67,13 +67,23 @@ using Ints = std::vector<int>;
 
 }  // namespace
 
-TEST_CASE("an interface of a package is near to all of its NUMA nodes", "[nics]") {
+TEST_CASE("an interface of a package, and one of a node without CPUs", "[nics]") {
   PlanInput in = input(4, 2);
   for (const std::size_t n : {0, 1}) {
     in.node.nics[n].numa = -1;
     in.node.nics[n].pus = in.node.packages[1 - n].pus;
   }
   CHECK(nics(in) == Ints{1, 1, 0, 0});
+  in = input(4, 4);  // node 1 has no CPU here: what is there has those of the package
+  for (CpuSet* const pus : {&in.node.devices[1].pus, &in.node.nics[1].pus})
+    *pus = in.node.packages[0].pus - in.node.numa_nodes[1].pus;
+  std::erase_if(in.node.cores, [](const Core& core) { return core.numa == 1; });
+  in.node.numa_nodes[1].pus = CpuSet{};
+  in.node.packages[0].pus = in.node.numa_nodes[0].pus;
+  in.node.allowed = in.node.all_pus();
+  CHECK(nics(in) == Ints{0, 1, 2, 3});
+  in.node.devices[1].pus = in.node.nics[1].pus = CpuSet{};  // nor the package
+  CHECK(nics(in) == Ints{0, 1, 2, 3});
 }
 
 TEST_CASE("the nearest interface, evenly", "[nics]") {

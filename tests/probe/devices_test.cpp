@@ -182,6 +182,25 @@ TEST_CASE("an interface near several NUMA nodes keeps its CPUs, and its port the
   }
 }
 
+TEST_CASE("what hangs on a NUMA node whose CPUs are not shown is near its package",
+          "[probe][xml]") {
+  const Topology node = machine("devices/epyc-a100-cgroup.xml");
+  const char* const cpus[] = {"0-3", "0-3", "12-13", "12-13"};
+  REQUIRE(node.devices.size() == 4);
+  REQUIRE(node.nics.size() == 4);
+  for (std::size_t n = 0; n < 4; ++n) {
+    CAPTURE(n);
+    CHECK(node.devices[n].numa == static_cast<int>(n));
+    CHECK(node.devices[n].pus.to_list() == cpus[n]);
+    CHECK(node.nics[n].numa == static_cast<int>(n));
+    CHECK(node.nics[n].pus.to_list() == (n == 1 || n == 2 ? cpus[n] : ""));
+  }
+  // Memory whose CPUs are elsewhere is not that of the cores which are here.
+  CHECK(node.cores.back().numa == 3);
+  for (const NumaNode& one : node.numa_nodes)
+    CHECK(one.pus.empty() == (one.os_index == 1 || one.os_index == 2));
+}
+
 TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {
   CHECK(names(machine("devices/xeon-h100-shares.xml")) ==
         std::vector<std::string>{"infiniband:ibp49s0:mlx5_0@0", "infiniband:ibp177s0:mlx5_5@1"});
@@ -317,6 +336,13 @@ TEST_CASE("a place is a part of the machine", "[probe][pci]") {
   CHECK(probe::place_of(set("0-3,4000"), -1, two).pus == set("0-3"));
   CHECK(probe::place_of(set("50-60"), -1, two).numa == -1);  // of both
   CHECK(probe::place_of({}, 9, two).numa == -1);             // there is no such node
+  Topology bare = two;  // one of the two has no CPU here: it is still not the other one
+  std::erase_if(bare.cores, [](const Core& core) { return core.numa == 1; });
+  bare.numa_nodes[1].pus = CpuSet{};
+  CHECK(probe::place_of({}, 1, bare).numa == 1);
+  CHECK(probe::place_of({}, 1, bare).pus.empty());
+  CHECK(probe::place_of(set("0-3"), 1, bare).numa == 1);
+  CHECK(probe::place_of(set("0-3"), 1, bare).pus == set("0-3"));
   const Topology one = machine("laptop-8.xml");
   CHECK(probe::place_of({}, -1, one).numa == 0);
   CHECK(probe::place_of({}, -1, one).pus == one.all_pus());

@@ -10,6 +10,7 @@ or below the machine where the firmware does not say. ../README.md names the rec
 import os
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 
 GIB = 1 << 30
@@ -84,6 +85,15 @@ class Machine:
         index.text = words
         numbers = " ".join(str(value) for row in values for value in row) + " "
         ET.SubElement(matrix, "u64values", length=str(len(numbers))).text = numbers
+
+    def in_cgroup(self, cpus):
+        """The same as lstopo writes it in a cgroup that has these CPUs alone: the others are not shown."""
+        for options in (["--disallowed", "--allow", cpus], []):
+            with tempfile.NamedTemporaryFile(suffix=".xml") as whole:
+                self.write(whole.name)
+                command = ["lstopo", "--input", whole.name, "--whole-io", "--of", "xml"] + options + ["-"]
+                self.root = ET.fromstring(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        return self
 
     def write(self, path):
         # hwloc's own reader wants the objects before the matrices, and those before what is supported.
@@ -237,6 +247,16 @@ def switches():
     return machine
 
 
+def cgroup():
+    """A GPU and an adapter on each of four NUMA nodes, seen from a job that has node 0 and two cores of node 3."""
+    machine = Machine("pack:2 group:2 [numa(memory=68719476736)] core:4 pu:1")
+    for number, group in enumerate(machine.objects("Group")):
+        machine.pci(group, "0000:%02x:00.0" % (0x01 + 64 * number), "0302", "10de:20b0")
+        adapter = machine.pci(group, "0000:%02x:00.0" % (0x11 + 64 * number), "0207", "15b3:101b")
+        machine.os_device(adapter, "mlx5_%d" % number, "fabric", infos=[("Port1State", "4")])
+    return machine.in_cgroup("0x300f")
+
+
 def snc2():
     """GPUs and adapters below the packages, where the firmware names none of the two NUMA nodes; adapters of two ports."""
     machine = Machine("pack:2 group:2 [numa(memory=68719476736)] l3:1(size=33554432) core:8 pu:1")
@@ -345,7 +365,7 @@ MACHINES = {
     "mi300a-tpx.xml": lambda: mi300a(3), "mi300a-cpx.xml": lambda: mi300a(6), "mi300a-tpx-lost.xml": lambda: mi300a(3, True),
     "power9-v100.xml": power9, "epyc-mi50.xml": mi50, "xeon-t4.xml": g4dn, "xeon-a100-switched.xml": p4d,
     "xeon-h100-switches.xml": switches, "xeon-pvc.xml": pvc,
-    "xeon-pvc-flat.xml": pvc_flat, "xeon-snc2-package1.xml": snc2, "xeon-h100-shares.xml": shares,
+    "xeon-pvc-flat.xml": pvc_flat, "xeon-snc2-package1.xml": snc2, "epyc-a100-cgroup.xml": cgroup, "xeon-h100-shares.xml": shares,
     "grace-hopper.xml": grace, "laptop-graphics.xml": laptop, "gpus-without-pci.xml": no_pci,
 }
 
