@@ -187,7 +187,9 @@ Result<Topology> load_xml(const std::string& text) {
                        : "is it whole, and as lstopo --of xml writes it?"};
   }
   Result<Topology> topology = convert(handle->get());
-  if (topology) add_io(handle->get(), *topology);
+  if (!topology) return topology;
+  if (const Status ok = check_accelerators(handle->get()); !ok) return ok.error();
+  add_io(handle->get(), *topology);
   return topology;
 }
 

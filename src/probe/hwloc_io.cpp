@@ -1,11 +1,13 @@
 #include "probe/hwloc_io.h"
 
+#include <fmt/format.h>
 #include <hwloc.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -260,6 +262,17 @@ void take_memory_nodes(hwloc_topology_t from, Topology& to) {
 }
 
 }  // namespace
+
+Status check_accelerators(hwloc_topology_t topology) {
+  std::set<PciAddress> seen;
+  for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(topology, pci)) != nullptr;) {
+    const PciFunction function = function_of(pci);
+    if (accelerator_vendor(function).empty() || seen.insert(function.address).second) continue;
+    return Error{ErrorKind::invalid,
+                 fmt::format("the GPU {} is there twice", to_string(function.address))};
+  }
+  return Done{};
+}
 
 void add_io(hwloc_topology_t from, Topology& to) {
   const Whereabouts where(from, to);

@@ -18,6 +18,9 @@ std::string info(hwloc_obj_t object, const char* name);
 /// All but I/O. Errors: as to_cpu_set.
 Result<Topology> convert(hwloc_topology_t from);
 
+/// Errors: `invalid` where two accelerators have one PCI address.
+Status check_accelerators(hwloc_topology_t topology);
+
 /// Accelerators, network interfaces and links, from the PCI and OS devices that the topology has kept and
 /// its bandwidth matrices (hwloc_io.cpp says how). `to` is what convert made of the same topology.
 void add_io(hwloc_topology_t from, Topology& to);

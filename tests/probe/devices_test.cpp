@@ -219,6 +219,15 @@ TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {
   CHECK(names(topology_of(without(xml, "mlx5_0"))).size() == 5);
 }
 
+TEST_CASE("a GPU that is there twice is refused", "[probe][xml]") {
+  std::string xml = test::source_file("tests/machines/devices/xeon-h100-shares.xml");
+  const std::size_t at = xml.find("0000:61:00.0");
+  xml.replace(at, std::string("0000:61:00.0").size(), "0000:41:00.0");
+  const auto got = read_topology(test::TemporaryFile(xml).path(), 120);
+  REQUIRE(!got);
+  CHECK(got.error().message.find("0000:41:00.0 is there twice") != std::string::npos);
+}
+
 TEST_CASE("interfaces carry the kind of their network", "[probe][xml]") {
   CHECK(names(machine("devices/power9-v100.xml")) ==
         std::vector<std::string>{"infiniband:ib0:mlx5_0@0", "infiniband:ib1:mlx5_1@0",
