@@ -147,12 +147,16 @@ PlanReport say_ignored(const PlanInput& input, const std::vector<int>& counted,
   std::vector<std::string> nothing;
   read_tile_mask(input.node, counted, input.env.get(name), true, nothing);
   const bool of_composite = !whole && nothing.empty();
+  const bool dotted = std::any_of(ignored.begin(), ignored.end(), [](const std::string& entry) {
+    return entry.find('.') != std::string::npos;
+  });
   return {"mask-cut", "warning",
           fmt::format("{}: the driver does not heed {}{}", quoted(input.env, name),
                       fmt::join(ignored, ", "),
-                      whole ? ""
-                            : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
-                              "COMPOSITE"),
+                      whole || !dotted
+                          ? ""
+                          : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
+                            "COMPOSITE"),
           of_composite ? "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: there X is a device and X.Y a "
                          "tile of it, and all of these are there"
                        : "give it entries that are there"};
