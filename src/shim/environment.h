@@ -62,24 +62,33 @@ constexpr bool compose(char* const* old, const Task& task, char** out, int capac
   return true;
 }
 
-/// Shall this rank report a fault that all ranks share? Rank 0 does. Where the rank is unknown,
-/// everybody does, apart from those that a launcher's usual variables call other than 0.
+/// 0 when one of the variables holds 0, the number of another one that does, -1 when none holds any.
+constexpr int number_in(const char* const* environment, const Text* names, int count) {
+  int found = -1;
+  for (int i = 0; i < count && found != 0; ++i) {
+    int number = 0;
+    const Text value = find(environment, names[i]);
+    if (value.at != nullptr && is_number(value, number)) found = number;
+  }
+  return found;
+}
+
+/// Shall this rank report a fault that all ranks share? Rank 0 does. Where the plan does not say what a rank is
+/// called, the first rank of each node does by launchers' usual variables, because other nodes may have got the
+/// plan; everybody where there are none.
 constexpr bool reports(const char* const* environment, Text rank_name) {
-  int rank = 0;
   if (rank_name.size > 0) {
-    const Text value = find(environment, rank_name);
-    if (value.at != nullptr && is_number(value, rank)) return rank == 0;
+    const int rank = number_in(environment, &rank_name, 1);
+    if (rank >= 0) return rank == 0;
   }
-  constexpr Text kUsual[] = {"PMI_RANK",    "SLURM_PROCID",   "OMPI_COMM_WORLD_RANK",
-                             "PALS_RANKID", "FLUX_TASK_RANK", "PMIX_RANK"};
-  bool another = false;
-  for (const Text name : kUsual) {
-    const Text value = find(environment, name);
-    if (value.at == nullptr || !is_number(value, rank)) continue;
-    if (rank == 0) return true;
-    another = true;
-  }
-  return !another;
+  constexpr Text kLocal[] = {
+      "MPI_LOCALRANKID",   "SLURM_LOCALID",      "OMPI_COMM_WORLD_LOCAL_RANK",
+      "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID", "JSM_NAMESPACE_LOCAL_RANK"};
+  const int local = number_in(environment, kLocal, 6);
+  if (local >= 0) return local == 0;
+  constexpr Text kRank[] = {"PMI_RANK",    "SLURM_PROCID",   "OMPI_COMM_WORLD_RANK",
+                            "PALS_RANKID", "FLUX_TASK_RANK", "PMIX_RANK"};
+  return number_in(environment, kRank, 6) <= 0;
 }
 
 }  // namespace hpclaunch::shim

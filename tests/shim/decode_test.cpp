@@ -275,6 +275,10 @@ TEST_CASE("a fault of all ranks is reported by rank 0, and never by nobody", "[s
   CHECK(reports({}, "R"));
   CHECK(reports({"R=", "X=1"}, "R"));
   CHECK(reports({"PMIX_RANK=junk"}, {}));
+  // One node may lack the plan where rank 0 has it.
+  CHECK(reports({"PMI_RANK=2", "MPI_LOCALRANKID=0"}, {}));
+  CHECK(!reports({"PMI_RANK=3", "MPI_LOCALRANKID=1"}, {}));
+  CHECK(!reports({"R=2", "SLURM_LOCALID=0"}, "R"));
   // A job inside a job: two launchers' variables disagree, so better one line too many.
   CHECK(reports({"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=0"}, {}));
 }
