@@ -104,13 +104,13 @@ Hosts this_machine(const EnvSnapshot& env) {
 
 // The innermost system first. nullopt: in no job whose nodes somebody names.
 std::optional<Result<Hosts>> of_batch_system(const LaunchArgs& args, const EnvSnapshot& env) {
-  if (env.has("PBS_JOBID") && !env.get("PBS_NODEFILE").empty())
-    return from_job_file("PBS_NODEFILE", env, "PBS node file", "PBS");
-  if (env.has("SLURM_JOB_ID")) return hosts_of_slurm(args, env);
-  if (env.has("LSB_JOBID")) return hosts_of_lsf(env);
-  if (env.has("COBALT_JOBID") && !env.get("COBALT_NODEFILE").empty())
+  const auto set = [&](const char* name) { return !env.get(name).empty(); };
+  if (pbs_names_nodes(env)) return from_job_file("PBS_NODEFILE", env, "PBS node file", "PBS");
+  if (set("SLURM_JOB_ID")) return hosts_of_slurm(args, env);
+  if (set("LSB_JOBID")) return hosts_of_lsf(env);
+  if (set("COBALT_JOBID") && set("COBALT_NODEFILE"))
     return from_job_file("COBALT_NODEFILE", env, "Cobalt node file", "Cobalt");
-  if (env.has("JOB_ID") && !env.get("PE_HOSTFILE").empty()) return from_sge(env);
+  if (set("JOB_ID") && set("PE_HOSTFILE")) return from_sge(env);
   return std::nullopt;
 }
 

@@ -34,6 +34,12 @@ struct Hosts {
 /// `usage` for a heterogeneous Slurm job of which no component was named.
 Result<Hosts> find_hosts(const LaunchArgs& args, const EnvSnapshot& env);
 
+/// A PBS job with its list of nodes. Slurm's and LSF's variables are then leftovers of the shell that
+/// submitted it.
+inline bool pbs_names_nodes(const EnvSnapshot& env) {
+  return !env.get("PBS_JOBID").empty() && !env.get("PBS_NODEFILE").empty();
+}
+
 /// Takes the launch node out of an LSF job's hosts: where the profile says that the first one is
 /// one; where it says nothing, when jsrun is here and the first host has one slot and every other the
 /// same larger number. Nothing is told by names.

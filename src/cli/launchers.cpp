@@ -190,8 +190,10 @@ std::optional<Launcher> of_batch_system(const EnvSnapshot& env) {
   constexpr System kInnermostFirst[] = {{"FLUX_URI", "flux", "inside a Flux instance"},
                                         {"SLURM_JOB_ID", "slurm", "inside a Slurm job"},
                                         {"LSB_JOBID", "jsrun", "inside an LSF job"}};
+  const bool pbs = pbs_names_nodes(env);
   for (const System& system : kInnermostFirst) {
     if (env.get(system.variable).empty()) continue;
+    if (pbs && std::string_view(system.launcher) != "flux") continue;
     Result<Launcher> found = by_name(*find_dialect(system.launcher), env, Trust::taken, system.who);
     if (found) return std::move(*found);
   }

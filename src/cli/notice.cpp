@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "cli/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -65,7 +66,7 @@ Result<Answer> ask_batch_system(const EnvSnapshot& env, long long now) {
     return ask(
         {"flux", "job", "timeleft"}, env,
         [](std::string_view text, long long) { return flux_left(text); }, now);
-  if (const std::string job = env.get("SLURM_JOB_ID"); !job.empty())
+  if (const std::string job = env.get("SLURM_JOB_ID"); !job.empty() && !pbs_names_nodes(env))
     return ask(
         {"squeue", "-h", "-j", job, "-o", "%L"}, env,
         [](std::string_view text, long long) { return squeue_left(text); }, now);
@@ -208,7 +209,7 @@ Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapsh
                    "the time that is left, for an hour and a half: --ends-in 01:30:00"};
     return AllocationEnd{now + *left, fmt::format("--ends-in {}", ends_in)};
   }
-  if (!env.has("FLUX_URI"))
+  if (!env.has("FLUX_URI") && !pbs_names_nodes(env))
     if (const auto at = parse_natural(env.get("SLURM_JOB_END_TIME"), 100'000'000'000))
       return AllocationEnd{*at, "SLURM_JOB_END_TIME says so"};
   Result<Answer> answer = ask_batch_system(env, now);

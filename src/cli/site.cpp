@@ -70,7 +70,8 @@ JobFacts job_facts(const EnvSnapshot& env) {
   for (const auto& [scheduler, name] : kIds) {
     // Many programs set a JOB_ID; SGE's comes with a file of hosts.
     if (scheduler == std::string("sge") && !env.has("PE_HOSTFILE")) continue;
-    if (env.has(name) || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
+    if (scheduler == std::string("slurm") && pbs_names_nodes(env)) continue;
+    if (!env.get(name).empty() || (scheduler == std::string("flux") && env.has("FLUX_URI"))) {
       job.scheduler = scheduler;
       // The first program of a Flux allocation knows only the id of what encloses it.
       job.id = env.get(name, env.get("FLUX_ENCLOSING_ID", "0"));

@@ -60,6 +60,23 @@ class Pbs(Job):
         self.assertIn("PBS_NODEFILE is not", self.hosts_why("--profile", "none", env=self.env(PBS_JOBID="1")))
 
 
+    def test_variables_of_other_systems_are_leftovers(self):
+        """A shell of a Slurm job or an LSF job that has submitted this one: its srun would go to its own nodes."""
+        self.file("bin/jsrun", "#!/bin/sh\nexit 3\n", 0o755)
+        self.file("bin/mpiexec.hydra", "#!/bin/sh\necho HYDRA build details: Version: 4.0.2\n", 0o755)
+        env = self.pbs("x1\nx2\n", SLURM_JOB_ID="17", SLURM_JOB_NODELIST="n[1-4]", LSB_JOBID="3", LSB_HOSTS="h1 h2")
+        plan = self.json("plan", "--profile", "none", *NODE, "--ppn", "1", "--", "/bin/true", env=env)
+        self.assertEqual((plan["launcher"], plan["hosts"]), ("hydra", ["x1", "x2"]))
+        rule = {"id": "r", "why": "so", "when": {"in_job": "yes"}, "default": {"WHO": "${scheduler} ${job_id}"}}
+        profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "rules": [rule]}))
+        done = self.ok(hpclaunch("env", "--profile", profile, "--launcher", "hydra", *NODE, "-n", "2", env=env))
+        self.assertIn("export WHO='pbs 1.server'", done.out)
+
+    def test_an_empty_number_is_no_job(self):
+        env = self.env(PBS_JOBID="", PBS_NODEFILE="", SLURM_JOB_ID="", LSB_JOBID="", COBALT_JOBID="", COBALT_NODEFILE="/nonexistent")
+        self.assertEqual(self.plan("-n", "1", env=env, launcher="local")["hosts"], [HOST])
+
+
 class Lsf(Job):
     def test_three_ways_to_name_hosts(self):
         path = self.file("djob", "h1\nh1\nh2\nh2\n")

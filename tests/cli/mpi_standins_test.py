@@ -30,7 +30,7 @@ class Job(Test):
 
     def env(self, **extra):
         """Two nodes of a job: every batch system's would do, and this one's are read without a program."""
-        return clean_env(PATH=self.bin + ":/usr/bin:/bin", PBS_JOBID="1.server", PBS_NODEFILE=self.nodefile, **extra)
+        return clean_env(**dict({"PATH": self.bin + ":/usr/bin:/bin", "PBS_JOBID": "1.server", "PBS_NODEFILE": self.nodefile}, **extra))
 
     def start(self, kind, n, *words, env=None, name=None):
         program = self.put(kind, name)
@@ -161,11 +161,12 @@ class OpenMpi(Job):
 class Lsf(Job):
     def test_jsrun_is_taken_where_it_is(self):
         self.put("jsrun")
-        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=self.env(LSB_JOBID="1"))
+        job = self.env(LSB_JOBID="1", LSB_HOSTS="n1 n2", PBS_JOBID=None)
+        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=job)
         self.assertEqual(plan["launcher"], "jsrun")
         os.unlink(os.path.join(self.bin, "jsrun"))
         self.put("openmpi")
-        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=dict(self.env(LSB_JOBID="1"), PATH=self.bin))
+        plan = self.json("plan", "-n", "2", *COUNTS, "--", "/bin/true", env=dict(job, PATH=self.bin))
         self.assertEqual(plan["launcher"], "openmpi")
 
     def test_hosts_that_jsrun_cannot_be_told(self):

@@ -87,6 +87,7 @@ TEST_CASE("when the allocation ends", "[notice]") {
   };
   CHECK(end("01:00:00", {"SLURM_JOB_END_TIME=5"})->at == 4600);
   CHECK(end("", {"SLURM_JOB_END_TIME=5000", "SLURM_JOB_ID=1"})->at == 5000);
+  CHECK_FALSE(end("", {"SLURM_JOB_END_TIME=5000", "PBS_JOBID=1", "PBS_NODEFILE=f", "PATH="}));
   for (const auto& env :
        std::vector<std::vector<std::string>>{{},
                                              {"SLURM_JOB_ID=1", "PATH=/nowhere"},
