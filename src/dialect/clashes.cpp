@@ -29,15 +29,21 @@ struct Split {
   std::optional<std::string> joined;
 };
 
-Split split_flag(const std::string& arg, bool words) {
+Split split_flag(const std::string& arg, const FlagTable& table) {
   const std::size_t equals = arg.find('=');
   const bool is_long = arg.starts_with("--");
-  if (words) {
+  if (table.words) {
     const std::size_t from = is_long ? 2 : 1;
     if (equals == std::string::npos) return {arg.substr(from), std::nullopt};
     return {arg.substr(from, equals - from), arg.substr(equals + 1)};
   }
-  if (!is_long && arg.size() > 2) return {arg.substr(0, 2), arg.substr(2)};
+  if (!is_long) {
+    const std::size_t letter = arg.find_first_not_of(table.switches, 1);
+    if (letter == std::string::npos) return {arg.substr(0, 2), std::nullopt};
+    const std::string name = {'-', arg[letter]};
+    if (letter + 1 == arg.size()) return {name, std::nullopt};
+    return {name, arg.substr(letter + 1)};
+  }
   if (is_long && equals != std::string::npos)
     return {arg.substr(0, equals), arg.substr(equals + 1)};
   return {arg, std::nullopt};
@@ -53,16 +59,29 @@ const Flag* find_flag(std::span<const Flag> flags, std::string_view name, std::s
   return nullptr;
 }
 
+// "--distrib". The launcher itself refuses what several names begin with.
+const Flag* find_shortened(const FlagTable& table, std::string_view name) {
+  if (table.switches.empty() || !name.starts_with("--")) return nullptr;
+  const Flag* found = nullptr;
+  for (const Flag& one : table.flags) {
+    if (!one.name.starts_with(name)) continue;
+    if (found != nullptr) return nullptr;
+    found = &one;
+  }
+  return found;
+}
+
 // The flags of the table among `args`, each with its values.
 std::vector<Given> read_flags(const FlagTable& table, const std::vector<std::string>& args) {
   std::vector<Given> found;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (!args[i].starts_with('-') || args[i].size() < 2) continue;
-    const Split split = split_flag(args[i], table.words);
+    const Split split = split_flag(args[i], table);
     const std::string* next = i + 1 < args.size() ? &args[i + 1] : nullptr;
     const std::string value = split.joined ? *split.joined : next != nullptr ? *next : "";
     const Flag* flag = find_flag(table.flags, split.name, value);
     if (flag == nullptr) flag = find_flag(table.family, split.name, value);
+    if (flag == nullptr) flag = find_shortened(table, split.name);
     if (flag == nullptr) continue;
     Given given{flag, args[i], split.joined, i, 0};
     // A switch that may carry a value ("-K", "-K0") has it joined or not at all.
@@ -134,7 +153,8 @@ Found host_file(const Given& given, const Plan& plan) {
     return std::nullopt;
   return clash(
       given, fmt::format("{} from {}", counted(plan.nodes(), "node"), plan.hosts.front()),
-      given.value.value_or("nothing"),
+      given.flag->words == 0 ? "no rank on the launcher's own node"
+                             : given.value.value_or("nothing"),
       fmt::format("the launcher chooses the nodes; unless they are the plan's in its order, "
                   "with {} first, the ranks do not meet",
                   plan.hosts.front()),
@@ -175,6 +195,9 @@ Found order(const Given& given, const Plan& plan) {
     return value == text || (value.starts_with(text) && value[text.size()] == ':');
   };
   const bool even = line::stretches(plan).size() == 1;
+  // "block:cyclic" says in addition how CPUs are dealt inside a node, where the plan's masks hold.
+  const bool packs = value.ends_with(",Pack") || value.ends_with(",pack");
+  if (!given.flag->harmless.empty() && is(given.flag->harmless) && !packs) return std::nullopt;
   if (is("slot") || (even && is(fmt::format("ppr:{}:node", plan.max_local_size()))))
     return std::nullopt;
   if (given.flag->words == 0 && plan.max_local_size() == 1) return std::nullopt;
@@ -251,7 +274,7 @@ Found one_variable(const Given& given, const Plan& plan) {
       is_plan   ? "no rank starts"
       : by_rank ? "the shim sets it at each rank, yours is lost"
                 : "explain and verify show the plan's value, ranks have yours",
-      fmt::format("--set {}=...", name), is_plan);
+      is_plan || by_rank ? "leave it out" : fmt::format("--set {}=...", name), is_plan);
   if (secret) found.flag = given.text.substr(0, given.text.find(name)) + name + "=<hidden>";
   return found;
 }
@@ -264,6 +287,9 @@ Found on_failure(const Given& given) {
 
 Found errors(const Given& given, const Plan& plan) {
   if (!plan.supervise) return std::nullopt;
+  const bool copies =
+      given.flag->name == "output-filename";  // of Open MPI, which else shows it, too
+  if (copies && given.value.value_or("").find(":nocopy") == std::string::npos) return std::nullopt;
   return clash(
       given, "the ranks' standard error read by hpclaunch", given.value.value_or("a file"),
       "hpclaunch does not hear how ranks end: their first failure stays unknown, and a job that "
@@ -306,6 +332,8 @@ Found judge(const Given& given, const Plan& plan) {
       return on_failure(given);
     case Decides::errors:
       return errors(given, plan);
+    case Decides::nothing:
+      break;
   }
   return std::nullopt;
 }

@@ -59,6 +59,7 @@ constexpr Flag kSlurm[] = {{"--ntasks", ranks},
                            {"--gpu-bind", devices, 1, "none"},
                            {"--tres-bind", devices, 1, "none"},
                            {"--gpus-per-task", devices},
+                           {"--gpus", nothing},
                            {"--export", some_env},
                            {"--kill-on-bad-exit", failure, 1, "1"},
                            {"-K", failure, 1, "1"},
@@ -88,6 +89,7 @@ constexpr Flag kHydraFamily[] = {{"n", ranks},
                                  {"np", ranks},
                                  {"ppn", per_node},
                                  {"hosts", hosts},
+                                 {"host", hosts},
                                  {"f", host_file},
                                  {"hostfile", host_file},
                                  {"machinefile", host_file},
@@ -98,13 +100,20 @@ constexpr Flag kHydraFamily[] = {{"n", ranks},
                                  {"genv", one_env, 2},
                                  {"env", one_env, 2},
                                  {"disable-auto-cleanup", failure, 0},
-                                 {"errfile-pattern", errors}};
+                                 {"errfile-pattern", errors},
+                                 {"errfile", errors}};
 
-constexpr Flag kHydra[] = {
-    {"hostlist", hosts}, {"bind-to", binding}, {"map-by", order}, {"gpus-per-proc", devices}};
+constexpr Flag kHydra[] = {{"hostlist", hosts},
+                           {"machine", hosts},
+                           {"machines", hosts},
+                           {"machinelist", hosts},
+                           {"skip-launch-node", host_file, 0},
+                           {"bind-to", binding},
+                           {"map-by", order},
+                           {"gpus-per-proc", devices}};
 
 constexpr Flag kIntel[] = {
-    {"perhost", per_node}, {"rr", order, 0}, {"host", hosts}, {"hosts-group", host_file}};
+    {"perhost", per_node}, {"rr", order, 0}, {"machine", host_file}, {"hosts-group", host_file}};
 
 constexpr Flag kOpenMpi[] = {{"n", ranks},
                              {"np", ranks},
@@ -116,6 +125,7 @@ constexpr Flag kOpenMpi[] = {{"n", ranks},
                              {"hostfile", host_file},
                              {"machinefile", host_file},
                              {"default-hostfile", host_file},
+                             {"nolocal", host_file, 0},
                              {"bind-to", binding},
                              {"bind-to-core", binding, 0},
                              {"bind-to-socket", binding, 0},
@@ -128,7 +138,8 @@ constexpr Flag kOpenMpi[] = {{"n", ranks},
                              {"pernode", order, 0},
                              {"x", one_env},
                              {"enable-recovery", failure, 0},
-                             {"continuous", failure, 0}};
+                             {"continuous", failure, 0},
+                             {"output-filename", errors}};
 
 constexpr Flag kJsrun[] = {{"--np", ranks},
                            {"-p", ranks},
@@ -160,7 +171,7 @@ constexpr std::array kTables = {FlagTable{"flux", false, kFlux},
                                 FlagTable{"openmpi", true, kOpenMpi},
                                 FlagTable{"pals", true, kPals},
                                 FlagTable{"prrte", true, kOpenMpi},
-                                FlagTable{"slurm", false, kSlurm}};
+                                FlagTable{"slurm", false, kSlurm, {}, "EHOQVXZhklsuv"}};
 
 }  // namespace
 

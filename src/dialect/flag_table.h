@@ -20,6 +20,7 @@ enum class Decides {
   one_env,    ///< the value of one
   failure,    ///< what one failing rank does to the others
   errors,     ///< where the ranks' standard error goes
+  nothing,    ///< of the plan; named because it begins like a longer one
 };
 
 struct Flag {
@@ -37,6 +38,9 @@ struct FlagTable {
   std::span<const Flag> flags;
   std::span<const Flag> family =
       {};  ///< what it has in common with others; looked up after `flags`
+  /// Letters that take no value, so that others may follow: "-lN1". With them, getopt_long takes the
+  /// beginning of a long name for the name. Empty: neither is known of this launcher.
+  std::string_view switches = {};
 };
 
 /// nullptr for a launcher that takes no arguments.

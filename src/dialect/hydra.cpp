@@ -41,9 +41,12 @@ LauncherTraits traits() {
       "mpiexec would read the whole topology on each node for it, and drop in silence what it "
       "cannot "
       "bind; the shim binds";
-  for (const char* name : {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE"})
+  for (const char* name :
+       {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE", "HYDRA_CONFIG_FILE"})
     traits.leftovers.push_back(
         {name, "would change what mpiexec is asked for on its command line"});
+  traits.leftovers.push_back(
+      {"HYDRA_ENV", "would keep variables from ranks on other nodes, the plan among them"});
   return traits;
 }
 
@@ -55,7 +58,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
     return logs.error();
   const std::vector<std::string> given = line::given_args(plan);
   Argv argv = {mpiexec.path};
-  if (!line::gives_word(given, {"hosts", "hostlist", "f", "hostfile", "machinefile"})) {
+  if (!line::gives_word(given, {"hosts", "host", "hostlist", "machine", "machines", "machinelist",
+                                "f", "hostfile", "machinefile"})) {
     const Result<Argv> hosts = line::hosts_or_file(plan, {"-hosts", "-f"}, line::host_counts(plan));
     if (!hosts) return hosts.error();
     argv.insert(argv.end(), hosts->begin(), hosts->end());

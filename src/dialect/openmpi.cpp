@@ -90,9 +90,18 @@ LauncherTraits traits() {
   traits.leaves_ranks = true;
   traits.names_variables = true;
   const char* why = "would change how mpirun places or binds ranks, which gets its own orders here";
-  for (const char* name : {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_list",
-                           "OMPI_MCA_hwloc_base_cpu_set", "OMPI_MCA_orte_default_hostfile"})
+  for (const char* name : {"OMPI_MCA_hwloc_base_bind_to_core", "OMPI_MCA_hwloc_base_bind_to_socket",
+                           "OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_list",
+                           "OMPI_MCA_hwloc_base_cpu_set", "OMPI_MCA_hwloc_base_slot_list",
+                           "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_rankfile"})
     traits.leftovers.push_back({name, why});
+  for (const char* name :
+       {"OMPI_MCA_orte_abort_on_non_zero_status", "OMPI_MCA_orte_enable_recovery"})
+    traits.leftovers.push_back({name, "would let the other ranks go on when one has failed"});
+  traits.leftovers.push_back(
+      {"OMPI_MCA_mca_base_env_list",
+       "mpirun refuses it beside -x, which names every variable for it here; "
+       "--set NAME=VALUE passes one on"});
   for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
     traits.leftovers.push_back({prefix, why, false, false, true});
   const char* root = "Open MPI refuses to start for root, the user here, unless both are set";

@@ -105,10 +105,16 @@ LauncherTraits traits() {
                            "SLURM_CPU_BIND_VERBOSE", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
                            "SRUN_EXPORT_ENV", "SLURM_GPU_BIND", "SLURM_TRES_BIND", "SLURM_LABELIO"})
     traits.leftovers.push_back({name, preset, true});
+  traits.leftovers.push_back({"SLURM_HOSTFILE", "would put the ranks onto hosts in its own order"});
+  traits.leftovers.push_back({"SLURM_SRUN_MULTI", "would read the program as a list of programs"});
+  for (const char* name : {"SLURM_STDERRMODE", "SLURM_STDOUTMODE"})
+    traits.leftovers.push_back({name,
+                                "would send output elsewhere, and with it how each rank ended; "
+                                "--launcher-arg=--output=FILE says it for this launch"});
   // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
-  for (const char* name :
-       {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT", "SLURM_GPUS_PER_TASK",
-        "SLURM_HINT", "SLURM_NTASKS_PER_GPU", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK"})
+  for (const char* name : {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT",
+                           "SLURM_EXCLUSIVE", "SLURM_GPUS_PER_TASK", "SLURM_HINT",
+                           "SLURM_NTASKS_PER_GPU", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK"})
     traits.leftovers.push_back(
         {name,
          "would make srun's step smaller than the nodes, and refuse what is bound to the rest",

@@ -59,6 +59,13 @@ TEST_CASE("flags against the plan are found under every launcher", "[dialect][cl
       {"slurm", {"--gpus-per-task=1"}, false, "--gpus-per-task=1", "devices"},
       {"slurm", {"-K0"}, false, "-K0", "ends the job"},
       {"slurm", {"--wait=30"}, false, "--wait=30", "ends the job"},
+      {"slurm", {"--distrib=cyclic"}, true, "--distrib=cyclic", "blocks"},
+      {"slurm", {"--cpu-b", "none"}, false, "--cpu-b none", "a list"},
+      {"slurm", {"--exp=NONE"}, true, "--exp=NONE", "all variables"},
+      {"slurm", {"--kill=0"}, false, "--kill=0", "ends the job"},
+      {"slurm", {"-lN1"}, true, "-lN1", "2 nodes"},
+      {"slurm", {"-un", "2"}, true, "-un 2", "8 ranks"},
+      {"slurm", {"-m", "block,Pack"}, true, "-m block,Pack", "blocks"},
       {"pals", {"--cpu-bind", "depth"}, false, "--cpu-bind depth", "a list"},
       {"pals", {"--np=3"}, true, "--np=3", "8 ranks"},
       {"pals", {"--envnone"}, true, "--envnone", "all variables"},
@@ -69,6 +76,9 @@ TEST_CASE("flags against the plan are found under every launcher", "[dialect][cl
       {"hydra", {"-bind-to", "core"}, false, "-bind-to core", "a list"},
       {"hydra", {"-hosts", "x"}, true, "-hosts x", "from node1"},
       {"hydra", {"-f", "x"}, false, "-f x", "from node1"},
+      {"hydra", {"-host", "x"}, true, "-host x", "from node1"},
+      {"hydra", {"-machines", "x"}, true, "-machines x", "from node1"},
+      {"hydra", {"-skip-launch-node"}, false, "-skip-launch-node", "from node1"},
       {"hydra", {"-genvnone"}, true, "-genvnone", "all variables"},
       {"hydra", {"-genvlist", "A"}, true, "-genvlist A", "all variables"},
       {"hydra", {"-genv", "RANK", "0"}, false, "-genv RANK 0", "for each rank"},
@@ -112,6 +122,7 @@ TEST_CASE("flags that agree with the plan, or are no business of its, are none",
       {"slurm", {"--export=ALL", "--kill-on-bad-exit", "-K", "-K1", "--wait=0", "-m", "block"}},
       {"slurm", {"--export=ALL,A=1", "--mpi=none", "--time", "5", "--network=x", "-u"}},
       {"slurm", {"--gpu-bind=none", "--overlap", "--job-name=n"}},
+      {"slurm", {"-m", "block:cyclic", "--distribution=block:block,NoPack", "-ul", "--gpus=4"}},
       {"pals", {"-n", "8", "-ppn=4", "--hosts", "node1,node2", "--pmi=pmix", "--env", "OTHER=1"}},
       {"hydra", {"-launcher", "fork", "-iface", "ib0", "-hosts", "node1:4,node2:4", "-genvall"}},
       {"hydra", {"-genv", "OTHER", "1", "-genv", "MASTER_PORT", "29500"}},
@@ -163,6 +174,9 @@ TEST_CASE("who reads the ranks' standard error misses it", "[dialect][clash]") {
   for (const auto& [launcher, args] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"slurm", {"--output=o-%t.log"}},
            {"slurm", {"-e", "e"}},
+           {"slurm", {"-uoo.log"}},
+           {"openmpi", {"--output-filename", "d:nocopy"}},
+           {"hydra", {"-errfile", "e"}},
            {"hydra", {"-errfile-pattern", "e"}}}) {
     Plan plan = plan_for(launcher, args);
     CHECK(arg_clashes(plan).empty());
@@ -170,6 +184,18 @@ TEST_CASE("who reads the ranks' standard error misses it", "[dialect][clash]") {
     REQUIRE(arg_clashes(plan).size() == 1);
     CHECK_FALSE(arg_clashes(plan).front().fatal);
   }
+}
+
+TEST_CASE("what is advised instead is something that works", "[dialect][clash]") {
+  const auto advice = [](const std::vector<std::string>& args) {
+    return arg_clashes(plan_for("openmpi", args)).at(0).instead;
+  };
+  CHECK(advice({"-x", "MASTER_PORT=1"}) == "--set MASTER_PORT=...");
+  CHECK(advice({"-x", "RANK=1"}) == "leave it out");
+  CHECK(advice({"-x", "HPCLAUNCH_PLAN=1"}) == "leave it out");
+  Plan plan = plan_for("openmpi", {"--output-filename", "d"});
+  plan.supervise = true;
+  CHECK(arg_clashes(plan).empty());  // which shows all output, too
 }
 
 TEST_CASE("what places ranks is taken out for another layout", "[dialect][clash]") {

@@ -36,6 +36,37 @@ class Failures(engines.Test):
     def hydra(self, *words, **more):
         return self.on("n1", *self.words("hydra", *words), env=self.cluster.pbs(2, 2), **more)
 
+    # ---- leftovers ----
+
+    def test_leftovers_of_the_launchers_own(self):
+        """Each of these alone moves ranks, hides how they end, keeps the plan from them or stops the launcher."""
+        self.file("hosts", "n2\nn2\nn1\nn1\n")
+        script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $NODE_RANK $(hostname)"']
+        on = "n%d" if self.cluster.spaces else support.HOST + "%.0s"
+        want = sorted("%d %d %s" % (rank, rank // 2, on % (rank // 2 + 1)) for rank in range(4))
+        slurm = {"SLURM_HOSTFILE": self.folder + "/hosts", "SLURM_STDERRMODE": self.folder + "/err", "SLURM_STDOUTMODE": self.folder + "/out",
+                 "SLURM_SRUN_MULTI": "1", "SLURM_EXCLUSIVE": "1"}
+        openmpi = {"OMPI_MCA_mca_base_env_list": "A=1", "OMPI_MCA_orte_rankfile": "/nonexistent", "OMPI_MCA_hwloc_base_slot_list": "0"}
+        cases = [("slurm", *one) for one in slurm.items()] + [("openmpi", *one) for one in openmpi.items()]
+        for launcher, name, value in cases + [("hydra", "HYDRA_ENV", "none")]:
+            with self.subTest(name):
+                words = self.words(launcher, "--report", self.folder + "/report", *script)
+                argv = ["env", name + "=" + value, support.HPCLAUNCH, *words]
+                if launcher == "slurm":
+                    done = self.cluster.run("login", ["salloc", "-Q", "-N", "2", "--exclusive", "--overcommit", *argv])
+                else:
+                    done = self.cluster.run("n1", argv, env=self.cluster.pbs(2, 2, **ROOT_MAY))
+                self.assertEqual((done.returncode, sorted(done.stdout.split("\n"))[1:]), (0, want), done.stderr)
+        self.nothing_left()
+
+    def test_a_plan_that_one_node_misses_is_said(self):
+        """Rank 0 has it there and cannot say it: the first rank of the other node does."""
+        if not self.cluster.spaces:
+            return
+        done = self.hydra("--force", "--launcher-arg=-genvlist", "--launcher-arg=HOME", "--", "/bin/sleep", "0.3")
+        self.ok(done, 125)
+        self.assertEqual(done.err.count("HPCLAUNCH_PLAN is not set: the launcher did not pass it on"), 1, done.err)
+
     # ---- binding ----
 
     def standin(self, name, edit):
