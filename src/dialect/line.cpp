@@ -208,6 +208,16 @@ Result<Argv> finish(Argv argv, const Plan& plan, const std::string& separator,
                  "the program has an argument \":\", where the launcher takes what follows for "
                  "another program",
                  "write the command into a script and start that"};
+  const auto address = std::find_if(plan.hosts.begin(), plan.hosts.end(), [](const auto& host) {
+    return host.find(':') != std::string::npos;
+  });
+  if (address != plan.hosts.end())
+    return Error{
+        ErrorKind::unsupported,
+        fmt::format(
+            "{} takes what follows a \":\" for a count, and the host {} is an address of IPv6",
+            plan.launcher, *address),
+        "write host names or addresses of IPv4 into the host file"};
   const std::vector<std::string> given = given_args(plan);
   argv.insert(argv.end(), given.begin(), given.end());
   if (!separator.empty()) argv.push_back(separator);

@@ -76,7 +76,7 @@ Status check_spread(const Plan& plan, std::string_view launcher);
 
 /// Puts given_args, `separator` unless empty, the shim and the program behind `argv`.
 /// Errors: `unsupported` for a word ":" of the program's own, where every launcher but Flux's begins
-/// another program.
+/// another program, and for a host that is an address of IPv6, which all read as a host and a count.
 Result<Argv> finish(Argv argv, const Plan& plan, const std::string& separator,
                     const std::string& shim);
 

@@ -12,6 +12,7 @@ namespace hpclaunch {
 namespace {
 
 constexpr long kMaxSlots = 4096;
+constexpr std::size_t kMostShown = 200;
 
 struct HostLine {
   std::string_view name;
@@ -26,10 +27,20 @@ std::size_t first_of(std::string_view text, Wanted wanted) {
   return std::string_view::npos;
 }
 
+// Not in names or addresses: a name of another encoding, another user's, an operator of some launcher's.
+bool is_strange(char c) {
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  const bool digit = c >= '0' && c <= '9';
+  return !letter && !digit && c != '-' && c != '.' && c != '_' && c != ':' && c != '%';
+}
+
 Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
   const SourceRef where{file, number};
   const auto bad = [&](std::string_view what) {
-    return Error{ErrorKind::invalid, fmt::format("host file: {} in \"{}\"", what, line),
+    std::string shown(line.substr(0, kMostShown));
+    for (char& c : shown)
+      if (c < ' ' || c > '~') c = '?';
+    return Error{ErrorKind::invalid, fmt::format("host file: {} in \"{}\"", what, shown),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
   const std::size_t blank = first_of(line, [](char c) { return c == ' ' || c == '\t'; });
@@ -52,6 +63,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   const auto bracket = [](char c) { return c == '[' || c == ']' || c == ',' || c == '='; };
   if (first_of(name, bracket) != std::string_view::npos)
     return bad("a list or bracket expression, which is not one host");
+  if (name.front() == '-' || first_of(name, is_strange) != std::string_view::npos)
+    return bad("a byte that no host name has");
   HostLine result{name, 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);

@@ -386,3 +386,18 @@ TEST_CASE("a colon among the program's words is refused where it would begin ano
     CHECK(bool(render(plan.launcher, plan)) == passes);
   }
 }
+
+// Hydra waits for ever for a host "fe80" with "" ranks; Open MPI finds no host.
+TEST_CASE("an address of IPv6 is refused where it would be read as a host and a count",
+          "[dialect]") {
+  for (const Dialect& dialect : dialects()) {
+    INFO(dialect.name);
+    Plan plan = shim_binds(two_nodes());
+    plan.launcher = std::string(dialect.name);
+    plan.hosts = {"fe80::1", "fe80::2"};
+    const auto argv = render(plan.launcher, plan);
+    if (plan.launcher == "local") continue;
+    REQUIRE_FALSE(argv);
+    CHECK_THAT(argv.error().message, ContainsSubstring("fe80::1"));
+  }
+}

@@ -17,8 +17,9 @@ TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
 
 TEST_CASE("a bad host file is refused with file and line", "[job]") {
   const std::pair<const char*, int> cases[] = {
-      {"n1\nn2:0\n", 2}, {"n1:x", 1}, {"n[1-4]", 1},  {"a,b", 1}, {"n1 4", 1},
-      {"n1 slots=", 1},  {":4", 1},   {"n1:4097", 1}, {"", 0},    {"# none\n", 0}};
+      {"n1\nn2:0\n", 2}, {"n1:x", 1},  {"n[1-4]", 1},  {"a,b", 1}, {"n1 4", 1},
+      {"n1 slots=", 1},  {":4", 1},    {"n1:4097", 1}, {"", 0},    {"# none\n", 0},
+      {"-x\n", 1},       {"n\xff", 1}, {"me@n1", 1},   {"^n1", 1}, {"\xef\xbb\xbfn1\n", 1}};
   for (const auto& [text, line] : cases) {
     INFO(text);
     const auto hosts = parse_host_file(text, "hosts.txt");
@@ -27,6 +28,17 @@ TEST_CASE("a bad host file is refused with file and line", "[job]") {
     CHECK(hosts.error().where->file == "hosts.txt");
     CHECK(hosts.error().where->line == line);
   }
+}
+
+TEST_CASE("a file that is no text is refused in words that can be read", "[job]") {
+  using namespace std::string_view_literals;
+  const auto utf16 = parse_host_file("n\0001\0\n\0n\0002\0"sv, "h");
+  REQUIRE_FALSE(utf16);
+  CHECK(utf16.error().message == "host file: a byte that no host name has in \"n?1?\"");
+  const auto core = parse_host_file(std::string(100'000, '\x7f'), "h");
+  REQUIRE_FALSE(core);
+  CHECK(core.error().message.size() < 300);
+  CHECK(parse_host_file("fe80::1%eth0\na_b-c.d.\n", "h")->size() == 2);
 }
 
 TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {
