@@ -15,6 +15,7 @@ struct Args {
   std::string program;
   std::string module;
   std::string python;
+  std::string rank_before;
   std::string cpus_before;
   std::string fingerprints_before;
   std::string imported;
@@ -52,6 +53,7 @@ std::string import_first(const Args& args, const Session& session,
   pass("--names", args.names);
   pass("--local-variable", args.local_variable);
   pass("--program", args.program);
+  pass("--rank-before", session.env.get("RANK"));
   pass("--cpus-before", sys::affinity());
   pass("--fingerprints-before", sys::fingerprints(session.env, names));
   return sys::exec(argv, session.env).message;
@@ -62,6 +64,8 @@ int rank_report(const Args& args, const Session& session) {
   std::string problem = args.import_problem;
   if (!args.module.empty()) problem = import_first(args, session, names);
   RankReport report = sys::observe(session.env, {names, args.local_variable, args.program});
+  // Who this is does not change with RANK: that the import has changed it is to be said of this rank.
+  if (const auto rank = parse_natural(args.rank_before)) report.rank = static_cast<int>(*rank);
   report.module = args.imported.empty() ? args.module : args.imported;
   report.import_problem = problem;
   report.cpus_before = args.cpus_before;
@@ -80,6 +84,7 @@ Runner declare_rank_report(Parser& parser) {
   parser.text("--python", args->python, "PATH", "With this Python");
   parser.text("--done", args->imported, "MODULE", "It has been imported");
   parser.text("--import-problem", args->import_problem, "TEXT", "Why it could not be");
+  parser.text("--rank-before", args->rank_before, "N", "RANK before the import");
   parser.text("--cpus-before", args->cpus_before, "LIST", "Mask before the import");
   parser.text("--fingerprints-before", args->fingerprints_before, "HEX",
               "Variables before the import");

@@ -249,6 +249,13 @@ class Import(Verify):
             self.assertEqual(found["import-cpus"]["found"], str(ALLOWED[-1]))
             self.assertNotIn("cpus", found)
 
+    def test_an_import_that_renumbers_the_ranks_is_said_of_these(self):
+        self.file("renumber.py", "import os\nos.environ['RANK'] = '9'\n")
+        done = self.ok(hpclaunch("verify", "--json", "-n", "2", "--oversubscribe", "--import", "renumber", "--", "/usr/bin/python3",
+                                 env=clean_env(PYTHONPATH=self.folder)), 1)
+        self.assertEqual([(d["kind"], d["ranks"], d["found"]) for d in json.loads(done.out)["differences"]],
+                         [("import-variable", [0, 1], "RANK has another value")])
+
     def test_torch_with_openmp_binding(self):
         if len(ALLOWED) < 2:
             return
