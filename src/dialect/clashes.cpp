@@ -239,7 +239,8 @@ Found some_variables(const Given& given) {
 Found no_variables(const Given& given) {
   if (given.flag->words > 0) {  // a name, or a pattern: what is before its first '*'
     constexpr std::string_view kPlan = "HPCLAUNCH_PLAN";
-    const std::string value = given.value.value_or("");
+    std::string value = given.value.value_or("");
+    if (value.starts_with('-')) value.erase(0, 1);  // Flux: --env=-PATTERN
     const std::size_t star = value.find('*');
     const bool meets =
         star == std::string::npos ? value == kPlan : kPlan.starts_with(value.substr(0, star));
@@ -252,6 +253,7 @@ Found no_variables(const Given& given) {
 
 Found one_variable(const Given& given, const Plan& plan) {
   const std::string value = given.value.value_or("");
+  if (plan.launcher == "flux" && value.starts_with('-')) return no_variables(given);
   const std::size_t equals = value.find('=');
   if (equals == std::string::npos) return std::nullopt;  // passed on as it is
   const std::string name = value.substr(0, equals);
