@@ -206,8 +206,25 @@ Found order(const Given& given, const Plan& plan) {
                "leave it out", plan.nodes() > 1);
 }
 
+// "4", "gpu:4", "gpu:a100:4", "nic:1,gpu:4": as many as the plan has devices in use, or more.
+bool are_enough(const Given& given, const Plan& plan) {
+  if (!given.value) return false;
+  int last = -1;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) {
+      last = std::max(last, rank.device);
+      for (const UnitRef& unit : rank.more_units) last = std::max(last, unit.device);
+    }
+  for (const std::string_view item : split(*given.value, ','))
+    if (given.flag->name == "--gpus-per-node" || item.starts_with("gpu:"))
+      if (parse_natural(item.substr(item.rfind(':') + 1)).value_or(0) > last) return true;
+  return false;
+}
+
 Found devices(const Given& given, const Plan& plan) {
   if (plan.gpu_view.empty() || plan.gpu_view == "launcher") return std::nullopt;
+  const bool counts_node = given.flag->name == "--gres" || given.flag->name == "--gpus-per-node";
+  if (counts_node && are_enough(given, plan)) return std::nullopt;
   return clash(given, "the devices of the node for every rank",
                bare(given.value.value_or(""), given.flag->key),
                "ranks see fewer devices than the plan's numbers count, or in another order",

@@ -111,6 +111,9 @@ LauncherTraits traits() {
     traits.leftovers.push_back({name,
                                 "would send output elsewhere, and with it how each rank ended; "
                                 "--launcher-arg=--output=FILE says it for this launch"});
+  for (const char* name : {"SLURM_GRES", "SLURM_STEP_GRES"})
+    traits.leftovers.push_back(
+        {name, "would give srun's step other devices than the job has", false, true});
   // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
   for (const char* name : {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT",
                            "SLURM_EXCLUSIVE", "SLURM_GPUS_PER_TASK", "SLURM_HINT",

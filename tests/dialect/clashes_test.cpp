@@ -188,6 +188,21 @@ TEST_CASE("who reads the ranks' standard error misses it", "[dialect][clash]") {
   }
 }
 
+TEST_CASE("a step with fewer devices than the plan uses is said, as many are not",
+          "[dialect][clash]") {
+  const auto found = [](const char* arg) {
+    Plan plan = plan_for("slurm", {arg});
+    for (int r = 0; r < 4; ++r) plan.classes[0].ranks[static_cast<std::size_t>(r)].device = r;
+    return arg_clashes(plan).size();
+  };
+  for (const char* arg : {"--gres=gpu:1", "--gres=gpu", "--gres=gpu:a100:3", "--gres=nic:8",
+                          "--gres=none", "--gpus-per-node=2"})
+    CHECK(found(arg) == 1);
+  for (const char* arg : {"--gres=gpu:4", "--gres=gpu:a100:4", "--gres=nic:1,gpu:8",
+                          "--gpus-per-node=4", "--gpus-per-node=a100:4"})
+    CHECK(found(arg) == 0);
+}
+
 TEST_CASE("what is advised instead is something that works", "[dialect][clash]") {
   const auto advice = [](const std::vector<std::string>& args) {
     return arg_clashes(plan_for("openmpi", args)).at(0).instead;
