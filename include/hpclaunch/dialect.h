@@ -17,6 +17,8 @@ using Argv = std::vector<std::string>;
 struct LauncherFacts {
   std::string path;     ///< absolute; a bare name in plans for machines that have the program
   std::string version;  ///< "4.0.2"; "" when the program does not say
+  bool uses_srun =
+      false;  ///< by the environment, Hydra starts what it needs on other nodes by srun
 };
 
 /// How one launcher wants to be spoken to. A row of a table, not a class: no state, no base.

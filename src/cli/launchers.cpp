@@ -200,6 +200,24 @@ std::optional<Launcher> of_batch_system(const EnvSnapshot& env) {
   return std::nullopt;
 }
 
+// Source: runs of 4.0.2 with each variable alone.
+bool hydra_uses_srun(const EnvSnapshot& env) {
+  for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "HYDRA_RMK"})
+    if (const std::string typed = env.get(name); !typed.empty()) return typed == "slurm";
+  return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
+}
+
+Result<Launcher> choose(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+                        const std::string& preferred, bool must_exist) {
+  if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
+  const bool one_here =
+      hosts.only_here || (args.nodes == 1 && same_host(hosts.names.front(), sys::host_name()));
+  if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
+  if (one_here) return local_launcher("one node, this one: no launcher is needed");
+  if (std::optional<Launcher> own = of_batch_system(env)) return std::move(*own);
+  return search(env);
+}
+
 }  // namespace
 
 Error unknown_launcher(const std::string& wanted, std::string_view who) {
@@ -213,13 +231,9 @@ Error unknown_launcher(const std::string& wanted, std::string_view who) {
 
 Result<Launcher> find_launcher(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
                                const std::string& preferred, bool must_exist) {
-  if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
-  const bool one_here =
-      hosts.only_here || (args.nodes == 1 && same_host(hosts.names.front(), sys::host_name()));
-  if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
-  if (one_here) return local_launcher("one node, this one: no launcher is needed");
-  if (std::optional<Launcher> own = of_batch_system(env)) return std::move(*own);
-  return search(env);
+  Result<Launcher> launcher = choose(args, env, hosts, preferred, must_exist);
+  if (launcher) launcher->facts.uses_srun = hydra_uses_srun(env);
+  return launcher;
 }
 
 }  // namespace hpclaunch::cli

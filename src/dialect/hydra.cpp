@@ -8,6 +8,7 @@
 // An option that comes twice is an error ("duplicate setting"), so one that is given replaces ours.
 // It waits for ranks that have not called MPI_Init when another one has failed (proxy/pmip_cb.c).
 // -hosts a:4,b:2              ranks are dealt in blocks of the counts; without them one by one in turn.
+// In a Slurm job srun starts the proxies, in an order of its own, by which they are numbered.
 // -ppn 4                      overrules the counts: a:3,b:2,c:2 with -ppn 3 puts the sixth rank on b.
 // A rank sees PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS. The environment is inherited whole.
 #include <fmt/format.h>
@@ -60,6 +61,14 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   Argv argv = {mpiexec.path};
   if (!line::gives_word(given, {"hosts", "host", "hostlist", "machine", "machines", "machinelist",
                                 "f", "hostfile", "machinefile"})) {
+    if (mpiexec.uses_srun && !plan.whole_allocation &&
+        !line::gives_word(given, {"launcher", "bootstrap", "rmk"}))
+      if (const Status ordered = line::check_order_of_srun(
+              plan, "mpiexec of MPICH starts its proxies by srun in a Slurm job, which",
+              "order the host file by name; or, where ssh leads to the nodes, "
+              "--launcher-arg=-launcher --launcher-arg=ssh");
+          !ordered)
+        return ordered.error();
     const Result<Argv> hosts = line::hosts_or_file(plan, {"-hosts", "-f"}, line::host_counts(plan));
     if (!hosts) return hosts.error();
     argv.insert(argv.end(), hosts->begin(), hosts->end());

@@ -198,6 +198,47 @@ Status check_spread(const Plan& plan, std::string_view launcher) {
               : fmt::format("{}; or leave the ranks per node to it", even_counts(plan))};
 }
 
+namespace {
+
+// Names as people order them: digits by their number, all else by its letters.
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto take_number = [&](std::string_view& text) {
+    std::size_t end = 0;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    std::string_view number = text.substr(0, end);
+    text.remove_prefix(end);
+    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+    return number;
+  };
+  while (!a.empty() && !b.empty()) {
+    if (is_digit(a.front()) && is_digit(b.front())) {
+      const std::string_view x = take_number(a);
+      const std::string_view y = take_number(b);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else if (a.front() != b.front()) {
+      return a.front() < b.front();
+    } else {
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.empty() && !b.empty();
+}
+
+}  // namespace
+
+Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
+  for (std::size_t i = 1; i < plan.hosts.size(); ++i)
+    if (comes_before(plan.hosts[i], plan.hosts[i - 1]))
+      return Error{ErrorKind::unsupported,
+                   fmt::format("{} orders nodes by name, it would put {} before {}", who,
+                               plan.hosts[i], plan.hosts[i - 1]),
+                   std::string(instead)};
+  return Done{};
+}
+
 Result<Argv> finish(Argv argv, const Plan& plan, const std::string& separator,
                     const std::string& shim) {
   const bool begins_another =

@@ -74,6 +74,10 @@ Status check_filled(const Plan& plan, std::string_view launcher, std::string_vie
 /// having one more when it does not come out even.
 Status check_spread(const Plan& plan, std::string_view launcher);
 
+/// Errors: `unsupported`, naming `who`, when srun would put the hosts into another order: rank 0 would run on another node
+/// than the one that all are told to meet at. `instead` is the way out.
+Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead);
+
 /// Puts given_args, `separator` unless empty, the shim and the program behind `argv`.
 /// Errors: `unsupported` for a word ":" of the program's own, where every launcher but Flux's begins
 /// another program, and for a host that is an address of IPv6, which all read as a host and a count.

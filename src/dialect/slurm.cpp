@@ -41,44 +41,6 @@ std::string mask(const CpuSet& cpus) {
   return text;
 }
 
-// Names as people order them: digits by their number, all else by its letters.
-bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto take_number = [&](std::string_view& text) {
-    std::size_t end = 0;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    std::string_view number = text.substr(0, end);
-    text.remove_prefix(end);
-    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
-    return number;
-  };
-  while (!a.empty() && !b.empty()) {
-    if (is_digit(a.front()) && is_digit(b.front())) {
-      const std::string_view x = take_number(a);
-      const std::string_view y = take_number(b);
-      if (x.size() != y.size()) return x.size() < y.size();
-      if (x != y) return x < y;
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.empty() && !b.empty();
-}
-
-// Rank 0 would run on another node than the one that all are told to meet at.
-Status check_order(const Plan& plan) {
-  for (std::size_t i = 1; i < plan.hosts.size(); ++i)
-    if (comes_before(plan.hosts[i], plan.hosts[i - 1]))
-      return Error{ErrorKind::unsupported,
-                   fmt::format("srun orders nodes by name, it would put {} before {}",
-                               plan.hosts[i], plan.hosts[i - 1]),
-                   "order the host file by name, or leave it out and use the job's own nodes"};
-  return Done{};
-}
-
 void add_binding(const Plan& plan, const std::vector<std::string>& given, Argv& argv) {
   if (plan.gpu_view == "launcher") return;  // the profile's flags bind CPUs and GPUs together
   if (!line::gives(given, {"--cpu-bind", "--cpu_bind"}))
@@ -141,7 +103,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   add(fmt::format("--ntasks={}", plan.world_size()), {"--ntasks", "-n"});
   add(fmt::format("--ntasks-per-node={}", plan.max_local_size()), {"--ntasks-per-node"});
   if (!plan.whole_allocation && !line::gives(given, {"--nodelist", "-w", "--nodefile", "-F"})) {
-    const Status ordered = check_order(plan);
+    const Status ordered = line::check_order_of_srun(
+        plan, "srun", "order the host file by name, or leave it out and use the job's own nodes");
     if (!ordered) return ordered.error();
     const Result<std::string> hosts = line::host_list(
         plan, "use the job's nodes without a host file, or --launcher-arg=--nodefile=FILE");

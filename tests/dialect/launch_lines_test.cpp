@@ -217,6 +217,26 @@ TEST_CASE("srun orders its nodes, so a list in another order is refused", "[dial
   CHECK(render("slurm", plan));
 }
 
+TEST_CASE("Hydra's proxies follow srun's order where srun starts them", "[dialect][hydra]") {
+  Plan plan = two_nodes();
+  plan.hosts = {"n10", "n9"};
+  const auto passes = [&](bool uses_srun) {
+    return bool(find_dialect("hydra")->render(plan, {"/m", "", uses_srun}, "/s"));
+  };
+  CHECK(passes(false));
+  CHECK_FALSE(passes(true));
+  CHECK_THAT(find_dialect("hydra")->render(plan, {"/m", "", true}, "/s").error().hint,
+             ContainsSubstring("-launcher"));
+  plan.launcher_args = {"-launcher", "ssh"};
+  CHECK(passes(true));
+  plan.launcher_args.clear();
+  plan.whole_allocation = true;
+  CHECK(passes(true));
+  plan.whole_allocation = false;
+  plan.hosts = {"n9", "n10"};
+  CHECK(passes(true));
+}
+
 TEST_CASE("a log file per rank is refused, not left out", "[dialect]") {
   for (const char* launcher : {"pals", "slurm", "flux"}) {
     Plan plan = two_nodes();

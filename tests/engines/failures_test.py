@@ -67,6 +67,18 @@ class Failures(engines.Test):
         self.ok(done, 125)
         self.assertEqual(done.err.count("HPCLAUNCH_PLAN is not set: the launcher did not pass it on"), 1, done.err)
 
+    def test_hydra_in_a_slurm_job_has_the_order_of_srun(self):
+        if not self.cluster.spaces:
+            return
+        reversed_hosts = ["--hostfile", self.file("reversed", "n2\nn1\n")]
+        script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $(hostname)"']
+        done = self.allocation(2, *self.words("hydra", *reversed_hosts, *script))
+        self.ok(done, 125)
+        self.assertIn("it would put n1 before n2", done.err)
+        by_ssh = ["--launcher-arg=-launcher", "--launcher-arg=ssh"]
+        done = self.ok(self.allocation(2, *self.words("hydra", *reversed_hosts, *by_ssh, *script)))
+        self.assertEqual(sorted(done.out.splitlines()), ["0 n2", "1 n2", "2 n1", "3 n1"])
+
     # ---- binding ----
 
     def standin(self, name, edit):
