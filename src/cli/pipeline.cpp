@@ -136,6 +136,11 @@ PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site,
   input.env = env;
   input.as_root = around.as_root;
   input.launcher = around.launcher.dialect->traits();
+  if (pbs_names_nodes(env) && input.launcher.name != "slurm" && env.has("SLURM_JOB_ID"))
+    input.launcher.leftovers.push_back(
+        {"SLURM_",
+         "of the Slurm job whose shell has submitted this PBS job; mpiexec would start there", true,
+         false, true});
   input.launcher_why = around.launcher.why;
   input.rendezvous = around.meeting.rendezvous;
   input.options = std::move(options);

@@ -67,6 +67,8 @@ class Pbs(Job):
         env = self.pbs("x1\nx2\n", SLURM_JOB_ID="17", SLURM_JOB_NODELIST="n[1-4]", LSB_JOBID="3", LSB_HOSTS="h1 h2")
         plan = self.json("plan", "--profile", "none", *NODE, "--ppn", "1", "--", "/bin/true", env=env)
         self.assertEqual((plan["launcher"], plan["hosts"]), ("hydra", ["x1", "x2"]))
+        gone = [one["name"] for one in plan["env"] if one["value"] is None]
+        self.assertEqual([name for name in gone if name.startswith("SLURM_")], ["SLURM_JOB_ID", "SLURM_JOB_NODELIST"])
         rule = {"id": "r", "why": "so", "when": {"in_job": "yes"}, "default": {"WHO": "${scheduler} ${job_id}"}}
         profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "rules": [rule]}))
         done = self.ok(hpclaunch("env", "--profile", profile, "--launcher", "hydra", *NODE, "-n", "2", env=env))
