@@ -157,7 +157,9 @@ CpuSet Whereabouts::near(hwloc_obj_t object) const {
 int Whereabouts::bare_node(hwloc_obj_t object) const {
   const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
   const bool bare = home != nullptr && hwloc_bitmap_iszero(home->cpuset) &&
-                    home->nodeset != nullptr && hwloc_bitmap_weight(home->nodeset) == 1;
+                    home->complete_cpuset != nullptr &&
+                    !hwloc_bitmap_iszero(home->complete_cpuset) && home->nodeset != nullptr &&
+                    hwloc_bitmap_weight(home->nodeset) == 1;
   return bare ? hwloc_bitmap_first(home->nodeset) : -1;
 }
 

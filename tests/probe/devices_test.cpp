@@ -199,6 +199,14 @@ TEST_CASE("what hangs on a NUMA node whose CPUs are not shown is near its packag
   CHECK(node.cores.back().numa == 3);
   for (const NumaNode& one : node.numa_nodes)
     CHECK(one.pus.empty() == (one.os_index == 1 || one.os_index == 2));
+  // lstopo --restrict leaves no trace of them: that is memory without CPUs, near those of its package.
+  std::string xml = test::source_file("tests/machines/devices/epyc-a100-cgroup.xml");
+  for (std::size_t at = 0; (at = xml.find("complete_cpuset=\"0x000000f0\"")) != std::string::npos;)
+    xml.replace(at, std::string("complete_cpuset=\"0x000000f0\"").size(),
+                "complete_cpuset=\"0x0\"");
+  const Topology restricted = topology_of(xml);
+  CHECK(restricted.devices[1].numa == 0);
+  CHECK(restricted.devices[1].pus.to_list() == "0-3");
 }
 
 TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {
