@@ -90,8 +90,9 @@ std::string extra_line(const Topology& node, const Shape& shape) {
     const bool has_cores =
         std::find(with_cores.begin(), with_cores.end(), numa.os_index) != with_cores.end();
     if (has_cores || numa.os_index < shape.numa_nodes()) continue;
-    std::string near;
-    for (std::size_t n = 0; n < with_cores.size(); ++n)
+    std::string near;  // in the model's numbers, which are others where its NUMA nodes are
+    const bool numbered = with_cores.size() == static_cast<std::size_t>(shape.numa_nodes());
+    for (std::size_t n = 0; numbered && n < with_cores.size(); ++n)
       if (const NumaNode* other = find_numa(node, with_cores[n]);
           other != nullptr && !numa.pus.empty() && other->pus == numa.pus)
         near = fmt::format(", \"near_numa\": {}", n);

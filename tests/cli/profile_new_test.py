@@ -120,6 +120,12 @@ MADE = {
     "device-without-cores": node(2, 1, 4, allowed="0-3", devices=devices("nvidia", [0, 1])),
     "hybrid": dict(node(1, 1, 4), cores=[{"package": 0, "numa": 0, "pus": p} for p in ("0-1", "2-3", "4", "5")],
                    packages=[{"os_index": 0, "pus": "0-5"}], numa_nodes=[{"os_index": 0, "pus": "0-5"}], devices=devices("intel", [0])),
+    "core-gone-beside-memory": dict(  # counts that do not divide make one block, which has no NUMA node 1
+        node(2, 1, 4), cores=[{"package": c // 4, "numa": c // 4, "pus": str(c)} for c in range(7)],
+        packages=[{"os_index": 0, "pus": "0-3"}, {"os_index": 1, "pus": "4-6"}],
+        numa_nodes=[{"os_index": n, "memory_bytes": 16 << 30, "pus": "0-3" if n % 2 == 0 else "4-6"} for n in range(4)]),
+    "interfaces-of-packages": node(2, 2, 4, devices=devices("nvidia", [2, 3]), nics=[
+        dict(one, numa=-1, pus=pus) for one, pus in zip(HSN, ("0-7", "8-15"))]),
     "numa-from-three": node(2, 1, 4, first_numa=3, devices=devices("nvidia", [3, 4])),
     "shared-l2": node(1, 1, 4, caches=[{"level": 2, "pus": "0-1"}, {"level": 2, "pus": "2-3"}]),
     "infiniband": node(2, devices=devices("nvidia", [0, 1]), nics=nics("infiniband", ["ib0", ""], "mlx5_#", provider="verbs;ofi_rxm") +
@@ -269,7 +275,7 @@ class Made(Machines):
                 texts[name] = self.check(self.given(made))
         exact = {name for name, text in texts.items() if '"use": "model"' in text}
         lost = {"memory-number-between", "mig", "one-mig", "two-vendors", "two-models", "device-numbers", "hybrid", "numa-from-three",
-                "shared-l2"}
+                "shared-l2", "core-gone-beside-memory"}
         self.assertEqual(set(some) - exact, lost & set(some))
 
     def test_interfaces_that_no_rank_gets_are_left_out(self):
