@@ -71,12 +71,17 @@ std::string whole_of(const std::string& folder) {
   return address ? to_string(*address) : "";
 }
 
-Adapter verbs_adapter(const std::string& classes, const std::string& name) {
+Adapter adapter_of(const std::string& classes, const std::string& name) {
   Adapter adapter;
   adapter.name = name;
   adapter.path = below(classes, name);
   if (const auto address = pci_function_of(below(adapter.path, "device")))
     adapter.pci = to_string(*address);
+  return adapter;
+}
+
+Adapter verbs_adapter(const std::string& classes, const std::string& name) {
+  Adapter adapter = adapter_of(classes, name);
   const std::string driver = link_name(below(adapter.path, "device/driver"));
   for (const std::string& port : names_in(below(adapter.path, "ports"))) {
     const std::string folder = below(below(adapter.path, "ports"), port);
@@ -99,19 +104,14 @@ std::vector<Adapter> adapters(const std::string& root) {
   for (const std::string& name : names_in(verbs)) take(verbs_adapter(verbs, name));
   const std::string cxi = below(root, "sys/class/cxi");
   for (const std::string& name : names_in(cxi)) {
-    Adapter adapter;
-    adapter.name = name;
-    adapter.path = below(cxi, name);
-    if (const auto address = pci_function_of(below(adapter.path, "device")))
-      adapter.pci = to_string(*address);
+    Adapter adapter = adapter_of(cxi, name);
     adapter.wires.push_back({"", "slingshot", "", 0});
     take(std::move(adapter));
   }
   return found;
 }
 
-// ---- interfaces
-// ------------------------------------------------------------------------------------
+// ---- interfaces ------------------------------------------------------------------------------------
 
 /// An interface that hangs on a device.
 struct Port {
@@ -227,6 +227,62 @@ std::string kind_of(const Port& port, const std::string& driver) {
   return port.type == kInfiniband ? "infiniband" : "ethernet";
 }
 
+/// Where PCI functions, and devices that are none, lie on this machine.
+class Locator {
+ public:
+  Locator(const std::string& root, const Topology& topology)
+      : functions_(below(root, "sys/bus/pci/devices")),
+        board_(read_small(below(root, "sys/class/dmi/id/board_name"))),
+        topology_(topology) {}
+
+  /// Place and bridges of the NIC's PCI function; where it has none, the place of `device`.
+  void place(const std::string& device, Nic& nic) const {
+    const std::string folder = nic.pci.empty() ? device : below(functions_, nic.pci);
+    CpuSet near;
+    if (const auto address = parse_pci(nic.pci)) near = near_on_board(board_, *address, topology_);
+    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
+    put(nic, place_of(near, node_in(below(folder, "numa_node")), topology_), topology_);
+    if (!nic.pci.empty()) nic.bridges = bridges_above(folder);
+  }
+
+ private:
+  std::string functions_;
+  std::string board_;
+  const Topology& topology_;
+};
+
+Nic nic_of(const Port& port) {
+  Nic nic;
+  nic.pci = port.pci;
+  nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
+  nic.state = state_of(port.path);
+  const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
+  nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
+  return nic;
+}
+
+/// What the port of its adapter knows better than the interface.
+void heed(const Adapter& adapter, const Wire& wire, Nic& nic) {
+  nic.fabric = adapter.name;
+  if (!wire.kind.empty()) nic.kind = wire.kind;
+  // Verbs need no IP interface that is up; its addresses are then missing.
+  if ((wire.kind == "infiniband" || wire.kind == "omni-path") && !wire.state.empty())
+    nic.state = wire.state;
+  if (wire.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = wire.speed_mbps;
+}
+
+/// An adapter without an interface.
+Nic nic_of(const Adapter& adapter) {
+  const Wire& wire = wire_of(adapter, "");
+  Nic nic;
+  nic.fabric = adapter.name;
+  nic.pci = adapter.pci;
+  nic.kind = wire.kind;
+  nic.state = wire.state;
+  nic.speed_mbps = wire.speed_mbps;
+  return nic;
+}
+
 }  // namespace
 
 void add_nics(const std::string& root, const std::vector<Interface>& addresses,
@@ -236,60 +292,28 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
   std::map<std::string, std::vector<std::string>> address_of;
   for (const Interface& one : addresses)
     if (one.up && state_of(below(net, one.name)) != "down") address_of[one.name] = one.addresses;
-  const std::string board = read_small(below(root, "sys/class/dmi/id/board_name"));
-  // Place of a PCI function, or of a device that is none.
-  const auto home_of = [&](const std::string& pci, const std::string& device) {
-    const std::string folder =
-        pci.empty() ? device : below(below(root, "sys/bus/pci/devices"), pci);
-    CpuSet near;
-    if (const auto address = parse_pci(pci)) near = near_on_board(board, *address, topology);
-    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
-    return place_of(near, node_in(below(folder, "numa_node")), topology);
-  };
-  const auto bridges_of = [&](const std::string& pci) {
-    return pci.empty() ? std::vector<std::string>()
-                       : bridges_above(below(below(root, "sys/bus/pci/devices"), pci));
-  };
+  const Locator locator(root, topology);
   std::vector<Adapter> known = adapters(root);
   std::vector<Port> seen = ports(root);
   count_shares_once(seen, known);
   std::set<std::string> used;
   for (const Port& port : seen) {
-    Nic nic;
+    Nic nic = nic_of(port);
     nic.name = carrier_of_addresses(net, port.name, address_of);
-    nic.pci = port.pci;
-    nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
-    nic.state = state_of(port.path);
-    const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
-    nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
     nic.addresses = address_of[nic.name];
-    put(nic, home_of(port.pci, below(port.path, "device")), topology);
-    nic.bridges = bridges_of(port.pci);
-    for (const Adapter& adapter : known) {
-      if (adapter.pci != port.pci) continue;
-      const Wire& wire = wire_of(adapter, port_of(port.path));
-      nic.fabric = adapter.name;
-      if (!wire.kind.empty()) nic.kind = wire.kind;
-      // Verbs need no IP interface that is up; its addresses are then missing.
-      if ((wire.kind == "infiniband" || wire.kind == "omni-path") && !wire.state.empty())
-        nic.state = wire.state;
-      if (wire.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = wire.speed_mbps;
-      used.insert(adapter.name);
-      break;
+    locator.place(below(port.path, "device"), nic);
+    const auto adapter = std::find_if(known.begin(), known.end(),
+                                      [&](const Adapter& one) { return one.pci == port.pci; });
+    if (adapter != known.end()) {
+      heed(*adapter, wire_of(*adapter, port_of(port.path)), nic);
+      used.insert(adapter->name);
     }
     topology.nics.push_back(std::move(nic));
   }
   for (const Adapter& adapter : known) {
     if (used.count(adapter.name) != 0) continue;
-    Nic nic;
-    nic.fabric = adapter.name;
-    nic.pci = adapter.pci;
-    const Wire& wire = wire_of(adapter, "");
-    nic.kind = wire.kind;
-    nic.state = wire.state;
-    nic.speed_mbps = wire.speed_mbps;
-    put(nic, home_of(adapter.pci, ""), topology);
-    nic.bridges = bridges_of(adapter.pci);
+    Nic nic = nic_of(adapter);
+    locator.place("", nic);
     topology.nics.push_back(std::move(nic));
   }
   sort_nics(topology.nics);
