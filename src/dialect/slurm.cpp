@@ -76,6 +76,11 @@ LauncherTraits traits() {
   for (const char* name : {"SLURM_GRES", "SLURM_STEP_GRES"})
     traits.leftovers.push_back(
         {name, "would give srun's step other devices than the job has", false, true});
+  // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
+  traits.presets = {{"SLURM_STDINMODE", "0",
+                     "standard input goes to rank 0, as under other launchers; "
+                     "--launcher-arg=--input=all sends it to all",
+                     false}};
   // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
   for (const char* name : {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT",
                            "SLURM_EXCLUSIVE", "SLURM_GPUS_PER_TASK", "SLURM_HINT",

@@ -67,6 +67,14 @@ class Failures(engines.Test):
         self.ok(done, 125)
         self.assertEqual(done.err.count("HPCLAUNCH_PLAN is not set: the launcher did not pass it on"), 1, done.err)
 
+    def test_standard_input_goes_to_rank_0_under_srun(self):
+        """More than fits into the pipes of ranks that do not read it: srun would wait for these."""
+        big = self.file("big", "x" * 8_000_000)
+        script = 'if [ $RANK = 0 ]; then wc -c; else exec sleep 1; fi'
+        words = ["salloc", "-Q", "-N", "2", "--exclusive", "--overcommit", support.HPCLAUNCH, *self.words("slurm", "--", "/bin/sh", "-c", script)]
+        done = self.cluster.run("login", ["/bin/sh", "-c", '"$@" < ' + big, "sh", *words], timeout=60)
+        self.assertEqual((done.returncode, done.stdout.split()), (0, ["8000000"]), done.stderr)
+
     def test_hydra_in_a_slurm_job_has_the_order_of_srun(self):
         if not self.cluster.spaces:
             return
