@@ -97,6 +97,8 @@ class Stayer {
       sigprocmask(SIG_SETMASK, &before, nullptr);
       return true;
     }
+    if (records_ && place_.local == 0)
+      record(place_, static_cast<int>(child_)).add(" begun").print();
     errors_ = ends[0];
     fcntl(errors_, F_SETFL, O_NONBLOCK);
     keep_only_own_files();

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import engines
@@ -103,6 +104,32 @@ class Faults(engines.Test):
                 self.assertNotEqual(status, 0, err)
                 self.assertIn("n2", err)
                 self.nothing_left(but=["slurmstepd"])
+
+    def test_node_that_never_begins(self):
+        """Hydra waits for it for ever, and the ranks of the other node for its ranks: it is named while they do."""
+        if not self.cluster.spaces:
+            return
+        node, argv, env = self.in_job("hydra", "--supervise", "--grace", "2", "--", "/bin/sleep", SLEEP)
+        self.cluster.crash("n2")
+        silent, talker = os.pipe()
+        process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        os.close(silent)
+        late = threading.Timer(120, process.kill)
+        late.start()
+        try:
+            said = ""
+            for line in process.stderr:
+                said += line
+                if "no word yet" in line:
+                    os.kill(self.cluster.inner(process), signal.SIGTERM)
+            self.assertIn("no word yet from ranks 2-3 on n2, 30 s after the last other node", said)
+            self.assertNotEqual(process.wait(), 0)
+        finally:
+            late.cancel()
+            os.close(talker)
+            process.stderr.close()
+            self.cluster.start("n2")
+        self.nothing_left(but=["slurmstepd"])
 
     def test_launcher_killed(self):
         """KILL reaches the launcher alone: its ranks, on all nodes, end all the same."""

@@ -534,6 +534,10 @@ class Staying(unittest.TestCase):
 
     def test_records_for_whoever_reads_them(self):
         ask = "HPCLAUNCH_RECORDS=1"
+        for rank, begun in ((0, 1), (2, 0)):
+            lines = self.stay("exit 0", ask, rank=rank)[2].splitlines()
+            self.assertEqual([bool(re.fullmatch(r"@hpclaunch rank=0 node=0 host=%s pid=\d+ begun" % re.escape(HOST), line)) for line in lines],
+                             [True, False] if begun else [False])
         self.assertEqual(self.records(self.stay("echo x >&2; env", ask)[2]), [(0, "exit=0")])
         self.assertNotIn(b"HPCLAUNCH", self.stay("env", ask)[1])
         status, _, err = self.stay("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i >&2; done; printf end >&2; exit 9", ask, rank=2)

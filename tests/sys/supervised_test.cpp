@@ -30,6 +30,8 @@ TEST_CASE("a record's fields", "[supervised][record]") {
   CHECK(end->exit_status == 7);
   CHECK(end->signal == 0);
   CHECK_FALSE(end->is_tail);
+  CHECK_FALSE(end->is_begin);
+  CHECK(parse("@hpclaunch rank=0 node=0 host=n1 pid=120 begun")->is_begin);
   const auto crash = parse("@hpclaunch rank=15 node=1 host=n2.site pid=9 at=5.5 signal=11 core=1");
   REQUIRE(crash);
   CHECK(crash->signal == 11);
@@ -48,6 +50,8 @@ TEST_CASE("what is nearly a record is none", "[supervised][record]") {
         "@hpclaunch",
         "@hpclaunch ",
         "@hpclaunch rank=3",
+        "@hpclaunch rank=3 node=0 host=n1 pid=123 begun ",
+        "@hpclaunch rank=3 node=0 host=n1 begun",
         "hpclaunch rank=3 node=0 host=n pid=1",
         "@hpclaunch rank=16 node=0 host=n1 pid=123 at=1.1 exit=7",
         "@hpclaunch rank=-1 node=0 host=n1 pid=123 at=1.1 exit=7",
@@ -307,6 +311,26 @@ TEST_CASE("silence is not success", "[supervised][judge]") {
   CHECK(verdict.report ==
         "hpclaunch: no word from ranks 4-6 on n2: node lost, or killed with the launcher\n");
   CHECK(of(records).judge({143, 0}, plain()).ending.status == 143);
+}
+
+TEST_CASE("a node has begun when a rank of it speaks", "[supervised][judge]") {
+  Ledger ledger(two_nodes());
+  const auto begun = [&](int rank) {
+    Record record = ended(rank, 0, 0);
+    record.is_begin = true;
+    return ledger.add(record, kStart, kStart);
+  };
+  CHECK(ledger.not_begun() == "ranks 0-3 on n1, ranks 4-6 on n2");
+  CHECK_FALSE(begun(1));  // not the first of its node
+  CHECK(begun(0));
+  CHECK_FALSE(begun(0));
+  CHECK(ledger.begun() == 1);
+  CHECK(ledger.not_begun() == "ranks 4-6 on n2");
+  CHECK_FALSE(ledger.all_begun());
+  CHECK(ledger.add(ended(5, 1, 0), kStart, kStart + 1));
+  CHECK(ledger.all_begun());
+  CHECK(ledger.not_begun().empty());
+  CHECK(ledger.judge({}, plain()).ending.silent.size() == 2);  // to have begun is no end
 }
 
 TEST_CASE("many silent nodes are counted", "[supervised][judge]") {

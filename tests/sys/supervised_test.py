@@ -209,6 +209,11 @@ for rank in ranks:
         self.assertIn(other, job.err)
         self.assertIn("exit=4\n", job.err)
 
+    def test_nodes_begin_once(self):
+        job = self.run_job("[err(head(rank) + 'begun\\n') for rank in (0, 4, 1, 4)]\n[end(rank) for rank in ranks]")
+        self.assertEqual(job.status, 0)
+        self.assertEqual([line.split(" host")[0] for line in job.err.splitlines()], ["@hpclaunch rank=1 node=0", "@hpclaunch rank=4 node=1"])
+
     def test_an_open_stderr_that_nobody_ends_is_not_waited_for(self):
         # It has left the marks and the job: only the pipe is still open.
         job = self.run_job("[end(rank) for rank in ranks]\nsubprocess.Popen(['/bin/sleep', '1000'], start_new_session=True)")

@@ -39,6 +39,27 @@ int count(const std::vector<SilentRanks>& nodes) {
   return sum;
 }
 
+// "4-7", "4": up to the rank before `end`.
+std::string range(int begin, int end) {
+  return end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
+}
+
+std::string named(const std::vector<SilentRanks>& nodes) {
+  std::string where;
+  for (std::size_t i = 0; i < std::min(kNodesNamed, nodes.size()); ++i) {
+    const SilentRanks& node = nodes[i];
+    where += fmt::format("{}{} {} on {}", i == 0 ? "" : ", ", node.count == 1 ? "rank" : "ranks",
+                         node.ranks, node.host);
+  }
+  if (nodes.size() > kNodesNamed) {
+    where += fmt::format(
+        ", and {} on {}",
+        counted(count(nodes) - count({nodes.begin(), nodes.begin() + kNodesNamed}), "rank"),
+        counted(static_cast<long>(nodes.size() - kNodesNamed), "node"));
+  }
+  return where;
+}
+
 }  // namespace
 
 Ledger::Ledger(const Plan& plan)
@@ -52,6 +73,7 @@ Ledger::Ledger(const Plan& plan)
     next.first_rank += run.nodes * next.ranks_per_node;
   }
   ends_.resize(static_cast<std::size_t>(ranks_));
+  has_begun_.resize(hosts_.size());
 }
 
 int Ledger::node_of(int rank) const {
@@ -68,10 +90,25 @@ int Ledger::first_rank_of(int node) const {
   return run.first_rank + (node - run.first_node) * run.ranks_per_node;
 }
 
+int Ledger::end_of(int node) const {
+  return node + 1 < static_cast<int>(hosts_.size()) ? first_rank_of(node + 1) : ranks_;
+}
+
+// False: this node has said so before.
+bool Ledger::begin(const Record& record) {
+  const auto node = static_cast<std::size_t>(record.node);
+  if (has_begun_[node]) return false;
+  has_begun_[node] = true;
+  ++begun_nodes_;
+  return true;
+}
+
 bool Ledger::add(const Record& record, double started, double now) {
   if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return false;
+  if (record.is_begin) return record.rank == first_rank_of(record.node) && begin(record);
   End& end = ends_[static_cast<std::size_t>(record.rank)];
   if (end.heard) return false;
+  begin(record);  // or it would not end
   if (record.is_tail) {
     std::vector<std::string>& tail = tails_[record.rank];
     if (tail_bytes_ + record.tail.size() > kMostTailBytes || tail.size() >= kTailLines) return true;
@@ -145,7 +182,7 @@ std::vector<SilentRanks> Ledger::silent() const {
   std::vector<SilentRanks> nodes;
   int rank = 0;
   for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
-    const int last = node + 1 < static_cast<int>(hosts_.size()) ? first_rank_of(node + 1) : ranks_;
+    const int last = end_of(node);
     SilentRanks here;
     here.host = hosts_[static_cast<std::size_t>(node)];
     while (rank < last) {
@@ -157,12 +194,22 @@ std::vector<SilentRanks> Ledger::silent() const {
       while (rank < last && !ends_[static_cast<std::size_t>(rank)].heard) ++rank;
       here.count += rank - begin;
       if (!here.ranks.empty()) here.ranks += ',';
-      here.ranks +=
-          rank - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, rank - 1);
+      here.ranks += range(begin, rank);
     }
     if (here.count > 0) nodes.push_back(std::move(here));
   }
   return nodes;
+}
+
+std::string Ledger::not_begun() const {
+  std::vector<SilentRanks> nodes;
+  for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
+    if (has_begun_[static_cast<std::size_t>(node)]) continue;
+    const int first = first_rank_of(node);
+    const int end = end_of(node);
+    nodes.push_back({hosts_[static_cast<std::size_t>(node)], range(first, end), end - first});
+  }
+  return named(nodes);
 }
 
 std::string Ledger::story(const Ending& ending, const Circumstances& all) const {
@@ -185,20 +232,6 @@ std::string Ledger::story(const Ending& ending, const Circumstances& all) const 
 std::string Ledger::silence(const Ending& ending, const LauncherEnd& launcher,
                             const Circumstances& all) const {
   if (ending.silent.empty()) return {};
-  std::string where;
-  for (std::size_t i = 0; i < std::min(kNodesNamed, ending.silent.size()); ++i) {
-    const SilentRanks& node = ending.silent[i];
-    where += fmt::format("{}{} {} on {}", i == 0 ? "" : ", ", node.count == 1 ? "rank" : "ranks",
-                         node.ranks, node.host);
-  }
-  if (ending.silent.size() > kNodesNamed) {
-    where +=
-        fmt::format(", and {} on {}",
-                    counted(count(ending.silent) -
-                                count({ending.silent.begin(), ending.silent.begin() + kNodesNamed}),
-                            "rank"),
-                    counted(static_cast<long>(ending.silent.size() - kNodesNamed), "node"));
-  }
   std::string why = "node lost, or killed with the launcher";
   if (heard_ == 0 && launcher.status() == 0) {
     why = "does the launcher send standard error elsewhere?";
@@ -208,7 +241,7 @@ std::string Ledger::silence(const Ending& ending, const LauncherEnd& launcher,
   } else if (ending.first || all.user_ends || all.stuck) {
     why = "killed after that, or node lost";
   }
-  return fmt::format("hpclaunch: no word from {}: {}\n", where, why);
+  return fmt::format("hpclaunch: no word from {}: {}\n", named(ending.silent), why);
 }
 
 std::string Ledger::of_launcher(const Ending& ending, const LauncherEnd& launcher,

@@ -51,6 +51,9 @@ class Ledger {
 
   int failures() const { return failures_; }
   bool all_ended() const { return heard_ == ranks_; }
+  int begun() const { return begun_nodes_; }  ///< nodes of which some rank has spoken
+  bool all_begun() const { return begun_nodes_ == static_cast<int>(hosts_.size()); }
+  std::string not_begun() const;  ///< "ranks 4-5 on n3, ranks 6-7 on n4"; of many the first ones
   Verdict judge(const LauncherEnd& launcher, const Circumstances& all) const;
 
  private:
@@ -65,6 +68,8 @@ class Ledger {
   int node_of(int rank) const;
   int first_rank_of(int node) const;
   std::optional<int> first_failure() const;
+  bool begin(const Record& record);
+  int end_of(int node) const;  ///< the rank behind its last one
   RankFailure failure(int rank, double started) const;
   std::vector<SilentRanks> silent() const;
   std::string story(const Ending& ending, const Circumstances& all) const;
@@ -82,12 +87,14 @@ class Ledger {
   std::vector<std::string> hosts_;
   std::vector<Run> runs_;
   std::vector<End> ends_;
+  std::vector<bool> has_begun_;           // by node
   std::map<int, std::string> said_host_;  // of failed ranks, where it is not the planned one
   std::map<int, std::vector<std::string>> tails_;  // of ranks that failed
   std::size_t tail_bytes_ = 0;
   int ranks_ = 0;
   int heard_ = 0;
   int failures_ = 0;
+  int begun_nodes_ = 0;
 };
 
 }  // namespace hpclaunch::sys::supervised

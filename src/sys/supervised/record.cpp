@@ -84,6 +84,10 @@ std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) 
   if (!std::all_of(host->begin(), host->end(), is_name)) return std::nullopt;
   record.host = *host;
   if (!take_number(text, "pid", 1, kMostPids, record.pid)) return std::nullopt;
+  if (text == "begun") {
+    record.is_begin = true;
+    return record;
+  }
   if (text.starts_with("tail=")) {
     record.is_tail = true;
     record.tail = text.substr(std::strlen("tail="));

@@ -1,6 +1,7 @@
 #pragma once
 // What the shims write on stderr for us, found in what a launcher makes of it. Pure.
 //
+//   @hpclaunch rank=0 node=0 host=n1 pid=120 begun           the first rank of each node
 //   @hpclaunch rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
 //   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7
 //   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1]
@@ -20,6 +21,7 @@ struct Record {
   int node = 0;
   std::string host;
   int pid = 0;
+  bool is_begin = false;
   bool is_tail = false;
   std::string tail;     ///< of stderr, one line
   double at = 0;        ///< UNIX time on the rank's node

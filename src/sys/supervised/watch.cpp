@@ -20,6 +20,7 @@ namespace {
 
 using local::clock_ms;
 
+constexpr long kBeginPatience = 30'000;  // ms for the next node, once one has begun
 constexpr long kSettle = 50;  // ms, for the records of ranks that failed at the same time
 constexpr long kLeftoverGrace =
     2000;  // ms between TERM and KILL for what the launcher leaves behind
@@ -58,7 +59,7 @@ Ending Watch::run() {
 
 void Watch::wait_for_something() {
   long until = splitter_.next_flush();
-  for (const long deadline : {settle_until_, end_at_}) {
+  for (const long deadline : {settle_until_, end_at_, begin_by_}) {
     if (deadline >= 0) until = until < 0 ? deadline : std::min(until, deadline);
   }
   long timeout = until < 0 ? -1 : std::clamp(until - clock_ms(), 0L, 60'000L);
@@ -189,6 +190,23 @@ void Watch::advance() {
   if (phase_ == Phase::draining && drained_) finish();
 }
 
+// MPICH's Hydra waits for ever for a node that it cannot reach, and the ranks elsewhere wait for its.
+void Watch::heed_beginnings(long now) {
+  if (ledger_.begun() > begun_) {
+    begun_ = ledger_.begun();
+    begin_by_ = now + kBeginPatience;
+  }
+  const bool ending = failure_seen_ || end_at_ >= 0;
+  if (ledger_.all_begun() || ending) begin_by_ = -1;
+  if (begin_by_ < 0 || now < begin_by_) return;
+  begin_by_ = -1;
+  say(fmt::format(
+      "hpclaunch: no word yet from {}, {} s after the last other node; the job waits for them\n"
+      "hpclaunch: try: look for the launcher's messages above; hpclaunch verify says which nodes "
+      "answer\n",
+      ledger_.not_begun(), kBeginPatience / 1000));
+}
+
 void Watch::advance_running(long now) {
   const long grace = static_cast<long>(plan_.output.grace_seconds * 1000);
   if (ledger_.failures() > 0 && !std::exchange(failure_seen_, true)) settle_until_ = now + kSettle;
@@ -201,6 +219,7 @@ void Watch::advance_running(long now) {
     }
   }
   if (ledger_.all_ended() && !std::exchange(end_seen_, true) && end_at_ < 0) end_at_ = now + grace;
+  heed_beginnings(now);
   if (end_at_ >= 0 && now >= end_at_) next_step(now);
 }
 

@@ -46,6 +46,7 @@ class Watch {
   void take(Splitter::Sink& sink);
   void advance();
   void advance_running(long now);
+  void heed_beginnings(long now);
   void next_step(long now);
   void finish();
   void write_screen();
@@ -65,6 +66,8 @@ class Watch {
   Ending ending_;
   long settle_until_ = -1;  // clock_ms; -1 for never
   long end_at_ = -1;        // the launcher has until then to end by itself
+  long begin_by_ = -1;      // the nodes of which nobody has spoken
+  int begun_ = 0;           // nodes
   std::size_t steps_ = 0;   // of Conduct::ending that were taken
   bool failure_seen_ = false;
   bool end_seen_ = false;
