@@ -14,6 +14,7 @@
 
 #include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
+#include "model/shown.h"
 
 namespace hpclaunch {
 
@@ -43,26 +44,20 @@ struct Token {
   Number size = 1;       ///< hosts
 };
 
-std::string shown(std::string_view piece) {
-  constexpr std::size_t kMost = 60;
-  std::string text(piece.substr(0, kMost));
-  if (piece.size() > kMost) text += "...";
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
+constexpr std::size_t kMostOfPiece = 60;
 
 Error bad(std::string_view piece, std::string_view token, std::string_view what) {
   return Error{ErrorKind::invalid,
-               fmt::format("list of hosts: \"{}\" in \"{}\" {}", shown(piece), shown(token), what),
+               fmt::format("list of hosts: \"{}\" in \"{}\" {}", shown(piece, kMostOfPiece),
+                           shown(token, kMostOfPiece), what),
                "write the hosts into a file, one per line, and pass it with --hostfile"};
 }
 
 Error too_many(std::string_view token) {
-  return Error{
-      ErrorKind::invalid,
-      fmt::format("list of hosts: \"{}\" makes more than {} hosts", shown(token), kMaxHosts),
-      "write the hosts that are meant into a file and pass it with --hostfile"};
+  return Error{ErrorKind::invalid,
+               fmt::format("list of hosts: \"{}\" makes more than {} hosts",
+                           shown(token, kMostOfPiece), kMaxHosts),
+               "write the hosts that are meant into a file and pass it with --hostfile"};
 }
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -206,7 +201,7 @@ Result<std::vector<int>> expand_tasks_per_node(std::string_view text) {
     return Error{ErrorKind::invalid,
                  fmt::format("counts per node: \"{}\" in \"{}\" is not "
                              "understood",
-                             shown(piece), shown(text)),
+                             shown(piece, kMostOfPiece), shown(text, kMostOfPiece)),
                  "counts look like 4(x2),3"};
   };
   constexpr long kMost = static_cast<long>(kMaxHosts);

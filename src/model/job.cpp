@@ -6,13 +6,14 @@
 #include <map>
 
 #include "hpclaunch/text.h"
+#include "model/shown.h"
 
 namespace hpclaunch {
 
 namespace {
 
 constexpr long kMaxSlots = 4096;
-constexpr std::size_t kMostShown = 200;
+constexpr std::size_t kMostOfLine = 200;
 
 struct HostLine {
   std::string_view name;
@@ -37,10 +38,8 @@ bool is_strange(char c) {
 Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
   const SourceRef where{file, number};
   const auto bad = [&](std::string_view what) {
-    std::string shown(line.substr(0, kMostShown));
-    for (char& c : shown)
-      if (c < ' ' || c > '~') c = '?';
-    return Error{ErrorKind::invalid, fmt::format("host file: {} in \"{}\"", what, shown),
+    return Error{ErrorKind::invalid,
+                 fmt::format("host file: {} in \"{}\"", what, shown(line, kMostOfLine)),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
   const std::size_t blank = first_of(line, [](char c) { return c == ' ' || c == '\t'; });
@@ -49,7 +48,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   bool has_slots = false;
   if (blank != std::string_view::npos) {
     const std::string_view rest = trim(line.substr(blank));
-    if (!rest.starts_with("slots=")) return bad(fmt::format("\"{}\" is not understood", rest));
+    if (!rest.starts_with("slots="))
+      return bad(fmt::format("\"{}\" is not understood", shown(rest, kMostOfLine)));
     slots = rest.substr(6);
     has_slots = true;
   } else if (const std::size_t colon = name.find(':');
@@ -69,7 +69,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
     if (!count || *count == 0)
-      return bad(fmt::format("\"{}\" is no count from 1 to {}", slots, kMaxSlots));
+      return bad(
+          fmt::format("\"{}\" is no count from 1 to {}", shown(slots, kMostOfLine), kMaxSlots));
     result.slots = static_cast<int>(*count);
   }
   return result;

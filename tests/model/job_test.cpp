@@ -38,6 +38,11 @@ TEST_CASE("a file that is no text is refused in words that can be read", "[job]"
   const auto core = parse_host_file(std::string(100'000, '\x7f'), "h");
   REQUIRE_FALSE(core);
   CHECK(core.error().message.size() < 300);
+  for (const char* text : {"n1 \x1b[2J", "n1:\x1b[2J", "n1 slots=\x1b"}) {
+    const auto escape = parse_host_file(text, "h");
+    REQUIRE_FALSE(escape);
+    CHECK(escape.error().message.find('\x1b') == std::string::npos);
+  }
   CHECK(parse_host_file("fe80::1%eth0\na_b-c.d.\n", "h")->size() == 2);
 }
 
