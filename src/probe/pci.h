@@ -39,7 +39,8 @@ struct PciFunction {
 std::string accelerator_vendor(const PciFunction& function);
 
 /// The name that it is sold under, for what a node for computing may hold; "" when it is not listed.
-/// Source: pci.ids; the Linux driver amdgpu for AMD from 74a0, the list of devices in the readme of NVIDIA's driver from 2321.
+/// Sources: pci.ids of 2023, and a later one for 74a5, 2901 and 2941; the Linux driver amdgpu for 74a0 and 74a1;
+/// devid_names.py of NVIDIA/gpu-admin-tools for 2321, 2335 to 2348 and 26b9.
 std::string model_name(const PciFunction& function);
 
 /// Tiles of an Intel device, 2 or more; 0 when it is one piece, or not listed. Source: pci.ids.
