@@ -71,7 +71,7 @@ endif()
 # A shared fmt would load the shared C++ library, whatever is linked into the program.
 get_target_property(_fmt_type fmt::fmt TYPE)
 if(HPCLAUNCH_STATIC_CXX AND _fmt_type STREQUAL "SHARED_LIBRARY")
-  add_library(hpclaunch_fmt STATIC src/base/fmt_inside.cpp)
+  add_library(hpclaunch_fmt STATIC cmake/fmt_inside.cpp)
   target_include_directories(hpclaunch_fmt SYSTEM PUBLIC
                              $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_options(hpclaunch_fmt PRIVATE -fkeep-inline-functions -ffunction-sections)

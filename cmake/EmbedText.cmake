@@ -5,7 +5,7 @@ string(REPLACE "\\" "\\\\" text "${text}")
 string(REPLACE "\"" "\\\"" text "${text}")
 string(REPLACE "?" "\\?" text "${text}")
 string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
-file(WRITE ${OUTPUT}.tmp "#include \"cli/profile_command.h\"
+file(WRITE ${OUTPUT}.tmp "#include \"authoring/command.h\"
 #pragma GCC diagnostic ignored \"-Woverlength-strings\"
 namespace hpclaunch::cli {
 const char* const ${NAME} =

@@ -120,12 +120,12 @@ hpclaunch_unit_test(compare SOURCES
   tests/check/compare_test.cpp
   tests/model/report_test.cpp
   LINK hpclaunch_check)
-hpclaunch_unit_test(dialect SOURCES
-  tests/dialect/clashes_test.cpp
-  tests/dialect/dialect_test.cpp
-  tests/dialect/launch_lines_test.cpp
-  tests/dialect/mpi_lines_test.cpp
-  LINK hpclaunch_dialect hpclaunch::fmt)
+hpclaunch_unit_test(launcher SOURCES
+  tests/launcher/clashes_test.cpp
+  tests/launcher/dialect_test.cpp
+  tests/launcher/launch_lines_test.cpp
+  tests/launcher/mpi_lines_test.cpp
+  LINK hpclaunch_launcher hpclaunch::fmt)
 
 # ---- topology: model, probe, tree -------------------------------------------------------------------
 hpclaunch_unit_test(topology SOURCES
@@ -195,9 +195,9 @@ hpclaunch_unit_test(topology_tree SOURCES
 
 # ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
 hpclaunch_unit_test(network SOURCES tests/sys/network_test.cpp LINK hpclaunch_sys)
-hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_local hpclaunch_model)
+hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
-target_link_libraries(local_driver PRIVATE hpclaunch_local hpclaunch_model)
+target_link_libraries(local_driver PRIVATE hpclaunch_sys hpclaunch_model)
 target_compile_definitions(local_driver PRIVATE HPCLAUNCH_TEST_SHIM="${HPCLAUNCH_SHIM}")
 add_dependencies(local_driver hpclaunch-shim)
 add_test(NAME local.black-box
@@ -259,12 +259,9 @@ endif()
 
 # ---- hpclaunch profile test: its laws, each with a plan that breaks it ---------------------------------------
 hpclaunch_unit_test(laws SOURCES
-  src/cli/drift.cpp
-  src/cli/node.cpp
-  src/cli/profile_law_table.cpp
   tests/cli/laws_test.cpp
   tests/cli/node_test.cpp
-  LINK hpclaunch_check hpclaunch_dialect hpclaunch_knowledge hpclaunch_plan hpclaunch_sys hpclaunch::fmt)
+  LINK hpclaunch_authoring)
 
 # ---- what the profiles say of themselves: golden cases and laws of all, the date fixed so that time breaks nothing ----
 if(TARGET hpclaunch)
@@ -280,14 +277,14 @@ if(TARGET hpclaunch)
 endif()
 
 # ---- beside a launcher: its pure parts, and the whole of it with launchers made up -------------------------
-hpclaunch_unit_test(supervised LABEL supervised SOURCES tests/sys/supervised_test.cpp LINK hpclaunch_local hpclaunch_model)
+hpclaunch_unit_test(supervised LABEL supervised SOURCES tests/sys/supervised_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(supervised_driver tests/sys/supervised_driver.cpp)
-target_link_libraries(supervised_driver PRIVATE hpclaunch_local hpclaunch_model)
+target_link_libraries(supervised_driver PRIVATE hpclaunch_sys hpclaunch_model)
 add_test(NAME supervised.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
-hpclaunch_unit_test(notice SOURCES tests/cli/notice_test.cpp src/cli/notice.cpp
-  LINK hpclaunch_sys hpclaunch_model hpclaunch::fmt)
+hpclaunch_unit_test(notice SOURCES tests/cli/notice_test.cpp
+  LINK hpclaunch_job)
 
 # ---- real launchers on virtual nodes: Slurm, Hydra, Open MPI, PyTorch (tests/engines/cluster.py) -----------------------
 # Not with sanitizers: minutes each, and nothing in it that other tests do not go through.

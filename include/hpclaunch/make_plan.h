@@ -58,14 +58,14 @@ struct PlacementOptions {
   std::vector<std::string> unset;                        ///< --unset NAME, in order
 };
 
-/// How a launcher spreads a number of ranks over its nodes, node by node.
-enum class Dealing {
-  any,      ///< each node gets what the plan says
-  fills,    ///< every node the same number, apart from the last, which gets what is left
-  spreads,  ///< evenly; the first nodes get one more when it does not come out even
+/// How a launcher distributes a number of ranks over its nodes.
+enum class Distribution {
+  any,   ///< each node gets what the plan says
+  fill,  ///< every node the same number, apart from the last, which gets what is left
+  even,  ///< evenly; the first nodes get one more when it does not come out even
 };
 
-/// What the chosen launcher can do; data from the dialect's row, so that planning need not see dialects.
+/// What the chosen launcher can do; data from the launcher's row, so that planning need not see launchers.
 struct LauncherTraits {
   std::string name;            ///< "local", "hydra", ...
   std::string rank_var;        ///< variable that holds the global rank at the rank
@@ -79,15 +79,16 @@ struct LauncherTraits {
   bool leaves_ranks = false;     ///< ranks outlive the launcher when that is killed
   bool signals_programs = true;  ///< its signals reach what a rank has started, too (process group)
   bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
-  Dealing dealing = Dealing::any;
-  struct Leftover {
+  Distribution distribution = Distribution::any;
+  struct ConflictingVariable {
     std::string name;  ///< variable of the launcher's own that would change what we ask for
     std::string why;
     bool of_batch = false;     ///< set by the batch system, not by the user
     bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
     bool prefix = false;       ///< every variable whose name begins with `name`
   };
-  std::vector<Leftover> leftovers;  ///< removed from the launcher's environment when present
+  std::vector<ConflictingVariable>
+      conflicting;  ///< removed from the launcher's environment when present
   struct Preset {
     std::string name;  ///< variable of the launcher's own that says what its command line cannot
     std::string value;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpclaunch/cpuset.h"
+#include "hpclaunch/diagnostic.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch {
@@ -153,23 +154,15 @@ struct Notice {
 
 /// Signals that a program can be asked to take as a notice, by Linux' numbers, which these six have on
 /// every architecture of ours.
-struct NoticeSignal {
+struct TimeLimitSignal {
   std::string_view name;  ///< "USR1"
   int number = 0;
 };
-inline constexpr NoticeSignal kNoticeSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
-                                                  {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
+inline constexpr TimeLimitSignal kTimeLimitSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
+                                                        {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
 
-/// "SIGUSR1"; "" for a number that is not one of kNoticeSignals.
+/// "SIGUSR1"; "" for a number that is not one of kTimeLimitSignals.
 std::string notice_name(int signal);
-
-/// What a rule of the profile, or the planner itself, has to say about this launch.
-struct PlanReport {
-  std::string rule;      ///< its id; the planner's own are in docs/cli.md
-  std::string severity;  ///< "note", "warning", "error"
-  std::string message;
-  std::string fix;
-};
 
 /// A rule of the profile that would decide about a variable, and does not in this launch.
 struct IdleRule {
@@ -189,7 +182,7 @@ struct Plan {
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
   std::vector<Setting> choices;    ///< what is no variable: counts, binding, launcher, ...
   std::vector<Setting> env;        ///< ascending name
-  std::string launcher;            ///< name of the dialect
+  std::string launcher;            ///< name of the launcher
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
@@ -210,7 +203,8 @@ struct Plan {
   std::vector<std::string> batch;  ///< directives that the allocation must have been asked for with
   std::string core_limit;          ///< of every rank: bytes, "unlimited", or "" to leave it
   std::vector<std::string> make_dirs;  ///< made by the ranks on every node
-  std::vector<PlanReport> reports;
+  /// What rules of the profile and the planner say about this launch.
+  std::vector<Diagnostic> reports;
   std::vector<IdleRule> idle;  ///< for explain; not in the JSON
   std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
   std::vector<std::string>

@@ -184,7 +184,7 @@ struct Rule {
   std::vector<Assignment> prepend;   ///< put before what was exported, ':' between
   std::vector<std::string> unset;    ///< removed, whoever set them
   std::map<std::string, std::vector<std::string>>
-      launch;  ///< dialect -> launcher flags (templates)
+      launch;  ///< launcher -> launcher flags (templates)
   std::map<std::string, std::vector<std::string>>
       batch;                              ///< scheduler -> directives that the job needs
   std::optional<std::string> core_limit;  ///< "0", a number of bytes, or "unlimited"
@@ -245,7 +245,7 @@ struct Profile {
   std::vector<std::string> extends;
   std::optional<Retirement> retired;
   std::vector<Signal> detect;
-  std::string launcher;                 ///< dialect; "" for any
+  std::string launcher;                 ///< launcher; "" for any
   std::string scheduler;                ///< one of kSchedulers (src/profile/names.h); "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
   int ranks_per_device = 0;             ///< 0: not said

@@ -31,7 +31,7 @@ std::optional<long> entries(std::string_view list) {
 }  // namespace
 
 // Source: oneCCL src/common/env/env.cpp, parse_affinity: a list of any other length is an exception.
-void check_lists(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
+void check_lists(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
   constexpr const char* kName = "CCL_WORKER_AFFINITY";
   const std::string* list = everywhere(plan, env, kName);
   if (list == nullptr || list->empty()) return;
@@ -42,7 +42,7 @@ void check_lists(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>&
   for (const NodeClass& node : plan.classes) {
     const long ranks = static_cast<long>(node.ranks.size());
     if (*have == ranks * workers) continue;
-    findings.push_back(
+    diagnostics.push_back(
         {"list-length", Severity::error,
          fmt::format("{} has {}, and a node has {} with {} each: oneCCL stops at a list of any "
                      "length but {}",

@@ -11,18 +11,6 @@
 
 namespace hpclaunch {
 
-std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "?";
-}
-
 namespace {
 
 bool exported(const Setting& setting) {
@@ -37,7 +25,7 @@ const std::string* exported_value(const Setting& setting) {
 }
 
 // Variables that differ by rank and were given one value for all.
-void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
+void one_value_for_all(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   const struct {
     const char* name;
     int different_values;
@@ -49,7 +37,7 @@ void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
     const Setting* setting = plan.find_env(name);
     const bool typed = setting != nullptr && setting->history.back().layer == Layer::command_line;
     if (typed && different_values > 1)
-      findings.push_back(
+      diagnostics.push_back(
           {"same-on-every-rank", Severity::error,
            fmt::format("{} is set or unset on the command line, so {} ranks would share it", name,
                        plan.world_size()),
@@ -57,7 +45,7 @@ void one_value_for_all(const Plan& plan, std::vector<Finding>& findings) {
   }
 }
 
-void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
+void overruled_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
     // What the batch system has left behind for its launcher was nobody's wish.
@@ -67,14 +55,14 @@ void overruled_exports(const Plan& plan, std::vector<Finding>& findings) {
       if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
     }
   if (!names.empty())
-    findings.push_back(
+    diagnostics.push_back(
         {"export-overruled", Severity::warning,
          fmt::format("exported before the start and overruled: {}", fmt::join(names, ", ")),
          fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
 }
 
 // What the site demands against what the user exported: both values, unless they are nobody's business.
-void overruled_by_profile(const Plan& plan, std::vector<Finding>& findings) {
+void overruled_by_profile(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   for (const Setting& setting : plan.env) {
     const Decision& holds = setting.history.back();
     const std::string* was = exported_value(setting);
@@ -89,7 +77,7 @@ void overruled_by_profile(const Plan& plan, std::vector<Finding>& findings) {
                               : now == nullptr                           ? "one value per rank"
                               : secret                                   ? "<hidden>"
                                                                          : "\"" + *now + "\"";
-    findings.push_back(
+    diagnostics.push_back(
         {"export-against-profile", Severity::warning,
          fmt::format("{}=\"{}\" was exported, and profile {} (rule {}) makes it {}: {}",
                      setting.name, before, holds.profile, holds.rule, after, holds.why),
@@ -97,7 +85,7 @@ void overruled_by_profile(const Plan& plan, std::vector<Finding>& findings) {
   }
 }
 
-void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
+void too_many_threads(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   const Setting* threads = plan.find_env("OMP_NUM_THREADS");
   if (threads == nullptr || threads->history.back().layer == Layer::builtin) return;
   const auto* text = std::get_if<std::string>(&threads->value());
@@ -109,7 +97,7 @@ void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
       if (!rank.cpus.empty())
         fewest = fewest == 0 ? rank.cpus.count() : std::min(fewest, rank.cpus.count());
   if (count && fewest > 0 && *count > fewest)
-    findings.push_back(
+    diagnostics.push_back(
         {"more-threads-than-cpus", Severity::warning,
          fmt::format("OMP_NUM_THREADS={} ({}), but a rank is bound to {}", *text,
                      to_string(threads->history.back().layer), counted(fewest, "CPU")),
@@ -117,26 +105,27 @@ void too_many_threads(const Plan& plan, std::vector<Finding>& findings) {
 }
 
 // Source: GCC's libgomp manual (GOMP_CPU_AFFINITY) and LLVM's OpenMP runtime (KMP_AFFINITY=explicit).
-void competing_binding(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
+void competing_binding(const Plan& plan, const EnvSnapshot& env,
+                       std::vector<Diagnostic>& diagnostics) {
   if (plan.bind_via == BindVia::none) return;
   const bool explicit_list = env.get("KMP_AFFINITY").find("explicit") != std::string::npos;
   const char* name = env.has("GOMP_CPU_AFFINITY") ? "GOMP_CPU_AFFINITY"
                      : explicit_list              ? "KMP_AFFINITY"
                                                   : nullptr;
   if (name != nullptr)
-    findings.push_back(
+    diagnostics.push_back(
         {"competing-binding", Severity::warning,
          fmt::format("{} is exported and gives the threads of every rank the same CPUs", name),
          fmt::format("unset {}", name)});
 }
 
 // Source: each launcher's rank-side variables, docs/launchers.md.
-void inside_a_rank(const EnvSnapshot& env, std::vector<Finding>& findings) {
+void inside_a_rank(const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
   constexpr std::array kMarks = {"HPCLAUNCH_LOCAL_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
                                  "FLUX_TASK_RANK", "PMI_FD"};
   for (const char* name : kMarks)
     if (env.has(name)) {
-      findings.push_back(
+      diagnostics.push_back(
           {"inside-a-rank", Severity::error,
            fmt::format("{} is set: this is already a rank of a job", name),
            "start hpclaunch from the batch script or the login shell, or pass --force"});
@@ -146,17 +135,17 @@ void inside_a_rank(const EnvSnapshot& env, std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> check_plan(const Plan& plan, const EnvSnapshot& env) {
-  std::vector<Finding> findings;
-  inside_a_rank(env, findings);
-  one_value_for_all(plan, findings);
-  overruled_exports(plan, findings);
-  overruled_by_profile(plan, findings);
-  too_many_threads(plan, findings);
-  competing_binding(plan, env, findings);
-  check_variables(plan, env, findings);
-  check_lists(plan, env, findings);
-  return findings;
+std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
+  std::vector<Diagnostic> diagnostics;
+  inside_a_rank(env, diagnostics);
+  one_value_for_all(plan, diagnostics);
+  overruled_exports(plan, diagnostics);
+  overruled_by_profile(plan, diagnostics);
+  too_many_threads(plan, diagnostics);
+  competing_binding(plan, env, diagnostics);
+  check_variables(plan, env, diagnostics);
+  check_lists(plan, env, diagnostics);
+  return diagnostics;
 }
 
 }  // namespace hpclaunch

@@ -44,38 +44,41 @@ std::string fix_of(const Verdict& verdict, const char* how) {
   return fmt::format("{} {}", old ? "hpclaunch explain" : how, verdict.suggestion);
 }
 
-void typed(const Setting& setting, std::vector<Finding>& findings) {
+void typed(const Setting& setting, std::vector<Diagnostic>& diagnostics) {
   const Decision& holds = setting.history.back();
   const auto* value = std::get_if<std::string>(&holds.value);
   if (holds.layer != Layer::command_line || value == nullptr) return;
   const Verdict verdict = judge(setting.name, *value);
   if (verdict.grade == Grade::fine) return;
-  findings.push_back({rule_of(verdict.about), severity_of(verdict.grade), verdict.message,
-                      fix_of(verdict, "--set")});
+  diagnostics.push_back({rule_of(verdict.about), severity_of(verdict.grade), verdict.message,
+                         fix_of(verdict, "--set")});
 }
 
-void exported(const std::string& name, const std::string& value, std::vector<Finding>& findings) {
+void exported(const std::string& name, const std::string& value,
+              std::vector<Diagnostic>& diagnostics) {
   const Verdict verdict = judge(name, value);
   if (verdict.grade != Grade::doubtful && verdict.grade != Grade::wrong) return;
   std::string fix = fix_of(verdict, "export");
   if (fix.empty()) fix = fmt::format("unset {}", name);
-  findings.push_back({rule_of(verdict.about), Severity::warning,
-                      fmt::format("exported: {}", verdict.message), fix});
+  diagnostics.push_back({rule_of(verdict.about), Severity::warning,
+                         fmt::format("exported: {}", verdict.message), fix});
 }
 
 }  // namespace
 
-void check_variables(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings) {
+void check_variables(const Plan& plan, const EnvSnapshot& env,
+                     std::vector<Diagnostic>& diagnostics) {
   for (const Setting& setting : plan.env) {
-    typed(setting, findings);
+    typed(setting, diagnostics);
     if (setting.history.back().layer != Layer::environment) continue;
-    if (const std::string* value = env.find(setting.name)) exported(setting.name, *value, findings);
+    if (const std::string* value = env.find(setting.name))
+      exported(setting.name, *value, diagnostics);
   }
   for (std::size_t i = 0; i < knowledge::count_misspellings(); ++i) {
     const std::string_view wrong = knowledge::misspelling_at(i).wrong;
     const std::string* value = env.find(wrong);
     if (value != nullptr && plan.find_env(wrong) == nullptr)
-      exported(std::string(wrong), *value, findings);
+      exported(std::string(wrong), *value, diagnostics);
   }
 }
 

@@ -9,6 +9,7 @@ namespace hpclaunch {
 ///
 /// Typed values are judged in full. Exports are the user's own affair: of them only those that the plan
 /// also decides about are judged, and known misspellings; none gets more than a warning.
-void check_variables(const Plan& plan, const EnvSnapshot& env, std::vector<Finding>& findings);
+void check_variables(const Plan& plan, const EnvSnapshot& env,
+                     std::vector<Diagnostic>& diagnostics);
 
 }  // namespace hpclaunch

@@ -1,7 +1,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/pipeline.h"
+#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
@@ -19,7 +19,7 @@ int env(Args& args, const Parser& parser, Session& session) {
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
   if (!prepared) return report(session, prepared.error());
-  report(session, prepared->findings);
+  report(session, prepared->diagnostics);
   const Result<std::string> text =
       render_env(*env_format_from(args.format), environment_changes(prepared->plan), args.verbose);
   if (!text) return report(session, text.error());

@@ -5,9 +5,9 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/pipeline.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
+#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
@@ -98,7 +98,7 @@ std::string one_name(const Plan& plan, const std::string& name, const EnvSnapsho
 int explain_names(const Args& args, Session& session) {
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
   if (!prepared) return report(session, prepared.error());
-  report(session, prepared->findings);
+  report(session, prepared->diagnostics);
   const Plan& plan = prepared->plan;
   std::string text;
   int unknown = 0;

@@ -23,7 +23,7 @@ Result<Notice> notice_from(const std::string& text) {
   const std::size_t at = text.find('@');
   const std::optional<long> when =
       at == std::string::npos ? std::nullopt : parse_natural(text.substr(at + 1), 100'000'000'000);
-  for (const NoticeSignal& one : kNoticeSignals)
+  for (const TimeLimitSignal& one : kTimeLimitSignals)
     if (when && notice_name(one.number) == text.substr(0, at)) return Notice{one.number, *when};
   return Error{ErrorKind::usage, fmt::format("launch-local: \"{}\" is no SIGNAL@TIME", text),
                "take the line that hpclaunch run --dry-run prints"};

@@ -1,6 +1,6 @@
 #include "cli/picture.h"
 
-#include "cli/write_file.h"
+#include "job/write_file.h"
 
 namespace hpclaunch::cli {
 

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/picture.h"
-#include "cli/pipeline.h"
+#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
@@ -19,13 +19,13 @@ struct Args {
 std::string as_json(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
   document["argv"] = prepared.argv;
-  auto findings = nlohmann::ordered_json::array();
-  for (const Finding& finding : prepared.findings)
-    findings.push_back({{"rule", finding.rule},
-                        {"severity", to_string(finding.severity)},
-                        {"message", finding.message},
-                        {"fix", finding.fix}});
-  document["findings"] = std::move(findings);
+  auto diagnostics = nlohmann::ordered_json::array();
+  for (const Diagnostic& diagnostic : prepared.diagnostics)
+    diagnostics.push_back({{"rule", diagnostic.id},
+                           {"severity", to_string(diagnostic.severity)},
+                           {"message", diagnostic.message},
+                           {"fix", diagnostic.fix}});
+  document["diagnostics"] = std::move(diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
@@ -46,16 +46,16 @@ int plan(Args& args, const Parser& parser, Session& session) {
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
   if (!prepared) return report(session, prepared.error());
-  if (!args.json) report(session, prepared->findings);
+  if (!args.json) report(session, prepared->diagnostics);
   if (!args.picture.svg.empty()) {
     const std::string document = plan_svg(prepared->plan, prepared->node, prepared->marks);
     if (const int status = put_svg(args.picture, document, session); status != 0) return status;
   } else if (!print(session, as_text(args, *prepared, session.style))) {
     return exit_status(ErrorKind::system, session.exit_rules);
   }
-  const bool remarks =
-      std::any_of(prepared->findings.begin(), prepared->findings.end(),
-                  [](const Finding& finding) { return finding.severity != Severity::note; });
+  const bool remarks = std::any_of(
+      prepared->diagnostics.begin(), prepared->diagnostics.end(),
+      [](const Diagnostic& diagnostic) { return diagnostic.severity != Severity::note; });
   return remarks ? 1 : 0;
 }
 

@@ -1,7 +1,6 @@
-#include "cli/profile_command.h"
-
 #include <array>
 
+#include "authoring/command.h"
 #include "cli/command.h"
 #include "hpclaunch/text.h"
 
@@ -89,7 +88,7 @@ Runner declare_profile(Parser& parser) {
   parser.text("--today", args->today, "DATE",
               "validate: judge the age of sources as on this day, YYYY-MM-DD");
   parser.footer(
-      "Exit status: 0 done and nothing to remark (notes do not count), 1 findings, 2 not done.");
+      "Exit status: 0 done and nothing to remark (notes do not count), 1 diagnostics, 2 not done.");
   return [args](Session& session) { return profile(*args, session); };
 }
 

@@ -1,11 +1,11 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/pipeline.h"
-#include "cli/preflight.h"
-#include "cli/run_record.h"
-#include "cli/write_file.h"
 #include "hpclaunch/sys.h"
+#include "job/preflight.h"
+#include "job/prepare.h"
+#include "job/run_record.h"
+#include "job/write_file.h"
 
 namespace hpclaunch::cli {
 
@@ -43,15 +43,15 @@ int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   return print(session, *script) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
-bool refused(const std::vector<Finding>& findings) {
-  for (const Finding& finding : findings)
-    if (finding.severity == Severity::error) return true;
+bool refused(const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::error) return true;
   return false;
 }
 
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env) {
   if (prepared.plan.launcher == "local") return sys::run_local(prepared.plan, env, prepared.shim);
-  const bool fails_fast = prepared.launcher.dialect->traits().fails_fast;
+  const bool fails_fast = prepared.launcher.launcher->traits().fails_fast;
   return sys::run_supervised(prepared.plan, prepared.argv, env, fails_fast);
 }
 
@@ -80,11 +80,11 @@ int launch(const Args& args, Session& session, Prepared& prepared, RunRecord& re
   record.plan = &prepared.plan;
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
-  report(session, prepared.findings);
+  report(session, prepared.diagnostics);
   if (args.dry_run) return dry_run(args, prepared, session);
-  if (refused(prepared.findings) && !args.force) return fail(record, not_started(), session);
+  if (refused(prepared.diagnostics) && !args.force) return fail(record, not_started(), session);
   if (args.preflight) {
-    const Result<std::vector<Finding>> said = preflight(prepared, session, kPreflightSeconds);
+    const Result<std::vector<Diagnostic>> said = preflight(prepared, session, kPreflightSeconds);
     if (!said) return fail(record, said.error(), session);
     report(session, *said);
     if (refused(*said) && !args.force) return fail(record, not_started(), session);

@@ -34,11 +34,11 @@ int report(Session& session, const Error& error) {
   return exit_status(error.kind, session.exit_rules);
 }
 
-void report(Session& session, const std::vector<Finding>& findings) {
-  for (const Finding& finding : findings) {
-    std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", to_string(finding.severity),
-                                   finding.message, finding.rule);
-    if (!finding.fix.empty()) text += fmt::format("hpclaunch: try: {}\n", finding.fix);
+void report(Session& session, const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics) {
+    std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", to_string(diagnostic.severity),
+                                   diagnostic.message, diagnostic.id);
+    if (!diagnostic.fix.empty()) text += fmt::format("hpclaunch: try: {}\n", diagnostic.fix);
     std::fputs(text.c_str(), session.err);
   }
 }

@@ -28,8 +28,8 @@ int exit_status(ErrorKind kind, ExitRules rules);
 /// Prints place, message and hint to session.err; returns the exit status.
 int report(Session& session, const Error& error);
 
-/// One line per finding to session.err.
-void report(Session& session, const std::vector<Finding>& findings);
+/// One line per diagnostic to session.err.
+void report(Session& session, const std::vector<Diagnostic>& diagnostics);
 
 /// Writes all of `text` to session.out. False: the reader is gone or the disk is full.
 bool print(Session& session, const std::string& text);

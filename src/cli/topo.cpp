@@ -1,9 +1,9 @@
 
 #include "cli/command.h"
-#include "cli/libraries.h"
 #include "cli/options.h"
 #include "cli/picture.h"
 #include "hpclaunch/probe.h"
+#include "job/libraries.h"
 
 namespace hpclaunch::cli {
 

@@ -5,9 +5,9 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/reports.h"
 #include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
+#include "job/reports.h"
 
 namespace hpclaunch::cli {
 
@@ -72,12 +72,12 @@ std::string as_json(const Prepared& prepared, const Collected& collected,
   document["reports"] = Json::array();
   for (const RankReport* report : reports)
     document["reports"].push_back(Json::parse(report_to_json(*report)));
-  document["findings"] = Json::array();
-  for (const Finding& finding : prepared.findings)
-    document["findings"].push_back({{"rule", finding.rule},
-                                    {"severity", to_string(finding.severity)},
-                                    {"message", finding.message},
-                                    {"fix", finding.fix}});
+  document["diagnostics"] = Json::array();
+  for (const Diagnostic& diagnostic : prepared.diagnostics)
+    document["diagnostics"].push_back({{"rule", diagnostic.id},
+                                       {"severity", to_string(diagnostic.severity)},
+                                       {"message", diagnostic.message},
+                                       {"fix", diagnostic.fix}});
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -107,9 +107,10 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
   return line + "\n\n" + grid(rows, style) + reasons(shown, style);
 }
 
-bool has_error(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.severity == Severity::error; });
+bool has_error(const std::vector<Diagnostic>& diagnostics) {
+  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity == Severity::error;
+  });
 }
 
 Error nobody_reported(const Collected& collected, const std::string& module, double limit) {
@@ -135,7 +136,7 @@ Result<Question> question_for(const Args& args, const Prepared& prepared, const 
   const Plan& plan = prepared.plan;
   Question question;
   question.names = names_to_report(plan, launch_environment(plan, env));
-  question.local_variable = prepared.launcher.dialect->traits().local_rank_var;
+  question.local_variable = prepared.launcher.launcher->traits().local_rank_var;
   if (!plan.command.empty()) question.program = plan.command.front();
   question.module = args.module;
   if (args.module.empty()) return question;
@@ -151,8 +152,8 @@ int verify(Args& args, const Parser& parser, Session& session) {
   args.launch.command = std::move(*program);
   const Result<Prepared> prepared = prepare(args.launch, session, Purpose::start);
   if (!prepared) return report(session, prepared.error());
-  if (!args.json) report(session, prepared->findings);
-  if (has_error(prepared->findings) && !args.force)
+  if (!args.json) report(session, prepared->diagnostics);
+  if (has_error(prepared->diagnostics) && !args.force)
     return report(session, Error{ErrorKind::usage, "not started",
                                  "mend the errors above, or go on with --force"});
   const Result<Question> question = question_for(args, *prepared, session.env);

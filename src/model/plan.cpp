@@ -89,7 +89,7 @@ const Setting* Plan::find_env(std::string_view name) const { return find(env, na
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
 
 std::string notice_name(int signal) {
-  for (const NoticeSignal& one : kNoticeSignals)
+  for (const TimeLimitSignal& one : kTimeLimitSignals)
     if (one.number == signal) return "SIG" + std::string(one.name);
   return {};
 }

@@ -171,9 +171,9 @@ Json layout_json(const Plan& plan) {
 
 Json reports_json(const Plan& plan) {
   Json list = Json::array();
-  for (const PlanReport& report : plan.reports)
-    list.push_back(Json{{"rule", text(report.rule)},
-                        {"severity", text(report.severity)},
+  for (const Diagnostic& report : plan.reports)
+    list.push_back(Json{{"rule", text(report.id)},
+                        {"severity", text(std::string(to_string(report.severity)))},
                         {"message", text(report.message)},
                         {"fix", report.fix.empty() ? Json(nullptr) : text(report.fix)}});
   return list;

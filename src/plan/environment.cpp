@@ -108,13 +108,14 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
              kCommandLine, "--master-port");
 }
 
-// What the launcher itself reads: leftovers that would change its command line go, and what its command
+// What the launcher itself reads: conflicting that would change its command line go, and what its command
 // line cannot say is set.
 void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
-  const auto remove = [&](const std::string& name, const LauncherTraits::Leftover& leftover) {
+  const auto remove = [&](const std::string& name,
+                          const LauncherTraits::ConflictingVariable& leftover) {
     fold.add(name, Layer::computed, Unset{}, leftover.of_batch ? kLeftover : kRule, leftover.why);
   };
-  for (const LauncherTraits::Leftover& leftover : input.launcher.leftovers) {
+  for (const LauncherTraits::ConflictingVariable& leftover : input.launcher.conflicting) {
     if (leftover.shapes_step && placed.gpu_view == "launcher") continue;
     if (!leftover.prefix) {
       if (input.env.has(leftover.name)) remove(leftover.name, leftover);

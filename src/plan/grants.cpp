@@ -36,14 +36,14 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
   units.given = name;
   if (!read.repeated.empty())
     units.reports.push_back(
-        {"mask-repeats", "warning",
+        {"mask-repeats", Severity::warning,
          fmt::format("{}: \"{}\" comes a second time; CUDA and PyTorch take such a list for none, "
                      "and so does the plan",
                      quoted(input.env, name), read.repeated),
          fmt::format("give {} each device once", name)});
   if (!read.stopped.empty() && !picks.empty())
     units.reports.push_back(
-        {"mask-cut", "warning",
+        {"mask-cut", Severity::warning,
          fmt::format(
              "{}: \"{}\" {}; the driver does not heed what follows it, and neither does the "
              "plan",
@@ -78,7 +78,7 @@ void read_amd(const PlanInput& input, std::vector<Pick>& picks, Units& units) {
   for (std::size_t i = 0; i < twice.size(); ++i) twice[i].number = static_cast<int>(i);
   if (read_mask(input.node, twice, text(second)).picks.size() != once.size())
     units.reports.push_back(
-        {"mask-twice", "note",
+        {"mask-twice", Severity::note,
          fmt::format("{} and ROCR_VISIBLE_DEVICES hold the same list, and the driver would count "
                      "the second among what the first leaves; the plan takes it for one grant said "
                      "twice, and leaves ranks one mask",
@@ -141,7 +141,7 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 // ---- Level Zero: tiles ----------------------------------------------------------------------------
 
 // Entries that name tiles are right for COMPOSITE, and nothing in every other hierarchy.
-PlanReport say_ignored(const PlanInput& input, const std::vector<int>& counted,
+Diagnostic say_ignored(const PlanInput& input, const std::vector<int>& counted,
                        const std::string& name, const std::vector<std::string>& ignored) {
   const bool whole = counts_whole(input.env);
   std::vector<std::string> nothing;
@@ -150,7 +150,7 @@ PlanReport say_ignored(const PlanInput& input, const std::vector<int>& counted,
   const bool dotted = std::any_of(ignored.begin(), ignored.end(), [](const std::string& entry) {
     return entry.find('.') != std::string::npos;
   });
-  return {"mask-cut", "warning",
+  return {"mask-cut", Severity::warning,
           fmt::format("{}: the driver does not heed {}{}", quoted(input.env, name),
                       fmt::join(ignored, ", "),
                       whole || !dotted
@@ -176,7 +176,7 @@ Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Uni
   Tiles left = read_tile_mask(input.node, counted, mask, whole || cards, ignored);
   if (cards && left != read_tile_mask(input.node, counted, mask, false, ignored))
     units.reports.push_back(
-        {"mask-counts-tiles", "note",
+        {"mask-counts-tiles", Severity::note,
          fmt::format("{} is what Slurm writes for the cards of {}={}, but the driver would count "
                      "tiles by it; the plan takes these cards, with all their tiles",
                      quoted(input.env, units.given), cards->name, cards->text),
@@ -294,7 +294,7 @@ void check_other_nodes(const PlanInput& input, Units& units) {
   for (const Unit& unit : units.list) names = names || unit.name.find('-') != std::string::npos;
   if (names)
     units.reports.push_back(
-        {"names-of-one-node", "error",
+        {"names-of-one-node", Severity::error,
          fmt::format("the plan has several nodes, and devices go by names of one node's ({}): "
                      "ranks on the others would find none",
                      units.list.front().name),
@@ -326,7 +326,7 @@ void heed(const PlanInput& input, const Ground& ground, Units& units) {
   });
   if (masked && outside != picks.end())
     units.reports.push_back(
-        {"grant-contradicts", "warning",
+        {"grant-contradicts", Severity::warning,
          fmt::format("{} has devices that {} does not grant: they are left out",
                      quoted(input.env, units.given), quoted(input.env, ground.by)),
          fmt::format("unset {}, or ask the batch system for these devices", units.given)});
@@ -366,7 +366,7 @@ void split_instances(const Topology& node, Units& units) {
     }
     if (device->instances.empty())
       units.reports.push_back(
-          {"no-instances", "warning",
+          {"no-instances", Severity::warning,
            fmt::format("device {}{} is split (MIG) and has no instance: no process can use it",
                        device->index, device->pci.empty() ? "" : " at " + device->pci),
            "create instances (nvidia-smi mig -cgi), switch MIG off, or ask the site"});

@@ -18,7 +18,7 @@ struct Ground {
   std::optional<std::vector<int>> mine;  ///< Device::index, ascending; nullopt: all that is counted
   std::string by;                        ///< the variable that says so; "" for none
   std::string why;                       ///< a clause; "" when nothing is to be said
-  std::vector<PlanReport> reports;
+  std::vector<Diagnostic> reports;
 
   bool leaves(int device) const;  ///< one that is counted is ours
 };

@@ -46,7 +46,7 @@ std::optional<Listed> read_list(const PlanInput& input, const char* name, const 
   for (const int device : listed->devices) {
     if (has(all, device)) continue;
     ground.reports.push_back(
-        {"grant-contradicts", "warning",
+        {"grant-contradicts", Severity::warning,
          fmt::format("{}={} names device {}, and the node has {}: the list is not heeded", name,
                      listed->text, device, counted(static_cast<long>(all.size()), "device")),
          "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
@@ -72,7 +72,7 @@ bool all_in(const Indices& numbers, const Indices& list) {
 
 void say_unclear(const Listed& list, std::string message, Ground& ground) {
   ground.reports.push_back(
-      {"grant-unclear", "warning", fmt::format("{}={}: {}", list.name, list.text, message),
+      {"grant-unclear", Severity::warning, fmt::format("{}={}: {}", list.name, list.text, message),
        "keep the batch system's mask of devices, or plan on the node with its vendor's library "
        "installed, so that devices are known by name"});
 }
@@ -150,7 +150,7 @@ void settle_list(const PlanInput& input, const std::string& vendor, const Listed
                   ground);
     else
       ground.reports.push_back(
-          {"grant-contradicts", "warning",
+          {"grant-contradicts", Severity::warning,
            fmt::format("{}={} is neither a part of {}={} nor counts among these {}: its entries "
                        "are kept, and where the devices are is not known",
                        mask, input.env.get(mask), list.name, list.text, count),
@@ -240,7 +240,7 @@ void settle_instances(const PlanInput& input, Ground& ground) {
   if (said.count == 0 || said.count == mine.size()) return;  // no part of what is here
   if (said.count > mine.size()) {
     ground.reports.push_back(
-        {"grant-contradicts", "warning",
+        {"grant-contradicts", Severity::warning,
          fmt::format("{}={} grants {}, and {} found here: it is not heeded", said.list.name,
                      said.list.text, counted(static_cast<long>(said.count), "instance"),
                      mine.size() == 1 ? "1 is" : fmt::format("{} are", mine.size())),

@@ -132,11 +132,11 @@ Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const 
         static_cast<int>(input.slots.size()) >= want.nodes &&
         std::accumulate(input.slots.begin(), input.slots.begin() + want.nodes, 0) == want.ranks;
     if (same_sum) return listed();
-    if (input.launcher.dealing != Dealing::fills)
+    if (input.launcher.distribution != Distribution::fill)
       return deal_into_grants(input, want.nodes, want.ranks);
   }
-  const bool fill = input.launcher.dealing == Dealing::fills ||
-                    (typed.ranks_per_node && input.launcher.dealing == Dealing::any);
+  const bool fill = input.launcher.distribution == Distribution::fill ||
+                    (typed.ranks_per_node && input.launcher.distribution == Distribution::any);
   std::vector<int> ranks_on;
   int left = want.ranks;
   for (int after = want.nodes - 1; after >= 0; --after) {

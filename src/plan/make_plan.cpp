@@ -210,8 +210,8 @@ void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
 }
 
 // The launcher sets its own variables again for each rank, and may.
-bool is_leftover(const PlanInput& input, const std::string& name) {
-  const auto& all = input.launcher.leftovers;
+bool is_conflicting(const PlanInput& input, const std::string& name) {
+  const auto& all = input.launcher.conflicting;
   return std::any_of(all.begin(), all.end(), [&](const auto& one) {
     return one.prefix ? name.starts_with(one.name) : one.name == name;
   });
@@ -241,7 +241,7 @@ Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, 
   apply_late_rules(input, facts, units, plan, fold);
   plan.env = fold.finish();
   for (const Setting& setting : plan.env)
-    if (std::holds_alternative<Unset>(setting.value()) && !is_leftover(input, setting.name))
+    if (std::holds_alternative<Unset>(setting.value()) && !is_conflicting(input, setting.name))
       plan.removed.push_back(setting.name);
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     plan.launcher_only.push_back(preset.name);
@@ -257,7 +257,7 @@ Result<LaidOut> lay_out_in_view(const PlanInput& input, const std::vector<int>& 
     laid = lay_out(input, facts, units, ranks_on, plan);
   }
   if (laid && laid->far > 0)
-    plan.reports.push_back({"far-from-device", "note",
+    plan.reports.push_back({"far-from-device", Severity::note,
                             fmt::format("{} of {} on a node have cores that are not near their "
                                         "device",
                                         laid->far, counted(laid->far_of, "rank")),
@@ -300,7 +300,7 @@ Status add_wire(const PlanInput& input, Plan& plan) {
   plan.wire = std::move(*wire);
   if (!left_out.empty())
     plan.reports.push_back(
-        {"ranks-check-less", "note",
+        {"ranks-check-less", Severity::note,
          fmt::format("the ranks do not check {}: there is no room for it in what they are told",
                      fmt::join(left_out, " and ")),
          "hpclaunch verify compares everything"});

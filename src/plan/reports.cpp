@@ -22,7 +22,7 @@ void report_services(const PlanInput& input, Plan& plan) {
     const CpuSet both = used & service.pus;
     if (both.empty()) continue;
     plan.reports.push_back(
-        {"service-cores", "note",
+        {"service-cores", Severity::note,
          fmt::format("ranks are bound to CPU{} {}, which {} uses while it runs ({})",
                      both.count() == 1 ? "" : "s", both.to_list(), service.name, service.why),
          fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
@@ -38,7 +38,7 @@ void report_view(const Units& units, Plan& plan) {
                   [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
     return;
   plan.reports.push_back(
-      {"launcher-view", "error",
+      {"launcher-view", Severity::error,
        fmt::format("nothing is known of flags by which {} gives each rank its device",
                    plan.launcher),
        "--gpu-view own, or all"});
@@ -47,7 +47,7 @@ void report_view(const Units& units, Plan& plan) {
 void report_size(const PlanInput& input, Plan& plan) {
   const int most = input.model == nullptr ? 0 : input.model->count;
   if (most > 0 && plan.nodes() > most)
-    plan.reports.push_back({"more-nodes-than-site", "warning",
+    plan.reports.push_back({"more-nodes-than-site", Severity::warning,
                             fmt::format("{} planned, and {} has {} of this kind",
                                         counted(plan.nodes(), "node"), input.profile->name, most),
                             fmt::format("--nodes {} or fewer", most)});
@@ -87,7 +87,7 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   const bool by_address = order == "PCI_BUS_ID";
   if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask)) {
     plan.reports.push_back(
-        {"device-order", "warning",
+        {"device-order", Severity::warning,
          fmt::format("{}: CUDA counts the node's devices, which are of several models, fastest "
                      "first, and the plan counts them by PCI address, so that ranks may get others "
                      "than planned",
@@ -104,7 +104,7 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   if (settled || !has_numbers(mask) || units.total == static_cast<int>(input.node.devices.size()))
     return;
   plan.reports.push_back(
-      {"device-order", "note",
+      {"device-order", Severity::note,
        fmt::format("{}={} is read by PCI address; the node's devices are of several models, and "
                    "CUDA by itself would count them fastest first",
                    units.mask, mask),

@@ -64,7 +64,7 @@ class Applying {
   // A value that cannot be made is said, not dropped in silence.
   void cannot(const std::string& what, const Error& error) {
     plan_.reports.push_back(
-        {rule_.id, "warning",
+        {rule_.id, Severity::warning,
          fmt::format("rule {} leaves {} alone: {}", rule_.id, what, error.message), error.hint});
   }
 
@@ -134,7 +134,7 @@ class Applying {
   void report() {
     const Result<std::string> message = expand(rule_.report->message, facts_);
     const Result<std::string> fix = expand(rule_.report->fix, facts_);
-    plan_.reports.push_back({rule_.id, rule_.report->severity,
+    plan_.reports.push_back({rule_.id, severity_from(rule_.report->severity),
                              message ? *message : rule_.report->message,
                              fix ? *fix : rule_.report->fix});
   }

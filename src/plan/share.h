@@ -14,7 +14,7 @@ using Share = std::vector<int>;
 std::vector<Share> even_shares(const Domain& tree, int ranks);
 
 /// Exactly `width` cores each: cut from even shares where those are wide enough, else packed into
-/// domains, and only what does not fit any domain put together from leftovers.
+/// domains, and only what does not fit any domain put together from conflicting.
 /// ranks * width <= cores.
 std::vector<Share> exact_shares(const Domain& tree, int ranks, int width);
 

@@ -198,14 +198,14 @@ std::vector<const Unit*> single_units(const Units& units) {
   return singles;
 }
 
-void report_left(const Units& units, std::vector<PlanReport>& reports) {
+void report_left(const Units& units, std::vector<Diagnostic>& reports) {
   if (units.left.empty()) return;
   std::vector<std::string> names;
   for (const Unit& unit : units.left)
     names.push_back(unit.subdevice >= 0
                         ? fmt::format("{}.{}", unit.device, unit.subdevice)
                         : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
-  reports.push_back({"devices-left", "note",
+  reports.push_back({"devices-left", Severity::note,
                      fmt::format("device {} of each node {} left over: {} at {} per rank",
                                  fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
                                  counted(units.total, "device"), units.per_rank),

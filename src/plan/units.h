@@ -46,7 +46,7 @@ struct Units {
   std::string mask_item;  ///< template of one entry
   std::string given;      ///< what says which devices are ours: a variable; "" for none
   Narrowed narrowed;
-  std::vector<PlanReport> reports = {};  ///< about what is ours
+  std::vector<Diagnostic> reports = {};  ///< about what is ours
   int ranks_per_unit = 0;                ///< the profile's; 0: not said
   int filled = 0;                        ///< ranks that were typed for each unit; 0: not typed
   bool compact = false;                  ///< fewer ranks than units take the first ones
@@ -73,7 +73,7 @@ Status group_units(const Topology& node, int per_rank, Units& units);
 std::vector<const Unit*> single_units(const Units& units);
 
 /// Says which units belong to no rank because --devices-per-rank does not divide their number.
-void report_left(const Units& units, std::vector<PlanReport>& reports);
+void report_left(const Units& units, std::vector<Diagnostic>& reports);
 
 /// Decides the view once the number of ranks is known, and says why.
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units);

@@ -86,13 +86,13 @@ std::vector<int> keep(const std::string& vendor, Topology& node) {
   return index;
 }
 
-PlanReport say_who_gets_nothing(const Topology& node, const Vendors& vendors,
+Diagnostic say_who_gets_nothing(const Topology& node, const Vendors& vendors,
                                 const std::string& kept) {
   Vendors others = vendors;
   others.erase(std::remove(others.begin(), others.end(), kept), others.end());
   const auto idle = std::count_if(node.devices.begin(), node.devices.end(),
                                   [&](const Device& device) { return device.vendor != kept; });
-  return {"several-vendors", "note",
+  return {"several-vendors", Severity::note,
           fmt::format("no rank gets the {} of {}: a program uses one vendor's, and the plan is for "
                       "the {} of {}",
                       counted(idle, "device"), fmt::join(others, ", "),

@@ -11,7 +11,7 @@ namespace hpclaunch {
 struct OneVendor {
   PlanInput input;         ///< with one vendor's devices only, numbered as their driver counts them
   std::vector<int> index;  ///< by that number: Device::index on the node as it was given
-  PlanReport report;       ///< who gets nothing
+  Diagnostic report;       ///< who gets nothing
 };
 
 /// The vendor whose mask the device mode sets (Level Zero's for a mode of tiles), else that of all of the

@@ -156,12 +156,12 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
   }
   if (keeps_order(units) && !ascending)
     placed.reports.push_back(
-        {"device-order", "warning",
+        {"device-order", Severity::warning,
          "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
          "nearest to the rank",
          "--gpu-view own"});
   if (shared)
-    placed.reports.push_back({"shared-devices", "note",
+    placed.reports.push_back({"shared-devices", Severity::note,
                               fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
                                           counted(placed.max_local_size(), "rank"),
                                           counted(units.used_by(placed.max_local_size()), "device"),
@@ -217,7 +217,7 @@ void hide_all(const Topology& node, Plan& placed, Fold& fold) {
     fold.add("HIP_VISIBLE_DEVICES", Layer::computed, std::string("-1"), kRule, why);
   if (vendors.count("intel") > 0)
     placed.reports.push_back(
-        {"devices-visible", "note",
+        {"devices-visible", Severity::note,
          fmt::format("--devices-per-rank 0: ranks still see the devices{}, since no mask of "
                      "this driver hides all",
                      vendors.size() > 1 ? " of intel" : ""),
@@ -263,13 +263,12 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
     return Done{};
   }
   report_left(units, placed.reports);
-  for (const PlanReport& said : units.reports)  // the launcher's devices have no names of ours
-    if (units.view != "launcher" || said.rule != "names-of-one-node")
-      placed.reports.push_back(said);
+  for (const Diagnostic& said : units.reports)  // the launcher's devices have no names of ours
+    if (units.view != "launcher" || said.id != "names-of-one-node") placed.reports.push_back(said);
   const bool named = input.env.has(units.given);
   if (units.list.empty() && !units.given.empty())
     placed.reports.push_back(
-        {"no-device-left", "warning",
+        {"no-device-left", Severity::warning,
          fmt::format("{} leaves no device of this node: ranks are placed as on a node without",
                      named ? fmt::format("{}=\"{}\"", units.given, input.env.get(units.given))
                            : "what can be opened here"),
@@ -280,13 +279,13 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
     add_hierarchy(input, units, fold);
   if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
     placed.reports.push_back(
-        {"parts-need-masks", "error",
+        {"parts-need-masks", Severity::error,
          fmt::format("device mode {} has no view of all: without a mask a process "
                      "sees whole devices",
                      units.mode),
          "--gpu-view own"});
   if (units.view == "all" && units.instances() && units.count() > 1)
-    placed.reports.push_back({"parts-need-masks", "error",
+    placed.reports.push_back({"parts-need-masks", Severity::error,
                               "devices are split into instances (MIG): a process that is given "
                               "several sees only the first",
                               "--gpu-view own"});

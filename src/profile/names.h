@@ -6,7 +6,7 @@
 
 namespace hpclaunch::profile {
 
-inline constexpr std::array<std::string_view, 9> kDialects = {
+inline constexpr std::array<std::string_view, 9> kLaunchers = {
     "pals", "slurm", "flux", "hydra", "intelmpi", "jsrun", "local", "openmpi", "prrte"};
 inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
                                                                 "lsf", "cobalt", "sge"};

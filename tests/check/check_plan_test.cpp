@@ -30,9 +30,9 @@ Setting setting(std::string name, std::vector<std::pair<Layer, Value>> decisions
 }
 
 bool finds(const Plan& plan, const EnvSnapshot& env, const std::string& rule) {
-  const auto findings = check_plan(plan, env);
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Finding& f) { return f.rule == rule; });
+  const auto diagnostics = check_plan(plan, env);
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [&](const Diagnostic& f) { return f.id == rule; });
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ TEST_CASE("a profile's demand against an export shows both values, secrets excep
     return one;
   };
   const auto message = [](const Setting& one) {
-    for (const Finding& finding : check_plan(plan_of({one}), EnvSnapshot{}))
-      if (finding.rule == "export-against-profile") return finding.message;
+    for (const Diagnostic& diagnostic : check_plan(plan_of({one}), EnvSnapshot{}))
+      if (diagnostic.id == "export-against-profile") return diagnostic.message;
     return std::string();
   };
   CHECK_THAT(message(demand("XYZ", "theirs")), ContainsSubstring("XYZ=\"mine\""));

@@ -1,8 +1,8 @@
 // The laws of `hpclaunch profile test`, on plans that are wrong on purpose: the planner makes none.
 #include <algorithm>
 
-#include "cli/profile_laws.h"
-#include "hpclaunch/dialect.h"
+#include "authoring/invariants.h"
+#include "hpclaunch/launcher.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
@@ -20,7 +20,7 @@ constexpr const char* kProfile = R"({"schema": 1, "name": "x", "doc": "x", "node
 struct Bench {
   Profile profile = parse_profile(kProfile, "x").profile;
   Plan plan;
-  LawBench bench = make_bench(profile, profile.nodes.front(), *find_dialect("local"));
+  LawBench bench = make_bench(profile, profile.nodes.front(), *find_launcher("local"));
 
   Bench() {
     PlanInput input;
@@ -28,7 +28,7 @@ struct Bench {
     input.profile = &profile;
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
-    input.launcher = find_dialect("local")->traits();
+    input.launcher = find_launcher("local")->traits();
     input.options.ranks_per_node = 2;
     input.command = {"true"};
     plan = *make_plan(input);
@@ -105,7 +105,7 @@ TEST_CASE("each law finds the plan that breaks it") {
     made.plan.env.push_back({"CUDA_VISIBLE_DEVICES", {Decision{}}});
     made.value("CUDA_VISIBLE_DEVICES") = std::string("0");
     CHECK_THAT(made.breach("local-rank"), ContainsSubstring("a rank sees 1 device"));
-    made.plan.reports.push_back({"shared-devices", "note", "", ""});
+    made.plan.reports.push_back({"shared-devices", Severity::note, "", ""});
     CHECK(made.breach("local-rank").empty());
     made.value("LOCAL_RANK") = std::string("1");
     CHECK_THAT(made.breach("local-rank"), ContainsSubstring("1 on every rank"));

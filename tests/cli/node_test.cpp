@@ -1,5 +1,5 @@
 // What the nodes are taken for: drift, grants of devices, and what can be reached of them.
-#include "cli/node.h"
+#include "job/node.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -48,13 +48,13 @@ NodeModel model_of(Topology topology) {
 
 struct Settled {
   Node node;
-  std::vector<Finding> findings;
+  std::vector<Diagnostic> diagnostics;
 };
 
 Settled settle(const NodeModel& model, const std::optional<Topology>& live, OnDrift how,
                const EnvSnapshot& env = EnvSnapshot(), int granted = 0) {
   Settled settled;
-  settled.node = settle_node(&model, live, granted, env, how, settled.findings);
+  settled.node = settle_node(&model, live, granted, env, how, settled.diagnostics);
   return settled;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("a node that is the profile's gives nothing to say", "[node]") {
   Topology live = node_of(4, 8, 0);
   live.allowed = *CpuSet::parse("0-3");
   const Settled settled = settle(model, live, OnDrift::fail);
-  CHECK(settled.findings.empty());
+  CHECK(settled.diagnostics.empty());
   CHECK(settled.node.topology.allowed.to_list() == "1-3");
   CHECK(settled.node.topology.devices.size() == 4);
   CHECK(settled.node.whole == 7);
@@ -75,15 +75,15 @@ TEST_CASE("another NUMA mode, in each way", "[node]") {
   const NodeModel model = model_of(node_of(4, 8, 4));
   const Topology live = node_of(1, 8, 0);
   Settled settled = settle(model, live, OnDrift::warn);
-  REQUIRE(settled.findings.size() == 1);
-  CHECK(settled.findings[0].rule == "node-differs");
-  CHECK(settled.findings[0].severity == Severity::warning);
-  CHECK_THAT(settled.findings[0].message, ContainsSubstring("1 NUMA node, planned 4"));
+  REQUIRE(settled.diagnostics.size() == 1);
+  CHECK(settled.diagnostics[0].rule == "node-differs");
+  CHECK(settled.diagnostics[0].severity == Severity::warning);
+  CHECK_THAT(settled.diagnostics[0].message, ContainsSubstring("1 NUMA node, planned 4"));
   CHECK(settled.node.topology.numa_nodes.size() == 4);
   settled = settle(model, live, OnDrift::fail);
-  CHECK(settled.findings[0].severity == Severity::error);
+  CHECK(settled.diagnostics[0].severity == Severity::error);
   settled = settle(model, live, OnDrift::replan);
-  CHECK(settled.findings[0].severity == Severity::note);
+  CHECK(settled.diagnostics[0].severity == Severity::note);
   const Topology& node = settled.node.topology;
   CHECK(node.numa_nodes.size() == 1);
   CHECK(node.allowed.to_list() == "1-7");  // what the site keeps stays kept
@@ -101,15 +101,15 @@ TEST_CASE("fewer CPUs because fewer were granted", "[node]") {
   for (NumaNode& numa : live.numa_nodes) numa.pus &= live.all_pus();
   for (Device& device : live.devices) device.pus &= live.all_pus();
   live.allowed = live.all_pus();
-  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 4).findings.empty());
+  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 4).diagnostics.empty());
   CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 4).node.topology.allowed.to_list() ==
         "1-3");
-  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 7).findings.size() == 1);
+  CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 7).diagnostics.size() == 1);
   live = node_of(4, 8, 4);
   live.devices.resize(2);
   const EnvSnapshot two({"SLURM_JOB_GPUS=0,1"});
-  CHECK(settle(model, live, OnDrift::fail, two).findings.empty());
-  CHECK_THAT(settle(model, live, OnDrift::warn).findings[0].message,
+  CHECK(settle(model, live, OnDrift::fail, two).diagnostics.empty());
+  CHECK_THAT(settle(model, live, OnDrift::warn).diagnostics[0].message,
              ContainsSubstring("device 3 at 0000:04:00.0 is missing"));
 }
 

@@ -1,9 +1,8 @@
 // --signal: what can be typed, what batch systems print, and what follows.
-#include "cli/notice.h"
-
 #include <cstdlib>
 #include <ctime>
 
+#include "job/time_limit.h"
 #include "support/catch.h"
 
 namespace {
@@ -101,24 +100,24 @@ TEST_CASE("when the allocation ends", "[notice]") {
 }
 
 TEST_CASE("a notice in time, late, too late and never", "[notice]") {
-  std::vector<Finding> findings;
+  std::vector<Diagnostic> diagnostics;
   const NoticeWish wish{10, 300};
-  const auto good = plan_notice(wish, {5000, "test"}, 1000, findings);
+  const auto good = plan_notice(wish, {5000, "test"}, 1000, diagnostics);
   REQUIRE(good);
   CHECK(good->notice == Notice{10, 4700});
   CHECK(good->why.find("1970-01-01T01:18:20Z, 300 s before") != std::string::npos);
-  CHECK(findings.empty());
-  const auto late = plan_notice(wish, {1200, "test"}, 1000, findings);
+  CHECK(diagnostics.empty());
+  const auto late = plan_notice(wish, {1200, "test"}, 1000, diagnostics);
   REQUIRE(late);
   CHECK(late->notice == Notice{10, 1100});
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].rule == "notice-late");
-  const auto never = plan_notice(wish, {std::nullopt, "test"}, 1000, findings);
+  REQUIRE(diagnostics.size() == 1);
+  CHECK(diagnostics[0].rule == "notice-late");
+  const auto never = plan_notice(wish, {std::nullopt, "test"}, 1000, diagnostics);
   REQUIRE(never);
   CHECK(never->notice == Notice{});
-  REQUIRE(findings.size() == 2);
-  CHECK(findings[1].rule == "notice-never");
-  CHECK_FALSE(plan_notice(wish, {1000, "test"}, 1000, findings));
+  REQUIRE(diagnostics.size() == 2);
+  CHECK(diagnostics[1].rule == "notice-never");
+  CHECK_FALSE(plan_notice(wish, {1000, "test"}, 1000, diagnostics));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::vector<std::string> placed(const PlanInput& in) {
 
 bool said(const Plan& plan, const std::string& rule) {
   return std::any_of(plan.reports.begin(), plan.reports.end(),
-                     [&](const PlanReport& report) { return report.rule == rule; });
+                     [&](const Diagnostic& report) { return report.id == rule; });
 }
 
 using Seats = std::vector<std::string>;

@@ -77,7 +77,7 @@ TEST_CASE("devices that make no full group are named", "[plan][devices]") {
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"0,1,2"});
   const auto left = std::find_if(plan->reports.begin(), plan->reports.end(),
-                                 [](const PlanReport& r) { return r.rule == "devices-left"; });
+                                 [](const Diagnostic& r) { return r.id == "devices-left"; });
   REQUIRE(left != plan->reports.end());
   CHECK_THAT(left->message, ContainsSubstring("device 3 of each node is left over"));
 }
@@ -188,8 +188,8 @@ namespace {
 
 // What the plan says of sharing while every rank sees all.
 std::string advice(const Plan& plan) {
-  for (const PlanReport& report : plan.reports)
-    if (report.rule == "shared-devices") return report.message;
+  for (const Diagnostic& report : plan.reports)
+    if (report.id == "shared-devices") return report.message;
   return "";
 }
 

@@ -109,10 +109,10 @@ TEST_CASE("variables of the launcher's own are set, those for root only for root
   CHECK(setting(plan, "ROOT").value() == Value(Unset{}));
 }
 
-TEST_CASE("leftovers may be all names that begin alike", "[plan][leftovers]") {
+TEST_CASE("conflicting may be all names that begin alike", "[plan][conflicting]") {
   PlanInput in = job(1, {"PIN_A=1", "PIN_B=2", "PIN=3", "PINS=4", "X=5"});
-  in.launcher.leftovers = {{"PIN_", "it would bind again", false, false, true},
-                           {"X", "it would start more", false, false, false}};
+  in.launcher.conflicting = {{"PIN_", "it would bind again", false, false, true},
+                             {"X", "it would start more", false, false, false}};
   const Plan plan = plan_of(in);
   for (const char* name : {"PIN_A", "PIN_B", "X"})
     CHECK(setting(plan, name).value() == Value(Unset{}));

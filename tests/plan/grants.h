@@ -59,7 +59,7 @@ inline Env env_of(const Plan& plan, const Env& job, int local) {
 
 inline std::vector<std::string> rules(const Plan& plan) {
   std::vector<std::string> names;
-  for (const PlanReport& report : plan.reports) names.push_back(report.rule);
+  for (const Diagnostic& report : plan.reports) names.push_back(report.id);
   return names;
 }
 

@@ -149,8 +149,8 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
     const auto plan = make_plan(in);
     REQUIRE(plan);
     std::string text;
-    for (const PlanReport& report : plan->reports)
-      text += fmt::format("{} {}", report.rule, report.severity);
+    for (const Diagnostic& report : plan->reports)
+      text += fmt::format("{} {}", report.id, report.severity);
     return text;
   };
   const Env fastest = {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}};

@@ -180,7 +180,7 @@ TEST_CASE("identity and meeting place, whatever the user's shell holds", "[plan]
 TEST_CASE("typed settings win, and odd names are refused", "[plan]") {
   PlanInput in = input(1, 2);
   in.env = EnvSnapshot({"A=1", "HYDRA_BINDING=core"});
-  in.launcher.leftovers = {{"HYDRA_BINDING", "why"}, {"HYDRA_MAPPING", "why"}};
+  in.launcher.conflicting = {{"HYDRA_BINDING", "why"}, {"HYDRA_MAPPING", "why"}};
   in.options.set = {{"A", "2"}, {"B", ""}, {"A", "3"}};
   in.options.unset = {"C", "PYTHONUNBUFFERED"};
   const auto plan = make_plan(in);

@@ -170,7 +170,7 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
     if (random.chance(60)) in.options.ranks = random.in(1, 60);
     if (random.chance(30)) in.options.ranks_per_node = random.in(1, 12);
     if (random.chance(20)) in.options.cores_per_rank = random.in(1, 4);
-    if (random.chance(50)) in.launcher.dealing = Dealing::spreads;
+    if (random.chance(50)) in.launcher.distribution = Distribution::even;
     INFO("round " << round);
     const auto plan = make_plan(in);
     if (!plan) {

@@ -555,7 +555,7 @@ TEST_CASE("parts that only a mask can reach are never all visible", "[units]") {
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
   CHECK(plan->reports[0].rule == "parts-need-masks");
-  CHECK(plan->reports[0].severity == "error");
+  CHECK(plan->reports[0].severity == Severity::error);
 }
 
 TEST_CASE("the launcher's view needs flags", "[units]") {

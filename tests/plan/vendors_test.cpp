@@ -42,7 +42,7 @@ std::vector<std::string> each(const Plan& plan, const char* name) {
 int said(const Plan& plan, const std::string& rule) {
   return static_cast<int>(
       std::count_if(plan.reports.begin(), plan.reports.end(),
-                    [&](const PlanReport& report) { return report.rule == rule; }));
+                    [&](const Diagnostic& report) { return report.id == rule; }));
 }
 
 // A site whose nodes have AMD devices.

@@ -74,9 +74,9 @@ void Supervisor::pass_on(int signal) {
     return;
   }
   const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
-  if (phase_ >= Phase::leftovers) {
+  if (phase_ >= Phase::conflicting) {
     if (!ends) return;
-    if (phase_ == Phase::leftovers) kill_at_ = clock_ms();
+    if (phase_ == Phase::conflicting) kill_at_ = clock_ms();
     if (phase_ == Phase::draining) screen_.give_up();  // nobody reads our output: let go
     return;
   }
@@ -181,18 +181,18 @@ void Supervisor::advance() {
   send_notice();
   if (phase_ == Phase::settling && now >= settle_until_) begin_end();
   if (phase_ < Phase::killed && kill_at_ >= 0 && now >= kill_at_) kill_ranks();
-  if (phase_ < Phase::leftovers && alive_ == 0) {
+  if (phase_ < Phase::conflicting && alive_ == 0) {
     settle_until_ = -1;
-    phase_ = Phase::leftovers;
+    phase_ = Phase::conflicting;
     kill_at_ = now + kLeftoverGrace;
     if (!childless_) signal_children(SIGTERM);
   }
   const bool hopeless = phase_ == Phase::killed && now >= kill_at_;
-  if (hopeless || (phase_ == Phase::leftovers && !childless_ && now >= kill_at_)) {
+  if (hopeless || (phase_ == Phase::conflicting && !childless_ && now >= kill_at_)) {
     clean_ = end_children(hopeless ? 0 : kHopeless);
     childless_ = true;
   }
-  if (hopeless || (phase_ == Phase::leftovers && childless_)) {
+  if (hopeless || (phase_ == Phase::conflicting && childless_)) {
     phase_ = Phase::draining;
     kill_at_ = -1;
   }

@@ -28,12 +28,12 @@ struct Rank {
 };
 
 enum class Phase {
-  running,    // all is well, or the user has sent a signal that ends the ranks
-  settling,   // a rank has failed; others may have died of the same cause
-  ending,     // the others have got TERM
-  killed,     // and KILL
-  leftovers,  // no rank lives; what they left behind is being ended
-  draining,   // nothing lives; the rest of the output is on its way
+  running,      // all is well, or the user has sent a signal that ends the ranks
+  settling,     // a rank has failed; others may have died of the same cause
+  ending,       // the others have got TERM
+  killed,       // and KILL
+  conflicting,  // no rank lives; what they left behind is being ended
+  draining,     // nothing lives; the rest of the output is on its way
 };
 
 class Supervisor {

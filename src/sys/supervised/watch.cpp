@@ -99,7 +99,7 @@ void Watch::pass_on(int signal, bool from_terminal) {
   }
   if (phase_ != Phase::running) {
     if (!ends_programs(signal)) return;
-    if (phase_ == Phase::leftovers) end_at_ = clock_ms();
+    if (phase_ == Phase::conflicting) end_at_ = clock_ms();
     if (phase_ >= Phase::draining) screen_.give_up();  // nobody reads our output: let go
     return;
   }
@@ -168,13 +168,13 @@ void Watch::take(Splitter::Sink& sink) {
 void Watch::advance() {
   const long now = clock_ms();
   if (phase_ == Phase::running && launcher_) {
-    phase_ = Phase::leftovers;
+    phase_ = Phase::conflicting;
     settle_until_ = -1;
     end_at_ = now + kLeftoverGrace;
     if (!childless_ && setting_.alone) local::signal_children(SIGTERM);
   }
   if (phase_ == Phase::running) advance_running(now);
-  if (phase_ == Phase::leftovers) {
+  if (phase_ == Phase::conflicting) {
     if (!childless_ && setting_.alone && now >= end_at_) {
       if (!local::end_children(local::kHopeless)) {
         say("hpclaunch: some processes do not end although they were killed (ps shows state D)\n");

@@ -17,9 +17,9 @@
 namespace hpclaunch::sys::supervised {
 
 enum class Phase {
-  running,    // the launcher lives
-  leftovers,  // it has ended; what it left behind on this machine is being ended
-  draining,   // nothing lives; the rest of its stderr is on its way
+  running,      // the launcher lives
+  conflicting,  // it has ended; what it left behind on this machine is being ended
+  draining,     // nothing lives; the rest of its stderr is on its way
   reported,
 };
 

@@ -1,0 +1,148 @@
+#include "authoring/new.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "authoring/command.h"
+#include "cli/options.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+#include "job/libraries.h"
+#include "job/site.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+bool is_profile_name(const std::string& name) {
+  return !name.empty() && name != "none" && !name.ends_with(".json") &&
+         is_letter_or_digit(name.front()) && std::all_of(name.begin(), name.end(), [](char c) {
+           return is_letter_or_digit(c) || c == '.' || c == '-';
+         });
+}
+
+// "node0123.example.org" -> "node".
+std::string name_of_host(const std::string& host) {
+  constexpr std::size_t kLongest = 64;
+  std::string name;
+  for (const char c : host.substr(0, host.find('.'))) {
+    if (is_digit(c) || name.size() == kLongest) break;
+    if (is_letter_or_digit(c) || c == '-') name += c;
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return is_profile_name(name) ? name : "my-site";
+}
+
+// What `run` would take on more than one node.
+std::optional<ChosenLauncher> launcher_here(const EnvSnapshot& env, const std::string& host) {
+  Hosts hosts;
+  hosts.names = {host};
+  Result<ChosenLauncher> found = choose_launcher(LaunchArgs(), env, hosts, "", false);
+  if (!found || !found->launcher->traits().multi_node) return std::nullopt;
+  return std::move(*found);
+}
+
+Fresh look(const ProfileArgs& args, const EnvSnapshot& env, Topology node) {
+  Fresh fresh;
+  fresh.node = std::move(node);
+  fresh.host = fresh.node.hostname;
+  if (fresh.host.empty() && args.topology.empty()) fresh.host = sys::host_name();
+  fresh.name = args.name.empty() ? name_of_host(fresh.host) : args.name;
+  if (fresh.host.empty()) fresh.host = fresh.name + "1";
+  fresh.from = args.topology.empty()
+                   ? "this machine"
+                   : "the file " + args.topology.substr(args.topology.rfind('/') + 1);
+  const std::string scheduler = job_facts(env).scheduler;
+  if (scheduler != "none") fresh.scheduler = scheduler;
+  fresh.launcher = launcher_here(env, fresh.host);
+  for (const Device& device : fresh.node.devices) {
+    fresh.in_mig = fresh.in_mig || !device.instances.empty();
+    fresh.has_tiles = fresh.has_tiles || (device.vendor == "intel" && device.subdevices > 1);
+  }
+  return fresh;
+}
+
+Result<std::string> written(const Fresh& fresh, const EnvSnapshot& env) {
+  std::string text = head_section(fresh) + detect_section(fresh, env) + nodes_section(fresh) +
+                     stacks_section(env) + modes_section(fresh) + bindings_section(fresh) +
+                     rules_section(fresh);
+  const Result<std::string> expect = expect_section(fresh, text, env);
+  if (!expect) return expect.error();
+  text += *expect;
+  const ParsedProfile parsed = parse_profile(text, "the new profile");
+  if (!parsed.problems.empty()) return parsed.problems.front();
+  return text;
+}
+
+}  // namespace
+
+std::string json_text(const std::string& text) {
+  constexpr std::size_t kLongest = 160;
+  std::string line = plain(text);
+  if (line.size() > kLongest) {
+    std::size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
+    line.resize(end);
+  }
+  return nlohmann::json(line).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string prose(std::string_view text, int indent) {
+  constexpr std::size_t kWidth = 100;
+  // A line that begins with one of these would be taken for a suggestion.
+  const auto may_begin = [](std::string_view word) {
+    return word.empty() || std::string_view("\"{}[]").find(word.front()) == std::string_view::npos;
+  };
+  const std::string begin = std::string(static_cast<std::size_t>(indent), ' ') + "//";
+  std::vector<std::vector<std::string_view>> lines(1);
+  std::size_t width = begin.size();
+  for (const std::string_view word : split(text, ' ')) {
+    width += 1 + word.size();
+    if (width > kWidth && !lines.back().empty()) {
+      std::vector<std::string_view> next = {word};
+      while (!may_begin(next.front()) && lines.back().size() > 1) {
+        next.insert(next.begin(), lines.back().back());
+        lines.back().pop_back();
+      }
+      width = begin.size();
+      for (const std::string_view moved : next) width += 1 + moved.size();
+      lines.push_back(std::move(next));
+    } else {
+      lines.back().push_back(word);
+    }
+  }
+  std::string out;
+  for (const auto& words : lines) out += fmt::format("{} {}\n", begin, fmt::join(words, " "));
+  return out;
+}
+
+std::string lines_of(std::string_view json, int indent, bool suggested) {
+  const std::string begin =
+      std::string(static_cast<std::size_t>(indent), ' ') + (suggested ? "// " : "");
+  std::string out;
+  for (const std::string_view line : split(json, '\n'))
+    if (!line.empty()) out.append(begin).append(line).append("\n");
+  return out;
+}
+
+int profile_new(const ProfileArgs& args, Session& session) {
+  if (!args.name.empty() && !is_profile_name(args.name))
+    return report(session, Error{ErrorKind::usage,
+                                 fmt::format("--name: \"{}\" cannot be the name of a profile",
+                                             plain(args.name)),
+                                 "use letters, digits, '-' and '.'"});
+  Result<Topology> node = known_node(args.topology, session);
+  if (!node) return report(session, node.error());
+  const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
+  if (!text) return report(session, text.error());
+  return print(session, *text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,77 @@
+#pragma once
+// What the parts of `hpclaunch profile new` share. Each writes one section of the file, comments included.
+//
+// Two kinds of comment stand in the file. Prose begins with a letter. A suggestion is a line of the
+// profile with "// " before it, so it begins with a quote or a bracket; with all of them taken up the
+// file is still a valid profile.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/env.h"
+#include "hpclaunch/topology.h"
+#include "job/launchers.h"
+
+namespace hpclaunch::cli {
+
+/// What is known about the new profile.
+struct Fresh {
+  std::string name;                        ///< of the profile
+  std::string host;                        ///< of the node; never empty
+  std::string from;                        ///< where the node was seen, for people
+  std::string scheduler;                   ///< of this job; "" outside of one
+  std::optional<ChosenLauncher> launcher;  ///< what would start a job on several nodes here
+  Topology node;
+  bool in_mig = false;  ///< a device is cut into instances, whose names belong to this node
+  bool has_tiles =
+      false;  ///< Intel's devices of several tiles, which builtin profile "intel-max" knows
+};
+
+// ---- text ----------------------------------------------------------------------------------------------
+
+/// A JSON string of one line; longer texts are cut, since names of things are short.
+std::string json_text(const std::string& text);
+
+/// A comment, wrapped at 100 columns. `text` begins with a letter.
+std::string prose(std::string_view text, int indent);
+
+/// Lines of a profile as they stand, or as a suggestion. Each line of `json` ends with a newline.
+std::string lines_of(std::string_view json, int indent, bool suggested);
+
+// ---- the node ------------------------------------------------------------------------------------------
+
+/// A node model as it stands in a profile.
+struct NodeText {
+  std::string lines;                  ///< the keys of its shape, devices and interfaces; no braces
+  std::vector<std::string> lost;      ///< what the format cannot express of the node, for people
+  std::vector<std::string> left_out;  ///< interfaces that no job would use: "\"eno1\" (down)"
+  bool numbered = false;              ///< the model's cores are the node's, in the same order
+};
+NodeText node_model_text(const Topology& node);
+
+// ---- sections, in the order of the file ------------------------------------------------------------------
+
+/// Comment, names, scheduler, launcher, defaults.
+std::string head_section(const Fresh& fresh);
+std::string detect_section(const Fresh& fresh, const EnvSnapshot& env);
+std::string nodes_section(const Fresh& fresh);
+std::string stacks_section(const EnvSnapshot& env);
+std::string modes_section(const Fresh& fresh);
+std::string bindings_section(const Fresh& fresh);
+std::string rules_section(const Fresh& fresh);
+
+/// Golden cases, as planned with what was written so far, and the end of the file.
+/// Errors: `invalid` when that cannot be read back.
+Result<std::string> expect_section(const Fresh& fresh, const std::string& unfinished,
+                                   const EnvSnapshot& env);
+
+// ---- what the sections have in common --------------------------------------------------------------------
+
+/// Value of NCCL_SOCKET_IFNAME that the rules set for several nodes; "" when they leave it alone.
+std::string socket_names(const Topology& node);
+
+/// The day on which the sources of the rules were read.
+inline constexpr std::string_view kSourcesRead = "2026-11-22";
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,280 @@
+// Variables that follow from the hardware that was seen. A rule stands as it is where it holds on any
+// machine with that hardware, else as a suggestion. Each source was read on kSourcesRead.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "authoring/new.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+constexpr const char* kNccl = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html";
+constexpr const char* kPytorch = "https://pytorch.org/docs/stable/distributed.html";
+constexpr const char* kLibfabric = "https://ofiwg.github.io/libfabric/main/man/fabric.7.html";
+constexpr const char* kOfiPlugin = "https://github.com/aws/aws-ofi-nccl";
+constexpr const char* kEfa = "https://ofiwg.github.io/libfabric/main/man/fi_efa.7.html";
+constexpr const char* kOnecclStore =
+    "https://github.com/oneapi-src/oneCCL/blob/master/src/atl/util/pm/pmi_resizable_rt/"
+    "pmi_resizable/kvs/internal_kvs.cpp";
+constexpr const char* kOneccl =
+    "https://www.intel.com/content/www/us/en/docs/oneccl/developer-guide-reference/2021-13/"
+    "transport-selection.html";
+constexpr const char* kUcx = "https://openucx.readthedocs.io/en/master/faq.html";
+constexpr const char* kMiopen = "https://rocm.docs.amd.com/projects/MIOpen/en/latest/finddb.html";
+
+constexpr const char* kSeveralNodes = R"({"nodes": {"gt": 1}})";
+
+/// One entry of "rules".
+struct NewRule {
+  const char* id;
+  const char* when;  ///< as JSON; "" for always
+  std::string does;  ///< the verbs, as JSON
+  const char* why;
+  const char* source;  ///< "" for none
+  bool suggested = true;
+};
+
+// Best first: what a site with several kinds of network has its jobs use.
+constexpr std::array<std::string_view, 6> kBest = {"slingshot", "efa",  "infiniband",
+                                                   "omni-path", "roce", "ethernet"};
+
+/// The interfaces for the job's traffic: those of the best kind that are not down.
+struct Fabric {
+  std::string kind;
+  std::vector<std::string> names;    // of IP interfaces
+  std::vector<std::string> domains;  // of libfabric, or verbs devices
+  std::string provider;              // as libfabric said; "" when it was not asked
+  std::size_t count = 0;
+  std::size_t others = 0;
+};
+
+Fabric fabric_of(const Topology& node) {
+  Fabric fabric;
+  for (const std::string_view kind : kBest) {
+    for (const Nic& nic : node.nics) {
+      if (nic.kind != kind || nic.state == "down") continue;
+      ++fabric.count;
+      if (!nic.name.empty()) fabric.names.push_back(nic.name);
+      if (!nic.fabric.empty()) fabric.domains.push_back(nic.fabric);
+      if (fabric.provider.empty()) fabric.provider = nic.provider;
+    }
+    if (fabric.count == 0) continue;
+    fabric.kind = kind;
+    break;
+  }
+  fabric.others = node.nics.size() - fabric.count;
+  return fabric;
+}
+
+// "hsn" for hsn0 to hsn3, when nothing else begins so; else "=a,b", which NCCL takes for whole names.
+std::string socket_value(const Topology& node, const Fabric& fabric) {
+  std::string stem = fabric.names.front();
+  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
+  const auto begins = [&](const std::string& name) {
+    return !stem.empty() && name.starts_with(stem);
+  };
+  const bool ours = std::all_of(fabric.names.begin(), fabric.names.end(), begins);
+  const auto all = std::count_if(node.nics.begin(), node.nics.end(),
+                                 [&](const Nic& nic) { return begins(nic.name); });
+  if (ours && static_cast<std::size_t>(all) == fabric.names.size()) return stem;
+  return fmt::format("={}", fmt::join(fabric.names, ","));
+}
+
+// A name that a list separated by commas, and a template, can hold.
+bool is_plain(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.:;").find(c) != std::string_view::npos;
+  });
+}
+
+std::string defaults(const std::string& name, const std::string& value) {
+  return fmt::format("\"default\": {{\"{}\": {}}}", name, json_text(value));
+}
+
+std::string rule_lines(const NewRule& rule) {
+  std::string json = fmt::format("{{\n  \"id\": \"{}\",\n", rule.id);
+  if (*rule.when != '\0') json += fmt::format("  \"when\": {},\n", rule.when);
+  json += fmt::format("  {},\n  \"why\": \"{}\"", rule.does, rule.why);
+  if (*rule.source != '\0')
+    json +=
+        fmt::format(",\n  \"source\": \"{}\",\n  \"checked\": \"{}\"", rule.source, kSourcesRead);
+  return json + "\n},\n";
+}
+
+bool uses_nccl(const Topology& node) {
+  return !node.devices.empty() && node.devices.front().vendor != "intel";
+}
+
+// NCCL's, which RCCL reads by the same names, and Gloo's.
+void add_sockets(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+  if (fabric.names.empty() || (fabric.kind == "ethernet" && fabric.count < 2)) return;
+  if (uses_nccl(node))
+    rules.push_back({"sockets", kSeveralNodes,
+                     defaults("NCCL_SOCKET_IFNAME", socket_value(node, fabric)),
+                     "NCCL's start-up and its TCP traffic take the job's network and not that of "
+                     "the management",
+                     kNccl, socket_names(node).empty()});
+  rules.push_back({"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
+                   "left alone, Gloo takes the address of the host's name, which may be on the "
+                   "management network",
+                   kPytorch});
+}
+
+std::string provider_of(const Fabric& fabric) {
+  if (!fabric.provider.empty()) return fabric.provider;
+  if (fabric.kind == "slingshot") return "cxi";
+  if (fabric.kind == "efa") return "efa";
+  if (fabric.kind == "omni-path") return "opx";
+  return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
+}
+
+void add_libfabric(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+  if (const std::string provider = provider_of(fabric); !provider.empty())
+    rules.push_back({"libfabric", kSeveralNodes, defaults("FI_PROVIDER", provider),
+                     "libfabric fails when the network is missing, and does not fall back to TCP",
+                     kLibfabric});
+  const bool by_plugin = fabric.kind == "slingshot" || fabric.kind == "efa";
+  if (by_plugin && uses_nccl(node))
+    rules.push_back(
+        {"nccl-plugin", kSeveralNodes, defaults("NCCL_NET", "AWS Libfabric"),
+         "NCCL stops when its libfabric plugin is missing, and does not fall back to TCP",
+         kOfiPlugin});
+  if (fabric.kind == "efa")
+    rules.push_back(
+        {"efa-rdma", "", defaults("FI_EFA_USE_DEVICE_RDMA", "1"),
+         "transfers between GPUs use RDMA read; where an instance has none, libfabric ends at once",
+         kEfa});
+}
+
+void add_verbs(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+  const bool verbs = fabric.kind == "infiniband" || fabric.kind == "roce";
+  if (!verbs || fabric.domains.empty()) return;
+  if (uses_nccl(node))
+    rules.push_back({"nccl-adapters", "",
+                     defaults("NCCL_IB_HCA", fmt::format("={}", fmt::join(fabric.domains, ","))),
+                     "NCCL takes these adapters only, and not those of storage or management",
+                     kNccl});
+  rules.push_back(
+      {"ucx-adapters", "",
+       defaults("UCX_NET_DEVICES", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))),
+       "UCX takes port 1 of these adapters only; left alone it takes all", kUcx});
+}
+
+void add_nccl(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+  if (!uses_nccl(node)) return;
+  if (fabric.count > 1 && fabric.kind != "ethernet")
+    rules.push_back({"nccl-cross-nic", "", defaults("NCCL_CROSS_NIC", "1"),
+                     "rings may leave a node by another interface than they came in; not where "
+                     "each has a network of its own",
+                     kNccl});
+  if (fabric.kind == "slingshot")
+    rules.push_back({"nccl-gpu-direct", "", defaults("NCCL_NET_GDR_LEVEL", "PHB"),
+                     "direct transfers between a GPU and an interface below one host bridge",
+                     kNccl});
+  rules.push_back({"ranks-share-a-device", R"({"ranks_per_device": {"gt": 1}})",
+                   R"("report": {
+    "severity": "warning",
+    "message": "${ranks_per_node} ranks share ${units} devices, which NCCL refuses",
+    "fix": "use back end gloo or mpi, or leave --ranks-per-node out"
+  })",
+                   "NCCL finds the device twice, and ends", ""});
+}
+
+void add_vendor(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+  if (node.devices.empty()) return;
+  const std::string& vendor = node.devices.front().vendor;
+  if (vendor == "intel") {
+    if (!fabric.names.empty())
+      rules.push_back({"oneccl-interface", kSeveralNodes,
+                       defaults("CCL_KVS_IFACE", fabric.names.front()),
+                       "oneCCL's ranks find each other over the job's network", kOnecclStore});
+    rules.push_back(
+        {"oneccl-transport", "", defaults("CCL_ATL_TRANSPORT", "ofi"),
+         "libfabric by itself; mpi where oneCCL shares the network with an MPI that the "
+         "launcher starts",
+         kOneccl});
+  }
+  if (vendor == "amd")
+    rules.push_back(
+        {"miopen-cache", "",
+         R"("default": {
+    "MIOPEN_USER_DB_PATH": "/tmp/${user}-miopen-${job_id}",
+    "MIOPEN_CUSTOM_CACHE_DIR": "/tmp/${user}-miopen-${job_id}"
+  },
+  "make_dirs": ["/tmp/${user}-miopen-${job_id}"])",
+         "MIOpen keeps a database in the home directory, which breaks where nodes share it",
+         kMiopen});
+}
+
+void add_scheduler(const Fresh& fresh, std::vector<NewRule>& rules) {
+  if (fresh.scheduler == "slurm")
+    rules.push_back({"whole-nodes", "", R"("batch": {"slurm": ["--exclusive"]})",
+                     "no other job has cores or devices of these nodes",
+                     "https://slurm.schedmd.com/sbatch.html"});
+  if (fresh.scheduler == "pbs")
+    rules.push_back({"whole-nodes", "", R"("batch": {"pbs": ["-l place=excl"]})",
+                     "no other job has cores or devices of these nodes", ""});
+}
+
+}  // namespace
+
+// Only where it holds on any machine: HPE's names for the interfaces of Slingshot are for this use.
+std::string socket_names(const Topology& node) {
+  const Fabric fabric = fabric_of(node);
+  const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);
+  if (!uses_nccl(node) || fabric.kind != "slingshot" || fabric.names.empty() || !sound) return "";
+  return socket_value(node, fabric);
+}
+
+std::string rules_section(const Fresh& fresh) {
+  Fabric fabric = fabric_of(fresh.node);
+  for (std::vector<std::string>* names : {&fabric.names, &fabric.domains})
+    names->erase(std::remove_if(names->begin(), names->end(),
+                                [](const std::string& name) { return !is_plain(name); }),
+                 names->end());
+  if (!is_plain(fabric.provider)) fabric.provider.clear();
+  std::vector<NewRule> rules;
+  add_sockets(fresh.node, fabric, rules);
+  add_libfabric(fresh.node, fabric, rules);
+  add_verbs(fresh.node, fabric, rules);
+  add_nccl(fresh.node, fabric, rules);
+  add_vendor(fresh.node, fabric, rules);
+  add_scheduler(fresh, rules);
+  std::string text = prose(
+      "What the site recommends (docs/profiles.md, rules). \"default\" yields to what a user "
+      "exports, \"require\" does not; \"launch\" and \"batch\" are flags; each rule says why. "
+      "With \"source\" goes \"checked\", the day somebody last compared it.",
+      2);
+  if (!fabric.kind.empty())
+    text += prose(fmt::format("Seen: {} of {}. Suggestions follow from that, and are not this "
+                              "site's experience: measure before they are used.",
+                              fabric.count == 1 ? "one interface"
+                                                : fmt::format("{} interfaces", fabric.count),
+                              fabric.kind),
+                  2);
+  text += "  \"rules\": [\n";
+  for (const NewRule& rule : rules) text += lines_of(rule_lines(rule), 4, rule.suggested);
+  return text + (uses_nccl(fresh.node) ? R"(    {
+      "id": "warnings",
+      "default": {"NCCL_DEBUG": "WARN"},
+      "why": "the library's warnings say what broke, and cost nothing while nothing does"
+    }
+  ],
+
+)"
+                                       : R"(    {
+      "id": "tracebacks",
+      "default": {"PYTHONFAULTHANDLER": "1"},
+      "why": "a crash prints the Python stack of every thread"
+    }
+  ],
+
+)");
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,197 @@
+// What tells the site apart, and what does not depend on the node: head, signals, stacks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "authoring/command.h"
+#include "authoring/new.h"
+#include "hpclaunch/profile.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+bool has_letter(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+}
+
+// Runs of digits become '*', what no host name has becomes '?'. A name without a letter stays as it is,
+// since its pattern would be anybody's.
+std::string host_pattern(const std::string& host) {
+  const bool keep_digits = !has_letter(host);
+  constexpr std::size_t kLongest = 128;
+  std::string pattern;
+  for (const char c : host.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool wild = std::isdigit(byte) != 0 && !keep_digits;
+    if (wild && (pattern.empty() || pattern.back() != '*'))
+      pattern += '*';
+    else if (!wild)
+      pattern += std::isalnum(byte) != 0 || c == '.' || c == '-' || c == '_' ? c : '?';
+  }
+  if (host.size() > kLongest) pattern += '*';
+  return pattern;
+}
+
+// A value as a pattern that matches it alone.
+std::string literally(const std::string& value) {
+  std::string pattern;
+  for (const char c : value) {
+    if (std::string_view("*?[\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+std::string launcher_text(const Fresh& fresh) {
+  if (!fresh.launcher)
+    return prose(
+               "No launcher for several nodes was found; name the one that the site has, or leave "
+               "it to what is first on PATH.",
+               2) +
+           lines_of("\"launcher\": \"slurm\",", 2, true);
+  const LauncherFacts& found = fresh.launcher->facts;
+  const bool in_job = !fresh.scheduler.empty();
+  return prose(fmt::format("ChosenLauncher: found {}{}{}. {}", plain(found.path),
+                           found.version.empty() ? "" : ", version ", plain(found.version),
+                           in_job ? "Without this line hpclaunch looks again at every start."
+                                  : "This was no job: take up the line if jobs have the same."),
+               2) +
+         lines_of(fmt::format("\"launcher\": \"{}\",", fresh.launcher->launcher->name), 2, !in_job);
+}
+
+std::string defaults_text(const Fresh& fresh) {
+  if (fresh.node.devices.empty()) return "";
+  const char* why =
+      fresh.in_mig
+          ? "Ranks see their own instance only: a process can have one, and not the whole device."
+          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest. Where that "
+            "cannot be, and where ranks share devices, each sees only its own, as device 0; "
+            "\"gpu_view\": \"own\" makes it so always.";
+  std::string text = prose(why, 2);
+  if (fresh.has_tiles)
+    text += prose("A rank gets a tile; device mode gpu gives it a whole card.", 2);
+  // What holds without a word is left unsaid: said, it would hold for ranks that share devices, too.
+  return text + fmt::format("  \"defaults\": {{\"ranks_per_device\": 1{}{}}},\n",
+                            fresh.in_mig ? ", \"gpu_view\": \"own\"" : "",
+                            fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
+}
+
+std::string scheduler_text(const Fresh& fresh) {
+  if (!fresh.scheduler.empty()) return fmt::format("  \"scheduler\": \"{}\",\n", fresh.scheduler);
+  return prose(
+             "Batch system: pbs, slurm, flux, lsf, cobalt or sge. This was written outside of a "
+             "job.",
+             2) +
+         lines_of("\"scheduler\": \"slurm\",", 2, true);
+}
+
+// Variables that say where a job runs, each with the pattern that this shell's value gives.
+std::vector<std::pair<std::string, std::string>> signals(const EnvSnapshot& env) {
+  constexpr std::size_t kLongest = 100;  // what is longer is no name
+  constexpr std::array kNames = {"CC_CLUSTER", "LMOD_SYSTEM_NAME", "SLURM_CLUSTER_NAME",
+                                 "NERSC_HOST", "PBS_O_SERVER"};
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const char* name : kNames)
+    if (const std::string value = env.get(name); !value.empty() && value.size() <= kLongest)
+      found.emplace_back(name, literally(value));
+  const std::string job = env.get("PBS_JOBID");
+  if (const std::size_t dot = job.find('.'); dot != std::string::npos && job.size() <= kLongest)
+    found.emplace_back("PBS_JOBID", "*" + literally(job.substr(dot)));
+  return found;
+}
+
+// A dotted version can be compared, and a plain name needs no quoting.
+bool is_plain_module(const std::string& name, const std::string& version) {
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
+  };
+  return !version.empty() && std::isdigit(static_cast<unsigned char>(version.front())) != 0 &&
+         version.find_first_not_of("0123456789.") == std::string::npos &&
+         std::all_of(name.begin(), name.end(), is_part);
+}
+
+}  // namespace
+
+std::string head_section(const Fresh& fresh) {
+  const auto command = [&](const std::string& words) {
+    return fmt::format("//      {}\n", fmt::format(fmt::runtime(words), fresh.name));
+  };
+  std::string text =
+      prose(fmt::format("A profile for hpclaunch, written by \"hpclaunch profile new\" from {}. "
+                        "The manual is docs/profiles.md.",
+                        plain(fresh.from)),
+            0) +
+      "//\n" +
+      prose(
+          "Edit first: \"doc\", what this site is; \"detect\", what proves that a job runs "
+          "here; \"launcher\" and \"scheduler\"; \"reserved\" in \"nodes\", the cores that the "
+          "system keeps; \"rules\", what the site's own pages recommend, each with its reason.",
+          0) +
+      prose(
+          "Commented lines that begin with a quote or a bracket are suggestions: take the // away "
+          "to use them.",
+          0) +
+      prose("Then save it as " + fresh.name + ".json, and:", 0);
+  for (const char* words :
+       {"hpclaunch profile validate ./{0}.json", "hpclaunch profile test ./{0}.json",
+        "hpclaunch plan --profile ./{0}.json -- python3 train.py"})
+    text += command(words);
+  text += fmt::format("{{\n  \"schema\": 1,\n  \"name\": \"{}\",\n  \"doc\": {},\n", fresh.name,
+                      json_text("as found on " + fresh.host));
+  if (fresh.has_tiles)
+    text += prose(
+                "What \"intel-max\" brings: ways to count cards and tiles, and the variables "
+                "that must agree with them. Shown by: hpclaunch profile show intel-max",
+                2) +
+            "  \"extends\": [\"intel-max\"],\n";
+  return text + scheduler_text(fresh) + launcher_text(fresh) + defaults_text(fresh) + "\n";
+}
+
+std::string detect_section(const Fresh& fresh, const EnvSnapshot& env) {
+  const auto found = signals(env);
+  std::string text =
+      prose(
+          "What tells this site apart (docs/profiles.md, detect). A signal proves the site unless "
+          "\"proves\" is false; until one does, the profile is used only with --profile.",
+          2) +
+      "  \"detect\": [\n" +
+      prose(found.empty()
+                ? "This shell has no variable that is known to name a cluster; an example:"
+                : "What this shell has; take up what is really this site's own:",
+            4);
+  if (found.empty())
+    text += lines_of(R"({"env": "SLURM_CLUSTER_NAME", "like": "name-of-the-cluster"},)", 4, true);
+  for (const auto& [name, like] : found)
+    text +=
+        lines_of(fmt::format("{{\"env\": \"{}\", \"like\": {}}},", name, json_text(like)), 4, true);
+  text += prose("Host names alone prove nothing: other sites have such names, too.", 4);
+  return text + fmt::format("    {{\"host\": {}, \"proves\": false}}\n  ],\n\n",
+                            json_text(host_pattern(fresh.host)));
+}
+
+std::string stacks_section(const EnvSnapshot& env) {
+  std::string name = "framework";
+  std::string version = "2025";
+  for (const auto& [module, loaded] : loaded_modules(env)) {
+    if (!is_plain_module(module, loaded)) continue;
+    name = module;
+    version = loaded;
+    break;
+  }
+  return prose(
+             "Software stacks, where rules differ between them (docs/profiles.md, stacks). The "
+             "first whose condition holds is used; \"--stack NAME\" overrules it. An example:",
+             2) +
+         lines_of(
+             fmt::format("\"stacks\": [\n  {{\"name\": \"current\", \"when\": "
+                         "[{{\"module.{}\": {{\"ge\": {}}}}}]}},\n  {{\"name\": \"older\"}}\n],",
+                         name, json_text(version)),
+             2, true) +
+         "\n";
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,190 @@
+#include "authoring/review.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hpclaunch/check.h"
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+Severity severity_of(knowledge::Grade grade) {
+  if (grade == knowledge::Grade::wrong) return Severity::error;
+  return grade == knowledge::Grade::doubtful ? Severity::warning : Severity::note;
+}
+
+std::string rule_of(knowledge::Verdict::About about) {
+  switch (about) {
+    case knowledge::Verdict::About::unknown_name:
+      return "unknown-variable";
+    case knowledge::Verdict::About::old_name:
+      return "old-variable";
+    default:
+      return "bad-value";
+  }
+}
+
+/// Judges names and values of one profile; each name and value once.
+class Judging {
+ public:
+  explicit Judging(std::vector<Remark>& remarks) : remarks_(remarks) {}
+
+  void judge(const std::string& what, const std::string& name, const std::string& value,
+             const Origin& origin) {
+    const knowledge::Verdict verdict = knowledge::check(name, is_secret(name) ? "" : value);
+    if (verdict.grade == knowledge::Grade::fine) return;
+    std::string fix;
+    if (!verdict.suggestion.empty()) fix = "write " + verdict.suggestion;
+    remarks_.push_back({rule_of(verdict.about), severity_of(verdict.grade),
+                        fmt::format("{}: {}", what, verdict.message), fix, origin.where});
+  }
+
+  // A newer name is no reason not to ask for or to remove a variable; nor is a known mistake, which is
+  // what the rule is about then.
+  void judge_name(const std::string& what, const std::string& name, const Origin& origin) {
+    const knowledge::Verdict verdict = knowledge::check(name, "");
+    const bool unknown = verdict.about == knowledge::Verdict::About::unknown_name;
+    if (!unknown || knowledge::find_misspelling(name)) return;
+    remarks_.push_back(
+        {"unknown-variable", Severity::warning, fmt::format("{}: {}", what, verdict.message),
+         verdict.suggestion.empty() ? "" : "write " + verdict.suggestion, origin.where});
+  }
+
+  void judge_all(const std::string& what, const std::vector<Assignment>& assignments,
+                 const Origin& origin) {
+    for (const Assignment& one : assignments) {
+      const bool constant = one.value.each == Template::Each::once && facts_in(one.value).empty();
+      const Result<std::string> value =
+          constant ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
+      judge(what, one.name, value ? *value : "", origin);
+    }
+  }
+
+ private:
+  std::vector<Remark>& remarks_;
+};
+
+void review_rule(const Rule& rule, Judging& judging) {
+  const std::string what = "rule " + rule.id;
+  judging.judge_all(what, rule.defaults, rule.origin);
+  judging.judge_all(what, rule.require, rule.origin);
+  for (const Assignment& one : rule.prepend) judging.judge_name(what, one.name, rule.origin);
+  for (const std::string& name : rule.unset) judging.judge_name(what, name, rule.origin);
+}
+
+int months_of(const std::string& day) {
+  constexpr int kYear = 12;
+  const std::vector<std::string_view> parts = split(day, '-');
+  if (parts.size() < 2) return 0;
+  return static_cast<int>(parse_natural(parts[0]).value_or(0) * kYear +
+                          parse_natural(parts[1]).value_or(0));
+}
+
+// 18 months and a day are too old, 18 months are not.
+bool too_old(const std::string& checked, const std::string& today) {
+  constexpr int kMonths = 18;
+  const int months = months_of(today) - months_of(checked);
+  return months > kMonths || (months == kMonths && today.substr(7) > checked.substr(7));
+}
+
+struct Question {
+  const char* rule;
+  const char* name;
+  void (*ask)(const Profile&, std::vector<Remark>&);
+};
+
+constexpr Question kQuestions[] = {
+    {"catalogue", "variables and their values are known", review_variables},
+    {"conditions", "conditions can hold", review_conditions},
+    {"roles", "helper cores that values use are defined", review_roles},
+    {"signals", "the site can be recognised, and is not taken for another", review_signals},
+    {"safety", "no secrets, and directories are local to the node", review_safety},
+};
+
+Check file_check(const LoadedProfile& loaded) {
+  Check check{"validate", "the file and what it extends can be read", SourceRef{loaded.file}};
+  for (const Error& error : loaded.problems)
+    check.remarks.push_back({"schema", Severity::error, error.message, error.hint,
+                             error.where.value_or(SourceRef{loaded.file})});
+  return check;
+}
+
+}  // namespace
+
+void each_origin(const Profile& profile,
+                 const std::function<void(const std::string&, const Origin&)>& visit) {
+  const auto own = [&](const std::string& what, const Origin& origin) {
+    if (origin.profile == profile.name) visit(what, origin);
+  };
+  if (profile.retired) own("retired", profile.retired->origin);
+  for (const NodeModel& one : profile.nodes) own("node " + one.name, one.origin);
+  for (const Stack& one : profile.stacks) own("stack " + one.name, one.origin);
+  for (const DeviceMode& one : profile.device_modes) own("device mode " + one.name, one.origin);
+  for (const Binding& one : profile.bindings) own("binding " + one.id, one.origin);
+  for (const Rule& one : profile.rules) own("rule " + one.id, one.origin);
+  for (const Note& one : profile.notes) own("note " + one.id, one.origin);
+}
+
+void review_variables(const Profile& profile, std::vector<Remark>& remarks) {
+  Judging judging(remarks);
+  for (const Rule& rule : profile.rules)
+    if (rule.origin.profile == profile.name) review_rule(rule, judging);
+  for (const DeviceMode& mode : profile.device_modes)
+    if (mode.origin.profile == profile.name && !mode.mask.empty())
+      judging.judge_name("device mode " + mode.name, mode.mask, mode.origin);
+  each_when(profile, [&](const std::string& what, const When& when, const Origin& origin) {
+    for (const Test& test : when)
+      for (const char* group : {"env.", "value."})
+        if (test.fact.starts_with(group))
+          judging.judge_name(what, test.fact.substr(std::string_view(group).size()), origin);
+  });
+}
+
+void review_age(const Profile& profile, const std::string& today, std::vector<Remark>& remarks) {
+  std::map<std::string, std::vector<std::string>> old;
+  std::map<std::string, SourceRef> first;
+  each_origin(profile, [&](const std::string& what, const Origin& origin) {
+    const auto say = [&](const std::string& message, const std::string& fix) {
+      remarks.push_back({"stale", Severity::warning, what + ": " + message, fix, origin.where});
+    };
+    if (!origin.source.empty() && origin.checked.empty())
+      say("has a source, and nobody says when it was compared with it", "add \"checked\"");
+    if (origin.checked.empty()) return;
+    if (origin.checked > today)
+      say(fmt::format("was compared with its source on {}, which is to come", origin.checked),
+          "write the day of the comparison");
+    // What a site has shut down changes no more.
+    if (profile.retired || !too_old(origin.checked, today)) return;
+    first.emplace(origin.checked, origin.where);
+    old[origin.checked].push_back(what);
+  });
+  for (const auto& [day, entries] : old)
+    remarks.push_back(
+        {"stale", Severity::warning,
+         fmt::format(
+             "{}{}: last compared with the source on {}, more than 18 months ago", entries.front(),
+             entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1), day),
+         "read the source again, and put today's date into \"checked\"", first[day]});
+}
+
+std::vector<Check> review(const LoadedProfile& loaded, const std::string& today) {
+  std::vector<Check> checks = {file_check(loaded)};
+  if (!loaded.resolved) return checks;
+  const Profile& profile = *loaded.resolved;
+  for (const Question& question : kQuestions) {
+    Check check{"validate", fmt::format("{}: {}", question.rule, question.name), profile.where};
+    question.ask(profile, check.remarks);
+    checks.push_back(std::move(check));
+  }
+  Check age{"validate", "sources: compared within 18 months", profile.where};
+  review_age(profile, today, age.remarks);
+  checks.push_back(std::move(age));
+  return checks;
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,262 @@
+#include "job/profiles.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+bool is_path(const std::string& ref) {
+  return ref.find('/') != std::string::npos || ref.ends_with(".json");
+}
+
+std::vector<std::string> site_directories(const EnvSnapshot& env) {
+  const std::string* named = env.find("HPCLAUNCH_PROFILE_PATH");
+  if (named == nullptr) return {"/etc/hpclaunch/profiles"};
+  std::vector<std::string> directories;
+  for (const std::string_view piece : split(*named, ':'))
+    if (!piece.empty()) directories.emplace_back(piece);
+  return directories;
+}
+
+std::vector<std::string> user_directories(const EnvSnapshot& env) {
+  const std::string config = env.get("XDG_CONFIG_HOME");
+  if (!config.empty()) return {config + "/hpclaunch/profiles"};
+  const std::string home = env.get("HOME");
+  return home.empty() ? std::vector<std::string>()
+                      : std::vector<std::string>{home + "/.config/hpclaunch/profiles"};
+}
+
+void enter(std::map<std::string, ProfileEntry>& entries, ProfileEntry entry) {
+  const auto found = entries.find(entry.name);
+  if (found != entries.end()) {
+    entry.shadows = found->second.shadows;
+    entry.shadows.push_back(found->second.file);
+    found->second = std::move(entry);
+  } else {
+    entries.emplace(entry.name, std::move(entry));
+  }
+}
+
+Status enter_files(const std::vector<std::string>& directories, const std::string& scope,
+                   std::map<std::string, ProfileEntry>& entries) {
+  for (const std::string& directory : directories) {
+    const Result<std::vector<std::string>> names = sys::list_directory(directory);
+    if (!names) return names.error();
+    for (const std::string& name : *names)
+      if (name.ends_with(".json"))
+        enter(entries, {name.substr(0, name.size() - 5),
+                        scope,
+                        fmt::format("{}/{}", directory, name),
+                        nullptr,
+                        {}});
+  }
+  return Done{};
+}
+
+Result<Profile> parsed(std::string_view text, const std::string& file) {
+  ParsedProfile read = parse_profile(text, file);
+  if (read.problems.empty()) return std::move(read.profile);
+  Error error = read.problems.front();
+  if (read.problems.size() > 1)
+    error.hint += fmt::format("{}{} more: hpclaunch profile validate {}",
+                              error.hint.empty() ? "" : "; ", read.problems.size() - 1, file);
+  return error;
+}
+
+Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEntry>& entries) {
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const ProfileEntry& e) { return e.name == name; });
+  if (found == entries.end()) {
+    std::vector<std::string> names;
+    names.reserve(entries.size());
+    for (const ProfileEntry& entry : entries) names.push_back(entry.name);
+    const auto near = nearest(name, names);
+    return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
+                 near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
+  }
+  const Result<std::string> text = profile_text(*found);
+  if (!text) return text.error();
+  Result<Profile> profile = parsed(*text, found->file);
+  if (profile && profile->name != name)
+    return Error{ErrorKind::invalid,
+                 fmt::format("the profile in this file is named \"{}\"", profile->name),
+                 fmt::format("name the file {}.json", profile->name), SourceRef{found->file}};
+  return profile;
+}
+
+// What a file extends is looked for next to it first, as `profile validate` and `profile test` do.
+Result<std::string> text_beside(const std::string& folder, const std::string& name) {
+  Error last;
+  for (const char* where : {"/", "/../part/", "/../site/"}) {
+    const std::string path = fmt::format("{}{}{}.json", folder, where, name);
+    Result<std::string> text = profile_text({name, "file", path, nullptr, {}});
+    if (text) return text;
+    last = text.error();
+  }
+  return last;
+}
+
+// The signals of every site without reading more than that of the ones that travel in the program.
+Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& entries,
+                                             std::vector<Diagnostic>& diagnostics) {
+  std::vector<SiteSignals> sites;
+  for (const ProfileEntry& entry : entries) {
+    if (entry.builtin != nullptr) {
+      std::vector<Signal> signals = parse_signals(entry.builtin->detect);
+      if (!signals.empty()) sites.push_back({entry.name, std::move(signals)});
+      continue;
+    }
+    const Result<std::string> text = profile_text(entry);
+    Result<Profile> profile = text ? parsed(*text, entry.file) : Result<Profile>(text.error());
+    if (profile) {
+      if (!profile->part) sites.push_back({entry.name, std::move(profile->detect)});
+      continue;
+    }
+    const Error& error = profile.error();
+    if (!entry.shadows.empty())  // going on would mean going on without the site's settings
+      return Error{error.kind,
+                   fmt::format("profile {} cannot be used, and hides {}: {}", entry.file,
+                               entry.shadows.back(), error.message),
+                   error.hint, error.where};
+    diagnostics.push_back({"profile-unusable", Severity::warning,
+                           fmt::format("profile {} does not count: {}", entry.file, error.message),
+                           fmt::format("hpclaunch profile validate {}", entry.file)});
+  }
+  return sites;
+}
+
+Error conflict(const Detection& found) {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> signals;
+  for (const auto& [profile, signal] : found.rivals) {
+    std::string& said = signals[profile];
+    if (said.empty()) names.push_back(profile);
+    said += (said.empty() ? "" : ", ") + signal;
+  }
+  std::vector<std::string> lines;
+  lines.reserve(names.size());
+  for (const std::string& name : names)
+    lines.push_back(fmt::format("{} ({})", name, signals[name]));
+  return Error{
+      ErrorKind::usage,
+      fmt::format("signals of {} sites are here: {}", names.size(), fmt::join(lines, "; ")),
+      fmt::format("say which one it is: --profile {}", fmt::join(names, " or --profile "))};
+}
+
+std::string hints_text(const Detection& found) {
+  std::vector<std::string> names;
+  for (const auto& [profile, signal] : found.hints)
+    if (std::find(names.begin(), names.end(), profile) == names.end()) names.push_back(profile);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void report_retired(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  if (!profile.retired) return;
+  const Retirement& end = *profile.retired;
+  diagnostics.push_back(
+      {"site-retired", Severity::warning,
+       fmt::format("{} was retired on {}{}", profile.name, end.date,
+                   end.successor.empty() ? "" : "; " + end.successor + " replaces it"),
+       end.successor.empty() ? "" : fmt::format("--profile {}", end.successor)});
+}
+
+}  // namespace
+
+Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
+  std::map<std::string, ProfileEntry> entries;
+  for (const BuiltinProfile& one : builtin_profiles())
+    enter(entries, {std::string(one.name), "builtin", std::string(one.file), &one, {}});
+  if (const Status done = enter_files(site_directories(env), "site", entries); !done)
+    return done.error();
+  if (const Status done = enter_files(user_directories(env), "user", entries); !done)
+    return done.error();
+  std::vector<ProfileEntry> list;
+  list.reserve(entries.size());
+  for (auto& [name, entry] : entries) list.push_back(std::move(entry));
+  return list;
+}
+
+Result<std::string> profile_text(const ProfileEntry& entry) {
+  if (entry.builtin != nullptr) return std::string(entry.builtin->text);
+  if (sys::others_may_write(entry.file))
+    return Error{ErrorKind::invalid,
+                 fmt::format("profile \"{}\" may be changed by others", entry.file),
+                 fmt::format("chmod go-w {}", entry.file)};
+  constexpr std::size_t kMost = 4u << 20;
+  return sys::read_file(entry.file, kMost);
+}
+
+Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
+  Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+  if (!entries) return entries.error();
+  const ProfileLookup find = [&](const std::string& name) { return unresolved(name, *entries); };
+  if (!is_path(ref)) {
+    Result<Profile> own = find(ref);
+    return own ? resolve_profile(*own, find) : own;
+  }
+  const Result<std::string> text = profile_text({"", "file", ref, nullptr, {}});
+  if (!text) return text.error();
+  Result<Profile> own = parsed(*text, ref);
+  if (!own) return own;
+  const std::string folder =
+      ref.find('/') == std::string::npos ? "." : ref.substr(0, ref.rfind('/'));
+  return resolve_profile(*own, [&](const std::string& name) {
+    const Result<std::string> beside = text_beside(folder, name);
+    return beside ? parsed(*beside, folder + "/" + name + ".json") : find(name);
+  });
+}
+
+Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
+                                     const std::vector<std::string>& hosts, bool in_job,
+                                     std::vector<Diagnostic>& diagnostics) {
+  ChosenProfile chosen;
+  if (ref == "none") {
+    chosen.why = "--profile none";
+    return chosen;
+  }
+  std::string name = ref;
+  if (!ref.empty()) {
+    chosen.why = "--profile " + ref;
+  } else {
+    const Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+    if (!entries) return entries.error();
+    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, diagnostics);
+    if (!sites) return sites.error();
+    const Detection found = detect_site(*sites, env, hosts);
+    if (!found.rivals.empty()) return conflict(found);
+    if (found.profile.empty()) {
+      chosen.why = "no site's signals are here";
+      if (!found.hints.empty())
+        chosen.why += "; host names would suit " + hints_text(found) + ", and prove nothing";
+      if (in_job)
+        diagnostics.push_back({"site-unknown", Severity::note,
+                               "this job's site is not known: " + chosen.why,
+                               "name it with --profile NAME, or say --profile none"});
+      return chosen;
+    }
+    name = found.profile;
+    chosen.why = fmt::format("{}", fmt::join(found.proofs, "; "));
+    for (const std::string& support : found.support) chosen.why += "; " + support;
+    for (const auto& [other, signal] : found.hints)
+      chosen.why += fmt::format("; {} would suit {} too, and proves nothing", signal, other);
+  }
+  Result<Profile> profile = load_profile(name, env);
+  if (!profile) return profile.error();
+  if (profile->part)
+    return Error{ErrorKind::usage,
+                 fmt::format("{} is a building block for profiles, not a site", profile->name),
+                 "hpclaunch profile list"};
+  report_retired(*profile, diagnostics);
+  chosen.profile = std::move(*profile);
+  return chosen;
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,109 @@
+#include "job/run_record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "job/time_limit.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json texts(const std::vector<std::string>& words) {
+  Json list = Json::array();
+  for (const std::string& word : words) list.push_back(word);
+  return list;
+}
+
+// With milliseconds.
+Json instant(double unix_time) {
+  const auto whole = static_cast<long long>(std::floor(unix_time));
+  const int part = static_cast<int>((unix_time - static_cast<double>(whole)) * 1000);
+  std::string text = utc(whole);
+  text.insert(text.size() - 1, fmt::format(".{:03}", part));
+  return text;
+}
+
+double milliseconds(double seconds) { return std::round(seconds * 1000) / 1000; }
+
+Json signal_json(int signal) {
+  const char* name = sigabbrev_np(signal);
+  if (name != nullptr) return "SIG" + std::string(name);
+  return fmt::format("{}", signal);
+}
+
+Json failure_json(const sys::RankFailure& first) {
+  Json out;
+  out["rank"] = first.rank;
+  out["local_rank"] = first.local_rank;
+  out["node"] = first.node;
+  out["host"] = first.host;
+  out["pid"] = first.pid;
+  out["exit_status"] = first.signal == 0 ? Json(first.exit_status) : Json(nullptr);
+  out["signal"] = first.signal == 0 ? Json(nullptr) : signal_json(first.signal);
+  out["core"] = first.core;
+  out["seconds"] = milliseconds(first.seconds);
+  out["last_lines"] = texts(first.last_lines);
+  return out;
+}
+
+Json launcher_json(const RunRecord& record) {
+  Json out;
+  out["name"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->launcher);
+  out["argv"] = texts(record.argv);
+  out["exit_status"] = nullptr;
+  out["signal"] = nullptr;
+  if (!record.ending) return out;
+  if (record.ending->launcher_exit) out["exit_status"] = *record.ending->launcher_exit;
+  if (record.ending->launcher_signal) out["signal"] = signal_json(*record.ending->launcher_signal);
+  return out;
+}
+
+Json ranks_json(const sys::Ending& ending) {
+  int silent = 0;
+  for (const sys::SilentRanks& node : ending.silent) silent += node.count;
+  return Json{
+      {"ok", ending.ok}, {"failed", ending.failed}, {"ended", ending.ended}, {"silent", silent}};
+}
+
+void add_ending(const RunRecord& record, Json& out) {
+  out["first_failure"] = nullptr;
+  out["ranks"] = nullptr;
+  out["silent"] = Json::array();
+  out["passed_on"] = nullptr;
+  if (!record.ending) return;
+  const sys::Ending& ending = *record.ending;
+  if (ending.first) out["first_failure"] = failure_json(*ending.first);
+  out["ranks"] = ranks_json(ending);
+  for (const sys::SilentRanks& node : ending.silent)
+    out["silent"].push_back(Json{{"host", node.host}, {"ranks", node.ranks}});
+  if (ending.passed_on != 0) out["passed_on"] = signal_json(ending.passed_on);
+}
+
+}  // namespace
+
+std::string run_record_json(const RunRecord& record) {
+  Json out;
+  out["schema"] = 1;
+  out["command"] = texts(record.command);
+  out["status"] = record.status;
+  out["started"] = instant(record.started);
+  out["ended"] = instant(record.ended);
+  out["seconds"] = milliseconds(record.ended - record.started);
+  out["error"] = !record.error
+                     ? Json(nullptr)
+                     : Json{{"message", record.error->message}, {"hint", record.error->hint}};
+  out["launcher"] = launcher_json(record);
+  out["hosts"] = record.plan == nullptr ? Json::array() : texts(record.plan->hosts);
+  out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
+  add_ending(record, out);
+  // What a program wrote or a user typed need not be UTF-8.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,33 @@
+// The launcher inside hpclaunch, for one node (docs/local-launcher.md). Its command line is a hidden
+// command of hpclaunch, so that a dry run can print it; `run` calls the same function without it.
+// src/sys/local starts the ranks and sets HPCLAUNCH_LOCAL_RANK for each.
+#include <fmt/format.h>
+
+#include "launcher/rows.h"
+
+namespace hpclaunch::local {
+
+LauncherTraits traits() {
+  LauncherTraits traits;
+  traits.name = "local";
+  traits.rank_var = "HPCLAUNCH_LOCAL_RANK";  // one node: the global rank is the local one
+  traits.local_rank_var = "HPCLAUNCH_LOCAL_RANK";
+  return traits;
+}
+
+Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::string& shim) {
+  if (!plan.launcher_args.empty())
+    return Error{ErrorKind::usage, "--launcher-arg: the local launcher has no arguments to pass on",
+                 "leave it out, or choose another launcher with --launcher NAME"};
+  Argv argv = {self.path, "launch-local", "--ranks", fmt::format("{}", plan.world_size())};
+  if (plan.output.label) argv.push_back("--label");
+  if (!plan.output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", plan.output.log_dir});
+  if (plan.notice.signal != 0)
+    argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", notice_name(plan.notice.signal),
+                                                     plan.notice.at)});
+  argv.insert(argv.end(), {"--grace", fmt::format("{}", plan.output.grace_seconds), "--", shim});
+  argv.insert(argv.end(), plan.command.begin(), plan.command.end());
+  return argv;
+}
+
+}  // namespace hpclaunch::local

@@ -1,0 +1,23 @@
+#include "hpclaunch/diagnostic.h"
+
+namespace hpclaunch {
+
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      break;
+  }
+  return "error";
+}
+
+Severity severity_from(std::string_view name) {
+  for (const Severity severity : {Severity::note, Severity::error})
+    if (name == to_string(severity)) return severity;
+  return Severity::warning;
+}
+
+}  // namespace hpclaunch
