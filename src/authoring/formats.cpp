@@ -47,10 +47,10 @@ std::string as_json(const std::string& action, const std::vector<Suite>& suites)
       one["cases"] = suite.cases;
       one["laws"] = suite.laws;
     }
-    one["diagnostics"] = nlohmann::ordered_json::array();
+    one["findings"] = nlohmann::ordered_json::array();
     for (const Check& check : suite.checks)
       for (const Remark& remark : check.remarks)
-        one["diagnostics"].push_back({{"rule", remark.rule},
+        one["findings"].push_back({{"rule", remark.rule},
                                       {"severity", to_string(remark.severity)},
                                       {"check", check.name},
                                       {"message", remark.message},

@@ -25,7 +25,7 @@ std::string as_json(const Prepared& prepared) {
                            {"severity", to_string(diagnostic.severity)},
                            {"message", diagnostic.message},
                            {"fix", diagnostic.fix}});
-  document["diagnostics"] = std::move(diagnostics);
+  document["findings"] = std::move(diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";

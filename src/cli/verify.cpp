@@ -72,9 +72,9 @@ std::string as_json(const Prepared& prepared, const Collected& collected,
   document["reports"] = Json::array();
   for (const RankReport* report : reports)
     document["reports"].push_back(Json::parse(report_to_json(*report)));
-  document["diagnostics"] = Json::array();
+  document["findings"] = Json::array();
   for (const Diagnostic& diagnostic : prepared.diagnostics)
-    document["diagnostics"].push_back({{"rule", diagnostic.id},
+    document["findings"].push_back({{"rule", diagnostic.id},
                                        {"severity", to_string(diagnostic.severity)},
                                        {"message", diagnostic.message},
                                        {"fix", diagnostic.fix}});

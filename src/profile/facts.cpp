@@ -28,7 +28,7 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"host.first.short", Scope::job, "where rank 0 runs, up to the first dot"},
     {"in_job", Scope::job, "yes inside a batch job, else no"},
     {"job_id", Scope::job, "the batch system's; 0 outside a job"},
-    {"launcher", Scope::job, "launcher of the launcher"},
+    {"launcher", Scope::job, "name of the launcher"},
     {"live.cores", Scope::job, "cores of this node, when it is a node of the job"},
     {"live.numa_nodes", Scope::job, "NUMA nodes of this node, when it is a node of the job"},
     {"local_rank", Scope::rank, "the rank's place on its node"},
