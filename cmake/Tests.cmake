@@ -131,7 +131,7 @@ hpclaunch_unit_test(compare SOURCES
   LINK hpclaunch_check)
 hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
-  tests/launcher/dialect_test.cpp
+  tests/launcher/table_test.cpp
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
   LINK hpclaunch_launcher hpclaunch::fmt)

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "check_lists.h"
 #include "check_variables.h"
@@ -119,25 +118,10 @@ void competing_binding(const Plan& plan, const EnvSnapshot& env,
          fmt::format("unset {}", name)});
 }
 
-// Source: each launcher's rank-side variables, docs/launchers.md.
-void inside_a_rank(const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
-  constexpr std::array kMarks = {"HPCLAUNCH_LOCAL_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
-                                 "FLUX_TASK_RANK", "PMI_FD"};
-  for (const char* name : kMarks)
-    if (env.has(name)) {
-      diagnostics.push_back(
-          {"inside-a-rank", Severity::error,
-           fmt::format("{} is set: this is already a rank of a job", name),
-           "start hpclaunch from the batch script or the login shell, or pass --force"});
-      return;
-    }
-}
-
 }  // namespace
 
 std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
   std::vector<Diagnostic> diagnostics;
-  inside_a_rank(env, diagnostics);
   one_value_for_all(plan, diagnostics);
   overruled_exports(plan, diagnostics);
   overruled_by_profile(plan, diagnostics);

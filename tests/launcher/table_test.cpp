@@ -175,3 +175,41 @@ TEST_CASE("launchers are told apart by what they print, not by their name",
   CHECK_FALSE(identify_launcher("/usr/bin/mpiexec", ""));
   CHECK_FALSE(identify_launcher("/usr/bin/true", "true (GNU coreutils) 9.1\n"));
 }
+
+TEST_CASE("Intel's mpiexec.hydra is told from MPICH's by its companion", "[launcher][identify]") {
+  const auto name = [](const char* path) {
+    const auto in_intel = [](const std::string& file) {
+      return file == "/opt/intel/bin/hydra_bstrap_proxy";
+    };
+    const auto identity = identify_launcher_by_path(path, in_intel);
+    return identity ? identity->name : "";
+  };
+  CHECK(name("/opt/intel/bin/mpiexec.hydra") == "intelmpi");
+  CHECK(name("/opt/intel/bin/mpirun") == "intelmpi");
+  CHECK(name("/usr/bin/mpiexec.hydra") == "hydra");
+  CHECK(name("/opt/intel/bin/srun") == "slurm");
+}
+
+TEST_CASE("the variables of a rank mark a rank inside a rank", "[launcher]") {
+  for (const char* entry : {"OMPI_COMM_WORLD_RANK=0", "HPCLAUNCH_LOCAL_RANK=0", "PALS_RANKID=3",
+                            "FLUX_TASK_RANK=1", "PMI_FD=7"}) {
+    const auto inside = inside_a_rank(EnvSnapshot({entry}));
+    REQUIRE(inside);
+    CHECK(inside->id == "inside-a-rank");
+    CHECK(inside->severity == Severity::error);
+  }
+  CHECK_FALSE(inside_a_rank(EnvSnapshot({"SLURM_PROCID=0"})));  // batch scripts have it, too
+}
+
+TEST_CASE("Hydra starts its proxies by srun in a Slurm job, unless told otherwise", "[launcher]") {
+  const auto uses_srun = find_launcher("hydra")->uses_srun;
+  REQUIRE(uses_srun != nullptr);
+  const std::vector<std::string> job = {"SLURM_NODELIST=n1", "SLURM_NNODES=1",
+                                        "SLURM_TASKS_PER_NODE=1"};
+  CHECK(uses_srun(EnvSnapshot(job)));
+  CHECK_FALSE(uses_srun(EnvSnapshot({"SLURM_NODELIST=n1"})));
+  CHECK(uses_srun(EnvSnapshot({"HYDRA_LAUNCHER=slurm"})));
+  std::vector<std::string> ssh = job;
+  ssh.push_back("HYDRA_BOOTSTRAP=ssh");
+  CHECK_FALSE(uses_srun(EnvSnapshot(ssh)));
+}
