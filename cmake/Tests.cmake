@@ -2,7 +2,7 @@
 # hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
 if(HPCLAUNCH_UNIT_TESTS)
   add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
-  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2)
+  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2 hpclaunch::fmt)
   target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(HPCLAUNCH_PCH)

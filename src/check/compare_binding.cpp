@@ -6,6 +6,7 @@
 #include <set>
 
 #include "differences.h"
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::check {
@@ -199,18 +200,16 @@ void compare_memory(const Plan& plan, const Seat& seat, const RankReport& report
 void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& env,
                      const Seat& seat, const RankReport& report, Differences& out) {
   if (node.devices.empty()) return;
-  // Unplanned masks; planned ones are compared as variables.
-  constexpr std::array kMasks = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                                 "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+  // Masks outside the plan; planned ones are compared with the variables.
   const bool by_launcher = plan.gpu_view == "launcher";
-  for (const char* name : kMasks) {
+  for (const std::string_view mask : device_masks()) {
+    const std::string name(mask);
     const auto at = report.values.find(name);
     if (by_launcher || at == report.values.end()) continue;
     if (plan.find_env(name) != nullptr || env.has(name)) continue;
     out.of_rank(
         report.rank, seat.node,
-        different("device-mask", std::string(name) + " not set",
-                  fmt::format("{}={}", name, at->second),
+        different("device-mask", name + " not set", fmt::format("{}={}", name, at->second),
                   "the launcher hides devices from its ranks, while LOCAL_RANK counts all devices",
                   "turn off the launcher's device binding, or use --gpu-view launcher"));
   }

@@ -111,12 +111,12 @@ TEST_CASE("a notice in time, late, too late and never", "[notice]") {
   REQUIRE(late);
   CHECK(late->notice == TimeLimitSignal{10, 1100});
   REQUIRE(diagnostics.size() == 1);
-  CHECK(diagnostics[0].rule == "notice-late");
+  CHECK(diagnostics[0].id == "notice-late");
   const auto never = plan_notice(wish, {std::nullopt, "test"}, 1000, diagnostics);
   REQUIRE(never);
   CHECK(never->notice == TimeLimitSignal{});
   REQUIRE(diagnostics.size() == 2);
-  CHECK(diagnostics[1].rule == "notice-never");
+  CHECK(diagnostics[1].id == "notice-never");
   CHECK_FALSE(plan_notice(wish, {1000, "test"}, 1000, diagnostics));
 }
 
