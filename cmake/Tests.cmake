@@ -203,7 +203,7 @@ hpclaunch_unit_test(topology_tree SOURCES
   LINK hpclaunch_render)
 
 # ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
-hpclaunch_unit_test(network SOURCES tests/sys/network_test.cpp LINK hpclaunch_sys)
+hpclaunch_unit_test(network SOURCES tests/sys/events_test.cpp tests/sys/network_test.cpp LINK hpclaunch_sys)
 hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
 target_link_libraries(local_driver PRIVATE hpclaunch_sys hpclaunch_model)

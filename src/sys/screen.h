@@ -1,11 +1,24 @@
 #pragma once
-// Our stdout and stderr, written without ever blocking the supervisor.
+// Our stdout and stderr, written without ever blocking the loop that feeds them.
 #include <deque>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "sys/local/lines.h"
+namespace hpclaunch::sys {
 
-namespace hpclaunch::sys::local {
+enum class Stream { out = 0, err = 1 };
+
+/// Bytes for one of our two outputs.
+struct Piece {
+  Stream stream = Stream::out;
+  std::string bytes;
+};
+
+/// What is to be written, in this order; neighbours for the same stream are joined.
+using Pieces = std::vector<Piece>;
+
+void add(Pieces& pieces, Stream stream, std::string_view bytes);
 
 /// One queue for both, so that their order stays. Their descriptions are shared with other
 /// processes (a terminal with the shell), so they are not switched to O_NONBLOCK: poll first, then
@@ -25,7 +38,7 @@ class Screen {
 
   /// Writes what can be written now, with a bound so that signals are looked at in between.
   void pump();
-  void give_up();  ///< on the output that the next piece is for: nobody reads it
+  void give_up();  ///< drops the output that the next piece is for
 
   bool reader_gone() const { return reader_gone_; }  ///< EPIPE
   /// errno of the first other failure, once; 0 for none.
@@ -49,4 +62,4 @@ class Screen {
   std::deque<Piece> queue_;
 };
 
-}  // namespace hpclaunch::sys::local
+}  // namespace hpclaunch::sys

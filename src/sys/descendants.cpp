@@ -1,7 +1,8 @@
-#include "sys/local/sweep.h"
+#include "sys/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,10 +15,11 @@
 #include <ctime>
 #include <functional>
 #include <optional>
-#include <string>
-#include <string_view>
+#include <vector>
 
-namespace hpclaunch::sys::local {
+#include "hpclaunch/events.h"
+
+namespace hpclaunch::sys {
 namespace {
 
 struct Stat {
@@ -85,7 +87,7 @@ bool no_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
-bool end_children(double limit_seconds) {
+bool end_descendants(double limit_seconds) {
   const long limit = clock_ms() + static_cast<long>(limit_seconds * 1000);
   for (;;) {
     reap_all();
@@ -100,10 +102,13 @@ bool end_children(double limit_seconds) {
   }
 }
 
-long clock_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+Subreaper::Subreaper() : alone_(no_children()) {
+  prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  if (alone_) prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-}  // namespace hpclaunch::sys::local
+Subreaper::~Subreaper() {
+  if (alone_) prctl(PR_SET_CHILD_SUBREAPER, before_);
+}
+
+}  // namespace hpclaunch::sys

@@ -1,4 +1,4 @@
-#include "sys/local/screen.h"
+#include "sys/screen.h"
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hpclaunch::sys::local {
+namespace hpclaunch::sys {
 namespace {
 
 constexpr std::size_t kPerPump = 256 * 1024;
@@ -28,6 +28,12 @@ std::size_t portion(std::string_view bytes, bool regular) {
 }
 
 }  // namespace
+
+void add(Pieces& pieces, Stream stream, std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (pieces.empty() || pieces.back().stream != stream) pieces.push_back({stream, {}});
+  pieces.back().bytes += bytes;
+}
 
 Screen::Screen() {
   struct stat of[2] = {};
@@ -106,4 +112,4 @@ void Screen::give_up() {
 
 int Screen::take_error() { return std::exchange(error_, 0); }
 
-}  // namespace hpclaunch::sys::local
+}  // namespace hpclaunch::sys
