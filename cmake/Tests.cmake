@@ -30,10 +30,13 @@ hpclaunch_unit_test(base SOURCES
   tests/base/text_test.cpp
   LINK hpclaunch_base)
 
-# ---- the house: who includes whom, and the installed tree ------------------------------------------
+# ---- the house: who includes whom, words, links, the installed tree ------------------------------------------
 add_test(NAME house.layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py)
 add_test(NAME house.layers-self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py --self-test)
-set_tests_properties(house.layers house.layers-self-test PROPERTIES LABELS house TIMEOUT 60)
+add_test(NAME docs.links COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/links.py ${PROJECT_SOURCE_DIR})
+add_test(NAME docs.messages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --check)
+add_test(NAME docs.words COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --words)
+set_tests_properties(house.layers house.layers-self-test docs.links docs.messages docs.words PROPERTIES LABELS house TIMEOUT 60)
 if(TARGET hpclaunch)
   add_test(NAME house.install
            COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
