@@ -2,7 +2,7 @@
 # hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
 if(HPCLAUNCH_UNIT_TESTS)
   add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
-  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2)
+  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2 hpclaunch::fmt)
   target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(HPCLAUNCH_PCH)
@@ -288,7 +288,7 @@ endif()
 # ---- beside a launcher: its pure parts, and the whole of it with launchers made up -------------------------
 hpclaunch_unit_test(supervised LABEL supervised SOURCES tests/sys/supervised_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(supervised_driver tests/sys/supervised_driver.cpp)
-target_link_libraries(supervised_driver PRIVATE hpclaunch_sys hpclaunch_model)
+target_link_libraries(supervised_driver PRIVATE hpclaunch_launcher hpclaunch_sys hpclaunch_model)
 add_test(NAME supervised.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
