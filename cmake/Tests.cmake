@@ -92,11 +92,10 @@ add_test(NAME job.hostlists-as-slurm
                  $<TARGET_FILE:hostlist_driver>)
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
 hpclaunch_unit_test(place SOURCES
-  tests/plan/cutter_test.cpp
-  tests/plan/divide_test.cpp
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
+  tests/plan/placement_test.cpp
   tests/plan/rivals.cpp
   tests/plan/rivals_test.cpp
   tests/support/random_topology.cpp
