@@ -34,9 +34,9 @@ Look Layout::look_of(const CpuSet& pus) const {
   for (const PictureMarks::Service& service : subject_.marks.services)
     if (service.pus.intersects(pus))
       look.service += (look.service.empty() ? "" : ", ") + printable(service.name);
-  for (const Hold& hold : subject_.holds)
-    if (!hold.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), hold.rank))
-      look.add_far(hold.rank);
+  for (const DeviceUse& use : subject_.uses)
+    if (!use.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), use.rank))
+      look.add_far(use.rank);
   if (look.ranks.size() == 1)
     look.paint = Paint::rank;
   else if (!look.ranks.empty())
@@ -87,7 +87,7 @@ std::string Layout::pu_words(int pu, const Look& look) const {
   if (!look.ranks.empty())
     text +=
         fmt::format(", {} {}", look.ranks.size() == 1 ? "rank" : "ranks", number_set(look.ranks));
-  if (subject_.marks.reserved.has(pu)) text += ", kept for the system";
+  if (subject_.marks.reserved.has(pu)) text += ", reserved for the system";
   if (!look.service.empty()) text += ", service " + look.service;
   if (!node_.allowed.has(pu)) text += ", not allowed";
   return text;

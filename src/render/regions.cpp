@@ -112,11 +112,11 @@ Regions regions_of(const Topology& topology) {
   };
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];
-    place(near_pus(topology, device.pus, device.numa), i, &Region::devices, regions.lost_devices);
+    place(near_pus(topology, device.pus, device.numa), i, &Region::devices, regions.unplaced_devices);
   }
   for (std::size_t i = 0; i < topology.nics.size(); ++i)
     place(near_pus(topology, topology.nics[i].pus, topology.nics[i].numa), i, &Region::nics,
-          regions.lost_nics);
+          regions.unplaced_nics);
   return regions;
 }
 

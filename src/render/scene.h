@@ -1,5 +1,5 @@
 #pragma once
-// A picture as boxes and texts at whole numbers, before anybody draws it.
+// A picture as boxes and texts at whole numbers, before it is drawn.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +17,7 @@ enum class What {
   device,
   unit,  ///< a device as a rank gets it: the whole, or one of its parts
   nic,
-  memory,  ///< a NUMA node near no CPU
+  memory,  ///< a NUMA node without CPUs
 };
 
 enum class Paint {
