@@ -147,8 +147,8 @@ PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site,
   input.verify = verify_from(args.verify);
   input.output = {args.label, args.log_dir, args.grace_seconds, args.report};
   input.supervise = around.supervise;
-  input.notice = around.notice.notice;
-  input.notice_why = around.notice.why;
+  input.time_limit_signal = around.notice.notice;
+  input.time_limit_why = around.notice.why;
   input.launcher_args = args.launcher_args;
   if (args.het_group && input.launcher.name == "slurm")
     input.launcher_args.insert(input.launcher_args.begin(),
