@@ -171,7 +171,7 @@ Size Layout::block(int at, int width, const Pen& pen) {
   const Region& one = regions_.all[static_cast<std::size_t>(at)];
   const int room = width - 2 * m_.pad_x;
   const Size within = contents(at, room, {});
-  // What stands alone has room for its names; what stands beside others does not take theirs.
+  // The machine is as wide as its name; regions side by side are not widened.
   int name_w = one.has_neighbours ? m_.name_w : 0;
   for (const std::vector<std::string>& name : names(one))
     if (at == 0) name_w = std::max(name_w, m_.measure(name.front(), m_.font, true));

@@ -50,7 +50,7 @@ Look Layout::look_of(const CpuSet& pus) const {
   return look;
 }
 
-/// What a bar or a core says, from the longest to the shortest.
+/// Labels of a bar or a core, the longest first.
 std::vector<std::string> Layout::labels(const Look& look) const {
   switch (look.paint) {
     case Paint::plain:
@@ -93,7 +93,7 @@ std::string Layout::pu_words(int pu, const Look& look) const {
   return text;
 }
 
-/// What is told of every rank in `desc`, for as many as one can read under the pointer.
+/// The description of each rank, for as many as fit into a tooltip.
 std::string Layout::ranks_tip(const Look& look) const {
   constexpr std::size_t kMost = 8;
   if (look.ranks.size() > kMost) return "ranks " + number_set(look.ranks);
@@ -102,7 +102,7 @@ std::string Layout::ranks_tip(const Look& look) const {
   return tip;
 }
 
-/// On a terminal, where a core is one cell: whose it is, or its first CPU's number without ranks.
+/// The one cell of a core on a terminal: its rank, or its first CPU without ranks.
 std::string Layout::core_text(int at) const {
   const Look& look = looks_[static_cast<std::size_t>(at)];
   const CpuSet& pus = node_.cores[static_cast<std::size_t>(at)].pus;

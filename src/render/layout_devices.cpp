@@ -42,7 +42,7 @@ Size Layout::devices(const std::vector<int>& list, int width, const Pen& pen) {
           shelf.rows.rows * (h + m_.gap_y) - m_.gap_y};
 }
 
-/// Name, model and address. A terminal has one line, and none where the one unit says it all.
+/// Name, model and address. A terminal has one line, and none for a device without parts.
 void Layout::device_lines(const Device& one, Box& box) const {
   const int inner = box.w - 2 * m_.box_pad;
   int y = box.y + m_.line_base;
@@ -94,7 +94,7 @@ Size Layout::device(int at, int width, const Pen& pen) {
   return size;
 }
 
-/// The ranks that have this part of a device, or all of it.
+/// The ranks that use this part of a device, or all of it.
 Look Layout::users_of(const Device& one, int part) const {
   Look look;
   for (const DeviceUse& use : subject_.uses) {

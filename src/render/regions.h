@@ -20,8 +20,8 @@ struct Region {
 };
 
 struct Regions {
-  std::vector<Region> all;                   ///< [0] is the whole machine; never empty
-  std::vector<int> memory;                   ///< NUMA nodes without CPUs
+  std::vector<Region> all;                           ///< [0] is the whole machine; never empty
+  std::vector<int> memory;                           ///< NUMA nodes without CPUs
   std::vector<int> unplaced_devices, unplaced_nics;  ///< of unknown locality
 };
 

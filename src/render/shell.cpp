@@ -16,7 +16,7 @@ namespace hpclaunch {
 
 namespace {
 
-/// Bytes that are ordinary in every shell wherever they stand in a word, but for '=' and '~' in
+/// Bytes that are ordinary in every shell anywhere in a word, except '=' and '~' in
 /// front.
 bool is_plain(std::string_view text) {
   const auto ordinary = [](char c) {
@@ -43,7 +43,7 @@ std::string quote_sh(std::string_view value) {
 // csh replaces '!' inside quotes too, and a newline in quotes needs a backslash. What a backslash
 // means inside quotes depends on a variable of the user's (backslash_quote), so quotes have none
 // but the one before a newline; that one has quotes of its own, or a lead byte of a double-byte
-// locale standing before it would swallow it.
+// locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
   std::string out;

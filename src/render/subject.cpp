@@ -14,7 +14,7 @@ namespace hpclaunch::render {
 
 namespace {
 
-/// Whether some package holds threads of both sets; true when no package is known.
+/// Whether a package has threads of both sets; true when no package is known.
 bool share_package(const Topology& node, const CpuSet& a, const CpuSet& b) {
   if (node.packages.empty()) return true;
   return std::any_of(node.packages.begin(), node.packages.end(), [&](const Package& package) {
@@ -173,7 +173,7 @@ std::vector<const DeviceUse*> far_uses(const Subject& subject) {
 
 namespace {
 
-/// Ranks for which `uses` has something of which `is` says yes.
+/// Ranks with a use that satisfies `is`.
 template <class Holds, class Is>
 std::vector<int> ranks_where(const Holds& uses, Is is) {
   std::vector<int> ranks;

@@ -1,5 +1,5 @@
 #pragma once
-// What a picture is about: one node, and the ranks on nodes like it, in words that need no plan.
+// The contents of a picture: one node, and the ranks on nodes like it. Needs no plan.
 #include <string>
 #include <vector>
 
@@ -30,8 +30,8 @@ struct Subject {
   std::string title;                 ///< printable; "" for the node's own name
   const NodeClass* ranks = nullptr;  ///< nullptr: the bare machine
   PictureMarks marks;
-  std::vector<DeviceUse> uses;               ///< ascending rank, then as the rank counts them
-  std::vector<NicUse> nics;             ///< ascending rank
+  std::vector<DeviceUse> uses;           ///< ascending rank, then as the rank counts them
+  std::vector<NicUse> nics;              ///< ascending rank
   std::vector<std::vector<int>> owners;  ///< local ranks of each PU, by OS index; ascending
 };
 
@@ -41,7 +41,7 @@ Subject subject_of(const Topology& node);
 /// `ranks` over the machine.
 Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks);
 
-/// Holds whose device is far from the CPUs of its rank. A device of unknown locality is not far.
+/// Uses whose device is far from the CPUs of its rank. A device of unknown locality is not far.
 std::vector<const DeviceUse*> far_uses(const Subject& subject);
 
 /// "0", "0-3,7": numbers in the kernel's list format.
@@ -50,8 +50,8 @@ std::string number_set(const std::vector<int>& numbers);
 /// "rank 3: CPUs 8-15, device 2.1 (FAR: on another package)".
 std::string rank_words(const Subject& subject, int local);
 
-/// What a person would say of the picture who cannot show it: the machine, then each rank with its CPUs
-/// and devices, what is far, what is kept. One sentence per line, each without a full stop.
+/// The picture as text: the machine, then each rank with its CPUs and devices, what is far, what is reserved.
+/// One sentence per line, without a full stop.
 std::vector<std::string> description_of(const Subject& subject);
 
 /// "2 packages, 104 cores, 208 PUs": what there is, and what of it is not allowed.

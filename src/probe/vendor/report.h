@@ -1,4 +1,5 @@
 #pragma once
+// What a vendor's library reports about its devices; knows no library and no topology.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,13 +9,13 @@
 
 namespace hpclaunch::probe::vendor {
 
-/// The most devices and the most instances of one device that a library is believed to count.
-constexpr unsigned kMostDevices = 256;
-constexpr unsigned kMostInstances = 64;
+/// The most devices, and the most instances of one device, that a library may report.
+constexpr unsigned kMaxDevices = 256;
+constexpr unsigned kMaxInstances = 64;
 
-/// A device as one library describes it. What it did not say is empty, 0 or, for subdevices, -1.
-struct ToldDevice {
-  std::string pci;  ///< "0000:c1:00.0"; several entries may name one: its partitions, in order
+/// A device as one library describes it. Unknown: empty, 0 or, for subdevices, -1.
+struct ReportedDevice {
+  std::string pci;  ///< "0000:c1:00.0"; several entries may share one: partitions, in order
   std::string model;
   std::string uuid;
   std::string partition;
@@ -23,34 +24,31 @@ struct ToldDevice {
   std::vector<std::string> instances;
 };
 
-struct ToldLink {
-  std::size_t from = 0;  ///< position in Told::devices, below `to`
+struct ReportedLink {
+  std::size_t from = 0;  ///< position in VendorReport::devices, below `to`
   std::size_t to = 0;
   int lanes = 1;
 };
 
-/// All that one library told.
-struct Told {
-  std::string library;    ///< the name that opened: "libnvidia-ml.so.1"
+struct VendorReport {
+  std::string library;    ///< the name that was opened: "libnvidia-ml.so.1"
   std::string vendor;     ///< "nvidia", "amd", "intel"
   std::string link_kind;  ///< as in Link::kind
-  std::vector<ToldDevice> devices;
-  std::vector<ToldLink> links;
-  /// A device of this vendor that is not in `devices` cannot be used by this process.
-  bool complete = false;
-  std::vector<std::string> remarks;  ///< what went wrong without stopping it; the user reads them
+  std::vector<ReportedDevice> devices;
+  std::vector<ReportedLink> links;
+  bool complete = false;  ///< a device of this vendor that is not in `devices` is not usable here
+  std::vector<std::string> faults;  ///< calls that failed, "CALL: WHY"
 };
 
-/// Crosses the pipe between the child that called the library and us.
-std::string told_to_json(const Told& told);
-/// Errors: `system` when the text is not what told_to_json writes.
-Result<Told> told_from_json(const std::string& text);
+/// The form in which a report crosses the pipe from the child that called the library.
+std::string report_to_json(const VendorReport& report);
+/// Errors: `system` when the text is not what report_to_json writes.
+Result<VendorReport> report_from_json(const std::string& text);
 
-/// Adds "CALL: WHY" once for each call, however many devices it failed for.
-void remark(Told& told, std::string_view call, std::string_view why);
+/// Adds "CALL: WHY" once for each call, for however many devices it failed.
+void add_fault(VendorReport& report, std::string_view call, std::string_view why);
 
-/// What a library wrote into a buffer of ours: up to the first NUL or the end, printable ASCII only,
-/// no blanks at either end.
+/// Text from a library's buffer: up to the first NUL or the end, printable ASCII, trimmed.
 std::string clean(const char* buffer, std::size_t size);
 
 /// "0000:c1:00.0"; "" when no bus has such an address.
