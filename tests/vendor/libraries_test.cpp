@@ -8,7 +8,7 @@
 
 using namespace hpclaunch;
 using namespace hpclaunch::test;
-using probe::vendor::worth_opening;
+using probe::vendor::libraries_to_open;
 
 namespace {
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 class Root {
  public:
   Root() {
-    path_ = fs::temp_directory_path() / "hpclaunch-worth-XXXXXX";
+    path_ = fs::temp_directory_path() / "hpclaunch-libraries-XXXXXX";
     REQUIRE(mkdtemp(path_.data()) != nullptr);
   }
   ~Root() { fs::remove_all(path_); }
@@ -38,7 +38,7 @@ class Root {
 /// Which would be opened: "NZAR" for NVML, Level Zero, AMD SMI, ROCm SMI.
 std::string opened(const Topology& topology, VendorLibraries want, const Root& root,
                    bool by_uuid = false) {
-  const Libraries which = worth_opening(topology, want, by_uuid, root.path());
+  const Libraries which = libraries_to_open(topology, want, by_uuid, root.path());
   return std::string(which.nvml.empty() ? "" : "N") + (which.level_zero.empty() ? "" : "Z") +
          (which.amd_smi.empty() ? "" : "A") + (which.rocm_smi.empty() ? "" : "R");
 }
@@ -115,7 +115,7 @@ TEST_CASE("the real libraries, where they are installed, do no harm", "[vendor]"
   which.level_zero = {"libze_loader.so.1"};
   which.rocm_smi = {"librocm_smi64.so.7", "librocm_smi64.so.5", "librocm_smi64.so.1"};
   which.limit_seconds = kPatience;
-  for (const LibraryNote& note : enriched(machine("nvidia", {}), which).notes) {
-    WARN(note.library << ": " << note.what);
+  for (const Diagnostic& note : enriched(machine("nvidia", {}), which).notes) {
+    WARN(note.message);
   }
 }

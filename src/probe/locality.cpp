@@ -1,8 +1,9 @@
-#include "probe/attach.h"
+#include "probe/locality.h"
 
 #include <algorithm>
 #include <cctype>
 #include <climits>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -17,7 +18,40 @@ const NumaNode* node_numbered(const Topology& topology, int os_index) {
   return nullptr;
 }
 
-/// The NUMA node with the fewest CPUs that holds all of `pus`: among equals the first, which is DDR.
+/// The number of different CPU sets of NUMA nodes.
+int numa_domains(const Topology& topology) {
+  std::vector<CpuSet> sets;
+  for (const NumaNode& node : topology.numa_nodes)
+    if (!node.pus.empty() && std::find(sets.begin(), sets.end(), node.pus) == sets.end())
+      sets.push_back(node.pus);
+  return static_cast<int>(sets.size());
+}
+
+/// By CPUs alone; all CPUs of a machine with several NUMA nodes mean unknown.
+Locality locality_by_cpus(const CpuSet& near, const Topology& topology) {
+  const CpuSet all = topology.all_pus();
+  const CpuSet pus = near & all;
+  if (pus.empty() || (pus == all && numa_domains(topology) > 1)) return {};
+  const int numa = home_of(pus, topology);
+  return {numa, pus};
+}
+
+/// Buses of domain 0 that are wired to one group of cores.
+struct Wire {
+  unsigned first_bus, last_bus;
+  int cpu;  ///< one CPU of the group
+};
+
+/// One EPYC 7A53 and four MI250X: each half of a GPU is wired to one group of eight cores, which ACPI
+/// does not describe. Source: hwloc 2.9, hwloc/pci-common.c, HWLOC_PCI_LOCALITY_QUIRK_CRAY_EX235A.
+constexpr std::string_view kEx235a = "HPE CRAY EX235A";
+constexpr Wire kEx235aWires[] = {
+    {0xd0, 0xd1, 0},  {0xd4, 0xd6, 8},  {0xc8, 0xc9, 16}, {0xcc, 0xce, 24},
+    {0xd8, 0xd9, 32}, {0xdc, 0xde, 40}, {0xc0, 0xc1, 48}, {0xc4, 0xc6, 56},
+};
+
+}  // namespace
+
 int home_of(const CpuSet& pus, const Topology& topology) {
   int home = -1;
   int fewest = INT_MAX;
@@ -29,57 +63,48 @@ int home_of(const CpuSet& pus, const Topology& topology) {
   return home;
 }
 
-/// Memory with CPUs near it, each set of CPUs once.
-int domains(const Topology& topology) {
-  std::vector<CpuSet> sets;
-  for (const NumaNode& node : topology.numa_nodes)
-    if (!node.pus.empty() && std::find(sets.begin(), sets.end(), node.pus) == sets.end())
-      sets.push_back(node.pus);
-  return static_cast<int>(sets.size());
+CpuSet near_on_board(std::string_view board, const PciAddress& address, const Topology& topology) {
+  if (board != kEx235a || address.domain != 0) return {};
+  const auto wire = std::find_if(
+      std::begin(kEx235aWires), std::end(kEx235aWires),
+      [&](const Wire& w) { return address.bus >= w.first_bus && address.bus <= w.last_bus; });
+  if (wire == std::end(kEx235aWires)) return {};
+  for (const Cache& cache : topology.caches)
+    if (cache.pus.has(wire->cpu)) return cache.pus;
+  return {};
 }
 
-/// A device near a part of the machine; what covers all of a machine of several parts is no place.
-Place place_by_cpus(const CpuSet& near, const Topology& topology) {
-  const CpuSet all = topology.all_pus();
-  const CpuSet pus = near & all;
-  if (pus.empty() || (pus == all && domains(topology) > 1)) return {};
-  const int numa = home_of(pus, topology);
-  return {numa, pus};
-}
-
-}  // namespace
-
-Place place_of(const CpuSet& near, int numa, const Topology& topology) {
+Locality locality_of(const CpuSet& near, int numa, const Topology& topology) {
   const NumaNode* node = node_numbered(topology, numa);
-  Place place = place_by_cpus(near, topology);
+  Locality place = locality_by_cpus(near, topology);
   if (node != nullptr && !node->pus.empty()) {
-    // The CPU list is a part of the node's, or what the kernel says of the whole machine.
+    // The CPU list is a part of the node's, or all CPUs of the machine (unknown).
     if (place.pus.empty() || !node->pus.contains(place.pus)) place.pus = node->pus;
     place.numa = numa;
     return place;
   }
   if (node != nullptr) return {numa, place.pus};
-  if (!place.pus.empty() || domains(topology) > 1) return place;
+  if (!place.pus.empty() || numa_domains(topology) > 1) return place;
   const CpuSet all = topology.all_pus();
   return {home_of(all, topology), all};
 }
 
-void put(Nic& nic, const Place& place, const Topology& topology) {
+void set_locality(Nic& nic, const Locality& place, const Topology& topology) {
   const NumaNode* node = node_numbered(topology, place.numa);
   nic.numa = place.numa;
   if (node == nullptr || node->pus.empty()) nic.pus = place.pus;
 }
 
-std::vector<std::size_t> device_order(const std::vector<Standing>& devices) {
+std::vector<std::size_t> device_order(const std::vector<OrderKey>& devices) {
   std::map<std::string_view, int> counts;
   std::map<std::string_view, bool> numbered;
-  for (const Standing& one : devices) {
+  for (const OrderKey& one : devices) {
     ++counts[one.vendor];
     bool& all = numbered.emplace(one.vendor, true).first->second;
     all = all && one.number >= 0;
   }
   const auto key = [&](std::size_t at) {
-    const Standing& one = devices[at];
+    const OrderKey& one = devices[at];
     return std::tuple(-counts[one.vendor], one.vendor != "nvidia", one.vendor,
                       numbered[one.vendor] ? one.number : 0, !one.address.has_value(),
                       one.address.value_or(PciAddress{}), one.sequence);
@@ -91,15 +116,15 @@ std::vector<std::size_t> device_order(const std::vector<Standing>& devices) {
   return order;
 }
 
-std::vector<std::size_t> attach_devices(std::vector<FoundDevice> found, Topology& topology) {
-  std::vector<Standing> standings;
-  standings.reserve(found.size());
+std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& topology) {
+  std::vector<OrderKey> keys;
+  keys.reserve(found.size());
   for (const FoundDevice& one : found)
-    standings.push_back({one.device.vendor, one.address, one.number, one.sequence});
-  std::vector<std::size_t> order = device_order(standings);
+    keys.push_back({one.device.vendor, one.address, one.number, one.sequence});
+  std::vector<std::size_t> order = device_order(keys);
   for (const std::size_t at : order) {
     FoundDevice& one = found[at];
-    const Place place = place_of(one.near, one.numa, topology);
+    const Locality place = locality_of(one.near, one.numa, topology);
     one.device.index = static_cast<int>(topology.devices.size());
     one.device.pci = one.address ? to_string(*one.address) : "";
     one.device.numa = place.numa;
@@ -143,37 +168,6 @@ void sort_nics(std::vector<Nic>& nics) {
     if (left != right) return natural_less(left, right);
     return natural_less(a.fabric, b.fabric);
   });
-}
-
-std::string partition_name(int parts) {
-  switch (parts) {
-    case 0:
-    case 1:
-      return "";
-    case 2:
-      return "DPX";
-    case 3:
-      return "TPX";
-    case 4:
-      return "QPX";
-    default:
-      return "CPX";
-  }
-}
-
-std::string amd_uuid(const std::string& told) {
-  const std::string text = told.compare(0, 4, "GPU-") == 0 ? told.substr(4) : told;
-  const bool hex =
-      !text.empty() && text.size() <= 16 &&
-      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!hex) return told;
-  const bool none = text.find_first_not_of('0') == std::string::npos ||
-                    (text.size() == 16 && text.find_first_not_of("fF") == std::string::npos);
-  if (none) return "";
-  std::string uuid = "GPU-" + std::string(16 - text.size(), '0') + text;
-  std::transform(uuid.begin() + 4, uuid.end(), uuid.begin() + 4,
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return uuid;
 }
 
 }  // namespace hpclaunch::probe

@@ -1,8 +1,10 @@
+// Which vendor libraries a probe opens.
 #include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
 #include "probe/sysfs.h"
 #include "probe/vendor/vendor.h"
@@ -19,9 +21,10 @@ long count_of(const Topology& topology, std::string_view vendor) {
 /// "nvidia0", "nvidia12": the files that a program opens to use a GPU. Opening asks the device cgroup,
 /// and so does access(2).
 long usable_nvidia(const std::string& root) {
+  const std::string_view stem = device_vendor("nvidia").device_file;
   const std::vector<std::string> names = names_in(root + "/dev");
   return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
-    return name.substr(0, 6) == "nvidia" && parse_natural(std::string_view(name).substr(6)) &&
+    return name.rfind(stem, 0) == 0 && parse_natural(std::string_view(name).substr(stem.size())) &&
            access((root + "/dev/" + name).c_str(), R_OK | W_OK) == 0;
   });
 }
@@ -37,7 +40,7 @@ bool has_mig_instances(const std::string& root) {
   return false;
 }
 
-/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs with parts that a rank can get.
+/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have.
 /// Source: intel/compute-runtime, shared/source/dll/devices/devices_base.inl; the 1100 has one tile.
 bool hides_tiles(const Device& device, const std::string& root) {
   if (device.vendor != "intel" || device.subdevices != 0) return false;
@@ -55,8 +58,8 @@ std::vector<std::string> with_rocm(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Libraries worth_opening(const Topology& topology, VendorLibraries want, bool named_by_uuid,
-                        const std::string& root) {
+Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool named_by_uuid,
+                            const std::string& root) {
   Libraries which;
   which.sysfs = root + "/sys";
   if (want == VendorLibraries::none) return which;
@@ -73,7 +76,7 @@ Libraries worth_opening(const Topology& topology, VendorLibraries want, bool nam
   const bool intel_here =
       count_of(topology, "intel") > 0 || (topology.devices.empty() && exists(root + "/dev/dri"));
   if (all ? intel_here : tiles_hidden) which.level_zero = {"libze_loader.so.1"};
-  // All that a plan needs of AMD's devices is in /sys.
+  // /sys has all that a plan needs about AMD's devices.
   if (all && (count_of(topology, "amd") > 0 || exists(root + "/dev/kfd"))) {
     which.amd_smi = with_rocm({"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25",
                                "libamd_smi.so.24", "libamd_smi.so.0"});  // the last is Debian's
