@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/events.h"
 #include "hpclaunch/text.h"
 
@@ -25,23 +26,10 @@ extern char** environ;
 namespace hpclaunch::probe {
 namespace {
 
-/// What must not reach a probe: it would see less than there is, or something else. '*' ends a
-/// prefix.
-constexpr std::string_view kCleared[] = {
-    "HWLOC_*",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "ROCR_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL",
-    "ZE_AFFINITY_MASK",
-    "ZE_FLAT_DEVICE_HIERARCHY",
-    "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-    "ONEAPI_DEVICE_SELECTOR",
-    "SYCL_DEVICE_FILTER",
-    "SYCL_DEVICE_ALLOWLIST",
-    "FI_PROVIDER",
-};
+/// Variables beside the vendors' (device_vendor.h) that change what a probe sees. '*' ends a prefix.
+constexpr std::string_view kCleared[] = {"HWLOC_*", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+                                         "SYCL_DEVICE_FILTER", "SYCL_DEVICE_ALLOWLIST",
+                                         "FI_PROVIDER"};
 
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 20;
 constexpr std::size_t kMaxRemarks = 2048;  ///< the last bytes of stderr that are kept
@@ -86,7 +74,8 @@ void clear_environment() {
                  ? name.substr(0, pattern.size() - 1) == pattern.substr(0, pattern.size() - 1)
                  : name == pattern;
     };
-    if (std::any_of(std::begin(kCleared), std::end(kCleared), meant)) names.emplace_back(name);
+    if (is_device_variable(name) || std::any_of(std::begin(kCleared), std::end(kCleared), meant))
+      names.emplace_back(name);
   }
   for (const std::string& name : names) unsetenv(name.c_str());
 }
