@@ -1,5 +1,5 @@
 #pragma once
-// Everything that touches the machine, apart from the probe. docs: each function says what it asks.
+// Everything that touches the machine, apart from the probe and the event core (events.h).
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,8 +26,8 @@ double wall_clock();  ///< UNIX time in seconds
 /// Names in a directory, ascending, without "." and ".."; empty when there is no such directory.
 /// Errors: `system` when it is there and cannot be read.
 Result<std::vector<std::string>> list_directory(const std::string& path);
-/// True when somebody else than its owner may change the file or replace it: the file is writable by
-/// group or world, or belongs to neither us nor root.
+/// True when another user may change or replace the file: it is writable by group or others, or owned by
+/// neither this user nor root.
 bool others_may_write(const std::string& path);
 bool is_executable(const std::string& path);     ///< a regular file that we may execute
 std::string real_path(const std::string& path);  ///< links resolved; `path` itself when that fails
@@ -60,7 +60,7 @@ Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
 /// 32768..60999 when it cannot be read.
 std::pair<int, int> ephemeral_ports();
 
-/// A port that nobody listens on, and the lock that keeps other launches of ours away from it.
+/// A free port, and the lock that reserves it among launches of hpclaunch.
 struct PortClaim {
   int port = 0;
   int lock =
@@ -92,8 +92,7 @@ std::string listen_problem(int port);
 /// Interfaces of this host but loopback, in the kernel's order.
 std::vector<Interface> interfaces();
 
-/// The affinity mask of this process in list format, for any number of CPUs; "" when the kernel
-/// does not tell.
+/// The affinity mask of this process in list format, up to CpuSet::kCapacity CPUs; "" when unknown.
 std::string affinity();
 
 /// The file by which programs reach an accelerator.
@@ -122,19 +121,19 @@ RankReport observe(const EnvSnapshot& env, const ObserveRequest& request);
 /// Fingerprints of these variables, one after the other.
 std::string fingerprints(const EnvSnapshot& env, const std::vector<std::string>& names);
 
-/// All of `text` to stdout in one write(2), when the pipe takes it. False: nobody reads.
+/// All of `text` to stdout in one write(2), when the pipe takes it. False: the reader has closed it.
 bool write_whole(const std::string& text);
 
-/// How a command that was listened to came to its end.
+/// How a command that was listened to ended.
 struct Ended {
   int status = 0;          ///< as a shell has it: 128+n for signal n
   bool too_late = false;   ///< it ran past the limit and was ended
-  int interrupted_by = 0;  ///< a signal to us, passed on: it was ended; 0 for none
+  int interrupted_by = 0;  ///< a signal to hpclaunch that ended the command; 0 for none
   bool clean = true;       ///< nothing of what it started is left
 };
 
 /// Runs `argv` and gives each line of its stdout, without the newline, to `line` with the UNIX time of
-/// its arrival; stderr is ours. Its stdin neither says anything nor ends. When the limit has passed, or
+/// its arrival; stderr is ours. Its stdin stays open and empty. When the limit has passed, or
 /// at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
 /// that it has started and that has become our child.
 /// Errors: as exec; `system` when there is no pipe or process.
@@ -170,7 +169,7 @@ struct SilentRanks {
   int count = 0;
 };
 
-/// How a job went; src/cli/run_record.cpp writes it for --report.
+/// How a job went; --report writes it.
 struct Ending {
   int status = 0;  ///< for our own exit
   std::optional<RankFailure> first;
@@ -180,12 +179,12 @@ struct Ending {
   std::vector<SilentRanks> silent;   ///< in node order
   std::optional<int> launcher_exit;  ///< nullopt: local, or killed
   std::optional<int> launcher_signal;
-  int passed_on = 0;  ///< last signal that the user sent and we passed on; 0: none
+  int passed_on = 0;  ///< last signal of the user that was forwarded; 0: none
 };
 
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
 /// started, have ended; docs/local-launcher.md. The status is the first failed rank's, 128+n for signal
-/// n, 0 when all ended well. Reports the failure on stderr itself.
+/// n, 0 when all ended well. The failure report goes to stderr.
 /// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
 /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
 /// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.

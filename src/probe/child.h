@@ -15,8 +15,8 @@ namespace hpclaunch::probe {
 ///
 /// Errors: the function's own; `system` when it crashed (signal named), exited by itself, threw,
 /// ran past the limit (counted from its start; at least a second of listening) and was killed, or
-/// could not be started. The hint quotes its last words on
-/// stderr. `meanwhile` is what the caller does itself before it begins to listen; it runs in any
+/// could not be started. The hint quotes the last line of its
+/// output. `meanwhile` is what the caller does itself before it begins to listen; it runs in any
 /// case, and may run another child.
 Result<std::string> run_in_child(
     const std::function<Result<std::string>()>& function, double limit_seconds,

@@ -106,8 +106,8 @@ inline void write_end(const Place& place, int pid, const char* how, int status, 
 /// This rank, where hpclaunch reads a record of its end; nullptr: elsewhere.
 inline const Place* recorded = nullptr;
 
-/// Many launchers kill all ranks as soon as one has failed. A rank that leaves the line to another
-/// one therefore waits a little, so that the other one lives to print it.
+/// Many launchers kill all ranks as soon as one has failed. A rank that lets another one print the line
+/// therefore waits a little, so that the other one lives to print it.
 constexpr timespec kSilentPause = {0, 200'000'000};
 
 [[noreturn]] inline void stop(int status, Line& line, bool speak = true, bool late = false) {

@@ -6,7 +6,7 @@ namespace hpclaunch::shim {
 constexpr int kMaxNumber = 2147483647;
 constexpr int kMaskBits = 8192;  // CONFIG_NR_CPUS of the largest kernels
 
-/// Bytes that somebody else keeps.
+/// Bytes owned by the caller.
 struct Text {
   const char* at = nullptr;
   int size = 0;

@@ -161,7 +161,7 @@ TEST_CASE("a grandchild that keeps the pipes open does not keep us", "[child]") 
   CHECK(got.error().message == "the probe ended without an answer (exit status 5)");
 }
 
-TEST_CASE("the last words are one short line without control bytes", "[child]") {
+TEST_CASE("the quoted output is one short line without control bytes", "[child]") {
   const auto got = run([]() -> Result<std::string> {
     std::fputs("first\n\x1b[31mbad\tthing\n  \n", stderr);
     std::fflush(stderr);

@@ -47,8 +47,8 @@ void Lines::feed(int rank, Stream stream, std::string_view bytes, long now, Piec
     return;
   }
   take(at, bytes, to);
-  if (state.begun.size() > kLongestLine) show(at, to);
-  if (state.begun.empty()) {
+  if (state.partial.size() > kLongestLine) show(at, to);
+  if (state.partial.empty()) {
     waiting_.erase(at);
   } else {
     waiting_.insert(at);
@@ -66,26 +66,26 @@ void Lines::take(int at, std::string_view bytes, Pieces& to) {
       bytes.remove_prefix(1);
     }
   }
-  if (!state.begun.empty() && state.begun.back() == '\r' && !bytes.empty()) {
+  if (!state.partial.empty() && state.partial.back() == '\r' && !bytes.empty()) {
     if (bytes.front() == '\n') {
-      state.begun += '\n';
+      state.partial += '\n';
       bytes.remove_prefix(1);
     }
-    emit(at, state.begun, true, to);
-    state.begun.clear();
+    emit(at, state.partial, true, to);
+    state.partial.clear();
   }
   const std::size_t end = end_of_lines(bytes);
   if (end > 0) {
-    if (state.begun.empty()) {
+    if (state.partial.empty()) {
       emit(at, bytes.substr(0, end), true, to);
     } else {
-      state.begun += bytes.substr(0, end);
-      emit(at, state.begun, true, to);
-      state.begun.clear();
+      state.partial += bytes.substr(0, end);
+      emit(at, state.partial, true, to);
+      state.partial.clear();
     }
     bytes.remove_prefix(end);
   }
-  state.begun += bytes;
+  state.partial += bytes;
 }
 
 // `complete`: `bytes` are whole lines, or the rest of one and then whole lines.
@@ -131,11 +131,11 @@ void Lines::label_lines(int at, std::string_view lines, Pieces& to) {
 // Lets the beginning of a line go.
 void Lines::show(int at, Pieces& to) {
   State& state = states_[static_cast<std::size_t>(at)];
-  if (state.begun.empty()) return;
-  const bool ends_with_cr = state.begun.back() == '\r';
-  emit(at, state.begun, ends_with_cr, to);
+  if (state.partial.empty()) return;
+  const bool ends_with_cr = state.partial.back() == '\r';
+  emit(at, state.partial, ends_with_cr, to);
   state.after_cr = ends_with_cr;
-  state.begun.clear();
+  state.partial.clear();
   state.burst = 0;
 }
 

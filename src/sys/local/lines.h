@@ -11,10 +11,10 @@
 
 namespace hpclaunch::sys::local {
 
-/// A line is what ends with \n, \r or \r\n. Whole lines leave at once. The beginning of a line
-/// waits for the rest, and leaves early when the rank falls silent (`flush`), ends (`close`) or
-/// when it is longer than kLongestLine. When another rank writes while such a beginning stands on
-/// the screen, it gets a newline first; if the rank's next byte is its own newline, that one counts
+/// A line ends with \n, \r or \r\n. Whole lines are emitted at once. The start of a line
+/// waits for the rest, and is emitted early when the rank is silent (`flush`), ends (`close`) or
+/// when it is longer than kLongestLine. When another rank writes while such a start is the last
+/// on the screen, it gets a newline first; if the rank's next byte is its own newline, that one counts
 /// as already written. So each rank's bytes come out unchanged, apart from newlines that end an
 /// interrupted beginning.
 class Lines {
@@ -31,7 +31,7 @@ class Lines {
   /// `now` in ms of any clock that does not run backwards.
   void feed(int rank, Stream stream, std::string_view bytes, long now, Pieces& to);
 
-  /// Shows the beginnings that have waited long enough: after kQuiet where somebody may be looking
+  /// Shows the partial lines that have waited long enough: after kQuiet where a user may be looking
   /// at it (rank 0 has the keyboard; a line after \r is a progress bar), unless a full buffer of
   /// the program was cut there; after kPatience otherwise.
   void flush(long now, Pieces& to);
@@ -46,7 +46,7 @@ class Lines {
 
  private:
   struct State {
-    std::string begun;          ///< the beginning of a line that has not left yet
+    std::string partial;        ///< the start of a line that was not emitted yet
     long last = 0;              ///< when the last byte came
     std::size_t burst = 0;      ///< bytes since the last silence
     bool shown = false;         ///< a part of the current line has left
@@ -71,7 +71,7 @@ class Lines {
   int width_;
   long last_any_ = 0;
   std::vector<State> states_;
-  std::set<int> waiting_;   ///< streams with something in `begun`
+  std::set<int> waiting_;   ///< streams with something in `partial`
   int open_[2] = {-1, -1};  ///< per target: the stream whose line stands open on it
 };
 

@@ -158,14 +158,14 @@ std::size_t Splitter::releasable() const {
   const std::string_view line = held_;
   const std::size_t marker = line.find(kMarker);
   if (marker != std::string_view::npos) return is_tag(line.substr(0, marker)) ? 0 : marker;
-  std::size_t begun = line.size();  // a marker may have begun at the end
+  std::size_t before = line.size();  // a marker may start at the end
   for (std::size_t size = std::min(kMarker.size() - 1, line.size()); size > 0; --size) {
     if (kMarker.starts_with(line.substr(line.size() - size))) {
-      begun = line.size() - size;
+      before = line.size() - size;
       break;
     }
   }
-  return !shown_ && may_become_tag(line.substr(0, begun)) ? 0 : begun;
+  return !shown_ && may_become_tag(line.substr(0, before)) ? 0 : before;
 }
 
 // A whole line, or the rest of one. The first place that holds a record counts, since the last field of
@@ -204,8 +204,8 @@ void Splitter::release(Sink& to) {
 
 long Splitter::next_flush() const {
   if (held_.empty()) return -1;
-  const bool begun = held_.find(kMarker) != std::string::npos;
-  return since_ + (begun ? kPatience : kQuiet);
+  const bool marked = held_.find(kMarker) != std::string::npos;
+  return since_ + (marked ? kPatience : kQuiet);
 }
 
 void Splitter::flush(long now, Sink& to) {

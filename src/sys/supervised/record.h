@@ -1,5 +1,5 @@
 #pragma once
-// What the shims write on stderr for us, found in what a launcher makes of it. Pure.
+// The records of the shims on stderr, found in the launcher's output. Pure.
 //
 //   @hpclaunch rank=0 node=0 host=n1 pid=120 begun           the first rank of each node
 //   @hpclaunch rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
@@ -7,7 +7,7 @@
 //   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1]
 //
 // The program of a rank can write such lines too: they are read strictly, and whatever is no record
-// is passed on as text.
+// is shown as text.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,7 +43,7 @@ std::optional<Record> parse_record(std::string_view text, const Bounds& bounds);
 /// blank at its end.
 bool is_tag(std::string_view text);
 
-/// Turns a launcher's stderr, in pieces of any size, into text and records. Text leaves at once, apart
+/// Turns a launcher's stderr, in pieces of any size, into text and records. Text is shown at once, apart
 /// from what may become a record or is only a tag so far; `flush` lets that go.
 class Splitter {
  public:
@@ -54,7 +54,7 @@ class Splitter {
   explicit Splitter(Bounds bounds) : bounds_(bounds) {}
 
   struct Sink {
-    std::string text;             ///< to be passed on
+    std::string text;             ///< to be shown
     std::vector<Record> records;  ///< in the order in which they came
   };
   /// `now` in ms of any clock that does not run backwards.
