@@ -17,9 +17,9 @@ namespace {
 // What a program with a launcher's name turns out to be; nullopt when it does not answer.
 std::optional<LauncherIdentity> ask(const std::string& path) {
   constexpr double kSeconds = 5;
-  const Result<std::string> text = sys::capture({path, "--version"}, kSeconds);
-  if (!text) return std::nullopt;
-  return identify_launcher(sys::real_path(path), *text);
+  const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds);
+  if (!said) return std::nullopt;
+  return identify_launcher(sys::real_path(path), said->out + said->err);
 }
 
 // The same by the path alone: without starting anything, and often without an answer.
