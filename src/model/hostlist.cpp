@@ -1,7 +1,7 @@
 // Lists of hosts and of counts as Slurm and Flux write them.
 //
 // Source: slurm src/common/hostlist.c, runs of `scontrol show hostnames` 22.05 and 24.11, and RFC 29 of
-// Flux. tests/model/hostlist_test.py holds this against scontrol, apart from these differences:
+// Flux. tests/model/hostlist_test.py compares this with scontrol, apart from these differences:
 // - Text behind the last bracket, "n[1-2]-ib0": Slurm takes it since 23.11, we always do.
 // - Slurm takes at most 65,536 hosts in a range and numbers of its own width; we take 1,000,000 hosts in
 //   all and 18 digits.

@@ -64,7 +64,7 @@ TEST_CASE("a list of hosts that means nothing is refused with the piece", "[job]
       {" , \n", "it is empty"},
       {"n[5-3]", "\"5-3\" in \"n[5-3]\" counts down"},
       {"n[1-", "\"[1-\" in \"n[1-\" has a \"[\" without \"]\""},
-      {"n[", "opens a bracket"},
+      {"n[", "has a \"[\" without"},
       {"n[]", "has an empty entry"},
       {"n[1-3,]", "has an empty entry"},
       {"n[,1]", "has an empty entry"},
@@ -74,8 +74,8 @@ TEST_CASE("a list of hosts that means nothing is refused with the piece", "[job]
       {"n[-1]", "is not a number or range"},
       {"n[1-]", "is not a number or range"},
       {"n[a]", "\"a\""},
-      {"n[1, 2]", "opens a bracket"},
-      {"n[1[2]]", "opens a bracket"},
+      {"n[1, 2]", "has a \"[\" without"},
+      {"n[1[2]]", "has a \"[\" without"},
       {"n1]", "has a \"]\" without \"[\""},
       {"n[1]]", "has a \"]\" without \"[\""},
       {"ok,n[1-2],n[x]", "\"x\" in \"n[x]\""},
@@ -85,7 +85,7 @@ TEST_CASE("a list of hosts that means nothing is refused with the piece", "[job]
       {"a[0-99999]b[0-99999]c[0-99999]d[0-99999]e[0-99999]", "more than 1000000 hosts"},
       {"n[0-999999],m", "more than 1000000 hosts"},
       {"n[0-9999999999999999999999]", "is not a number or range"},
-      {"n[\x1b\n]", "opens a bracket"},
+      {"n[\x1b\n]", "has a \"[\" without"},
       {"n[\x1b]", "\"?\""},
   };
   for (const auto& [list, want] : cases) {
