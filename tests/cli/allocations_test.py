@@ -96,7 +96,7 @@ class Lsf(Job):
 
     def test_lists_that_cannot_be_read(self):
         for extra, says in (({}, "LSB_MCPU_HOSTS"), ({"LSB_MCPU_HOSTS": "h1 2 h2"}, "without its number"), ({"LSB_MCPU_HOSTS": "h1 x"}, "\"x\""),
-                            ({"LSB_DJOB_HOSTFILE": "/nonexistent"}, "/nonexistent"), ({"LSB_HOSTS": " "}, "no host")):
+                            ({"LSB_DJOB_HOSTFILE": "/nonexistent"}, "/nonexistent"), ({"LSB_HOSTS": " "}, "it is empty")):
             with self.subTest(extra):
                 self.no_plan(env=self.env(LSB_JOBID="7", **extra), says=[says, "try: "])
 
