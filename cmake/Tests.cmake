@@ -65,7 +65,8 @@ hpclaunch_unit_test(plan_json SOURCES
 # ---- the shim: its functions, its wire, and the program itself in every build this machine can make --
 hpclaunch_unit_test(shim LABEL shim SOURCES
   tests/shim/decode_test.cpp
-  tests/shim/fuzz_test.cpp)
+  tests/shim/fuzz_test.cpp
+  tests/shim/static_test.cpp)
 hpclaunch_unit_test(wire LABEL shim SOURCES
   tests/plan/wire_test.cpp
   LINK hpclaunch_plan)

@@ -105,7 +105,7 @@ class Failures(engines.Test):
         env = self.cluster.environment("login")
         env["PATH"] = front + ":" + env["PATH"]
         done = self.ok(self.slurm("--", "/bin/true", env=env))
-        wrong = re.findall(r"hpclaunch: rank (\d) on (n\d): the launcher bound CPUs \S+, planned (\S+); mended", done.err)
+        wrong = re.findall(r"hpclaunch: rank (\d) on (n\d): the launcher bound CPUs \S+, planned (\S+); rebound", done.err)
         self.assertEqual(sorted(wrong), [("1", "n1", str(cpu[1])), ("3", "n2", str(cpu[1]))] if cpu[0] != cpu[1] else [], str(done))
         strict = self.slurm("--verify", "strict", "--", "/bin/true", env=env)
         self.ok(strict, 125 if cpu[0] != cpu[1] else 0)
