@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <string_view>
 
+#include "hpclaunch/launcher_traits.h"
+
 namespace hpclaunch::profile {
 
-inline constexpr std::array<std::string_view, 9> kLaunchers = {
-    "pals", "slurm", "flux", "hydra", "intelmpi", "jsrun", "local", "openmpi", "prrte"};
 inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
                                                                 "lsf", "cobalt", "sge"};
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};

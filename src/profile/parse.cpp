@@ -120,7 +120,7 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   profile.part = object.truth("part", false);
   parse_extends(object, profile);
   parse_retired(object, profile);
-  profile.launcher = object.choice("launcher", kLaunchers);
+  profile.launcher = object.choice("launcher", kLauncherNames);
   profile.scheduler = object.choice("scheduler", kSchedulers);
   if (object.has("lsf_launch_node"))
     profile.lsf_launch_node = object.truth("lsf_launch_node", false);

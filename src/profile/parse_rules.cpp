@@ -130,7 +130,7 @@ Rule parse_rule(Context& context, const Item& at) {
   rule.require = parse_assignments(object, "require", allowed.late);
   rule.prepend = parse_assignments(object, "prepend", allowed.late);
   rule.unset = object.variable_names("unset");
-  rule.launch = parse_words(object, "launch", kLaunchers, allowed);
+  rule.launch = parse_words(object, "launch", kLauncherNames, allowed);
   rule.batch = parse_words(object, "batch", kSchedulers, allowed);
   const Item limit = object.find("core_limit");
   if (limit) rule.core_limit = context.core_limit(limit);

@@ -120,7 +120,7 @@ std::span<const std::string_view> values_of(std::string_view fact) {
     return kYesNo;
   if (fact == "gpu_view") return kGpuViews;
   if (fact == "scheduler") return kNone;
-  if (fact == "launcher") return kLaunchers;
+  if (fact == "launcher") return kLauncherNames;
   return {};
 }
 

@@ -185,12 +185,12 @@ class Program(unittest.TestCase):
 
     def test_explain_adds_what_is_known(self):
         out = self.explain("OMP_NUM_THREADS").stdout
-        self.assertIn("  holds ", out)
+        self.assertIn("  value ", out)
         self.assertIn("  library    OpenMP", out)
 
     def test_explain_knows_what_the_plan_does_not_decide(self):
         out = self.explain("NCCL_IB_DISABLE").stdout
-        self.assertIn("not decided by hpclaunch", out)
+        self.assertIn("not set by hpclaunch", out)
         self.assertIn("NVIDIA/nccl:", out)
         self.assertIn("FI_CXI_OFLOW_BUF_SIZE", self.explain("FI_CXI_OVFLOW_BUF_SIZE").stdout)
 

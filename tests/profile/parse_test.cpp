@@ -168,7 +168,7 @@ TEST_CASE("one thing wrong: its place, its message and what to type") {
       {with("\"doc\": \"\""), "2:1", "empty string", "omit the key"},
       {with("\"doc\": \"a\\u0007b\""), "2:1", "a control character", ""},
       {with("\"doc\": null"), "2:1", "expected a string, found null", ""},
-      {with("\"launcher\": \"slrum\""), "2:1", "\"slrum\" is not one of pals, slurm",
+      {with("\"launcher\": \"slrum\""), "2:1", "\"slrum\" is not one of flux, hydra",
        "did you mean \"slurm\"?"},
       {with("\"scheduler\": \"loadleveler\""), "2:1", "\"loadleveler\" is not one of", ""},
       {with("\"extends\": \"base\""), "2:1", "expected a list of names", "[ ]"},
