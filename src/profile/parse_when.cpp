@@ -169,6 +169,11 @@ When parse_when(Context& context, const Item& at, const Allowed& allowed) {
   return when;
 }
 
+When parse_when(Object& object, const Allowed& allowed) {
+  const Item at = object.find("when");
+  return at ? parse_when(object.context(), at, allowed) : When();
+}
+
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed) {
   std::string text = context.text(at);
   if (broken_dollar(text) != std::string::npos) {
