@@ -26,6 +26,21 @@ bool is_plain(std::string_view text) {
   return !text.empty() && text[0] != '=' && std::all_of(text.begin(), text.end(), ordinary);
 }
 
+/// A word of which some parts are in single quotes.
+struct Quoted {
+  std::string text;
+  bool quoted = false;
+
+  void quote(bool want) {
+    if (quoted != want) text += '\'';
+    quoted = want;
+  }
+  std::string word() {
+    quote(false);
+    return text.empty() ? "''" : text;
+  }
+};
+
 }  // namespace
 
 std::string quote_sh(std::string_view value) {
@@ -46,53 +61,41 @@ std::string quote_sh(std::string_view value) {
 // locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  std::string out;
-  bool quoted = false;
-  const auto quotes = [&](bool want) {
-    if (quoted != want) out += '\'';
-    quoted = want;
-  };
+  Quoted out;
   for (const char c : value) {
     const bool apart = c == '\'' || c == '!' || c == '\\' || c == '\n';
-    quotes(!apart);
+    out.quote(!apart);
     if (c == '\n')
-      out += "'\\\n'";
+      out.text += "'\\\n'";
     else if (apart)
-      out += {'\\', c};
+      out.text += {'\\', c};
     else
-      out += c;
+      out.text += c;
   }
-  quotes(false);
-  return out.empty() ? "''" : out;
+  return out.word();
 }
 
 // Bytes above ASCII go by number: what fish reads as characters it writes again in the locale of
 // the moment, and that may have changed on the line before.
 std::string quote_fish(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  std::string out;
-  bool quoted = false;
-  const auto quotes = [&](bool want) {
-    if (quoted != want) out += '\'';
-    quoted = want;
-  };
+  Quoted out;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     const bool apart = byte < 0x20 || byte >= 0x7F;
-    quotes(!apart);
+    out.quote(!apart);
     if (c == '\n')
-      out += "\\n";
+      out.text += "\\n";
     else if (c == '\t')
-      out += "\\t";
+      out.text += "\\t";
     else if (apart)
-      out += fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte);
+      out.text += fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte);
     else if (c == '\'' || c == '\\')
-      out += {'\\', c};
+      out.text += {'\\', c};
     else
-      out += c;
+      out.text += c;
   }
-  quotes(false);
-  return out.empty() ? "''" : out;
+  return out.word();
 }
 
 namespace render {
