@@ -19,7 +19,7 @@ constexpr double kAskSeconds = 20;
 
 Error bad_signal(const std::string& text, const std::string& what) {
   std::vector<std::string_view> names;
-  for (const TimeLimitSignal& one : kTimeLimitSignals) names.push_back(one.name);
+  for (const SignalName& one : kTimeLimitSignals) names.push_back(one.name);
   return Error{ErrorKind::usage, fmt::format("--signal: {} in \"{}\"", what, text),
                fmt::format("--signal USR1@300: one of {}, and how many seconds before the end",
                            fmt::join(names, ", "))};
@@ -31,7 +31,7 @@ std::optional<int> signal_from(std::string name) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   if (name.starts_with("SIG")) name.erase(0, 3);
-  for (const TimeLimitSignal& one : kTimeLimitSignals)
+  for (const SignalName& one : kTimeLimitSignals)
     if (one.name == name || std::to_string(one.number) == name) return one.number;
   return std::nullopt;
 }
@@ -50,15 +50,16 @@ Result<Answer> ask(const std::vector<std::string>& question, const EnvSnapshot& 
   if (!path) return path.error();
   std::vector<std::string> argv = question;
   argv.front() = *path;
-  const Result<std::string> text = sys::capture(argv, kAskSeconds);
-  if (!text) return text.error();
-  const std::optional<TimeLeft> left = reader(*text, now);
+  const Result<sys::Captured> said = sys::capture(argv, kAskSeconds);
+  if (!said) return said.error();
+  const std::optional<TimeLeft> left = reader(said->out, now);
   if (!left)
     return Error{ErrorKind::invalid,
-                 fmt::format("\"{}\" does not say when the job ends", fmt::join(question, " "))};
-  const std::string said =
+                 fmt::format("\"{}\" does not say when the job ends{}{}", fmt::join(question, " "),
+                             said->complaint().empty() ? "" : ": ", said->complaint())};
+  const std::string seconds =
       left->seconds ? fmt::format("{} s left", *left->seconds) : std::string("no limit");
-  return Answer{*left, fmt::format("{} says: {}", question.front(), said)};
+  return Answer{*left, fmt::format("{} says: {}", question.front(), seconds)};
 }
 
 Result<Answer> ask_batch_system(const EnvSnapshot& env, long long now) {
@@ -226,7 +227,7 @@ Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapsh
 
 Result<PlannedNotice> plan_notice(const NoticeWish& wish, const AllocationEnd& end, long long now,
                                   std::vector<Diagnostic>& diagnostics) {
-  const std::string name = notice_name(wish.signal);
+  const std::string name = time_limit_signal_name(wish.signal);
   if (!end.at) {
     diagnostics.push_back(
         {"notice-never", Severity::warning,

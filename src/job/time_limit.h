@@ -44,7 +44,7 @@ std::optional<TimeLeft> qstat_left(std::string_view text, long long now);
 std::optional<TimeLeft> bjobs_left(std::string_view text);
 
 struct PlannedNotice {
-  Notice notice;
+  TimeLimitSignal notice;
   std::string why;
 };
 

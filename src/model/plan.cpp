@@ -88,8 +88,8 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
 const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
 
-std::string notice_name(int signal) {
-  for (const TimeLimitSignal& one : kTimeLimitSignals)
+std::string time_limit_signal_name(int signal) {
+  for (const SignalName& one : kTimeLimitSignals)
     if (one.number == signal) return "SIG" + std::string(one.name);
   return {};
 }

@@ -144,7 +144,7 @@ TEST_CASE("uneven nodes by the names of the hosts, by counts, or refused", "[lau
   CHECK(after(head("prrte", plan), "--map-by") == "slot");
   const Error intel = refusal("intelmpi", plan);
   CHECK(intel.message ==
-        "mpiexec of Intel MPI fills node after node, it cannot start 1 rank on 1 node, then 3 on 1 "
+        "mpiexec of Intel MPI fills node after node and cannot start 1 rank on 1 node, then 3 on 1 "
         "node, then 2 on 1 node");
   CHECK_THAT(intel.hint, ContainsSubstring("-n 6 or -n 9") && ContainsSubstring("-machinefile"));
   CHECK(render("intelmpi", shim_binds(uneven({3, 3, 2}))));
@@ -185,7 +185,7 @@ TEST_CASE("a list of hosts that is too long goes by a file, or is refused", "[la
     for (const std::string& word : words(line)) CHECK(word.size() < 131'072);
     plan.classes.push_back(so_many(1));
     plan.layout = {NodeRun{0, 19'999}, NodeRun{1, 1}};
-    CHECK_THAT(refusal(launcher, plan).message, ContainsSubstring("their ranks differ"));
+    CHECK_THAT(refusal(launcher, plan).message, ContainsSubstring("no numbers of ranks"));
   }
   Plan plan = shim_binds(two_nodes());
   plan.hosts = kMany;
@@ -312,10 +312,10 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
   CHECK(traits("openmpi").names_variables);
   CHECK(traits("prrte").names_variables);
   CHECK_FALSE(traits("intelmpi").names_variables);
-  CHECK(traits("openmpi").leaves_ranks);
-  CHECK_FALSE(traits("hydra").fails_fast);
-  CHECK_FALSE(traits("intelmpi").fails_fast);
-  CHECK(traits("openmpi").fails_fast);
+  CHECK(traits("openmpi").termination.ranks_outlive_launcher);
+  CHECK_FALSE(traits("hydra").termination.fails_fast);
+  CHECK_FALSE(traits("intelmpi").termination.fails_fast);
+  CHECK(traits("openmpi").termination.fails_fast);
   CHECK(traits("intelmpi").distribution == Distribution::fill);
   CHECK(traits("openmpi").rank_var == "OMPI_COMM_WORLD_RANK");
   CHECK(traits("prrte").local_rank_var == "OMPI_COMM_WORLD_LOCAL_RANK");
@@ -331,6 +331,25 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
         CHECK_FALSE(hit);
       }
     }
+}
+
+TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
+  const auto policy = [](const char* name) { return find_launcher(name)->traits().termination; };
+  for (const char* name : {"hydra", "intelmpi"}) {
+    CHECK(policy(name).sent_for(kInt) == kInt);
+    CHECK(policy(name).sent_for(kHup) == kTerm);
+    CHECK(policy(name).sent_for(kUsr1) == kUsr1);
+    CHECK(policy(name).sent_for(kUsr2) == 0);
+  }
+  CHECK(policy("slurm").sent_for(kTerm) == kInt);
+  CHECK(policy("slurm").sent_for(kUsr2) == kUsr2);
+  CHECK(policy("slurm").variable == "SLURM_DISABLE_STATUS=1");
+  CHECK(policy("flux").sent_for(kInt) == kTerm);
+  CHECK(policy("openmpi").sent_for(kTerm) == kTerm);
+  for (const Launcher& launcher : launchers()) {
+    CHECK(policy(std::string(launcher.name).c_str()).steps.back().signal == kKill);
+    CHECK(policy(std::string(launcher.name).c_str()).on_parent_death != 0);
+  }
 }
 
 TEST_CASE("srun in a step shares its nodes with that", "[launcher][slurm]") {
@@ -370,7 +389,7 @@ TEST_CASE("all kinds of mpiexec and their kin are told apart", "[launcher][ident
   CHECK(name("/opt/ibm/jsm_pmix/bin/jsrun", "jsrun 10.3.0.2\n") == "jsrun 10.3.0.2");
   CHECK(name("/opt/ibm/jsm_pmix/bin/stub", "") == "jsrun ");
   CHECK(name("/usr/bin/mpiexec", "Segmentation fault\n").empty());
-  CHECK(evident_launcher("/opt/ibm/spectrum_mpi/jsm_pmix/bin/jsrun") == "jsrun");
+  CHECK(evident("/opt/ibm/spectrum_mpi/jsm_pmix/bin/jsrun") == "jsrun");
 }
 
 TEST_CASE("a colon among the program's words is refused where it would begin another program",

@@ -65,6 +65,14 @@ TEST_CASE("recorded machines have the counts of their descriptions", "[probe][xm
       {"xeon-2x8-allowed-holes.xml", 2, 2, 2, 16, 32, 18, 128},
       {"xeon-2x8-offline-holes.xml", 2, 2, 2, 12, 24, 24, 128},
       {"hbm-2x48-snc4.json", 2, 17, 2, 96, 192, 176, 896},
+      {"documented/epyc-9654-2x.xml", 2, 2, 24, 192, 384, 384, 768},
+      {"documented/epyc-9654-h100.xml", 1, 1, 12, 96, 96, 96, 749},
+      {"documented/epyc-9454-h100.xml", 1, 4, 8, 48, 48, 48, 1124},
+      {"documented/epyc-7543p-a100.xml", 1, 4, 8, 32, 64, 64, 512},
+      {"documented/power9-2x20-v100.xml", 2, 2, 40, 40, 160, 160, 512},
+      {"documented/power9-2x22-v100.xml", 2, 2, 44, 44, 176, 176, 512},
+      {"documented/dgx-h100.xml", 2, 2, 2, 112, 224, 224, 2048},
+      {"documented/gh200-4x.xml", 4, 8, 4, 288, 288, 288, 864},
   };
   for (const Expected& want : table) {
     const Topology got = machine(want.file);
@@ -170,8 +178,7 @@ TEST_CASE("XML that only a full parser can read is left to one, if hwloc has it"
 
 TEST_CASE("XML that is not a whole hwloc file is refused", "[probe][xml]") {
   const std::string xml = test::source_file("tests/machines/laptop-8.xml");
-  CHECK(refusal("<html><body/></html>").message ==
-        "XML, but not of hwloc: it has no <topology> element");
+  CHECK(refusal("<html><body/></html>").message == "not hwloc XML: no <topology> element");
   CHECK(refusal("<").kind == ErrorKind::invalid);
   CHECK(refusal("<topology>").kind == ErrorKind::invalid);
   CHECK(refusal("<topology version=\"2.0\"/>").kind == ErrorKind::invalid);
@@ -180,7 +187,8 @@ TEST_CASE("XML that is not a whole hwloc file is refused", "[probe][xml]") {
   const Error newer = refusal(replaced(xml, "version=\"2.0\"", "version=\"9.5\""));
   CHECK(newer.message.find("9.5") != std::string::npos);
   CHECK(newer.hint.find("--export-xml-flags v") != std::string::npos);
-  CHECK(refusal(xml.substr(0, xml.size() / 2)).hint.find("is it whole") != std::string::npos);
+  CHECK(refusal(xml.substr(0, xml.size() / 2)).hint.find("check that the file is complete") !=
+        std::string::npos);
 }
 
 TEST_CASE("hostile XML gives an error or a lawful machine", "[probe][xml]") {

@@ -13,7 +13,7 @@ namespace {
 
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
-  if (input.notice.signal != 0) return "--signal";
+  if (input.time_limit_signal.signal != 0) return "--signal";
   return input.output.report.empty() ? "" : "--report";
 }
 
@@ -40,7 +40,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
   } else if (!needed.empty()) {
     layer = Layer::computed;
     why = needed + " needs it";
-  } else if (!input.launcher.fails_fast) {
+  } else if (!input.launcher.termination.fails_fast) {
     why = fmt::format(
         "{} goes on when a rank that is no MPI program fails, and its exit status is not "
         "the rank's",
@@ -60,12 +60,14 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
   if (input.supervise == false && (local || needed)) return cannot_leave(input);
-  plan.supervise = !local && input.supervise.value_or(needed || !input.launcher.fails_fast);
-  plan.notice = input.notice;
+  plan.supervise =
+      !local && input.supervise.value_or(needed || !input.launcher.termination.fails_fast);
+  plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
-  if (plan.notice.signal != 0)
-    plan.choices.push_back(choice("signal", Layer::command_line, notice_name(plan.notice.signal),
-                                  kCommandLine, input.notice_why));
+  if (plan.time_limit_signal.signal != 0)
+    plan.choices.push_back(choice("signal", Layer::command_line,
+                                  time_limit_signal_name(plan.time_limit_signal.signal),
+                                  kCommandLine, input.time_limit_why));
   return Done{};
 }
 
