@@ -92,11 +92,10 @@ add_test(NAME job.hostlists-as-slurm
                  $<TARGET_FILE:hostlist_driver>)
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
 hpclaunch_unit_test(place SOURCES
-  tests/plan/cutter_test.cpp
-  tests/plan/divide_test.cpp
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
+  tests/plan/placement_test.cpp
   tests/plan/rivals.cpp
   tests/plan/rivals_test.cpp
   tests/support/random_topology.cpp
@@ -128,7 +127,7 @@ hpclaunch_unit_test(compare SOURCES
   LINK hpclaunch_check)
 hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
-  tests/launcher/dialect_test.cpp
+  tests/launcher/table_test.cpp
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
   LINK hpclaunch_launcher hpclaunch::fmt)
@@ -158,28 +157,46 @@ add_dependencies(test_probe fake_libfabric fake_libfabric_without)
 
 # Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
 hpclaunch_unit_test(vendor SOURCES
-  tests/vendor/abi_amd_smi.cpp
-  tests/vendor/abi_level_zero.cpp
-  tests/vendor/abi_nvml.cpp
-  tests/vendor/abi_rocm_smi.cpp
-  tests/vendor/abi_test.cpp
   tests/vendor/amd_test.cpp
   tests/vendor/level_zero_test.cpp
   tests/vendor/live_test.cpp
   tests/vendor/merge_test.cpp
   tests/vendor/nvml_test.cpp
   tests/vendor/support.cpp
-  tests/vendor/worth_test.cpp
+  tests/vendor/libraries_test.cpp
   LINK hpclaunch_probe)
-# Headers that vendors install outside the usual folders: only the comparison of declarations reads them.
+# Our declarations against the vendors' headers, PACKAGES in order of preference. A missing header skips the
+# test, and fails it where a package of the distribution provides it.
 find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
 find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
-mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
-foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
-  if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
-    target_include_directories(test_vendor SYSTEM PRIVATE ${${folder}})
-  endif()
-endforeach()
+find_program(HPCLAUNCH_APT_CACHE apt-cache)
+mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE HPCLAUNCH_APT_CACHE)
+function(hpclaunch_abi_test vendor)
+  set(installable "")
+  foreach(package ${ARGN})
+    if(HPCLAUNCH_APT_CACHE AND NOT installable)
+      execute_process(COMMAND ${HPCLAUNCH_APT_CACHE} policy ${package} OUTPUT_VARIABLE policy ERROR_QUIET)
+      if(policy MATCHES "Candidate: [0-9]")
+        set(installable ${package})
+      endif()
+    endif()
+  endforeach()
+  add_executable(abi_${vendor} tests/vendor/abi_${vendor}.cpp)
+  target_link_libraries(abi_${vendor} PRIVATE hpclaunch_flags)
+  target_include_directories(abi_${vendor} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(abi_${vendor} PRIVATE HPCLAUNCH_HEADER_PACKAGE="${installable}")
+  foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
+    if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
+      target_include_directories(abi_${vendor} SYSTEM PRIVATE ${${folder}})
+    endif()
+  endforeach()
+  add_test(NAME vendor.abi.${vendor} COMMAND abi_${vendor})
+  set_tests_properties(vendor.abi.${vendor} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+endfunction()
+hpclaunch_abi_test(level_zero libze-dev level-zero-dev)
+hpclaunch_abi_test(rocm_smi librocm-smi-dev)
+hpclaunch_abi_test(amd_smi libamd-smi-dev)
+hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
 foreach(vendor amd_smi level_zero nvml rocm_smi)
   add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
   target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
@@ -196,7 +213,7 @@ hpclaunch_unit_test(topology_tree SOURCES
   LINK hpclaunch_render)
 
 # ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
-hpclaunch_unit_test(network SOURCES tests/sys/network_test.cpp LINK hpclaunch_sys)
+hpclaunch_unit_test(network SOURCES tests/sys/events_test.cpp tests/sys/network_test.cpp LINK hpclaunch_sys)
 hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
 target_link_libraries(local_driver PRIVATE hpclaunch_sys hpclaunch_model)

@@ -19,7 +19,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     # make_plan.h holds plain data (LauncherTraits, requests) beside the planner's entry. Dialects name
     # their traits with it, so for inclusion it counts as model; src/plan implements it.
     "make_plan.h": "model",
-    "profile.h": "profile", "knowledge.h": "knowledge", "dialect.h": "dialect", "sys.h": "sys",
+    "profile.h": "profile", "knowledge.h": "knowledge", "dialect.h": "dialect", "sys.h": "sys", "events.h": "sys",
     "wire.h": "plan", "check.h": "check", "render.h": "render", "probe.h": "probe",
 }
 # 14; knowledge.h: check and cli both ask the catalogue of variables; profile.h: the format, for plan,

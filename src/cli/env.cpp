@@ -39,7 +39,7 @@ Runner declare_env(Parser& parser) {
   parser.footer(
       "Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through "
       "hpclaunch-shim to set them.\n"
-      "Exit status: 0 printed, 2 no plan, or the format cannot hold a value.");
+      "Exit status: 0 printed, 2 no plan, or the format cannot represent a value.");
   return [args, &parser](Session& session) { return env(*args, parser, session); };
 }
 

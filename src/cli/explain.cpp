@@ -61,16 +61,16 @@ void say_unknown(const Plan& plan, const std::string& name, Session& session) {
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
   const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
-  fmt::print(session.err, "hpclaunch: {}: hpclaunch decides nothing about it{}\n", name,
+  fmt::print(session.err, "hpclaunch: {}: not set by hpclaunch{}\n", name,
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
-// Rules of the profile that would decide about it under other conditions.
-std::string not_in_use(const Plan& plan, const std::string& name) {
+// Rules of the profile for this name whose condition is not met.
+std::string inactive_rules(const Plan& plan, const std::string& name) {
   std::string text;
   for (const IdleRule& idle : plan.idle) {
     if (idle.variable != name) continue;
-    text += fmt::format("  not in use  rule {} of profile {}, {}:{}\n", idle.rule, idle.profile,
+    text += fmt::format("  inactive    rule {} of profile {}, {}:{}\n", idle.rule, idle.profile,
                         idle.where.file, idle.where.line);
     text += fmt::format("              needs {}\n", idle.needs);
   }
@@ -82,12 +82,12 @@ std::string one_name(const Plan& plan, const std::string& name, const EnvSnapsho
                      const Style& style) {
   std::string text;
   if (decided(plan, name)) text = explain(plan, {name}, style);
-  const std::string others = not_in_use(plan, name);
+  const std::string others = inactive_rules(plan, name);
   const std::string facts = catalogue_text(name, style);
   if (others.empty() && facts.empty()) return text;
   if (text.empty()) {
     const std::string* exported = env.find(name);
-    text = fmt::format("{}\n  not decided by hpclaunch{}\n", name,
+    text = fmt::format("{}\n  not set by hpclaunch{}\n", name,
                        exported == nullptr ? ""
                        : is_secret(name)   ? "; exported as <hidden>"
                                            : "; exported as \"" + *exported + "\"");

@@ -1,6 +1,9 @@
 #include "cli/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hpclaunch/launcher_traits.h"
 
 namespace hpclaunch::cli {
 
@@ -51,9 +54,8 @@ void declare_site(Parser& parser, LaunchArgs& args) {
 void declare_launch(Parser& parser, LaunchArgs& args) {
   constexpr int kMostPorts = 65'535;
   parser.group("Launch");
-  parser.text(
-      "--launcher", args.launcher, "NAME",
-      "flux, hydra, intelmpi, jsrun, local, openmpi, pals, prrte, slurm, or the path of one");
+  parser.text("--launcher", args.launcher, "NAME",
+              fmt::format("{}, or the path of one", fmt::join(kLauncherNames, ", ")));
   parser.list("--launcher-arg", args.launcher_args, "ARG",
               "Pass one argument on to the launcher, as in --launcher-arg=-v; repeatable");
   parser.choice("--verify", args.verify, "HOW", {"warn", "strict", "off"},

@@ -48,14 +48,13 @@ Result<Hosts> from_flux(const EnvSnapshot& env) {
   constexpr double kSeconds = 10;
   const Result<std::string> flux = sys::find_program("flux", env.get("PATH"));
   if (!flux) return flux.error();
-  const Result<std::string> text = sys::capture({*flux, "hostlist", "local"}, kSeconds);
-  if (!text) return text.error();
-  const Result<std::vector<std::string>> names = expand_hostlist(*text);
-  // What flux complains about comes by the same way: "flux-hostlist: ERROR: ...".
-  if (!names || text->find(':') != std::string::npos)
+  const Result<sys::Captured> said = sys::capture({*flux, "hostlist", "local"}, kSeconds);
+  if (!said) return said.error();
+  const Result<std::vector<std::string>> names = expand_hostlist(said->out);
+  if (!names || names->empty() || said->status != 0)
     return Error{ErrorKind::unsupported,
                  fmt::format("\"flux hostlist local\" does not name this instance's nodes: {}",
-                             trim(text->substr(0, text->find('\n')))),
+                             said->complaint()),
                  "flux hostlist -e local > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
   return hosts_from_names(*names, "the Flux instance's nodes");
 }

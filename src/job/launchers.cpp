@@ -17,22 +17,14 @@ namespace {
 // What a program with a launcher's name turns out to be; nullopt when it does not answer.
 std::optional<LauncherIdentity> ask(const std::string& path) {
   constexpr double kSeconds = 5;
-  const Result<std::string> text = sys::capture({path, "--version"}, kSeconds);
-  if (!text) return std::nullopt;
-  return identify_launcher(sys::real_path(path), *text);
+  const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds);
+  if (!said) return std::nullopt;
+  return identify_launcher(sys::real_path(path), said->out + said->err);
 }
 
 // The same by the path alone: without starting anything, and often without an answer.
 std::optional<LauncherIdentity> look_at(const std::string& path) {
-  const std::string real = sys::real_path(path);
-  std::string_view name = evident_launcher(real);
-  const std::string folder = real.substr(0, real.rfind('/') + 1);
-  if ((name.empty() || name == "hydra") &&
-      sys::is_executable(folder + std::string(kBesideIntelMpi)))
-    name = "intelmpi";
-  if (name.empty()) return std::nullopt;
-  const auto known = identify_launcher(real, "");
-  return LauncherIdentity{std::string(name), known ? known->version : ""};
+  return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
 std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
@@ -203,13 +195,6 @@ std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env) {
   return std::nullopt;
 }
 
-// Source: runs of 4.0.2 with each variable alone.
-bool hydra_uses_srun(const EnvSnapshot& env) {
-  for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "HYDRA_RMK"})
-    if (const std::string typed = env.get(name); !typed.empty()) return typed == "slurm";
-  return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
-}
-
 Result<ChosenLauncher> choose(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
                               const std::string& preferred, bool must_exist) {
   if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
@@ -236,7 +221,8 @@ Result<ChosenLauncher> choose_launcher(const LaunchArgs& args, const EnvSnapshot
                                        const Hosts& hosts, const std::string& preferred,
                                        bool must_exist) {
   Result<ChosenLauncher> launcher = choose(args, env, hosts, preferred, must_exist);
-  if (launcher) launcher->facts.uses_srun = hydra_uses_srun(env);
+  if (launcher && launcher->launcher->uses_srun != nullptr)
+    launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;
 }
 

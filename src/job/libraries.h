@@ -8,9 +8,6 @@
 
 namespace hpclaunch::cli {
 
-/// What the vendors' libraries had to say, for the user: "vendor-library", a note each.
-std::vector<Diagnostic> library_diagnostics(const std::vector<LibraryNote>& notes);
-
 /// The node of a topology file, or this machine with all that can be known of it; what could not be asked
 /// is said. Not for a launch, which asks only for what it needs.
 Result<Topology> known_node(const std::string& file, Session& session);

@@ -145,8 +145,7 @@ Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site
     Result<LiveNode> live = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
     if (!live) return live.error();
     seen.live = std::move(live->topology);
-    for (Diagnostic& diagnostic : library_diagnostics(live->notes))
-      diagnostics.push_back(std::move(diagnostic));
+    for (Diagnostic& diagnostic : live->diagnostics) diagnostics.push_back(std::move(diagnostic));
   } else {
     meanwhile();
   }

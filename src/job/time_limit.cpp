@@ -50,15 +50,16 @@ Result<Answer> ask(const std::vector<std::string>& question, const EnvSnapshot& 
   if (!path) return path.error();
   std::vector<std::string> argv = question;
   argv.front() = *path;
-  const Result<std::string> text = sys::capture(argv, kAskSeconds);
-  if (!text) return text.error();
-  const std::optional<TimeLeft> left = reader(*text, now);
+  const Result<sys::Captured> said = sys::capture(argv, kAskSeconds);
+  if (!said) return said.error();
+  const std::optional<TimeLeft> left = reader(said->out, now);
   if (!left)
     return Error{ErrorKind::invalid,
-                 fmt::format("\"{}\" does not say when the job ends", fmt::join(question, " "))};
-  const std::string said =
+                 fmt::format("\"{}\" does not say when the job ends{}{}", fmt::join(question, " "),
+                             said->complaint().empty() ? "" : ": ", said->complaint())};
+  const std::string seconds =
       left->seconds ? fmt::format("{} s left", *left->seconds) : std::string("no limit");
-  return Answer{*left, fmt::format("{} says: {}", question.front(), said)};
+  return Answer{*left, fmt::format("{} says: {}", question.front(), seconds)};
 }
 
 Result<Answer> ask_batch_system(const EnvSnapshot& env, long long now) {
