@@ -1,4 +1,4 @@
-// The Plan as JSON. docs/plan.md, "The plan as JSON", is the contract.
+// The Plan as JSON. docs/reference/plan.md, "The plan as JSON", is the contract.
 #include <algorithm>
 #include <array>
 #include <cstdint>
