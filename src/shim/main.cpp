@@ -3,7 +3,7 @@
 // Runs once per rank, between the launcher and the program. At 100,000 ranks every path it looks up
 // is looked up 100,000 times, so it looks up none: no PATH search, no configuration, no locale, no
 // dynamic library, no log file. Its input is the environment, its output is execve(2).
-// tests/shim/black_box.py checks it with strace. Messages and exit codes: docs/shim.md.
+// tests/shim/black_box.py checks it with strace. Messages and exit codes: docs/reference/shim.md.
 #include <fcntl.h>
 #include <sys/resource.h>
 

@@ -82,7 +82,7 @@ class Failures(engines.Test):
         script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $(hostname)"']
         done = self.allocation(2, *self.words("hydra", *reversed_hosts, *script))
         self.ok(done, 125)
-        self.assertIn("it would put n1 before n2", done.err)
+        self.assertIn("would put n1 before n2", done.err)
         by_ssh = ["--launcher-arg=-launcher", "--launcher-arg=ssh"]
         done = self.ok(self.allocation(2, *self.words("hydra", *reversed_hosts, *by_ssh, *script)))
         self.assertEqual(sorted(done.out.splitlines()), ["0 n2", "1 n2", "2 n1", "3 n1"])
