@@ -238,7 +238,8 @@ std::string rules_section(const Fresh& fresh) {
   add_vendor(fresh.node, fabric, rules);
   add_scheduler(fresh, rules);
   std::string text = prose(
-      "The site's recommendations (docs/profiles.md, rules), each with its reason. Users' exports "
+      "The site's recommendations (docs/reference/profile-format.md, rules), each with its reason. "
+      "Users' exports "
       "override \"default\", not \"require\"; \"checked\" is the date of comparison with "
       "\"source\".",
       2);

@@ -19,7 +19,7 @@ std::pair<std::string, std::string> objection(std::string_view name, const Allow
   if (fact == nullptr) {
     const std::string hint = suggestion(name, fact_candidates(name));
     return {fmt::format("unknown fact {}", shown(name)),
-            hint.empty() ? "docs/profiles.md lists the facts" : hint};
+            hint.empty() ? "docs/reference/profile-format.md lists the facts" : hint};
   }
   if (is_rank_fact(*fact) && !allowed.rank && !(allowed.unit && name == "unit")) {
     return {fmt::format("{} differs by rank and cannot be used here", shown(name)),
