@@ -32,8 +32,8 @@ Held held_cores(const Topology& node) {
 std::string reserved_text(const Topology& node, bool numbered) {
   const Held held = held_cores(node);
   const std::string about =
-      "\"reserved\": cores of the system; \"services\": cores of a service while it runs. Core "
-      "numbers of this model.";
+      "Core numbers of this model: \"reserved\" for the system, \"services\" for a "
+      "running service.";
   if (held.whole.empty() && held.parts.empty()) {
     if (node.cores.size() == 1) return prose(about, 6);
     return prose(about + " All cores were available on this node; an example:", 6) +

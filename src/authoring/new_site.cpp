@@ -135,8 +135,8 @@ std::string head_section(const Fresh& fresh) {
                       json_text("as found on " + fresh.host));
   if (fresh.has_tiles)
     text += prose(
-                "\"intel-max\": device modes for cards and tiles, with their variables (hpclaunch "
-                "profile show intel-max).",
+                "Device modes for cards and tiles, with their variables: hpclaunch profile show "
+                "intel-max.",
                 2) +
             "  \"extends\": [\"intel-max\"],\n";
   return text + scheduler_text(fresh) + launcher_text(fresh) + defaults_text(fresh) + "\n";
