@@ -22,7 +22,7 @@ bool fits_single_quotes(std::string_view value) {
 
 }  // namespace
 
-// What python-dotenv and docker compose (compose-go, dotenv/parser.go) read alike (docs/plan.md):
+// What python-dotenv and docker compose (compose-go, dotenv/parser.go) read alike (docs/reference/plan.md):
 // NAME='literal', or NAME="with \\ \" \n \r escapes" where single quotes cannot do it. Both expand
 // ${...} somewhere, compose also $NAME in double quotes, and neither agrees how to escape that.
 std::string_view dotenv_refusal(const EnvChange& change) {
