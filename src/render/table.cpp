@@ -95,8 +95,8 @@ std::string site_text(const Plan& plan) {
 std::string devices_text(const Plan& plan) {
   if (plan.gpu_view.empty()) return "";
   const std::string mode = choice_text(plan, "device-mode");
-  const std::string_view sees = plan.gpu_view == "all"   ? "all visible to each rank"
-                                : plan.gpu_view == "own" ? "only its own visible to each rank"
+  const std::string_view sees = plan.gpu_view == "all"   ? "each rank sees all devices"
+                                : plan.gpu_view == "own" ? "each rank sees only its own"
                                                          : "GPU visibility set by the launcher";
   const std::size_t each = 1 + plan.classes.front().ranks.front().more_units.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);

@@ -53,6 +53,18 @@ TEST_CASE("what is cut off is counted", "[render][text]") {
     }
 }
 
+TEST_CASE("lines break at blanks, else after commas, else anywhere", "[render][text]") {
+  using Lines = std::vector<std::string>;
+  using render::flow;
+  CHECK(flow("a few words here", 9) == Lines{"a few", "words", "here"});
+  CHECK(flow("1,2,3,4", 4) == Lines{"1,2,", "3,4"});
+  CHECK(flow("unbreakable", 4) == Lines{"unbr", "eaka", "ble"});
+  CHECK(flow("a NUMA\x1fnode", 9) == Lines{"a", "NUMA node"});
+  CHECK(flow("\xc3\xa9\xc3\xa9\xc3\xa9", 2) == Lines{"\xc3\xa9\xc3\xa9", "\xc3\xa9"});
+  CHECK(flow("ab", 0) == Lines{"a", "b"});
+  CHECK(flow("", 4) == Lines{""});
+}
+
 TEST_CASE("wrapping loses nothing", "[render][text]") {
   using Lines = std::vector<std::string>;
   CHECK(wrap("a few words here", 9, ' ') == Lines{"a few", "words", "here"});

@@ -69,7 +69,7 @@ struct Asker {
     std::uint32_t count = 0;
     if (!(*this)(report, call, arguments..., &count, static_cast<Item*>(nullptr))) return {};
     if (count > kMaxDevices) {
-      add_fault(report, call.name, fmt::format("it counts {}", count));
+      add_fault(report, call.name, fmt::format("implausible count {}", count));
       return {};
     }
     std::vector<Item> all(count, blank);
@@ -92,7 +92,7 @@ struct Asker {
     std::uint32_t count = 0;
     if (const hpclaunch::Status ok = must(call, &count); !ok) return ok.error();
     if (count <= kMaxDevices) return count;
-    return Error{ErrorKind::system, fmt::format("it counts {} devices", count)};
+    return Error{ErrorKind::system, fmt::format("implausible device count {}", count)};
   }
 };
 
