@@ -29,10 +29,10 @@ struct Placed {
 /// Distributes ranks over the allowed cores of one node, regardless of devices.
 ///
 /// Invariants: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all
-/// allowed hardware threads of a core go together; a rank spans NUMA nodes, packages or cache groups
-/// only when there are fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a
-/// domain shares differ by one core at most; domains get ranks so that the smallest share is as large
-/// as it can be; equal input, equal output; renumbering PUs changes the numbers only.
+/// allowed hardware threads of a core go together; a rank spans NUMA nodes or packages only when there are
+/// fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a NUMA node shares differ by
+/// one core at most and end at cache borders where that costs no core; the smallest share is as large as
+/// that allows; equal input, equal output; renumbering PUs changes the numbers only.
 ///
 /// Errors: `usage` when ranks do not fit; the message carries both numbers.
 Result<Placed> place(const Topology& node, const PlaceRequest& want);

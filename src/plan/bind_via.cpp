@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "plan/devices/part.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 

@@ -8,7 +8,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/part.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -91,8 +91,8 @@ Result<Setting> decide_nodes(const PlanInput& input) {
   const int available = static_cast<int>(input.hosts.size());
   if (typed.nodes && *typed.nodes > available)
     return Error{ErrorKind::usage,
-                 fmt::format("{} asked for, but there {} {} ({})", counted(*typed.nodes, "node"),
-                             available == 1 ? "is" : "are", available, input.hosts_why),
+                 fmt::format("{} requested, {} available ({})", counted(*typed.nodes, "node"),
+                             available, input.hosts_why),
                  "name the nodes with --hostfile FILE, or ask for fewer", kCommandLine};
   if (typed.nodes)
     return chosen("nodes", Layer::command_line, *typed.nodes, kCommandLine, "--nodes");
@@ -101,9 +101,8 @@ Result<Setting> decide_nodes(const PlanInput& input) {
     if (needed > available)
       return Error{
           ErrorKind::usage,
-          fmt::format("{} at {} per node need {}, but there {} {} ({})",
-                      counted(*typed.ranks, "rank"), *typed.ranks_per_node, counted(needed, "node"),
-                      available == 1 ? "is" : "are", available, input.hosts_why),
+          fmt::format("{} at {} per node need {}, {} available ({})", counted(*typed.ranks, "rank"),
+                      *typed.ranks_per_node, counted(needed, "node"), available, input.hosts_why),
           "raise --ranks-per-node or name more nodes with --hostfile FILE", kCommandLine};
     return chosen("nodes", Layer::computed, needed, kRule, "as many as the ranks need");
   }
@@ -170,7 +169,7 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   if (input.options.ranks && !input.options.ranks_per_node && most > want.per_node)
     per_node = chosen(
         "ranks-per-node", Layer::computed, most, kRule,
-        fmt::format("{} dealt to the parts of {} that the job has, {}", counted(want.ranks, "rank"),
+        fmt::format("{} distributed over the granted parts of {}, {}", counted(want.ranks, "rank"),
                     counted(want.nodes, "node"), input.granted_why));
   const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
   const bool typed_total = input.options.ranks.has_value();

@@ -15,12 +15,8 @@
 #include "plan/devices/part.h"
 #include "plan/devices/vendors.h"
 #include "plan/devices/visibility.h"
-#include "plan/environment/forward.h"
-#include "plan/environment/own_settings.h"
-#include "plan/environment/rules.h"
-#include "plan/environment/supervise.h"
+#include "plan/environment/environment.h"
 #include "plan/layout.h"
-#include "plan/refusals.h"
 #include "plan/reports.h"
 #include "plan/words.h"
 
@@ -236,7 +232,7 @@ void note_step(const PlanInput& input, Plan& plan) {
 
 Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   Fold fold(input.env);
-  add_own_opinions(input, plan, fold);
+  add_own_settings(input, plan, fold);
   apply_rules(input, facts, units, plan, fold);
   if (Status done = add_visibility(input, units, plan, fold); !done) return done;
   apply_late_rules(input, facts, units, plan, fold);
@@ -253,7 +249,7 @@ Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, 
 Result<LaidOut> lay_out_in_view(const PlanInput& input, const std::vector<int>& ranks_on,
                                 Units& units, Facts& facts, Plan& plan) {
   Result<LaidOut> laid = lay_out(input, facts, units, ranks_on, plan);
-  if (laid && heed_driver_order(input, plan.classes, units)) {
+  if (laid && follow_driver_order(input, plan.classes, units)) {
     facts.job["gpu_view"] = units.view;
     laid = lay_out(input, facts, units, ranks_on, plan);
   }
@@ -303,7 +299,7 @@ Status add_wire(const PlanInput& input, Plan& plan) {
   if (!left_out.empty())
     plan.reports.push_back(
         {"ranks-check-less", Severity::note,
-         fmt::format("the ranks do not check {}: there is no room for it in what they are told",
+         fmt::format("the ranks do not check {}: HPCLAUNCH_PLAN has no room for it",
                      fmt::join(left_out, " and ")),
          "hpclaunch verify compares everything"});
   return Done{};

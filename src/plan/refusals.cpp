@@ -1,9 +1,9 @@
-#include "plan/refusals.h"
+#include "plan/reports.h"
 
 #include <fmt/format.h>
 
 #include "hpclaunch/text.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -49,7 +49,7 @@ Status check_shared(const PlacementOptions& typed, const Units& units) {
   if (!typed.ranks_per_device || !units.list.empty() || units.narrowed.by.empty()) return Done{};
   return Error{ErrorKind::usage,
                fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.narrowed.by),
-               fmt::format("{}, or use --ranks-per-node", units.narrowed.mend), kCommandLine};
+               fmt::format("{}, or use --ranks-per-node", units.narrowed.fix), kCommandLine};
 }
 
 Status check_groups(const Units& units, int ranks_per_node) {

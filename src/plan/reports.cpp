@@ -42,8 +42,7 @@ void report_view(const Units& units, Plan& plan) {
     return;
   plan.reports.push_back(
       {"launcher-view", Severity::error,
-       fmt::format("nothing is known of flags by which {} gives each rank its device",
-                   plan.launcher),
+       fmt::format("no flags known by which {} gives each rank its device", plan.launcher),
        "--gpu-view own, or all"});
 }
 

@@ -11,7 +11,7 @@
 #include "plan/cores/locality.h"
 #include "plan/devices/masks.h"
 #include "plan/devices/nics.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 

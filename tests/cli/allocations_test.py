@@ -170,7 +170,7 @@ class Slurm(Job):
 
     def test_a_rank_needs_a_core(self):
         env = self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8")
-        self.no_plan("--ppn", "3", env=env, says=["3 ranks on n1, of which the job has 2 cores", "--oversubscribe"])
+        self.no_plan("--ppn", "3", env=env, says=["3 ranks on n1, where the job has 2 cores", "--oversubscribe"])
         self.no_plan("-n", "11", env=env, says=["10 cores in all", "--ranks 10"])
         self.assertEqual(self.plan("--ppn", "3", "--oversubscribe", env=env, launcher="slurm")["world_size"], 6)
 

@@ -192,7 +192,7 @@ class Choice(Test):
         self.assertEqual(self.chosen(*self.HYDRA)[:2], (True, "yes"))
         self.assertEqual(self.chosen(*self.HYDRA, "--no-supervise"), (False, "no", "--no-supervise"))
         self.assertEqual(self.chosen(*self.HYDRA, "--supervise"), (True, "yes", "--supervise"))
-        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher is beside its ranks always"))
+        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always stays with its ranks"))
 
     def test_contradictions(self):
         need("mpiexec.hydra")

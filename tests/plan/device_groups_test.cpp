@@ -83,16 +83,13 @@ TEST_CASE("groups that meet on a NUMA node divide its cores", "[plan][devices][g
   CHECK(placed(in) == Seats{"0,1,2: 4", "3,4,5: 8-11"});
 }
 
-TEST_CASE("devices are chosen for what is near to all of them", "[plan][devices][groups]") {
+TEST_CASE("near sets that overlap are divided evenly", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 1, 12), 1);
   test::add_devices({0, 0, 0}, "nvidia", in.node);
   in.node.devices[0].pus = *CpuSet::parse("0-5");
   in.node.devices[1].pus = *CpuSet::parse("3-8");
   in.node.devices[2].pus = *CpuSet::parse("6-11");
   CHECK(placed(in) == Seats{"0: 0-3", "1: 4-7", "2: 8-11"});
-  in.options.ranks_per_node = 2;
-  in.options.cores_per_rank = 6;
-  CHECK(placed(in) == Seats{"0: 0-5", "2: 6-11"});
 }
 
 TEST_CASE("links decide where NUMA nodes do not", "[plan][devices][groups]") {

@@ -268,7 +268,7 @@ TEST_CASE("Level Zero: entries for COMPOSITE without it", "[grants]") {
   const auto beyond = make_plan(input(machine({0, 2}, "intel", 2), {{"ZE_AFFINITY_MASK", "0,99"}}));
   REQUIRE(beyond);
   CHECK(beyond->reports.front().message ==
-        "ZE_AFFINITY_MASK=\"0,99\": the driver does not heed 99");  // what is counted is not why
+        "ZE_AFFINITY_MASK=\"0,99\": the driver ignores 99");  // what is counted is not why
   CHECK(fix("0.0,2.1", "FLAT") ==
         "give it entries that are there");  // no third device there either
   CHECK(fix("0,4", "FLAT") == "give it entries that are there");

@@ -105,7 +105,7 @@ TEST_CASE("ranks are dealt to what each node has room for", "[plan][parts][count
   in.options.ranks.reset();
   in.options.ranks_per_node = 3;
   CHECK_THAT(make_plan(in).error().message,
-             ContainsSubstring("3 ranks on n0, of which the job has 2 cores"));
+             ContainsSubstring("3 ranks on n0, where the job has 2 cores"));
   in.options.ranks_per_node.reset();
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 1});  // nothing asked for
   in.slots = {2, 6};

@@ -8,11 +8,11 @@
 
 namespace hpclaunch {
 
-std::optional<Listed> parse_list(const EnvSnapshot& env, const char* name) {
+std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name) {
   const std::string text(trim(env.get(name)));
   const Result<CpuSet> set = CpuSet::parse(text);
   if (text.empty() || !set || set->empty()) return std::nullopt;
-  return Listed{name, text, set->to_vector()};
+  return DeviceList{name, text, set->to_vector()};
 }
 
 std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
@@ -41,13 +41,13 @@ std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& 
   return std::nullopt;
 }
 
-std::optional<Listed> cards_of_mask(const PlanInput& input) {
+std::optional<DeviceList> cards_of_mask(const PlanInput& input) {
   std::string name;
   const std::optional<Indices> numbers = mask_numbers(input, device_vendor("intel"), name);
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
   if (!numbers || parts || counts_whole(input.env)) return std::nullopt;
   for (const char* variable : kSlurmGpuLists) {
-    std::optional<Listed> list = parse_list(input.env, variable);
+    std::optional<DeviceList> list = parse_list(input.env, variable);
     if (!list) continue;
     bool anew = numbers->size() == list->devices.size();
     for (std::size_t i = 0; i < list->devices.size(); ++i) {
@@ -60,7 +60,7 @@ std::optional<Listed> cards_of_mask(const PlanInput& input) {
   return std::nullopt;
 }
 
-Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const Listed& list) {
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list) {
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
   if (vendor.syntax != MaskSyntax::level_zero || parts || counts_whole(input.env) ||
       cards_of_mask(input))

@@ -131,15 +131,15 @@ std::vector<std::vector<int>> deal_groups(const Topology& node, const Units& uni
   return dealt;
 }
 
-struct Seat {
+struct RankSeat {
   Share share;
   int unit = -1;
 };
 
 // More ranks than cores: those of one group share the nearest cores there are.
-std::vector<Seat> share_seats(const std::vector<LocalityGroup>& groups,
-                              const std::vector<std::vector<int>>& dealt) {
-  std::vector<Seat> seats;
+std::vector<RankSeat> share_seats(const std::vector<LocalityGroup>& groups,
+                                  const std::vector<std::vector<int>>& dealt) {
+  std::vector<RankSeat> seats;
   for (Index g = 0; g < groups.size(); ++g) {
     const auto nearest = std::find_if(groups[g].within.begin(), groups[g].within.end(),
                                       [](const CoreSet& set) { return !set.empty(); });
@@ -151,13 +151,13 @@ std::vector<Seat> share_seats(const std::vector<LocalityGroup>& groups,
   return seats;
 }
 
-std::vector<Seat> own_seats(const Topology& node, const std::vector<UsableCore>& cores,
-                            const std::vector<LocalityGroup>& groups,
-                            const std::vector<std::vector<int>>& dealt, int width) {
+std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCore>& cores,
+                                const std::vector<LocalityGroup>& groups,
+                                const std::vector<std::vector<int>>& dealt, int width) {
   std::vector<int> ranks;
   for (const std::vector<int>& one : dealt) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
-  std::vector<Seat> seats;
+  std::vector<RankSeat> seats;
   for (const Block& block : allocate_cores(groups, ranks, width)) {
     const CoreList list{node, cores, block.from.to_vector()};
     const auto g = static_cast<Index>(block.group);
@@ -181,12 +181,13 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   const std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
   const bool settled = shared || units.filled > 0 || (units.compact && want.ranks < units.count());
   const auto dealt = deal_groups(node, units, groups, want.ranks, settled);
-  std::vector<Seat> seats = shared ? share_seats(groups, dealt)
-                                   : own_seats(node, cores, groups, dealt, want.cores_per_rank);
-  std::stable_sort(seats.begin(), seats.end(),
-                   [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
+  std::vector<RankSeat> seats = shared ? share_seats(groups, dealt)
+                                       : own_seats(node, cores, groups, dealt, want.cores_per_rank);
+  std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
+    return a.share.front() < b.share.front();
+  });
   Matched matched;
-  for (const Seat& seat : seats) {
+  for (const RankSeat& seat : seats) {
     matched.ranks.push_back(rank_on(node, cores, seat.share));
     matched.dealt.push_back(seat.unit);
   }

@@ -27,7 +27,8 @@ int count_far(const Units& units, const std::vector<int>& dealt,
 
 // True when a mask of the batch system or the user has left devices that a rule does not reckon with,
 // and the cores near them suffice.
-bool better_near(const PlanInput& input, const Units& units, const std::vector<RankPlan>& bound) {
+bool closer_without_rule(const PlanInput& input, const Units& units,
+                         const std::vector<RankPlan>& bound) {
   if (units.given.empty()) return false;
   if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
   PlaceRequest want;
@@ -59,9 +60,9 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
       result.overruled.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
       continue;
     }
-    if (better_near(input, units, *bound)) {
-      result.remarks.push_back(fmt::format(
-          "the site's rule {} does not suit the devices that {} leaves", rule->id, units.given));
+    if (closer_without_rule(input, units, *bound)) {
+      result.remarks.push_back(fmt::format("the site's rule {} does not match the devices in {}",
+                                           rule->id, units.given));
       continue;
     }
     result.ranks = std::move(*bound);
@@ -98,7 +99,7 @@ void report_small_share(const PlanInput& input, const Units& units, const std::v
 }
 
 // Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
-void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
+void note_far_ranks(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
   result.far = count_far(units, dealt, result.ranks);
   if (result.far > 0)
     result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
@@ -148,7 +149,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
     report_small_share(input, units, dealt, result);
   give_units(units, dealt, result.ranks);
   give_nics(input.node, result.ranks);
-  remark_far(units, dealt, result);
+  note_far_ranks(units, dealt, result);
   return result;
 }
 

@@ -7,7 +7,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/nics.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -33,7 +33,7 @@ Error too_small(const PlanInput& input, const std::string& host, int cores, int 
       width == 1 ? counted(ranks, "rank")
                  : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
   return Error{ErrorKind::usage,
-               fmt::format("{} on {}, of which the job has {} ({})", need, host,
+               fmt::format("{} on {}, where the job has {} ({})", need, host,
                            counted(cores, "core"), input.granted_why),
                cores >= width
                    ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
@@ -75,17 +75,17 @@ Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const 
                               int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
   const int width = input.options.cores_per_rank.value_or(0);
-  const bool crowded = ranks > cores && input.options.oversubscribe && width <= 1;
-  if (!crowded && static_cast<long>(ranks) * std::max(1, width) > cores)
+  const bool shared = ranks > cores && input.options.oversubscribe && width <= 1;
+  if (!shared && static_cast<long>(ranks) * std::max(1, width) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;
   int next = 0;
   for (int r = 0; r < ranks; ++r) {
     RankPlan rank;
     const int even = cores / ranks + (r < cores % ranks ? 1 : 0);
-    rank.cores = crowded ? 1 : width > 0 ? width : even;
+    rank.cores = shared ? 1 : width > 0 ? width : even;
     if (count_through) {
-      rank.part_first = crowded ? static_cast<int>(static_cast<long>(r) * cores / ranks) : next;
+      rank.part_first = shared ? static_cast<int>(static_cast<long>(r) * cores / ranks) : next;
       rank.part_last = rank.part_first + rank.cores - 1;
       next += rank.cores;
     }

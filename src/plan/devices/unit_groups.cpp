@@ -8,7 +8,7 @@
 #include "plan/cores/locality.h"
 #include "plan/devices/links.h"
 #include "plan/devices/units.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 

@@ -9,8 +9,8 @@
 
 #include "hpclaunch/text.h"
 #include "plan/cores/locality.h"
-#include "plan/devices/grants.h"
-#include "plan/environment/fold.h"
+#include "plan/devices/allocation.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -176,7 +176,7 @@ Result<Units> find_units(const PlanInput& input) {
     return units;
   }
   split_instances(input.node, units);
-  heed_grants(input, units);
+  apply_allocation(input, units);
   if (units.instances() && input.options.devices_per_rank.value_or(1) > 1)
     return clash(fmt::format("--devices-per-rank {}: devices of the node are split into instances "
                              "(MIG), and a process can have one of them",
@@ -198,7 +198,7 @@ Result<Units> find_units(const PlanInput& input) {
 }
 
 std::string Narrowed::way_out(int needed, const std::string& fewer) const {
-  return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", mend, fewer);
+  return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", fix, fewer);
 }
 
 bool Units::instances() const {

@@ -24,9 +24,9 @@ struct Unit {
 
 /// Why there are fewer units than the node has.
 struct Narrowed {
-  int whole = 0;     ///< units of the node before any mask or grant
-  std::string by;    ///< a clause with the numbers; "" where nothing is missing
-  std::string mend;  ///< a clause: how to get more of them
+  int whole = 0;    ///< units of the node before any mask or grant
+  std::string by;   ///< a clause with the numbers; "" where nothing is missing
+  std::string fix;  ///< a clause: how to get more of them
 
   /// What to do for `needed` units: with fewer, as `fewer` says, or get more where the node has so many.
   std::string way_out(int needed, const std::string& fewer) const;

@@ -87,7 +87,7 @@ std::vector<int> keep(const std::string& vendor, Topology& node) {
   return index;
 }
 
-Diagnostic say_who_gets_nothing(const Topology& node, const Vendors& vendors,
+Diagnostic report_other_vendors(const Topology& node, const Vendors& vendors,
                                 const std::string& kept) {
   Vendors others = vendors;
   others.erase(std::remove(others.begin(), others.end(), kept), others.end());
@@ -107,7 +107,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   const Vendors vendors = vendors_of(input.node);
   if (vendors.size() < 2 || input.options.devices_per_rank == 0) return std::nullopt;
   const std::string vendor = choose(input, vendors);
-  OneVendor kept{input, {}, say_who_gets_nothing(input.node, vendors, vendor)};
+  OneVendor kept{input, {}, report_other_vendors(input.node, vendors, vendor)};
   kept.index = keep(vendor, kept.input.node);
   if (kept.input.live) keep(vendor, *kept.input.live);
   if (input.reachable) {

@@ -26,7 +26,7 @@ Result<std::string> entry_of(const Units& units, int unit_number) {
 }
 
 // What only one variable may do is taken from the others, where they are set.
-void clear_rivals(const PlanInput& input, const Units& units, Fold& fold) {
+void clear_other_masks(const PlanInput& input, const Units& units, Fold& fold) {
   for (const std::string_view name : units.vendor->masks)
     if (!name.empty() && name != units.mask && input.env.has(name))
       fold.add(std::string(name), Layer::computed, Unset{}, kRule,
@@ -46,7 +46,7 @@ void add_mask(const PlanInput& input, const Units& units, Value value, std::stri
   if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
   fold.add(units.mask, Layer::computed, std::move(value), kRule, std::move(why));
   add_pci_order(units, "the mask counts devices in the order of their PCI addresses", fold);
-  clear_rivals(input, units, fold);
+  clear_other_masks(input, units, fold);
 }
 
 Status add_own(const PlanInput& input, const Units& units, const Plan& placed, Fold& fold) {
@@ -240,8 +240,8 @@ bool differing_models(const Topology& node) {
   });
 }
 
-bool heed_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
-                       Units& units) {
+bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
+                         Units& units) {
   if (!units.vendor->keeps_order() || units.view != "all" || !input.options.gpu_view.empty())
     return false;
   if (std::all_of(classes.begin(), classes.end(),

@@ -1,10 +1,9 @@
-#include "plan/environment/forward.h"
-
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 

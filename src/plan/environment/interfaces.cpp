@@ -1,5 +1,3 @@
-#include "plan/environment/interfaces.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include <tuple>
 
 #include "hpclaunch/text.h"
+#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 

@@ -1,5 +1,3 @@
-#include "plan/environment/rules.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +6,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/part.h"
-#include "plan/environment/values.h"
+#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
@@ -147,7 +145,7 @@ class Applying {
   std::string condition_;
 };
 
-void leave_idle(const Rule& rule, const Facts& facts, Plan& plan) {
+void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
   const auto note = [&](const std::string& name) {
     plan.idle.push_back(
         {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
@@ -162,7 +160,7 @@ void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Pl
   if (holds(rule.when, facts))
     Applying(rule, facts, units, plan, fold).all();
   else
-    leave_idle(rule, facts, plan);
+    note_idle_rule(rule, facts, plan);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // Who stays beside the ranks until they have ended (docs/reference/supervise.md).
-#include "plan/environment/supervise.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "plan/environment/fold.h"
+#include "plan/environment/environment.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -19,11 +18,11 @@ std::string needed_by(const PlanInput& input) {
 
 Error cannot_leave(const PlanInput& input) {
   if (input.launcher.name == "local")
-    return Error{ErrorKind::usage, "--no-supervise: the local launcher is beside its ranks always",
+    return Error{ErrorKind::usage, "--no-supervise: the local launcher always stays with its ranks",
                  "leave it out, or choose another launcher with --launcher NAME", kCommandLine};
   const std::string option = needed_by(input);
   return Error{ErrorKind::usage,
-               fmt::format("--no-supervise and {}: nobody would stay to do it", option),
+               fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
                fmt::format("leave out --no-supervise, or {}", option), kCommandLine};
 }
 
@@ -36,7 +35,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
     layer = Layer::command_line;
     why = *input.supervise ? "--supervise" : "--no-supervise";
   } else if (launcher == "local") {
-    why = "the local launcher is beside its ranks always";
+    why = "the local launcher always stays with its ranks";
   } else if (!needed.empty()) {
     layer = Layer::computed;
     why = needed + " needs it";

@@ -1,9 +1,9 @@
-#include "plan/environment/values.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 

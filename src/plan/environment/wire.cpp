@@ -203,7 +203,7 @@ std::string absent_names(const Plan& plan) {
 }
 
 // Rank 0 listens where we have chosen the meeting point; an address that was given may be anybody's.
-std::string meeting_port(const Plan& plan) {
+std::string rendezvous_port(const Plan& plan) {
   const Setting* address = plan.find_env("MASTER_ADDR");
   const Setting* port = plan.find_env("MASTER_PORT");
   if (address == nullptr || port == nullptr) return {};
@@ -218,7 +218,7 @@ std::string meeting_port(const Plan& plan) {
 // What only checks, as far as there is room; `rest` is what the wire has without it.
 std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>* left_out) {
   if (plan.verify == Verify::off) return {};
-  std::string text = meeting_port(plan);
+  std::string text = rendezvous_port(plan);
   const auto add = [&](const std::string& more, bool possible, const char* what) {
     if (possible && rest + text.size() + more.size() <= kMaxCheckedWireBytes)
       text += more;

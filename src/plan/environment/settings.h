@@ -13,7 +13,7 @@ inline const SourceRef kCommandLine{"<command line>"};
 inline const SourceRef kEnvironment{"<environment>"};
 inline const SourceRef kRule{"hpclaunch"};
 /// The batch system's own variables that a launcher must not see; not the user's doing.
-inline const SourceRef kLeftover{"launcher"};
+inline const SourceRef kBatchSystem{"launcher"};
 
 /// A decision with what every one of them has.
 Decision decided(Layer layer, Value value, SourceRef where, std::string why);
@@ -29,7 +29,7 @@ class Fold {
   void add(const std::string& name, Decision decision);
 
   /// What the user exported belongs to the plan although nobody else decides about it.
-  void heed_export(const std::string& name);
+  void keep_export(const std::string& name);
 
   /// What the profile's rules have made of `name` so far; what was exported when they have not
   /// touched it; nullptr when it has no text.

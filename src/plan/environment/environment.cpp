@@ -1,11 +1,9 @@
-#include "plan/environment/own_settings.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
 #include "hpclaunch/text.h"
-#include "plan/environment/interfaces.h"
+#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
@@ -98,8 +96,8 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
         "all ranks are on this machine, and loopback is there whatever the host name resolves to");
   if (meet.port != 0)
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
-  fold.heed_export("MASTER_ADDR");
-  fold.heed_export("MASTER_PORT");
+  fold.keep_export("MASTER_ADDR");
+  fold.keep_export("MASTER_PORT");
   if (input.options.master_addr)
     fold.add("MASTER_ADDR", Layer::command_line, *input.options.master_addr, kCommandLine,
              "--master-addr");
@@ -112,19 +110,20 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
 // line cannot say is set.
 void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
   const auto remove = [&](const std::string& name,
-                          const LauncherTraits::ConflictingVariable& leftover) {
-    fold.add(name, Layer::computed, Unset{}, leftover.of_batch ? kLeftover : kRule, leftover.why);
+                          const LauncherTraits::ConflictingVariable& variable) {
+    fold.add(name, Layer::computed, Unset{}, variable.of_batch ? kBatchSystem : kRule,
+             variable.why);
   };
-  for (const LauncherTraits::ConflictingVariable& leftover : input.launcher.conflicting) {
-    if (leftover.shapes_step && placed.gpu_view == "launcher") continue;
-    if (!leftover.prefix) {
-      if (input.env.has(leftover.name)) remove(leftover.name, leftover);
+  for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
+    if (variable.shapes_step && placed.gpu_view == "launcher") continue;
+    if (!variable.prefix) {
+      if (input.env.has(variable.name)) remove(variable.name, variable);
       continue;
     }
     const auto& exported = input.env.values();
-    for (auto at = exported.lower_bound(leftover.name);
-         at != exported.end() && at->first.starts_with(leftover.name); ++at)
-      remove(at->first, leftover);
+    for (auto at = exported.lower_bound(variable.name);
+         at != exported.end() && at->first.starts_with(variable.name); ++at)
+      remove(at->first, variable);
   }
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     if (!preset.as_root || input.as_root)
@@ -134,7 +133,7 @@ void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
 
 }  // namespace
 
-void add_own_opinions(const PlanInput& input, const Plan& placed, Fold& fold) {
+void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold) {
   add_threads(fold, input, placed);
   add_identity(fold, placed);
   add_rendezvous(fold, input);

@@ -13,7 +13,7 @@
 namespace hpclaunch {
 
 /// What a driver counts before any mask, and what of that is ours.
-struct Ground {
+struct Allocation {
   std::vector<Pick> counted;             ///< in the driver's order
   std::optional<std::vector<int>> mine;  ///< Device::index, ascending; nullopt: all that is counted
   std::string by;                        ///< the variable that says so; "" for none
@@ -24,7 +24,7 @@ struct Ground {
 };
 
 /// Pure.
-Ground find_ground(const PlanInput& input, const DeviceVendor& vendor);
+Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor);
 
 /// True for a plan of several nodes, of which only this one's grant is known.
 bool spans_nodes(const PlanInput& input);
@@ -34,6 +34,6 @@ void split_instances(const Topology& node, Units& units);
 
 /// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it;
 /// `units.narrowed` says what has left less than there is.
-void heed_grants(const PlanInput& input, Units& units);
+void apply_allocation(const PlanInput& input, Units& units);
 
 }  // namespace hpclaunch

@@ -1,4 +1,4 @@
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ void Fold::add(const std::string& name, Decision decision) {
   settings_[name].push_back(std::move(decision));
 }
 
-void Fold::heed_export(const std::string& name) {
+void Fold::keep_export(const std::string& name) {
   if (env_.has(name)) settings_[name];
 }
 
@@ -46,8 +46,8 @@ const std::string* Fold::so_far(const std::string& name) const {
 
 std::vector<Setting> Fold::finish() const {
   std::vector<Setting> result;
-  for (const auto& [name, opinions] : settings_) {
-    std::vector<Decision> history = opinions;
+  for (const auto& [name, decisions] : settings_) {
+    std::vector<Decision> history = decisions;
     if (const std::string* exported = env_.find(name)) {
       history.push_back(
           decided(Layer::environment, *exported, kEnvironment, "exported before the start"));

@@ -1,11 +1,12 @@
 // What a driver counts before any mask.
+#include "plan/devices/allocation.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/grants.h"
 #include "plan/devices/lists.h"
 
 namespace hpclaunch {
@@ -36,19 +37,19 @@ std::vector<Pick> counted_anew(const Indices& devices) {
 }
 
 // A list that this node can have.
-std::optional<Listed> read_list(const PlanInput& input, const char* name, const Indices& all,
-                                Ground& ground) {
-  std::optional<Listed> listed = parse_list(input.env, name);
+std::optional<DeviceList> read_list(const PlanInput& input, const char* name, const Indices& all,
+                                    Allocation& allocation) {
+  std::optional<DeviceList> listed = parse_list(input.env, name);
   if (!listed) return std::nullopt;
   // Where devices are split, each instance is a resource of its own and is counted as one.
   if (std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split))
     return std::nullopt;
   for (const int device : listed->devices) {
     if (has(all, device)) continue;
-    ground.reports.push_back(
+    allocation.reports.push_back(
         {"grant-contradicts", Severity::warning,
-         fmt::format("{}={} names device {}, and the node has {}: the list is not heeded", name,
-                     listed->text, device, counted(static_cast<long>(all.size()), "device")),
+         fmt::format("ignoring {}={}: it names device {}, and the node has {}", name, listed->text,
+                     device, counted(static_cast<long>(all.size()), "device")),
          "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
     return std::nullopt;
   }
@@ -70,86 +71,87 @@ bool all_in(const Indices& numbers, const Indices& list) {
   return std::all_of(numbers.begin(), numbers.end(), [&](int n) { return has(list, n); });
 }
 
-void say_unclear(const Listed& list, std::string message, Ground& ground) {
-  ground.reports.push_back(
+void report_unclear(const DeviceList& list, std::string message, Allocation& allocation) {
+  allocation.reports.push_back(
       {"grant-unclear", Severity::warning, fmt::format("{}={}: {}", list.name, list.text, message),
        "keep the batch system's mask of devices, or plan on the node with its vendor's library "
        "installed, so that devices are known by name"});
 }
 
 // A list and no mask: whether the driver counts the list alone, nobody says.
-void settle_without_mask(const PlanInput& input, const Listed& list, const Indices& all,
-                         bool by_name, Ground& ground) {
-  ground.counted = picks_of(all);
-  ground.mine = list.devices;
+void count_without_mask(const PlanInput& input, const DeviceList& list, const Indices& all,
+                        bool by_name, Allocation& allocation) {
+  allocation.counted = picks_of(all);
+  allocation.mine = list.devices;
   if (by_name && names_known(input, list.devices) && !spans_nodes(input)) {
-    for (Pick& pick : ground.counted)
+    for (Pick& pick : allocation.counted)
       pick.name = find_device(input.node, pick.device)->uuid.empty()
                       ? pick.name
                       : find_device(input.node, pick.device)->uuid;
-    ground.why = fmt::format(
+    allocation.why = fmt::format(
         "{}={} lists them; they are called by name, which holds inside and "
         "outside a device control group",
         list.name, list.text);
     return;
   }
-  ground.why = fmt::format("{}={} lists them, by the node's own numbers", list.name, list.text);
-  say_unclear(
+  allocation.why = fmt::format("{}={} lists them, by the node's own numbers", list.name, list.text);
+  report_unclear(
       list,
       "no mask of devices is set, so whether the driver counts these alone is not known; "
       "masks use the node's numbers, which never lead beyond the grant but may lead to none",
-      ground);
+      allocation);
 }
 
 // A list of the node's numbers beside a mask that may count these alone.
-void settle_list(const PlanInput& input, const DeviceVendor& vendor, const Listed& list,
-                 const Indices& all, Ground& ground) {
+void count_list(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list,
+                const Indices& all, Allocation& allocation) {
   const Indices entries = entries_of(input, vendor, list);
   const int count = static_cast<int>(entries.size());
   const bool first_ones = entries.back() == count - 1;
-  ground.by = list.name;
-  ground.mine = list.devices;
+  allocation.by = list.name;
+  allocation.mine = list.devices;
   std::string mask;
   const std::optional<Indices> numbers = mask_numbers(input, vendor, mask);
   // All can be opened: no control group has the driver count anew.
   const bool open = input.reachable && input.reachable->size() == all.size();
   const bool group = numbers && all_below(*numbers, count) && !all_in(*numbers, entries);
   if (first_ones || (open && !group)) {
-    ground.counted = picks_of(all);
-    ground.why = fmt::format("{}={} lists them", list.name, list.text);
+    allocation.counted = picks_of(all);
+    allocation.why = fmt::format("{}={} lists them", list.name, list.text);
     return;
   }
   if (!numbers) {
     // A mask of names needs no numbers.
     if (!mask.empty())
-      ground.counted = picks_of(all);
+      allocation.counted = picks_of(all);
     else
-      settle_without_mask(input, list, all, !vendor.keeps_order(), ground);
+      count_without_mask(input, list, all, !vendor.keeps_order(), allocation);
     return;
   }
   const bool among = all_in(*numbers, entries);
   if (group) {
-    ground.counted = counted_anew(list.devices);
-    ground.mine.reset();
-    ground.why = fmt::format(
+    allocation.counted = counted_anew(list.devices);
+    allocation.mine.reset();
+    allocation.why = fmt::format(
         "{}={} counts among the devices of {}={} alone, as inside a device "
         "control group",
         mask, input.env.get(mask), list.name, list.text);
   } else if (among && !all_below(*numbers, count)) {
-    ground.counted = picks_of(all);
-    ground.why = fmt::format("{}={} has the node's own numbers, as {}={} does", mask,
-                             input.env.get(mask), list.name, list.text);
+    allocation.counted = picks_of(all);
+    allocation.why = fmt::format("{}={} has the node's own numbers, as {}={} does", mask,
+                                 input.env.get(mask), list.name, list.text);
   } else {
-    ground.counted = picks_of(all, false);
-    ground.mine.reset();
+    allocation.counted = picks_of(all, false);
+    allocation.mine.reset();
     if (among)
-      say_unclear(list,
-                  fmt::format("{}={} may count these alone or all devices of the node; its entries "
-                              "are kept, and where the devices are is not known",
-                              mask, input.env.get(mask)),
-                  ground);
+      report_unclear(
+          list,
+          fmt::format("{}={} may count these alone or all devices of the node; its entries "
+                      "are kept, and where the devices are is not known",
+                      mask, input.env.get(mask)),
+          allocation);
     else
-      ground.reports.push_back(
+      allocation.reports.push_back(
           {"grant-contradicts", Severity::warning,
            fmt::format("{}={} is neither a part of {}={} nor counts among these {}: its entries "
                        "are kept, and where the devices are is not known",
@@ -174,18 +176,19 @@ std::optional<std::vector<Pick>> container_names(const PlanInput& input, const I
 }
 
 // Only how many: which ones is the batch system's secret.
-void settle_count(const PlanInput& input, const Indices& all, Ground& ground) {
+void count_number(const PlanInput& input, const Indices& all, Allocation& allocation) {
   const auto count = parse_natural(input.env.get("SLURM_GPUS_ON_NODE"));
   if (!count || *count == 0 || *count >= static_cast<long>(all.size())) return;
-  const Listed said{"SLURM_GPUS_ON_NODE", input.env.get("SLURM_GPUS_ON_NODE"), {}};
-  ground.by = said.name;
-  ground.why = fmt::format("{}={} says how many, not which", said.name, said.text);
-  ground.counted =
+  const DeviceList said{"SLURM_GPUS_ON_NODE", input.env.get("SLURM_GPUS_ON_NODE"), {}};
+  allocation.by = said.name;
+  allocation.why =
+      fmt::format("{}={} gives a number of devices, not which ones", said.name, said.text);
+  allocation.counted =
       picks_of(Indices(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(*count)), false);
-  say_unclear(said,
-              "which of the node's devices these are is not known, so that they are near to "
-              "no cores in particular and counted from 0",
-              ground);
+  report_unclear(said,
+                 "which of the node's devices these are is not known, so that they are near to "
+                 "no cores in particular and counted from 0",
+                 allocation);
 }
 
 // ---- split devices (MIG) --------------------------------------------------------------------------
@@ -204,13 +207,13 @@ std::vector<Pick> instances_of(const Topology& node) {
 
 // Numbers or a number of Slurm's resources; `count` is 0 where nothing is said.
 struct Counted {
-  Listed list;
+  DeviceList list;
   std::size_t count = 0;
 };
 
 Counted slurm_counts(const PlanInput& input) {
   for (const char* name : kSlurmGpuLists) {
-    std::optional<Listed> list = parse_list(input.env, name);
+    std::optional<DeviceList> list = parse_list(input.env, name);
     if (!list) continue;
     const std::size_t count = list->devices.size();
     return {std::move(*list), count};
@@ -223,15 +226,15 @@ Counted slurm_counts(const PlanInput& input) {
 // Instances in place of devices, when no mask names them. Slurm counts them by the names of their device files
 // (_sort_gpu_by_file in its gres_gpu plugin), which is the order of the devices, and of the instances
 // of each as long as their numbers have as many digits.
-void settle_instances(const PlanInput& input, Ground& ground) {
+void count_instances(const PlanInput& input, Allocation& allocation) {
   const Counted said = slurm_counts(input);
   const std::vector<Pick> all = instances_of(input.node);
   std::vector<Pick> mine;
   std::vector<Pick> listed;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto here = std::find_if(ground.counted.begin(), ground.counted.end(),
+    const auto here = std::find_if(allocation.counted.begin(), allocation.counted.end(),
                                    [&](const Pick& one) { return one.device == all[i].device; });
-    if (here == ground.counted.end()) continue;
+    if (here == allocation.counted.end()) continue;
     mine.push_back(all[i]);
     if (all[i].instance < 0) mine.back().number = here->number;
     if (mine.back().name.empty()) mine.back().name = here->name;
@@ -239,43 +242,43 @@ void settle_instances(const PlanInput& input, Ground& ground) {
   }
   if (said.count == 0 || said.count == mine.size()) return;  // no part of what is here
   if (said.count > mine.size()) {
-    ground.reports.push_back(
+    allocation.reports.push_back(
         {"grant-contradicts", Severity::warning,
-         fmt::format("{}={} grants {}, and {} found here: it is not heeded", said.list.name,
+         fmt::format("ignoring {}={}: it grants {}, and {} found here", said.list.name,
                      said.list.text, counted(static_cast<long>(said.count), "instance"),
                      mine.size() == 1 ? "1 is" : fmt::format("{} are", mine.size())),
          "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
     return;
   }
-  ground.by = said.list.name;
+  allocation.by = said.list.name;
   const bool placed = listed.size() == said.count;
-  ground.counted = placed ? listed : mine;
-  ground.counted.resize(said.count);
-  ground.why =
-      fmt::format("{}={} counts instances of split devices (MIG)", ground.by, said.list.text);
-  say_unclear(said.list,
-              placed
-                  ? "no mask names the instances, so they are taken to be counted in the order "
-                    "of their devices"
-                  : "no mask names the instances, and which ones these are is not known: as many "
-                    "are taken, the first ones",
-              ground);
+  allocation.counted = placed ? listed : mine;
+  allocation.counted.resize(said.count);
+  allocation.why =
+      fmt::format("{}={} counts instances of split devices (MIG)", allocation.by, said.list.text);
+  report_unclear(
+      said.list,
+      placed ? "no mask names the instances, so they are taken to be counted in the order "
+               "of their devices"
+             : "no mask names the instances, and which ones these are is not known: as many "
+               "are taken, the first ones",
+      allocation);
 }
 
 }  // namespace
 
-bool Ground::leaves(int device) const { return !mine || has(*mine, device); }
+bool Allocation::leaves(int device) const { return !mine || has(*mine, device); }
 
 bool spans_nodes(const PlanInput& input) {
   if (input.hosts.size() <= 1 || input.options.nodes.value_or(2) == 1) return false;
   return input.options.ranks.value_or(2) > 1;
 }
 
-Ground find_ground(const PlanInput& input, const DeviceVendor& vendor) {
-  Ground ground;
+Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {
+  Allocation allocation;
   Indices all;
   for (const Device& device : input.node.devices) all.push_back(device.index);
-  ground.counted = picks_of(all);
+  allocation.counted = picks_of(all);
   std::string mask;
   mask_numbers(input, vendor, mask);
   const bool masked = !mask.empty();
@@ -285,48 +288,48 @@ Ground find_ground(const PlanInput& input, const DeviceVendor& vendor) {
     for (const int index : all)
       if (has(*input.reachable, index)) there.push_back(index);
     if (there.size() < all.size()) {
-      ground.counted = counted_anew(there);
-      ground.by = "this process";
-      ground.why =
+      allocation.counted = counted_anew(there);
+      allocation.by = "this process";
+      allocation.why =
           fmt::format("{} of the node's {} can be opened here, and drivers count these alone",
                       there.size(), counted(static_cast<long>(all.size()), "device"));
-      if (split && !masked) settle_instances(input, ground);
-      return ground;
+      if (split && !masked) count_instances(input, allocation);
+      return allocation;
     }
   }
   for (const char* name : kSlurmGpuLists)
-    if (const auto list = read_list(input, name, all, ground)) {
-      if (list->devices.size() < all.size()) settle_list(input, vendor, *list, all, ground);
-      return ground;
+    if (const auto list = read_list(input, name, all, allocation)) {
+      if (list->devices.size() < all.size()) count_list(input, vendor, *list, all, allocation);
+      return allocation;
     }
   if (!vendor.container_list.empty()) {
     if (auto names = container_names(input, all)) {
-      ground.counted = std::move(*names);
-      ground.by = "NVIDIA_VISIBLE_DEVICES";
-      ground.why = "NVIDIA_VISIBLE_DEVICES names what the container has";
-      return ground;
+      allocation.counted = std::move(*names);
+      allocation.by = "NVIDIA_VISIBLE_DEVICES";
+      allocation.why = "NVIDIA_VISIBLE_DEVICES names what the container has";
+      return allocation;
     }
-    if (const auto list = read_list(input, "NVIDIA_VISIBLE_DEVICES", all, ground)) {
-      if (list->devices.size() == all.size()) return ground;
+    if (const auto list = read_list(input, "NVIDIA_VISIBLE_DEVICES", all, allocation)) {
+      if (list->devices.size() == all.size()) return allocation;
       if (mask_numbers(input, vendor, mask)) {
-        settle_list(input, vendor, *list, all, ground);
+        count_list(input, vendor, *list, all, allocation);
       } else {
-        ground.by = list->name;
-        ground.counted = counted_anew(list->devices);
-        ground.why = fmt::format(
+        allocation.by = list->name;
+        allocation.counted = counted_anew(list->devices);
+        allocation.why = fmt::format(
             "{}={} lists what the container has, and its drivers count these "
             "alone",
             list->name, list->text);
       }
-      return ground;
+      return allocation;
     }
   }
-  if (masked) return ground;
+  if (masked) return allocation;
   if (split)
-    settle_instances(input, ground);
+    count_instances(input, allocation);
   else
-    settle_count(input, all, ground);
-  return ground;
+    count_number(input, all, allocation);
+  return allocation;
 }
 
 }  // namespace hpclaunch

@@ -1,14 +1,13 @@
 // From the given masks to the units that ranks may get.
-#include "plan/devices/grants.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "hpclaunch/text.h"
+#include "plan/devices/allocation.h"
 #include "plan/devices/lists.h"
-#include "plan/environment/fold.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -38,20 +37,19 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
   if (!read.repeated.empty())
     units.reports.push_back(
         {"mask-repeats", Severity::warning,
-         fmt::format("{}: \"{}\" comes a second time; CUDA and PyTorch take such a list for none, "
-                     "and so does the plan",
-                     quoted(input.env, name), read.repeated),
+         fmt::format(
+             "{}: \"{}\" is repeated; CUDA and PyTorch see no device then, and neither does "
+             "the plan",
+             quoted(input.env, name), read.repeated),
          fmt::format("give {} each device once", name)});
   if (!read.stopped.empty() && !picks.empty())
     units.reports.push_back(
         {"mask-cut", Severity::warning,
-         fmt::format(
-             "{}: \"{}\" {}; the driver does not heed what follows it, and neither does the "
-             "plan",
-             quoted(input.env, name), read.stopped,
-             units.vendor->syntax == MaskSyntax::cuda
-                 ? "is no device that is left, or not of the first entry's form"
-                 : "is no device that is left, or comes a second time"),
+         fmt::format("{}: \"{}\" {}; the driver and the plan ignore the rest of the list",
+                     quoted(input.env, name), read.stopped,
+                     units.vendor->syntax == MaskSyntax::cuda
+                         ? "is not a visible device, or has another form than the first entry"
+                         : "is not a visible device, or is repeated"),
          fmt::format(
              "give {} entries that are there{}, each once", name,
              units.vendor->syntax == MaskSyntax::cuda ? ", all numbers or all names" : "")});
@@ -143,8 +141,8 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 // ---- Level Zero: tiles ----------------------------------------------------------------------------
 
 // Entries that name tiles are right for COMPOSITE, and nothing in every other hierarchy.
-Diagnostic say_ignored(const PlanInput& input, const std::vector<int>& counted,
-                       const std::string& name, const std::vector<std::string>& ignored) {
+Diagnostic ignored_entries(const PlanInput& input, const std::vector<int>& counted,
+                           const std::string& name, const std::vector<std::string>& ignored) {
   const bool whole = counts_whole(input.env);
   std::vector<std::string> nothing;
   read_tile_mask(input.node, counted, input.env.get(name), true, nothing);
@@ -153,12 +151,11 @@ Diagnostic say_ignored(const PlanInput& input, const std::vector<int>& counted,
     return entry.find('.') != std::string::npos;
   });
   return {"mask-cut", Severity::warning,
-          fmt::format("{}: the driver does not heed {}{}", quoted(input.env, name),
-                      fmt::join(ignored, ", "),
-                      whole || !dotted
-                          ? ""
-                          : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
-                            "COMPOSITE"),
+          fmt::format(
+              "{}: the driver ignores {}{}", quoted(input.env, name), fmt::join(ignored, ", "),
+              whole || !dotted ? ""
+                               : ", since masks count tiles while ZE_FLAT_DEVICE_HIERARCHY is not "
+                                 "COMPOSITE"),
           of_composite ? "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: there X is a device and X.Y a "
                          "tile of it, and all of these are there"
                        : "give it entries that are there"};
@@ -174,7 +171,7 @@ Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Uni
   if (mask.empty() || mask == "default")
     return read_tile_mask(input.node, counted, everything, true, ignored);
   units.given = "ZE_AFFINITY_MASK";
-  const std::optional<Listed> cards = cards_of_mask(input);
+  const std::optional<DeviceList> cards = cards_of_mask(input);
   Tiles left = read_tile_mask(input.node, counted, mask, whole || cards, ignored);
   if (cards && left != read_tile_mask(input.node, counted, mask, false, ignored))
     units.reports.push_back(
@@ -185,13 +182,13 @@ Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Uni
          "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE to have masks count cards; X.Y names a tile "
          "then"});
   else if (!ignored.empty())
-    units.reports.push_back(say_ignored(input, counted, units.given, ignored));
+    units.reports.push_back(ignored_entries(input, counted, units.given, ignored));
   return left;
 }
 
-void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
+void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& units) {
   std::vector<int> counted;
-  for (const Pick& pick : ground.counted)
+  for (const Pick& pick : allocation.counted)
     counted.push_back(pick.device >= 0 ? pick.device : pick.number);
   const Tiles tiles = granted_tiles(input, counted, units);
   std::map<int, int> place;  // in what the driver counts
@@ -208,7 +205,7 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
   for (Unit unit : units.list) {
     const auto left = tiles.find(unit.device);
     if (left == tiles.end()) continue;
-    if (!ground.leaves(unit.device) ||
+    if (!allocation.leaves(unit.device) ||
         (unit.subdevice >= 0 && left->second.count(unit.subdevice) == 0))
       continue;
     const int at = place.at(unit.device);
@@ -222,7 +219,7 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
     }
     ours.push_back(std::move(unit));
   }
-  const bool unplaced = std::any_of(ground.counted.begin(), ground.counted.end(),
+  const bool unplaced = std::any_of(allocation.counted.begin(), allocation.counted.end(),
                                     [](const Pick& pick) { return pick.device < 0; });
   if (unplaced)
     for (Unit& unit : ours) {
@@ -234,7 +231,7 @@ void heed_tiles(const PlanInput& input, const Ground& ground, Units& units) {
 
 // ---- what is said ---------------------------------------------------------------------------------
 
-void say_granted(const PlanInput& input, const Ground& ground, Units& units) {
+void add_granted_choice(const PlanInput& input, const Allocation& allocation, Units& units) {
   std::set<std::string> names;
   std::vector<std::string> shown;
   for (const Unit& unit : units.list) {
@@ -243,9 +240,9 @@ void say_granted(const PlanInput& input, const Ground& ground, Units& units) {
     if (names.insert(name).second) shown.push_back(name);
   }
   std::vector<std::string> why;
-  if (!ground.why.empty()) why.push_back(ground.why);
-  if (input.env.has(units.given) && units.given != ground.by &&
-      ground.why.find(units.given + "=") == std::string::npos)
+  if (!allocation.why.empty()) why.push_back(allocation.why);
+  if (input.env.has(units.given) && units.given != allocation.by &&
+      allocation.why.find(units.given + "=") == std::string::npos)
     why.push_back(fmt::format("{} leaves these", quoted(input.env, units.given)));
   if (why.empty()) return;
   units.choices.push_back(
@@ -255,27 +252,27 @@ void say_granted(const PlanInput& input, const Ground& ground, Units& units) {
                          counted(static_cast<long>(input.node.devices.size()), "device"))));
 }
 
-// Units of the node that the ground alone leaves.
-std::size_t on_ground(const Ground& ground, const std::vector<Unit>& all) {
+// Units of the node that the allocation alone leaves.
+std::size_t in_allocation(const Allocation& allocation, const std::vector<Unit>& all) {
   const auto counted_here = [&](int device) {
-    return std::any_of(ground.counted.begin(), ground.counted.end(),
+    return std::any_of(allocation.counted.begin(), allocation.counted.end(),
                        [&](const Pick& pick) { return pick.device < 0 || pick.device == device; });
   };
   const auto ours = [&](const Unit& unit) {
-    return ground.mine ? ground.leaves(unit.device) : counted_here(unit.device);
+    return allocation.mine ? allocation.leaves(unit.device) : counted_here(unit.device);
   };
   return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), ours));
 }
 
 // Whoever leaves the fewest is to be blamed: a mask where it takes something of a grant.
-Narrowed why_fewer(const PlanInput& input, const Ground& ground, const std::vector<Unit>& all,
-                   const Units& units) {
+Narrowed why_fewer(const PlanInput& input, const Allocation& allocation,
+                   const std::vector<Unit>& all, const Units& units) {
   const std::size_t left = units.list.size();
   Narrowed result{static_cast<int>(all.size()), "", ""};
   if (left >= all.size()) return result;
-  const bool masked = input.env.has(units.given) && units.given != ground.by &&
-                      (ground.by.empty() || left < on_ground(ground, all));
-  const std::string& by = masked ? units.given : ground.by;
+  const bool masked = input.env.has(units.given) && units.given != allocation.by &&
+                      (allocation.by.empty() || left < in_allocation(allocation, all));
+  const std::string& by = masked ? units.given : allocation.by;
   const bool tiles = std::all_of(all.begin(), all.end(), [](const Unit& unit) {
     return unit.subdevice >= 0 && !unit.instance;
   });
@@ -284,8 +281,8 @@ Narrowed why_fewer(const PlanInput& input, const Ground& ground, const std::vect
                                             : "what can be opened here is",
                           left == 0 ? "none" : std::to_string(left),
                           counted(result.whole, tiles ? "tile" : "device"));
-  result.mend = masked ? fmt::format("let {} have more of them", by)
-                       : "ask the batch system for more of them";
+  result.fix = masked ? fmt::format("let {} have more of them", by)
+                      : "ask the batch system for more of them";
   return result;
 }
 
@@ -304,16 +301,16 @@ void check_other_nodes(const PlanInput& input, Units& units) {
          "rank its device"});
 }
 
-void heed(const PlanInput& input, const Ground& ground, Units& units) {
-  units.reports.insert(units.reports.end(), ground.reports.begin(), ground.reports.end());
-  units.given = ground.by;
+void apply_vendor(const PlanInput& input, const Allocation& allocation, Units& units) {
+  units.reports.insert(units.reports.end(), allocation.reports.begin(), allocation.reports.end());
+  units.given = allocation.by;
   if (units.vendor->syntax == MaskSyntax::level_zero) {
-    if (ground.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
-    heed_tiles(input, ground, units);
-    say_granted(input, ground, units);
+    if (allocation.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
+    apply_tiles(input, allocation, units);
+    add_granted_choice(input, allocation, units);
     return;
   }
-  std::vector<Pick> picks = ground.counted;
+  std::vector<Pick> picks = allocation.counted;
   const std::string before = units.given;
   bool masked = false;
   if (units.vendor->syntax == MaskSyntax::rocm) {
@@ -324,16 +321,16 @@ void heed(const PlanInput& input, const Ground& ground, Units& units) {
     masked = true;
   }
   const auto outside = std::stable_partition(picks.begin(), picks.end(), [&](const Pick& pick) {
-    return pick.device < 0 || ground.leaves(pick.device);
+    return pick.device < 0 || allocation.leaves(pick.device);
   });
   if (masked && outside != picks.end())
     units.reports.push_back(
         {"grant-contradicts", Severity::warning,
          fmt::format("{} has devices that {} does not grant: they are left out",
-                     quoted(input.env, units.given), quoted(input.env, ground.by)),
+                     quoted(input.env, units.given), quoted(input.env, allocation.by)),
          fmt::format("unset {}, or ask the batch system for these devices", units.given)});
   picks.erase(outside, picks.end());
-  if (!masked && ground.by.empty()) {
+  if (!masked && allocation.by.empty()) {
     if (units.instances()) check_other_nodes(input, units);
   } else {
     const bool names = std::any_of(units.list.begin(), units.list.end(),
@@ -341,7 +338,7 @@ void heed(const PlanInput& input, const Ground& ground, Units& units) {
     const std::vector<Unit> ours = units_of(input.node, units.list, picks, spans_nodes(input));
     units.list = in_order(units.list, ours);
     if (names || spans_nodes(input)) check_other_nodes(input, units);
-    say_granted(input, ground, units);
+    add_granted_choice(input, allocation, units);
   }
   if (!units.instances()) return;
   for (std::size_t i = 0; i < units.list.size(); ++i) units.list[i].unit = static_cast<int>(i);
@@ -376,11 +373,11 @@ void split_instances(const Topology& node, Units& units) {
   units.list = std::move(split);
 }
 
-void heed_grants(const PlanInput& input, Units& units) {
-  const Ground ground = find_ground(input, *units.vendor);
+void apply_allocation(const PlanInput& input, Units& units) {
+  const Allocation allocation = find_allocation(input, *units.vendor);
   const std::vector<Unit> all = units.list;
-  heed(input, ground, units);
-  units.narrowed = why_fewer(input, ground, all, units);
+  apply_vendor(input, allocation, units);
+  units.narrowed = why_fewer(input, allocation, all, units);
 }
 
 }  // namespace hpclaunch

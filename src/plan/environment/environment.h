@@ -1,0 +1,56 @@
+#pragma once
+// The environment of a job: who sets which variable, weakest first, and what the launcher gets by name.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/profile.h"
+#include "plan/devices/units.h"
+#include "plan/environment/settings.h"
+
+namespace hpclaunch {
+
+/// What hpclaunch itself and the command line have to say. `placed` has its layout and classes decided.
+void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold);
+
+/// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, where no profile speaks, neither of the two
+/// was exported or typed, this node is one of the job's, and it has several interfaces with addresses
+/// among which one kind is the fastest. Everything is stronger than this.
+void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold);
+
+/// Which stack holds, as a choice with its reason. nullopt when the profile has none.
+/// Errors: `usage` for a stack that there is not.
+Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts);
+
+/// Whose rule a decision follows: which, under what condition, why, and who says so.
+void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision);
+
+/// Facts that are known before ranks are placed.
+Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
+                  int ranks_per_node);
+
+/// Rules that do not ask for value.NAME. Adds to `fold` and to everything in `plan` but its env.
+void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+                 Fold& fold);
+
+/// The others, which see what every variable is in the end.
+void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
+                      Fold& fold);
+
+/// A constant where every rank gets the same, else one value per rank.
+/// Errors: `invalid`, naming the fact that is not set.
+Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
+                       const Plan& plan);
+
+/// Empty when the launcher passes everything on (LauncherTraits::names_variables) or there is one node, this one.
+/// Else, ascending: what the plan sets to one value, HPCLAUNCH_PLAN, HPCLAUNCH_RECORDS under
+/// Plan::supervise, and what was exported, apart from what belongs to the host, to the login session or
+/// to a batch system or launcher (docs/launchers.md). Never what the plan removes or sets per rank.
+std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan);
+
+/// Sets Plan::supervise and Plan::notice, with the choices "supervise" and "signal".
+/// Errors: `usage` when --no-supervise was typed and something needs it.
+Status decide_supervise(const PlanInput& input, Plan& plan);
+
+}  // namespace hpclaunch
