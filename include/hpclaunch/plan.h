@@ -196,8 +196,7 @@ struct Plan {
   /// From rules of the profile and from the planner.
   std::vector<Diagnostic> reports;
   std::vector<IdleRule> idle;  ///< for explain; not in the JSON
-  std::string
-      wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/reference/shim.md); "" before encoding
+  std::string wire;            ///< HPCLAUNCH_PLAN for the shim; "" before encoding
   std::vector<std::string>
       command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports
 
