@@ -16,7 +16,7 @@ namespace hpclaunch {
 /// Compares a finished plan with what the user exported.
 std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env);
 
-// ---- the planned node against the live one (docs/topology.md, "Drift") -------------------------------
+// ---- the planned node against the live one (docs/reference/topology.md, "Drift") -------------------------------
 
 /// What the live node may lack because the batch system granted only a part of the node.
 struct DriftScope {
@@ -35,7 +35,7 @@ std::vector<Diagnostic> find_drift(const Topology& planned, const Topology& foun
 /// addresses and `allowed`.
 std::string node_fingerprint(const Topology& node);
 
-// ---- the plan against the ranks' reports (docs/verify.md) --------------------------------------------
+// ---- the plan against the ranks' reports (docs/reference/verify-checks.md) --------------------------------------------
 
 /// What came back from the nodes.
 struct Observed {
@@ -54,7 +54,7 @@ struct Observed {
 
 /// How ranks or nodes differ from the plan. Equal differences of several ranks are one.
 struct Difference {
-  /// id: the kind (docs/verify.md); message: the likely cause; severity: of a preflight, where an error
+  /// id: the kind (docs/reference/verify-checks.md); message: the likely cause; severity: of a preflight, where an error
   /// keeps the job from starting.
   Diagnostic what;
   std::string planned;

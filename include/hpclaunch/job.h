@@ -42,7 +42,7 @@ std::string short_host(std::string_view host);
 /// dot do not count, unless both have a domain and the domains differ. Addresses must be equal.
 bool same_host(std::string_view a, std::string_view b);
 
-// ---- reports of ranks (hpclaunch rank-report, docs/verify.md) -------------------------------------
+// ---- reports of ranks (hpclaunch rank-report, docs/reference/verify-checks.md) -------------------------------------
 
 /// A network interface of the node.
 struct Interface {

@@ -79,7 +79,7 @@ std::optional<LauncherIdentity> identify_launcher_by_path(
 std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env);
 
 /// "launcher-arg-clash" for each of Plan::launcher_args that contradicts the plan, in their order; an error
-/// where the job cannot run as planned. docs/launchers.md has the table.
+/// where the job cannot run as planned. docs/reference/launchers.md has the table.
 std::vector<Diagnostic> arg_clashes(const Plan& plan);
 
 /// `args` without what decides the number of ranks, their nodes and CPUs: for a start with another layout.

@@ -34,7 +34,7 @@ enum class Distribution {
 /// Signals by their Linux numbers, which are equal on every supported architecture.
 enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, kTerm = 15 };
 
-/// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/supervise.md).
+/// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/reference/supervise.md).
 struct TerminationPolicy {
   bool fails_fast = true;  ///< one rank that exits non-zero stops the job, MPI program or not
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher

@@ -14,7 +14,7 @@
 
 namespace hpclaunch {
 
-/// The source of a decision, weakest first (docs/plan.md).
+/// The source of a decision, weakest first (docs/reference/plan.md).
 enum class Layer {
   builtin,          ///< a default of hpclaunch
   profile_default,  ///< a site's recommendation that yields to the user
@@ -184,7 +184,7 @@ struct Plan {
   TerminationPolicy termination;     ///< of the launcher
   std::vector<std::string> removed;  ///< variables that must not reach a rank
   std::vector<std::string> launcher_only;  ///< the launcher's own variables, not expected in ranks
-  /// Variables that this launcher must name to pass them on (docs/launchers.md); ascending.
+  /// Variables that this launcher must name to pass them on (docs/reference/launchers.md); ascending.
   std::vector<std::string> forward;
   bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
   std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
@@ -196,7 +196,7 @@ struct Plan {
   /// From rules of the profile and from the planner.
   std::vector<Diagnostic> reports;
   std::vector<IdleRule> idle;  ///< for explain; not in the JSON
-  std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
+  std::string wire;            ///< HPCLAUNCH_PLAN for the shim; "" before encoding
   std::vector<std::string>
       command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports
 
@@ -208,7 +208,7 @@ struct Plan {
   const Setting* find_choice(std::string_view name) const;
 };
 
-/// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/plan.md.
+/// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/reference/plan.md.
 std::string plan_to_json(const Plan& plan);
 
 /// The name has TOKEN, SECRET, PASSWORD, PASSWD, CREDENTIAL, API_KEY, PRIVATE_KEY or ACCESS_KEY in it:

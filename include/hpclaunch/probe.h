@@ -13,7 +13,7 @@ namespace hpclaunch {
 /// milliseconds to seconds.
 enum class VendorLibraries {
   none,
-  if_needed,  ///< where a plan may depend on them (docs/topology.md)
+  if_needed,  ///< where a plan may depend on them (docs/reference/topology.md)
   all,        ///< of every vendor with devices here
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Profiles: what a site recommends, as data. docs/profiles.md is the manual, profiles/schema.json the
+// Profiles: what a site recommends, as data. docs/reference/profile-format.md is the manual, profiles/schema.json the
 // schema. Pure: nothing here reads a file or asks the machine, and nothing in a profile is executed.
 #include <functional>
 #include <map>

@@ -37,7 +37,7 @@ std::string quote_csh(std::string_view value);
 std::string quote_fish(std::string_view value);
 
 /// A text that, evaluated by that shell or read by that program, makes the changes, byte for byte
-/// and in their order; docs/plan.md says how each is to be read. sh prints `export NAME=value` and
+/// and in their order; docs/reference/plan.md says how each is to be read. sh prints `export NAME=value` and
 /// `unset NAME`; csh and fish end each line in " ;", so that it outlives an eval that joins lines.
 /// Errors: `unsupported`, naming the variable, when the format cannot represent it: a name that is no
 /// identifier or that the shell keeps for itself, bytes that are not UTF-8 in json and dotenv, and

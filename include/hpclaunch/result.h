@@ -12,7 +12,7 @@
 
 namespace hpclaunch {
 
-/// The kind alone decides the exit status; docs/cli.md has the table.
+/// The kind alone decides the exit status; docs/reference/cli.md has the table.
 enum class ErrorKind {
   usage,              ///< the command line is wrong
   not_found,          ///< a requested file or library does not exist

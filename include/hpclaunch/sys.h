@@ -183,7 +183,7 @@ struct Ending {
 };
 
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
-/// started, have ended; docs/local-launcher.md. The status is the first failed rank's, 128+n for signal
+/// started, have ended; docs/reference/local-launcher.md. The status is the first failed rank's, 128+n for signal
 /// n, 0 when all ended well. The failure report goes to stderr.
 /// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
 /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
@@ -191,7 +191,7 @@ struct Ending {
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
 
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
-/// ended; docs/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
+/// ended; docs/reference/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
 /// Plan::termination says how it stops and forwards signals. Signals as run_local.
 /// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,

@@ -46,10 +46,10 @@ struct Core {
 /// An accelerator by its driver's numbers: a GPU; a GCD or a partition (MI300 in TPX, CPX) where the
 /// driver shows each as a device.
 struct Device {
-  int index = 0;                   ///< from 0: its number in a visibility mask (docs/topology.md)
-  std::string vendor;              ///< "nvidia", "amd", "intel"
-  std::string model;               ///< "" when unknown
-  std::string pci;                 ///< "0000:18:00.0"; "" when unknown
+  int index = 0;       ///< from 0: its number in a visibility mask (docs/reference/topology.md)
+  std::string vendor;  ///< "nvidia", "amd", "intel"
+  std::string model;   ///< "" when unknown
+  std::string pci;     ///< "0000:18:00.0"; "" when unknown
   std::uint64_t memory_bytes = 0;  ///< 0 when unknown
   int subdevices = 0;              ///< parts that a rank can use alone (tiles); 0: only the whole
   int numa = -1;                   ///< OS index of the nearest NUMA node; -1 unknown
@@ -119,7 +119,7 @@ struct Topology {
 /// strings are UTF-8 (other bytes become U+FFFD); one object per line; ends with a newline.
 std::string topology_to_json(const Topology& topology);
 
-/// Reads our own JSON (docs/topology.md). `file` names the text in errors.
+/// Reads our own JSON (docs/reference/topology.md). `file` names the text in errors.
 /// Errors: `invalid`, with line and column for broken JSON, with a JSON pointer (and the line it
 /// leads to) for a wrong key, type or number, and for a topology that contradicts itself (see
 /// check_topology).

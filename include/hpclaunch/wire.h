@@ -1,5 +1,5 @@
 #pragma once
-// HPCLAUNCH_PLAN: how the plan reaches the shim (docs/shim.md has the reasons).
+// HPCLAUNCH_PLAN: how the plan reaches the shim (docs/reference/shim.md has the reasons).
 //
 //   wire   := "hl1." bytes 1*field            bytes: decimal length of all that follows it
 //   field  := ":" key "=" item *( "/" item )  one item for all, or one per local rank of the class

@@ -1,5 +1,5 @@
 #pragma once
-// --report FILE: how a job went, as JSON. docs/supervise.md has the keys.
+// --report FILE: how a job went, as JSON. docs/reference/supervise.md has the keys.
 #include <optional>
 #include <string>
 #include <vector>

@@ -34,7 +34,7 @@ struct PciFunction {
 };
 
 /// "nvidia", "amd", "intel" when programs can compute on it; "" for anything else: the picture of a
-/// service processor, a processor's own graphics on bus 0, bridges, switches, sound. docs/topology.md has
+/// service processor, a processor's own graphics on bus 0, bridges, switches, sound. docs/reference/topology.md has
 /// the rules.
 std::string accelerator_vendor(const PciFunction& function);
 

@@ -14,7 +14,7 @@ namespace hpclaunch::probe {
 
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
 /// driver tell of them in files; partitions and XGMI links as the kernel's KFD has them. Opens no
-/// library and no device. docs/topology.md has the rules. A missing file means an unknown field.
+/// library and no device. docs/reference/topology.md has the rules. A missing file means an unknown field.
 void add_devices(const std::string& root, Topology& topology);
 
 /// Network interfaces of a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that

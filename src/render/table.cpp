@@ -59,11 +59,10 @@ std::string ranks_text(const Plan& plan) {
 /// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; 60 of 62 available cores used"; "" without a node.
 std::string machine_text(const Plan& plan, const Topology& node) {
   if (node.cores.empty()) return "";
-  const std::string text =
-      render::counts({{node.packages.size(), "package"},
-                      {node.numa_nodes.size(), "NUMA node"},
-                      {node.cores.size(), "core"},
-                      {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
+  std::string text = render::counts({{node.packages.size(), "package"},
+                                     {node.numa_nodes.size(), "NUMA node"},
+                                     {node.cores.size(), "core"},
+                                     {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
   CpuSet used;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks) used |= rank.cpus;

@@ -1,5 +1,5 @@
 #pragma once
-// HPCLAUNCH_PLAN, read without a heap or a library. The grammar is in docs/shim.md.
+// HPCLAUNCH_PLAN, read without a heap or a library. The grammar is in docs/reference/shim.md.
 //
 // Every rank checks the whole plan, also the parts that are not its own: a damaged plan is then a
 // fault that all ranks share, and rank 0 alone can report it. All of it is constexpr;

@@ -1,6 +1,6 @@
 #pragma once
 // The rank monitor: the shim beside the program. It forwards stderr and signals, records how the program
-// ended, and passes a failure to the launcher in the way that the launcher reacts to. docs/shim.md.
+// ended, and passes a failure to the launcher in the way that the launcher reacts to. docs/reference/shim.md.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -104,6 +104,7 @@ std::vector<std::vector<int>> deal_groups(const Topology& node, const Units& uni
   for (const int unit : deal_units(units, ranks))
     dealt[group_of[static_cast<Index>(unit)]].push_back(unit);
   std::vector<int> counts;
+  counts.reserve(dealt.size());
   for (const std::vector<int>& one : dealt) counts.push_back(static_cast<int>(one.size()));
   if (!settled) even_out(units, groups, counts);
   for (Index g = 0; g < groups.size(); ++g)
@@ -155,6 +156,7 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
                                 const std::vector<LocalityGroup>& groups,
                                 const std::vector<std::vector<int>>& dealt, int width) {
   std::vector<int> ranks;
+  ranks.reserve(dealt.size());
   for (const std::vector<int>& one : dealt) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
   std::vector<RankSeat> seats;

@@ -1,5 +1,5 @@
 #pragma once
-// What each process sees of the devices, and what LOCAL_RANK means then. docs/plan.md, "Devices".
+// What each process sees of the devices, and what LOCAL_RANK means then. docs/reference/plan.md, "Devices".
 #include "hpclaunch/make_plan.h"
 #include "plan/devices/units.h"
 #include "plan/environment/settings.h"

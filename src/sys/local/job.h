@@ -1,7 +1,7 @@
 #pragma once
 // The local launcher's job and its three processes: the one the user started (run_local), the guard,
 // which cleans up if the others are killed, and the supervisor, parent of the ranks.
-// docs/local-launcher.md.
+// docs/reference/local-launcher.md.
 #include <sys/resource.h>
 
 #include <optional>
