@@ -15,7 +15,8 @@ import tempfile
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
-    "topology.h": "model", "env.h": "model", "plan.h": "model", "job.h": "model",
+    "topology.h": "model", "env.h": "model", "plan.h": "model", "hosts.h": "model",
+    "rank_report.h": "model", "request.h": "model", "diagnostic.h": "model",
     # make_plan.h holds plain data (LauncherTraits, requests) beside the planner's entry. Dialects name
     # their traits with it, so for inclusion it counts as model; src/plan implements it.
     "make_plan.h": "model",

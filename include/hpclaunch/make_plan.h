@@ -6,6 +6,7 @@
 
 #include "hpclaunch/env.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch {
@@ -36,27 +37,6 @@ struct Placed {
 ///
 /// Errors: `usage` when ranks do not fit; the message carries both numbers.
 Result<Placed> place(const Topology& node, const PlaceRequest& want);
-
-/// What was typed, with the option's name for the histories; nullopt: not typed.
-struct PlacementOptions {
-  std::optional<int> nodes;
-  std::optional<int> ranks;  ///< world size
-  std::optional<int> ranks_per_node;
-  std::optional<int> cores_per_rank;
-  bool oversubscribe = false;
-  std::optional<BindVia> bind_via;
-  std::optional<std::string> master_addr;
-  std::optional<int> master_port;
-  std::optional<int> ranks_per_device;
-  std::optional<int> devices_per_rank;  ///< 0: ranks get none, and see none where that can be said
-  std::string device_mode;              ///< "" not typed
-  std::string gpu_view;                 ///< "own", "all", "launcher"; "" not typed
-  std::string stack;                    ///< "" not typed
-  bool local_rank_node =
-      false;  ///< --local-rank node: LOCAL_RANK is the place on the node in every view
-  std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
-  std::vector<std::string> unset;                        ///< --unset NAME, in order
-};
 
 /// How a launcher distributes a number of ranks over its nodes.
 enum class Distribution {
@@ -144,14 +124,9 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  PlacementOptions options;
-  Verify verify = Verify::warn;
-  std::optional<bool> supervise;  ///< typed
-  Notice notice;
-  std::string notice_why;  ///< when, in words, and who says when the allocation ends
-  OutputOptions output;
-  std::vector<std::string> launcher_args;
-  std::vector<std::string> command;
+  Request options;  ///< what was typed; the program resolved
+  TimeLimitSignal time_limit_signal;
+  std::string time_limit_why;  ///< when it is sent, and how the end of the allocation is known
 };
 
 /// Facts in, plan out. Pure.

@@ -146,23 +146,22 @@ struct RankEnd {
 };
 
 /// A signal that every rank gets before the allocation ends.
-struct Notice {
+struct TimeLimitSignal {
   int signal = 0;    ///< 0: none
   long long at = 0;  ///< UNIX time in seconds
-  friend bool operator==(const Notice&, const Notice&) = default;
+  friend bool operator==(const TimeLimitSignal&, const TimeLimitSignal&) = default;
 };
 
-/// Signals that a program can be asked to take as a notice, by Linux' numbers, which these six have on
-/// every architecture of ours.
-struct TimeLimitSignal {
+/// Signals that --signal takes, by Linux' numbers, which are the same on every supported architecture.
+struct SignalName {
   std::string_view name;  ///< "USR1"
   int number = 0;
 };
-inline constexpr TimeLimitSignal kTimeLimitSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
-                                                        {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
+inline constexpr SignalName kTimeLimitSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
+                                                   {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
 
 /// "SIGUSR1"; "" for a number that is not one of kTimeLimitSignals.
-std::string notice_name(int signal);
+std::string time_limit_signal_name(int signal);
 
 /// A rule of the profile that would decide about a variable, and does not in this launch.
 struct IdleRule {
@@ -189,7 +188,8 @@ struct Plan {
   /// The shim stays beside the program, says how it ended, and hpclaunch stays beside the launcher.
   /// Never under the local launcher, which is beside its ranks anyway.
   bool supervise = false;
-  Notice notice;  ///< sent by the shim under supervise, or by the local launcher
+  TimeLimitSignal
+      time_limit_signal;  ///< sent by the shim under supervise, or by the local launcher
   RankEnd rank_end;
   std::vector<std::string> removed;  ///< variables that must not reach a rank by another way
   std::vector<std::string>

@@ -172,12 +172,12 @@ class Comparing {
   Check& check_;
 };
 
-Result<LaunchArgs> parse_options(const Case& expected) {
+Result<Request> parse_options(const Case& expected) {
   const auto plan = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
     return std::string_view(command.name) == "plan";
   });
   Parser parser(*plan);
-  LaunchArgs args;
+  Request args;
   declare_launch_options(parser, args);
   const Result<bool> parsed = parser.parse(expected.options);
   if (!parsed) return parsed.error();
@@ -206,7 +206,7 @@ Check run_case(const Profile& profile, const Case& expected) {
                              expected.origin.where});
     return check;
   };
-  const Result<LaunchArgs> args = parse_options(expected);
+  const Result<Request> args = parse_options(expected);
   if (!args) return failed("case-options", args.error().message, args.error().hint);
   const EnvSnapshot env = environment_of(expected);
   const Result<Prepared> got = prepare_elsewhere(*args, env, profile, expected.hosts);

@@ -44,7 +44,7 @@ std::string name_of_host(const std::string& host) {
 std::optional<ChosenLauncher> launcher_here(const EnvSnapshot& env, const std::string& host) {
   Hosts hosts;
   hosts.names = {host};
-  Result<ChosenLauncher> found = choose_launcher(LaunchArgs(), env, hosts, "", false);
+  Result<ChosenLauncher> found = choose_launcher(Request(), env, hosts, "", false);
   if (!found || !found->launcher->traits().multi_node) return std::nullopt;
   return std::move(*found);
 }

@@ -98,7 +98,7 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
   if (!profile) return profile.error();
   std::vector<std::string> cases;
   for (const Question& question : questions(fresh, *profile)) {
-    LaunchArgs args;
+    Request args;
     args.nodes = question.nodes;
     if (question.ranks > 0) args.ranks_per_node = question.ranks;
     args.device_mode = question.mode;

@@ -250,7 +250,7 @@ std::string rules_of_bindings(const Profile& profile) {
 }  // namespace
 
 Result<Prepared> plan_of(const Profile& profile, const Ask& ask) {
-  LaunchArgs args;
+  Request args;
   args.nodes = ask.nodes;
   args.ranks_per_node = ask.ranks_per_node;
   args.stack = ask.stack;

@@ -8,7 +8,7 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   std::string format = "sh";
   bool verbose = false;
 };

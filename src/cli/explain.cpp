@@ -14,7 +14,7 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   std::vector<std::string> names;
 };
 

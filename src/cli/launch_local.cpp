@@ -18,13 +18,14 @@ struct Args {
 };
 
 // What the plan of the dry run had: SIGUSR1@1732212345, the latter as UNIX time.
-Result<Notice> notice_from(const std::string& text) {
-  if (text.empty()) return Notice{};
+Result<TimeLimitSignal> notice_from(const std::string& text) {
+  if (text.empty()) return TimeLimitSignal{};
   const std::size_t at = text.find('@');
   const std::optional<long> when =
       at == std::string::npos ? std::nullopt : parse_natural(text.substr(at + 1), 100'000'000'000);
-  for (const TimeLimitSignal& one : kTimeLimitSignals)
-    if (when && notice_name(one.number) == text.substr(0, at)) return Notice{one.number, *when};
+  for (const SignalName& one : kTimeLimitSignals)
+    if (when && time_limit_signal_name(one.number) == text.substr(0, at))
+      return TimeLimitSignal{one.number, *when};
   return Error{ErrorKind::usage, fmt::format("launch-local: \"{}\" is no SIGNAL@TIME", text),
                "take the line that hpclaunch run --dry-run prints"};
 }
@@ -42,9 +43,9 @@ int launch(const Args& args, const Parser& parser, Session& session) {
   plan.layout = {NodeRun{}};
   plan.launcher = "local";
   plan.output = args.output;
-  const Result<Notice> notice = notice_from(args.notice);
+  const Result<TimeLimitSignal> notice = notice_from(args.notice);
   if (!notice) return report(session, notice.error());
-  plan.notice = *notice;
+  plan.time_limit_signal = *notice;
   plan.command.assign(words->begin() + 1, words->end());
   const Result<sys::Ending> ending = sys::run_local(plan, session.env, words->front());
   return ending ? ending->status : report(session, ending.error());

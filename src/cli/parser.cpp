@@ -157,6 +157,46 @@ void Parser::choice(const std::string& spec, std::string& value, const std::stri
   last_holds(impl_->app.add_option(spec, value))->check(one_of(choices));
 }
 
+void Parser::choice_of(const std::string& spec, const std::string& preset,
+                       const std::string& value_name, const std::vector<std::string>& choices,
+                       const std::string& help, const std::function<void(std::size_t)>& take) {
+  OptionInfo& info = describe(spec, value_name, help);
+  info.default_text = preset;
+  info.choices = choices;
+  const auto found = [choices, take](const std::string& text) {
+    const auto at = std::find(choices.begin(), choices.end(), text);
+    take(static_cast<std::size_t>(at - choices.begin()));
+  };
+  last_holds(impl_->app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+}
+
+void Parser::assignments(const std::string& spec,
+                         std::vector<std::pair<std::string, std::string>>& values,
+                         const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help).repeatable = true;
+  const auto take = [&values](const std::vector<std::string>& typed) {
+    for (const std::string& text : typed)
+      values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+  };
+  impl_->app.add_option_function<std::vector<std::string>>(spec, take)
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const std::size_t equals = text.find('=');
+            if (equals != 0 && equals != std::string::npos) return std::string();
+            return fmt::format("\"{}\" is not NAME=VALUE; the value may be empty", text);
+          },
+          ""));
+}
+
+void Parser::yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
+                    const std::string& yes_help, const std::string& no_help) {
+  describe(yes, "", yes_help);
+  describe(no, "", no_help);
+  CLI::Option* first = impl_->app.add_flag_callback(yes, [&value] { value = true; });
+  impl_->app.add_flag_callback(no, [&value] { value = false; })->excludes(first);
+}
+
 void Parser::list(const std::string& spec, std::vector<std::string>& values,
                   const std::string& value_name, const std::string& help) {
   describe(spec, value_name, help).repeatable = true;

@@ -11,7 +11,7 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   bool json = false;
   PictureArgs picture;
 };

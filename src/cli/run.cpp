@@ -12,7 +12,7 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   bool dry_run = false;
   bool verbose = false;
   bool force = false;
@@ -100,7 +100,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, RunRecord& re
 
 // The job's status stays what it is: a report that cannot be written is said.
 int with_report(const Args& args, Session& session) {
-  if (const Status good = check_file("--report", args.launch.report); !good)
+  if (const Status good = check_file("--report", args.launch.output.report); !good)
     return report(session, good.error());
   RunRecord record;
   Prepared prepared;
@@ -108,7 +108,7 @@ int with_report(const Args& args, Session& session) {
   record.started = sys::wall_clock();
   const int status = record.status = launch(args, session, prepared, record);
   record.ended = sys::wall_clock();
-  const Status written = write_file("--report", args.launch.report, run_record_json(record));
+  const Status written = write_file("--report", args.launch.output.report, run_record_json(record));
   if (!written) report(session, written.error());
   return status;
 }
@@ -117,7 +117,7 @@ int run(Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> program = parser.program(true);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
-  if (!args.launch.report.empty() && !args.dry_run) return with_report(args, session);
+  if (!args.launch.output.report.empty() && !args.dry_run) return with_report(args, session);
   RunRecord record;
   Prepared prepared;
   return launch(args, session, prepared, record);

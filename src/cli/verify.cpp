@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 #include "job/reports.h"
 
@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   bool json = false;
   bool force = false;
   std::string module;
@@ -75,9 +75,9 @@ std::string as_json(const Prepared& prepared, const Collected& collected,
   document["findings"] = Json::array();
   for (const Diagnostic& diagnostic : prepared.diagnostics)
     document["findings"].push_back({{"rule", diagnostic.id},
-                                       {"severity", to_string(diagnostic.severity)},
-                                       {"message", diagnostic.message},
-                                       {"fix", diagnostic.fix}});
+                                    {"severity", to_string(diagnostic.severity)},
+                                    {"message", diagnostic.message},
+                                    {"fix", diagnostic.fix}});
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }

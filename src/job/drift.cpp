@@ -38,11 +38,8 @@ void keep_known(const Topology& live, Member& one) {
 
 }  // namespace
 
-OnDrift on_drift(const LaunchArgs& args) {
-  if (args.on_drift == "fail") return OnDrift::fail;
-  if (args.on_drift == "replan") return OnDrift::replan;
-  if (args.on_drift == "warn") return OnDrift::warn;
-  return args.verify == "strict" ? OnDrift::fail : OnDrift::warn;
+OnDrift on_drift(const Request& args) {
+  return args.on_drift.value_or(args.verify == Verify::strict ? OnDrift::fail : OnDrift::warn);
 }
 
 std::size_t granted_devices(const EnvSnapshot& env) {

@@ -4,17 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "hpclaunch/check.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch::cli {
 
-enum class OnDrift { warn, fail, replan };
-
 /// What --on-drift says; without it `fail` where ranks must be as planned (--verify strict), else `warn`.
-OnDrift on_drift(const LaunchArgs& args);
+OnDrift on_drift(const Request& args);
 
 /// How many devices the batch system has given here: its mask, its list, else its count. 0: none.
 std::size_t granted_devices(const EnvSnapshot& env);

@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -103,7 +103,7 @@ Hosts this_machine(const EnvSnapshot& env) {
 }
 
 // The innermost system first. nullopt: in no job whose nodes somebody names.
-std::optional<Result<Hosts>> of_batch_system(const LaunchArgs& args, const EnvSnapshot& env) {
+std::optional<Result<Hosts>> of_batch_system(const Request& args, const EnvSnapshot& env) {
   const auto set = [&](const char* name) { return !env.get(name).empty(); };
   if (pbs_names_nodes(env)) return from_job_file("PBS_NODEFILE", env, "PBS node file", "PBS");
   if (set("SLURM_JOB_ID")) return hosts_of_slurm(args, env);
@@ -151,7 +151,7 @@ Hosts hosts_from_names(const std::vector<std::string>& names, std::string why) {
   return hosts;
 }
 
-Result<Hosts> find_hosts(const LaunchArgs& args, const EnvSnapshot& env) {
+Result<Hosts> find_hosts(const Request& args, const EnvSnapshot& env) {
   if (!args.hostfile.empty()) return from_file(args.hostfile, "host file", false);
   std::optional<Error> unknown;
   if (!env.get("FLUX_URI").empty()) {

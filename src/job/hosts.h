@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch::cli {
@@ -32,7 +32,7 @@ struct Hosts {
 /// else this machine. Asks `flux hostlist` inside a Flux instance; runs nothing otherwise.
 /// Errors: as parse_host_file and expand_hostlist; `unsupported` for a job whose nodes cannot be told;
 /// `usage` for a heterogeneous Slurm job of which no component was named.
-Result<Hosts> find_hosts(const LaunchArgs& args, const EnvSnapshot& env);
+Result<Hosts> find_hosts(const Request& args, const EnvSnapshot& env);
 
 /// A PBS job with its list of nodes. Slurm's and LSF's variables are then conflicting of the shell that
 /// submitted it.
@@ -46,7 +46,7 @@ inline bool pbs_names_nodes(const EnvSnapshot& env) {
 void drop_launch_node(std::optional<bool> by_profile, bool jsrun_here, Hosts& hosts);
 
 // One for each batch system; to be called inside such a job.
-Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& env);
+Result<Hosts> hosts_of_slurm(const Request& args, const EnvSnapshot& env);
 Result<Hosts> hosts_of_lsf(const EnvSnapshot& env);
 
 /// A host file's text as hosts. `what` names it in the reasons.

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "job/hosts.h"

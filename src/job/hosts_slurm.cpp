@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "job/hosts.h"
 
@@ -69,7 +69,7 @@ Error which_component(const EnvSnapshot& env, int size, const std::string& wrong
 }
 
 // -1: no heterogeneous job.
-Result<int> component(const LaunchArgs& args, const EnvSnapshot& env) {
+Result<int> component(const Request& args, const EnvSnapshot& env) {
   const int size = het_size(env);
   std::optional<long> asked = typed_for_srun(args.launcher_args);
   if (args.het_group) asked = *args.het_group;
@@ -132,7 +132,7 @@ Error no_list(const std::string& name, const std::string& job, bool set) {
 
 }  // namespace
 
-Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& whole) {
+Result<Hosts> hosts_of_slurm(const Request& args, const EnvSnapshot& whole) {
   const Result<int> group = component(args, whole);
   if (!group) return group.error();
   const EnvSnapshot env = *group < 0 ? whole : as_component(whole, *group);

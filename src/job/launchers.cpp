@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -210,7 +210,7 @@ bool hydra_uses_srun(const EnvSnapshot& env) {
   return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
 }
 
-Result<ChosenLauncher> choose(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+Result<ChosenLauncher> choose(const Request& args, const EnvSnapshot& env, const Hosts& hosts,
                               const std::string& preferred, bool must_exist) {
   if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
   const bool one_here =
@@ -232,7 +232,7 @@ Error unknown_launcher(const std::string& wanted, std::string_view who) {
                     : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
 }
 
-Result<ChosenLauncher> choose_launcher(const LaunchArgs& args, const EnvSnapshot& env,
+Result<ChosenLauncher> choose_launcher(const Request& args, const EnvSnapshot& env,
                                        const Hosts& hosts, const std::string& preferred,
                                        bool must_exist) {
   Result<ChosenLauncher> launcher = choose(args, env, hosts, preferred, must_exist);

@@ -23,7 +23,7 @@ struct ChosenLauncher {
 /// A preferred one gives way to the local one where that does. `PROGRAM --version` is asked only where
 /// several launchers share the program's name and nobody has said which one it is.
 /// Errors: `usage` for an unknown name, `program_not_found`; the message lists what was found instead.
-Result<ChosenLauncher> choose_launcher(const LaunchArgs& args, const EnvSnapshot& env,
+Result<ChosenLauncher> choose_launcher(const Request& args, const EnvSnapshot& env,
                                        const Hosts& hosts, const std::string& preferred,
                                        bool must_exist);
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -76,7 +76,7 @@ Grants settle_grants(const std::vector<int>& counts, int whole, const Topology& 
   return grants;
 }
 
-Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
+Result<const NodeModel*> choose_model(const Request& args, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& job) {
   if (profile == nullptr || profile->nodes.empty()) {
     if (args.node_type.empty()) return nullptr;

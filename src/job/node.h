@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "cli/session.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/request.h"
 #include "job/drift.h"
 
 namespace hpclaunch::cli {
@@ -15,7 +15,7 @@ namespace hpclaunch::cli {
 /// The model that --node-type names, else the first whose condition holds, else the first without one;
 /// nullptr when the profile has none.
 /// Errors: `usage` for a name that there is not.
-Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
+Result<const NodeModel*> choose_model(const Request& args, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& job);
 
 struct Node {

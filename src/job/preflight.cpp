@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/rank_report.h"
 #include "job/reports.h"
 
 namespace hpclaunch::cli {

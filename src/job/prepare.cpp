@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -30,13 +30,13 @@ Result<std::string> find_shim() {
 }
 
 // The program as execve(2) wants it. Planning for another machine may name what is not here.
-Result<std::vector<std::string>> resolve(const LaunchArgs& args, const EnvSnapshot& env,
+Result<std::vector<std::string>> resolve(const Request& args, const EnvSnapshot& env,
                                          Purpose purpose, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> command = args.command;
   if (command.empty()) return command;
   std::string path = env.get("PATH");
-  for (const std::string& assignment : args.set)
-    if (assignment.starts_with("PATH=")) path = assignment.substr(5);
+  for (const auto& [name, value] : args.set)
+    if (name == "PATH") path = value;
   const Result<std::string> found = sys::find_program(command.front(), path);
   if (found)
     command.front() = *found;
@@ -48,30 +48,7 @@ Result<std::vector<std::string>> resolve(const LaunchArgs& args, const EnvSnapsh
   return command;
 }
 
-Result<PlacementOptions> placement_options(const LaunchArgs& args) {
-  PlacementOptions options;
-  options.nodes = args.nodes;
-  options.ranks = args.ranks;
-  options.ranks_per_node = args.ranks_per_node;
-  options.cores_per_rank = args.cores_per_rank;
-  options.ranks_per_device = args.ranks_per_device;
-  options.devices_per_rank = args.devices_per_rank;
-  options.device_mode = args.device_mode;
-  options.gpu_view = args.gpu_view;
-  options.stack = args.stack;
-  options.local_rank_node = args.local_rank == "node";
-  options.oversubscribe = args.oversubscribe;
-  options.bind_via = bind_via_from(args.bind_via);
-  if (!args.master_addr.empty()) options.master_addr = args.master_addr;
-  options.master_port = args.master_port;
-  Result<std::vector<std::pair<std::string, std::string>>> set = assignments(args.set);
-  if (!set) return set.error();
-  options.set = std::move(*set);
-  options.unset = args.unset;
-  return options;
-}
-
-bool uses_one_node(const LaunchArgs& args, const Hosts& hosts) {
+bool uses_one_node(const Request& args, const Hosts& hosts) {
   if (hosts.names.size() == 1 || args.nodes == 1 || args.ranks == 1) return true;
   return args.ranks && args.ranks_per_node && *args.ranks <= *args.ranks_per_node;
 }
@@ -83,11 +60,10 @@ struct Surroundings {
   Meeting meeting;
   std::string shim;
   bool as_root = false;  // of who starts the job; nobody's where a plan is made for a page
-  std::optional<bool> supervise;
   PlannedNotice notice;
 };
 
-Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose,
+Result<Surroundings> look_around(const Request& args, const EnvSnapshot& env, Purpose purpose,
                                  const Site& site, std::vector<Diagnostic>& diagnostics) {
   Result<std::vector<std::string>> command = resolve(args, env, purpose, diagnostics);
   if (!command) return command.error();
@@ -102,17 +78,14 @@ Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env,
   if (!meeting) return meeting.error();
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
-  const Result<std::optional<bool>> supervise = supervise_from(args);
-  if (!supervise) return supervise.error();
   Result<PlannedNotice> notice = find_notice(args, env, diagnostics);
   if (!notice) return notice.error();
   return Surroundings{std::move(*command), std::move(*launcher), std::move(*meeting),
-                      std::move(*shim),    sys::user_id() == 0,  *supervise,
-                      std::move(*notice)};
+                      std::move(*shim),    sys::user_id() == 0,  std::move(*notice)};
 }
 
-PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site, Seen seen,
-                     const Surroundings& around, PlacementOptions options) {
+PlanInput plan_input(const Request& args, const EnvSnapshot& env, Site& site, Seen seen,
+                     const Surroundings& around) {
   PlanInput input;
   input.node = std::move(seen.node);
   input.profile = site.profile();
@@ -143,17 +116,13 @@ PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site,
          false, true});
   input.launcher_why = around.launcher.why;
   input.rendezvous = around.meeting.rendezvous;
-  input.options = std::move(options);
-  input.verify = verify_from(args.verify);
-  input.output = {args.label, args.log_dir, args.grace_seconds, args.report};
-  input.supervise = around.supervise;
-  input.notice = around.notice.notice;
-  input.notice_why = around.notice.why;
-  input.launcher_args = args.launcher_args;
+  input.options = args;
+  input.time_limit_signal = around.notice.notice;
+  input.time_limit_why = around.notice.why;
+  std::vector<std::string>& launcher_args = input.options.launcher_args;
   if (args.het_group && input.launcher.name == "slurm")
-    input.launcher_args.insert(input.launcher_args.begin(),
-                               fmt::format("--het-group={}", *args.het_group));
-  input.command = around.command;
+    launcher_args.insert(launcher_args.begin(), fmt::format("--het-group={}", *args.het_group));
+  input.options.command = around.command;
   return input;
 }
 
@@ -200,10 +169,8 @@ Status complete(const PlanInput& input, Surroundings around, Prepared& prepared)
 
 }  // namespace
 
-Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpose) {
+Result<Prepared> prepare(const Request& args, Session& session, Purpose purpose) {
   Prepared prepared;
-  Result<PlacementOptions> options = placement_options(args);
-  if (!options) return options.error();
   Site site;
   if (const Status found = find_site(args, session.env, purpose, site, prepared.diagnostics);
       !found)
@@ -215,18 +182,15 @@ Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpo
   Result<Seen> seen = see_node(args, session.env, site, look, prepared.diagnostics);
   if (!around) return around.error();
   if (!seen) return seen.error();
-  const PlanInput input =
-      plan_input(args, session.env, site, std::move(*seen), *around, std::move(*options));
+  const PlanInput input = plan_input(args, session.env, site, std::move(*seen), *around);
   if (const Status done = complete(input, std::move(*around), prepared); !done) return done.error();
   if (purpose == Purpose::start) check_address(prepared.plan, prepared.diagnostics);
   return prepared;
 }
 
-Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& env,
+Result<Prepared> prepare_elsewhere(const Request& args, const EnvSnapshot& env,
                                    const Profile& profile, const std::vector<std::string>& hosts) {
   Prepared prepared;
-  Result<PlacementOptions> options = placement_options(args);
-  if (!options) return options.error();
   Site site;
   site.chosen = {profile, "named by the case"};
   site.job = job_facts(env);
@@ -250,9 +214,8 @@ Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& en
                                candidate_ports(profile.name, 1, 0).front(), "made up"};
   around.shim = "hpclaunch-shim";
   around.command = args.command;
-  const PlanInput input =
-      plan_input(args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt, {}},
-                 around, std::move(*options));
+  const PlanInput input = plan_input(
+      args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt, {}}, around);
   if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
   return prepared;
 }

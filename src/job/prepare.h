@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "cli/session.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/render.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/topology.h"
 #include "job/launchers.h"
 
@@ -26,11 +26,11 @@ struct Prepared {
 /// What the caller means to do: only a real start insists that the program exists.
 enum class Purpose { show, start };
 
-Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpose);
+Result<Prepared> prepare(const Request& args, Session& session, Purpose purpose);
 
 /// The same without looking at this machine at all: the profile's node, these hosts (more are made up), no
 /// PATH, no ports, `env` and nothing else. For golden cases and for pages about a site.
-Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& env,
+Result<Prepared> prepare_elsewhere(const Request& args, const EnvSnapshot& env,
                                    const Profile& profile, const std::vector<std::string>& hosts);
 
 /// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN, ascending

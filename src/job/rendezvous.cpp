@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -12,7 +12,7 @@ namespace hpclaunch::cli {
 namespace {
 
 // Equal launches get equal ports, so that a dry run shows what a run does; jobs get ports of their own.
-std::string port_key(const LaunchArgs& args, const EnvSnapshot& env) {
+std::string port_key(const Request& args, const EnvSnapshot& env) {
   for (const char* name : {"PBS_JOBID", "SLURM_JOB_ID", "FLUX_URI", "LSB_JOBID", "COBALT_JOBID"})
     if (const std::string* job = env.find(name))
       return fmt::format("{}/{}", *job, fmt::join(args.command, " "));
@@ -35,7 +35,7 @@ void check_given_port(int port, const std::string& who, Meeting& meeting,
 
 }  // namespace
 
-Result<Meeting> choose_meeting(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+Result<Meeting> choose_meeting(const Request& args, const EnvSnapshot& env, const Hosts& hosts,
                                bool one_node, std::vector<Diagnostic>& diagnostics) {
   Meeting meeting;
   const std::string& first = hosts.names.front();

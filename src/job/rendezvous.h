@@ -2,9 +2,9 @@
 // Where ranks meet: MASTER_ADDR and MASTER_PORT, and the lock that keeps the port ours.
 #include <vector>
 
-#include "cli/options.h"
 #include "cli/session.h"
 #include "hpclaunch/make_plan.h"
+#include "hpclaunch/request.h"
 #include "job/hosts.h"
 
 namespace hpclaunch::cli {
@@ -15,7 +15,7 @@ struct Meeting {
 };
 
 /// Errors: as sys::claim_port. A port that was given and is taken becomes a diagnostic.
-Result<Meeting> choose_meeting(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+Result<Meeting> choose_meeting(const Request& args, const EnvSnapshot& env, const Hosts& hosts,
                                bool one_node, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace hpclaunch::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/wire.h"
 
 namespace hpclaunch::cli {
@@ -63,7 +64,7 @@ Result<Collected> collect_reports(Plan plan, const Prepared& prepared, const Ses
   plan.output = OutputOptions{false, "", kGraceSeconds};
   plan.supervise = false;
   plan.removed.clear();  // what is there again shall be seen
-  plan.notice = Notice{};
+  plan.time_limit_signal = {};
   // Without the local rank's name: the shim would stop ranks that the launcher has dealt otherwise, and
   // nobody would see how.
   Result<std::string> wire = encode_wire(plan, {traits.rank_var, ""});

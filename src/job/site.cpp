@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/probe.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -94,14 +94,14 @@ void make_up_hosts(int nodes, Hosts& hosts) {
   hosts.why = "made up, since this is no job: the batch system's own will take their place";
 }
 
-int nodes_asked_for(const LaunchArgs& args) {
+int nodes_asked_for(const Request& args) {
   if (args.nodes) return *args.nodes;
   if (args.ranks && args.ranks_per_node)
     return (*args.ranks + *args.ranks_per_node - 1) / *args.ranks_per_node;
   return 1;
 }
 
-Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose, Site& site,
+Status find_site(const Request& args, const EnvSnapshot& env, Purpose purpose, Site& site,
                  std::vector<Diagnostic>& diagnostics) {
   Result<Hosts> hosts = find_hosts(args, env);
   if (!hosts) return hosts.error();
@@ -135,13 +135,13 @@ Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose
   return Done{};
 }
 
-Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site& site,
+Result<Seen> see_node(const Request& args, const EnvSnapshot& env, const Site& site,
                       const std::function<void()>& meanwhile,
                       std::vector<Diagnostic>& diagnostics) {
   Seen seen;
   const bool by_file = !args.topology.empty();
   // A file is there to plan for another node than this: compared only on demand.
-  if (by_file ? !args.on_drift.empty() && site.is_here : site.model == nullptr || site.is_here) {
+  if (by_file ? args.on_drift.has_value() && site.is_here : site.model == nullptr || site.is_here) {
     Result<LiveNode> live = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
     if (!live) return live.error();
     seen.live = std::move(live->topology);

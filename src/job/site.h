@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "cli/options.h"
 #include "hpclaunch/make_plan.h"
+#include "hpclaunch/request.h"
 #include "job/hosts.h"
 #include "job/prepare.h"
 #include "job/profiles.h"
@@ -28,14 +28,14 @@ struct Site {
 /// Fills `site`, which must stay where it is: `model` points into it. Where a profile is planned for away
 /// from its site, and only shown, hosts are made up.
 /// Errors: those of find_hosts, choose_profile and choose_model.
-Status find_site(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose, Site& site,
+Status find_site(const Request& args, const EnvSnapshot& env, Purpose purpose, Site& site,
                  std::vector<Diagnostic>& diagnostics);
 
 /// As many hosts as there are nodes, in place of those that were found.
 void make_up_hosts(int nodes, Hosts& hosts);
 
 /// What was typed about nodes; 1 when nothing was.
-int nodes_asked_for(const LaunchArgs& args);
+int nodes_asked_for(const Request& args);
 
 /// The node that is planned for.
 struct Seen {
@@ -50,7 +50,7 @@ struct Seen {
 
 /// The node of --topology, of this machine, or of the profile. `meanwhile` runs once, while the probe
 /// works. Errors: those of the probe.
-Result<Seen> see_node(const LaunchArgs& args, const EnvSnapshot& env, const Site& site,
+Result<Seen> see_node(const Request& args, const EnvSnapshot& env, const Site& site,
                       const std::function<void()>& meanwhile, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace hpclaunch::cli

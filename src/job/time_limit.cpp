@@ -19,7 +19,7 @@ constexpr double kAskSeconds = 20;
 
 Error bad_signal(const std::string& text, const std::string& what) {
   std::vector<std::string_view> names;
-  for (const TimeLimitSignal& one : kTimeLimitSignals) names.push_back(one.name);
+  for (const SignalName& one : kTimeLimitSignals) names.push_back(one.name);
   return Error{ErrorKind::usage, fmt::format("--signal: {} in \"{}\"", what, text),
                fmt::format("--signal USR1@300: one of {}, and how many seconds before the end",
                            fmt::join(names, ", "))};
@@ -31,7 +31,7 @@ std::optional<int> signal_from(std::string name) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   if (name.starts_with("SIG")) name.erase(0, 3);
-  for (const TimeLimitSignal& one : kTimeLimitSignals)
+  for (const SignalName& one : kTimeLimitSignals)
     if (one.name == name || std::to_string(one.number) == name) return one.number;
   return std::nullopt;
 }
@@ -226,7 +226,7 @@ Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapsh
 
 Result<PlannedNotice> plan_notice(const NoticeWish& wish, const AllocationEnd& end, long long now,
                                   std::vector<Diagnostic>& diagnostics) {
-  const std::string name = notice_name(wish.signal);
+  const std::string name = time_limit_signal_name(wish.signal);
   if (!end.at) {
     diagnostics.push_back(
         {"notice-never", Severity::warning,
@@ -258,7 +258,7 @@ Result<PlannedNotice> plan_notice(const NoticeWish& wish, const AllocationEnd& e
   return planned;
 }
 
-Result<PlannedNotice> find_notice(const LaunchArgs& args, const EnvSnapshot& env,
+Result<PlannedNotice> find_notice(const Request& args, const EnvSnapshot& env,
                                   std::vector<Diagnostic>& diagnostics) {
   if (args.signal.empty()) {
     if (!args.ends_in.empty())

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "cli/options.h"
 #include "hpclaunch/check.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/request.h"
 
 namespace hpclaunch::cli {
 
@@ -44,7 +44,7 @@ std::optional<TimeLeft> qstat_left(std::string_view text, long long now);
 std::optional<TimeLeft> bjobs_left(std::string_view text);
 
 struct PlannedNotice {
-  Notice notice;
+  TimeLimitSignal notice;
   std::string why;
 };
 
@@ -54,7 +54,7 @@ Result<PlannedNotice> plan_notice(const NoticeWish& wish, const AllocationEnd& e
                                   std::vector<Diagnostic>& diagnostics);
 
 /// All of it, for what was typed; without a signal when --signal was not.
-Result<PlannedNotice> find_notice(const LaunchArgs& args, const EnvSnapshot& env,
+Result<PlannedNotice> find_notice(const Request& args, const EnvSnapshot& env,
                                   std::vector<Diagnostic>& diagnostics);
 
 /// "2026-11-21T22:00:05Z"

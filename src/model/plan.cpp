@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/request.h"
+
 namespace hpclaunch {
 
 std::string_view to_string(Layer layer) {
@@ -88,8 +90,12 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
 const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
 
-std::string notice_name(int signal) {
-  for (const TimeLimitSignal& one : kTimeLimitSignals)
+std::string_view to_string(OnDrift how) {
+  return how == OnDrift::warn ? "warn" : how == OnDrift::fail ? "fail" : "replan";
+}
+
+std::string time_limit_signal_name(int signal) {
+  for (const SignalName& one : kTimeLimitSignals)
     if (one.number == signal) return "SIG" + std::string(one.name);
   return {};
 }

@@ -228,9 +228,10 @@ std::string plan_to_json(const Plan& plan) {
            {"grace_seconds", plan.output.grace_seconds},
            {"report", plan.output.report.empty() ? Json(nullptr) : text(plan.output.report)}};
   out["supervise"] = plan.supervise;
-  out["notice"] = plan.notice.signal == 0
+  out["notice"] = plan.time_limit_signal.signal == 0
                       ? Json(nullptr)
-                      : Json{{"signal", notice_name(plan.notice.signal)}, {"at", plan.notice.at}};
+                      : Json{{"signal", time_limit_signal_name(plan.time_limit_signal.signal)},
+                             {"at", plan.time_limit_signal.at}};
   out["layout"] = layout_json(plan);
   out["classes"] = classes_json(plan);
   out["choices"] = settings_json(plan.choices);

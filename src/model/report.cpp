@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {

@@ -183,12 +183,12 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   plan.whole_allocation = input.job.whole_allocation && all;
   if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
-  plan.verify = input.verify;
+  plan.verify = input.options.verify;
   plan.rank_end = {!input.launcher.fails_fast, !input.launcher.signals_programs,
                    input.launcher.leaves_ranks};
-  plan.output = input.output;
-  plan.launcher_args = input.launcher_args;
-  plan.command = input.command;
+  plan.output = input.options.output;
+  plan.launcher_args = input.options.launcher_args;
+  plan.command = input.options.command;
 }
 
 void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {

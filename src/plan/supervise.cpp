@@ -13,8 +13,8 @@ namespace {
 
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
-  if (input.notice.signal != 0) return "--signal";
-  return input.output.report.empty() ? "" : "--report";
+  if (input.time_limit_signal.signal != 0) return "--signal";
+  return input.options.output.report.empty() ? "" : "--report";
 }
 
 Error cannot_leave(const PlanInput& input) {
@@ -32,9 +32,9 @@ void add_choice(const PlanInput& input, Plan& plan) {
   const std::string& launcher = input.launcher.name;
   Layer layer = Layer::builtin;
   std::string why;
-  if (input.supervise) {
+  if (input.options.supervise) {
     layer = Layer::command_line;
-    why = *input.supervise ? "--supervise" : "--no-supervise";
+    why = *input.options.supervise ? "--supervise" : "--no-supervise";
   } else if (launcher == "local") {
     why = "the local launcher is beside its ranks always";
   } else if (!needed.empty()) {
@@ -59,13 +59,14 @@ void add_choice(const PlanInput& input, Plan& plan) {
 Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
-  if (input.supervise == false && (local || needed)) return cannot_leave(input);
-  plan.supervise = !local && input.supervise.value_or(needed || !input.launcher.fails_fast);
-  plan.notice = input.notice;
+  if (input.options.supervise == false && (local || needed)) return cannot_leave(input);
+  plan.supervise = !local && input.options.supervise.value_or(needed || !input.launcher.fails_fast);
+  plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
-  if (plan.notice.signal != 0)
-    plan.choices.push_back(choice("signal", Layer::command_line, notice_name(plan.notice.signal),
-                                  kCommandLine, input.notice_why));
+  if (plan.time_limit_signal.signal != 0)
+    plan.choices.push_back(choice("signal", Layer::command_line,
+                                  time_limit_signal_name(plan.time_limit_signal.signal),
+                                  kCommandLine, input.time_limit_why));
   return Done{};
 }
 

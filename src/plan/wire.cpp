@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
@@ -121,8 +121,8 @@ void add_stay(const Plan& plan, Payload& out) {
   if (plan.supervise) {
     out.add("stay", plan.rank_end.by_signal ? ":stay=kill" : ":stay=exit");
     if (plan.rank_end.pass_signals) out.add("signals", ":signals=pass");
-    if (plan.notice.signal > 0)
-      out.add("notice", fmt::format(":notice={}*{}", plan.notice.signal, plan.notice.at));
+    if (plan.time_limit_signal.signal > 0)
+      out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal, plan.time_limit_signal.at));
   }
   if (plan.rank_end.with_parent) out.add("end", ":end=with-parent");
 }

@@ -76,7 +76,7 @@ TEST_CASE("another NUMA mode, in each way", "[node]") {
   const Topology live = node_of(1, 8, 0);
   Settled settled = settle(model, live, OnDrift::warn);
   REQUIRE(settled.diagnostics.size() == 1);
-  CHECK(settled.diagnostics[0].rule == "node-differs");
+  CHECK(settled.diagnostics[0].id == "node-differs");
   CHECK(settled.diagnostics[0].severity == Severity::warning);
   CHECK_THAT(settled.diagnostics[0].message, ContainsSubstring("1 NUMA node, planned 4"));
   CHECK(settled.node.topology.numa_nodes.size() == 4);
@@ -133,13 +133,13 @@ TEST_CASE("a model that leaves places to the node", "[node]") {
 }
 
 TEST_CASE("what is typed about drift, and what --verify strict means", "[node]") {
-  LaunchArgs args;
+  Request args;
   CHECK(on_drift(args) == OnDrift::warn);
-  args.verify = "strict";
+  args.verify = Verify::strict;
   CHECK(on_drift(args) == OnDrift::fail);
-  args.on_drift = "replan";
+  args.on_drift = OnDrift::replan;
   CHECK(on_drift(args) == OnDrift::replan);
-  args.on_drift = "warn";
+  args.on_drift = OnDrift::warn;
   CHECK(on_drift(args) == OnDrift::warn);
 }
 

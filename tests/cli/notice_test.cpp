@@ -104,19 +104,19 @@ TEST_CASE("a notice in time, late, too late and never", "[notice]") {
   const NoticeWish wish{10, 300};
   const auto good = plan_notice(wish, {5000, "test"}, 1000, diagnostics);
   REQUIRE(good);
-  CHECK(good->notice == Notice{10, 4700});
+  CHECK(good->notice == TimeLimitSignal{10, 4700});
   CHECK(good->why.find("1970-01-01T01:18:20Z, 300 s before") != std::string::npos);
   CHECK(diagnostics.empty());
   const auto late = plan_notice(wish, {1200, "test"}, 1000, diagnostics);
   REQUIRE(late);
-  CHECK(late->notice == Notice{10, 1100});
+  CHECK(late->notice == TimeLimitSignal{10, 1100});
   REQUIRE(diagnostics.size() == 1);
-  CHECK(diagnostics[0].rule == "notice-late");
+  CHECK(diagnostics[0].id == "notice-late");
   const auto never = plan_notice(wish, {std::nullopt, "test"}, 1000, diagnostics);
   REQUIRE(never);
-  CHECK(never->notice == Notice{});
+  CHECK(never->notice == TimeLimitSignal{});
   REQUIRE(diagnostics.size() == 2);
-  CHECK(diagnostics[1].rule == "notice-never");
+  CHECK(diagnostics[1].id == "notice-never");
   CHECK_FALSE(plan_notice(wish, {1000, "test"}, 1000, diagnostics));
 }
 

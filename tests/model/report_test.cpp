@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <random>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 #include "support/catch.h"
 

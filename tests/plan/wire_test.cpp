@@ -168,12 +168,12 @@ TEST_CASE("who stays, and how a rank ends", "[wire]") {
   Plan plan = small_plan();
   const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn";
   const std::string tail = ":layout=0*2:hosts=......:class=2:cpus=0-3/4-7";
-  plan.notice = {10, 1'800'000'000};
+  plan.time_limit_signal = {10, 1'800'000'000};
   plan.rank_end.by_signal = true;
   CHECK(fields_of(plan) == head + tail);  // nobody stays
   plan.supervise = true;
   CHECK(fields_of(plan) == head + ":stay=kill:notice=10*1800000000" + tail);
-  plan.notice = {};
+  plan.time_limit_signal = {};
   plan.rank_end = {false, true, true};
   CHECK(fields_of(plan) == head + ":stay=exit:signals=pass:end=with-parent" + tail);
   CHECK(run_rank(encoded(plan), 3).fault.empty());

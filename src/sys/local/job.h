@@ -29,7 +29,7 @@ struct Job {
   int ranks = 1;
   std::string host;
   OutputOptions output;
-  Notice notice;
+  TimeLimitSignal notice;
   std::vector<std::string> argv;  ///< the shim, the program, its arguments
   std::vector<std::string> env;   ///< without HPCLAUNCH_LOCAL_RANK
   Logs logs;

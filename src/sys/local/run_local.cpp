@@ -53,7 +53,7 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.ranks = static_cast<int>(plan.classes.at(node_class).ranks.size());
   job.host = plan.hosts.at(0);
   job.output = plan.output;
-  job.notice = plan.notice;
+  job.notice = plan.time_limit_signal;
   job.ignore_pipe = local::is_ignored(SIGPIPE);
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);

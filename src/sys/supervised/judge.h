@@ -24,7 +24,7 @@ struct Circumstances {
   bool user_ends = false;    ///< one of them ends programs
   bool ended_by_us = false;  ///< the other ranks got TERM from us after the first failure
   bool stuck = false;        ///< we had to end the launcher, because it did not end
-  Notice notice;
+  TimeLimitSignal notice;
 };
 
 struct Verdict {

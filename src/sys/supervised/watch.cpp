@@ -38,7 +38,7 @@ Watch::Watch(const Plan& plan, const Setting& setting, Child child, double start
       ledger_(plan),
       splitter_({plan.world_size(), plan.nodes()}) {
   facts_.started = started;
-  facts_.notice = plan.notice;
+  facts_.notice = plan.time_limit_signal;
 }
 
 Ending Watch::run() {
