@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/request.h"
 #include "hpclaunch/topology.h"
@@ -37,48 +38,6 @@ struct Placed {
 ///
 /// Errors: `usage` when ranks do not fit; the message carries both numbers.
 Result<Placed> place(const Topology& node, const PlaceRequest& want);
-
-/// How a launcher distributes a number of ranks over its nodes.
-enum class Distribution {
-  any,   ///< each node gets what the plan says
-  fill,  ///< every node the same number, apart from the last, which gets what is left
-  even,  ///< evenly; the first nodes get one more when it does not come out even
-};
-
-/// What the chosen launcher can do; data from the launcher's row, so that planning need not see launchers.
-struct LauncherTraits {
-  std::string name;            ///< "local", "hydra", ...
-  std::string rank_var;        ///< variable that holds the global rank at the rank
-  std::string local_rank_var;  ///< "" when there is none
-  bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank
-  /// Why the shim shall bind although the launcher takes sets; "" where the launcher shall.
-  std::string leave_binding = {};
-  bool multi_node = false;
-  bool fails_fast =
-      true;  ///< ends all ranks when one exits non-zero, also when it is no MPI program
-  bool leaves_ranks = false;     ///< ranks outlive the launcher when that is killed
-  bool signals_programs = true;  ///< its signals reach what a rank has started, too (process group)
-  bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
-  Distribution distribution = Distribution::any;
-  struct ConflictingVariable {
-    std::string name;  ///< variable of the launcher's own that would change what we ask for
-    std::string why;
-    bool of_batch = false;     ///< set by the batch system, not by the user
-    bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
-    bool prefix = false;       ///< every variable whose name begins with `name`
-  };
-  std::vector<ConflictingVariable>
-      conflicting;  ///< removed from the launcher's environment when present
-  struct Preset {
-    std::string name;  ///< variable of the launcher's own that says what its command line cannot
-    std::string value;
-    std::string why;
-    bool as_root = false;  ///< only where user 0 starts the job; yields to what was exported
-  };
-  std::vector<Preset> presets;  ///< ascending name; set in the launcher's environment
-  /// Holds the number of the step inside a step of this launcher; "" when it has no steps.
-  std::string step_var = {};
-};
 
 /// Where ranks meet. Filled by sys (address, free port); plan turns it into variables.
 struct Rendezvous {

@@ -9,6 +9,7 @@
 
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/diagnostic.h"
+#include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch {
@@ -135,16 +136,6 @@ struct OutputOptions {
   std::string report = {};    ///< file for a record of how the job went; "" for none
 };
 
-/// What this launcher leaves to the shim at the end of a rank.
-struct RankEnd {
-  bool by_signal =
-      false;  ///< a failed rank ends by a signal, because the launcher heeds nothing else
-  bool pass_signals =
-      false;  ///< the launcher's signals reach the shim only, not the program below it
-  bool with_parent = false;  ///< the rank is killed when the launcher's own process above it dies
-  friend bool operator==(const RankEnd&, const RankEnd&) = default;
-};
-
 /// A signal that every rank gets before the allocation ends.
 struct TimeLimitSignal {
   int signal = 0;    ///< 0: none
@@ -152,15 +143,16 @@ struct TimeLimitSignal {
   friend bool operator==(const TimeLimitSignal&, const TimeLimitSignal&) = default;
 };
 
-/// Signals that --signal takes, by Linux' numbers, which are the same on every supported architecture.
+/// Signals that --signal accepts, by their Linux numbers.
 struct SignalName {
   std::string_view name;  ///< "USR1"
   int number = 0;
 };
-inline constexpr SignalName kTimeLimitSignals[] = {{"HUP", 1},   {"INT", 2},   {"QUIT", 3},
-                                                   {"TERM", 15}, {"USR1", 10}, {"USR2", 12}};
+inline constexpr SignalName kTimeLimitSignals[] = {{"HUP", kHup},   {"INT", kInt},
+                                                   {"QUIT", kQuit}, {"TERM", kTerm},
+                                                   {"USR1", kUsr1}, {"USR2", kUsr2}};
 
-/// "SIGUSR1"; "" for a number that is not one of kTimeLimitSignals.
+/// "SIGUSR1"; "" for a number that is not in kTimeLimitSignals.
 std::string time_limit_signal_name(int signal);
 
 /// A rule of the profile that would decide about a variable, and does not in this launch.
@@ -189,8 +181,8 @@ struct Plan {
   /// Never under the local launcher, which is beside its ranks anyway.
   bool supervise = false;
   TimeLimitSignal
-      time_limit_signal;  ///< sent by the shim under supervise, or by the local launcher
-  RankEnd rank_end;
+      time_limit_signal;             ///< sent by the shim under supervise, or by the local launcher
+  TerminationPolicy termination;     ///< of the launcher
   std::vector<std::string> removed;  ///< variables that must not reach a rank by another way
   std::vector<std::string>
       launcher_only;  ///< the launcher's own variables: ranks need not have them

@@ -177,9 +177,9 @@ Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::st
 
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
 /// ended; docs/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
-/// `fails_fast`: it ends the other ranks itself when one fails (LauncherTraits). Signals as run_local.
+/// Plan::termination says how it stops and forwards signals. Signals as run_local.
 /// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
-                              const EnvSnapshot& env, bool fails_fast);
+                              const EnvSnapshot& env);
 
 }  // namespace hpclaunch::sys

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "differences.h"
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::check {
@@ -196,19 +197,18 @@ void compare_memory(const Plan& plan, const Seat& seat, const RankReport& report
 void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& env,
                      const Seat& seat, const RankReport& report, Differences& out) {
   if (node.devices.empty()) return;
-  // Masks that nobody planned: those that are planned are among the variables.
-  constexpr std::array kMasks = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                                 "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+  // Masks outside the plan; planned ones are compared with the variables.
   const bool by_launcher = plan.gpu_view == "launcher";
-  for (const char* name : kMasks) {
+  for (const std::string_view mask : device_masks()) {
+    const std::string name(mask);
     const auto at = report.values.find(name);
     if (by_launcher || at == report.values.end()) continue;
     if (plan.find_env(name) != nullptr || env.has(name)) continue;
-    out.of_rank(report.rank, seat.node,
-                {"device-mask", Severity::error, std::string(name) + " not set",
-                 fmt::format("{}={}", name, at->second),
-                 "the launcher hides devices from its ranks, and LOCAL_RANK counts all of them",
-                 "turn the launcher's device binding off, or use --gpu-view launcher"});
+    out.of_rank(
+        report.rank, seat.node,
+        {"device-mask", Severity::error, name + " not set", fmt::format("{}={}", name, at->second),
+         "the launcher hides devices from its ranks, and LOCAL_RANK counts all of them",
+         "turn the launcher's device binding off, or use --gpu-view launcher"});
   }
   const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
   const int needed = devices_used(ranks, by_launcher);

@@ -51,8 +51,7 @@ bool refused(const std::vector<Diagnostic>& diagnostics) {
 
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env) {
   if (prepared.plan.launcher == "local") return sys::run_local(prepared.plan, env, prepared.shim);
-  const bool fails_fast = prepared.launcher.launcher->traits().fails_fast;
-  return sys::run_supervised(prepared.plan, prepared.argv, env, fails_fast);
+  return sys::run_supervised(prepared.plan, prepared.argv, env);
 }
 
 Error become(const Prepared& prepared, const EnvSnapshot& env) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -43,8 +44,7 @@ OnDrift on_drift(const Request& args) {
 }
 
 std::size_t granted_devices(const EnvSnapshot& env) {
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                           "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL"})
+  for (const std::string_view name : device_masks())
     if (const std::string* mask = env.find(name); mask != nullptr && !mask->empty()) {
       std::size_t count = 0;
       for (const std::string_view entry : split(*mask, ',')) {
@@ -53,10 +53,10 @@ std::size_t granted_devices(const EnvSnapshot& env) {
       }
       return count;
     }
-  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+  for (const char* name : kSlurmGpuLists)
     if (const Result<CpuSet> list = CpuSet::parse(env.get(name)); list && !list->empty())
       return static_cast<std::size_t>(list->count());
-  return static_cast<std::size_t>(parse_natural(env.get("SLURM_GPUS_ON_NODE", "0")).value_or(0));
+  return static_cast<std::size_t>(parse_natural(env.get(kSlurmGpuCount, "0")).value_or(0));
 }
 
 bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
@@ -107,17 +107,21 @@ std::optional<std::vector<int>> reachable_devices(const Topology& live,
                                                   const std::vector<sys::DeviceFile>& files) {
   if (live.devices.empty() || files.empty()) return std::nullopt;
   std::map<std::string, bool> usable;
-  bool nvidia = false;
   for (const sys::DeviceFile& file : files) {
     usable[file.pci] = file.usable;
-    nvidia = nvidia || file.path.find("/nvidia") != std::string::npos;
   }
+  // A container's driver that numbers its own files lists no others.
+  const auto has_listed_files = [&](const std::string& vendor) {
+    const std::string_view stem = device_vendor(vendor).device_file;
+    return !stem.empty() && std::any_of(files.begin(), files.end(), [&](const auto& file) {
+      return file.path.find("/" + std::string(stem)) != std::string::npos;
+    });
+  };
   std::vector<int> there;
   std::map<std::string, int> times;
   for (const Device& device : live.devices) {
     const auto at = usable.find(device.pci);
-    // A container's driver lists no others.
-    const bool hidden = at == usable.end() && device.vendor == "nvidia" && nvidia;
+    const bool hidden = at == usable.end() && has_listed_files(device.vendor);
     if (device.pci.empty() || ++times[device.pci] > 1 || (at == usable.end() && !hidden))
       return std::nullopt;
     if (!hidden && at->second) there.push_back(device.index);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
@@ -25,10 +26,9 @@ void cut_to(int granted, Topology& node) {
 }
 
 bool says_which(const EnvSnapshot& env) {
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                           "ZE_AFFINITY_MASK", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
-    if (!env.get(name).empty()) return true;
-  return false;
+  const auto is_set = [&](std::string_view name) { return !env.get(name).empty(); };
+  return std::any_of(device_masks().begin(), device_masks().end(), is_set) ||
+         std::any_of(std::begin(kSlurmGpuLists), std::end(kSlurmGpuLists), is_set);
 }
 
 // A job on a part of a node: its cores are what is here. Of its devices the plan takes what was granted;

@@ -25,6 +25,9 @@ LauncherTraits traits() {
   traits.local_rank_var = "FLUX_TASK_LOCAL_ID";
   traits.binds_sets = true;
   traits.multi_node = true;
+  // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
+  traits.termination.steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}};
+  traits.termination.sent = {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}};
   traits.distribution = Distribution::even;
   return traits;
 }

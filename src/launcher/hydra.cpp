@@ -37,8 +37,12 @@ LauncherTraits traits() {
   traits.local_rank_var = "MPI_LOCALRANKID";
   traits.binds_sets = true;
   traits.multi_node = true;
-  traits.fails_fast = false;
-  traits.leave_binding =
+  // Runs of 4.0.2: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
+  traits.termination = {.fails_fast = false,
+                        .steps = {{kKill, 10'000}},
+                        .on_parent_death = kKill,
+                        .sent = {{kHup, kTerm}, {kUsr2, 0}}};
+  traits.shim_binds_why =
       "mpiexec would read the whole topology on each node for it, and drop in silence what it "
       "cannot "
       "bind; the shim binds";

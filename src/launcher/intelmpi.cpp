@@ -32,7 +32,11 @@ LauncherTraits traits() {
   traits.rank_var = "PMI_RANK";
   traits.local_rank_var = "MPI_LOCALRANKID";
   traits.multi_node = true;
-  traits.fails_fast = false;
+  // As MPICH's: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
+  traits.termination = {.fails_fast = false,
+                        .steps = {{kKill, 10'000}},
+                        .on_parent_death = kKill,
+                        .sent = {{kHup, kTerm}, {kUsr2, 0}}};
   traits.distribution = Distribution::fill;
   const char* preset = "presets an option of mpiexec, which gets its own here";
   for (const char* name :

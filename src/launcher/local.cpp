@@ -23,8 +23,10 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
   if (plan.output.label) argv.push_back("--label");
   if (!plan.output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", plan.output.log_dir});
   if (plan.time_limit_signal.signal != 0)
-    argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", time_limit_signal_name(plan.time_limit_signal.signal),
-                                                     plan.time_limit_signal.at)});
+    argv.insert(
+        argv.end(),
+        {"--notice", fmt::format("{}@{}", time_limit_signal_name(plan.time_limit_signal.signal),
+                                 plan.time_limit_signal.at)});
   argv.insert(argv.end(), {"--grace", fmt::format("{}", plan.output.grace_seconds), "--", shim});
   argv.insert(argv.end(), plan.command.begin(), plan.command.end());
   return argv;

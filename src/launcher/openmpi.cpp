@@ -87,7 +87,7 @@ LauncherTraits traits() {
   traits.rank_var = "OMPI_COMM_WORLD_RANK";
   traits.local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK";
   traits.multi_node = true;
-  traits.leaves_ranks = true;
+  traits.termination.ranks_outlive_launcher = true;  // TERM stops them within seconds
   traits.names_variables = true;
   const char* why = "would change how mpirun places or binds ranks, which gets its own orders here";
   for (const char* name : {"OMPI_MCA_hwloc_base_bind_to_core", "OMPI_MCA_hwloc_base_bind_to_socket",

@@ -22,7 +22,7 @@ LauncherTraits traits() {
   traits.rank_var = "OMPI_COMM_WORLD_RANK";
   traits.local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK";
   traits.multi_node = true;
-  traits.leaves_ranks = true;
+  traits.termination.ranks_outlive_launcher = true;  // TERM stops them within seconds
   traits.names_variables = true;
   for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
     traits.conflicting.push_back(

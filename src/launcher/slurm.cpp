@@ -61,6 +61,9 @@ LauncherTraits traits() {
   traits.binds_sets = true;
   traits.multi_node = true;
   traits.distribution = Distribution::even;
+  // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
+  traits.termination.variable = "SLURM_DISABLE_STATUS=1";
+  traits.termination.sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}};
   traits.step_var = "SLURM_STEP_ID";
   const char* preset = "presets an option of srun, which gets its own here";
   for (const char* name : {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",

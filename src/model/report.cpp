@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 
@@ -216,7 +217,7 @@ std::string report_to_json(const RankReport& report) {
 }
 
 bool is_placement_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 33> kNames = {"RANK",
+  constexpr std::array<std::string_view, 24> kNames = {"RANK",
                                                        "LOCAL_RANK",
                                                        "WORLD_SIZE",
                                                        "LOCAL_WORLD_SIZE",
@@ -231,15 +232,6 @@ bool is_placement_variable(std::string_view name) {
                                                        "HPCLAUNCH_LOCAL_RANK",
                                                        "HPCLAUNCH_LOCAL_SIZE",
                                                        "HPCLAUNCH_NODE",
-                                                       "CUDA_VISIBLE_DEVICES",
-                                                       "CUDA_DEVICE_ORDER",
-                                                       "NVIDIA_VISIBLE_DEVICES",
-                                                       "HIP_VISIBLE_DEVICES",
-                                                       "ROCR_VISIBLE_DEVICES",
-                                                       "GPU_DEVICE_ORDINAL",
-                                                       "ZE_AFFINITY_MASK",
-                                                       "ZE_FLAT_DEVICE_HIERARCHY",
-                                                       "ONEAPI_DEVICE_SELECTOR",
                                                        "GOMP_CPU_AFFINITY",
                                                        "KMP_AFFINITY",
                                                        "KMP_HW_SUBSET",
@@ -249,7 +241,8 @@ bool is_placement_variable(std::string_view name) {
                                                        "FI_TCP_IFACE",
                                                        "FI_SOCKETS_IFACE",
                                                        "CCL_KVS_IFACE"};
-  return name.starts_with("OMP_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return name.starts_with("OMP_") || is_device_variable(name) ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 namespace {

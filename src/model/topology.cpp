@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "hpclaunch/device_vendor.h"
 namespace hpclaunch {
 namespace {
 
@@ -222,7 +223,7 @@ Status check_devices(const Topology& topology) {
       return breach(pointer + "/index",
                     fmt::format("device {} stands after device {}", device.index, last));
     last = device.index;
-    if (device.vendor != "nvidia" && device.vendor != "amd" && device.vendor != "intel")
+    if (device_vendor(device.vendor).name.empty())
       return breach(pointer + "/vendor",
                     fmt::format("\"{}\" is no vendor: nvidia, amd or intel", device.vendor));
     if (device.subdevices < 0 || device.subdevices > kMostSubdevices)

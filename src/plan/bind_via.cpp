@@ -68,7 +68,7 @@ Chosen choose(const PlanInput& input, const Ways& ways) {
     return {BindVia::launcher, "the launcher binds cores together with devices; the shim compares"};
   if (!ways.launcher_can)
     return {BindVia::shim, "the launcher cannot give each rank its CPU list here; the shim binds"};
-  if (!input.launcher.leave_binding.empty()) return {BindVia::shim, input.launcher.leave_binding};
+  if (!input.launcher.shim_binds_why.empty()) return {BindVia::shim, input.launcher.shim_binds_why};
   return {BindVia::launcher, "this launcher takes explicit CPU lists; the shim compares"};
 }
 

@@ -27,8 +27,9 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
                 std::vector<Pick>& picks, Units& units) {
   std::vector<Pick> from = picks;
   for (std::size_t i = 0; by_place && i < from.size(); ++i) from[i].number = static_cast<int>(i);
-  Picked read = units.vendor == "nvidia" ? read_cuda_mask(input.node, from, input.env.get(name))
-                                         : read_mask(input.node, from, input.env.get(name));
+  Picked read = units.vendor->syntax == MaskSyntax::cuda
+                    ? read_cuda_mask(input.node, from, input.env.get(name))
+                    : read_mask(input.node, from, input.env.get(name));
   for (Pick& pick : read.picks)  // back to the count before any mask
     if (by_place && pick.number >= 0)
       pick.number = picks[static_cast<std::size_t>(pick.number)].number;
@@ -48,11 +49,12 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
              "{}: \"{}\" {}; the driver does not heed what follows it, and neither does the "
              "plan",
              quoted(input.env, name), read.stopped,
-             units.vendor == "nvidia"
+             units.vendor->syntax == MaskSyntax::cuda
                  ? "is no device that is left, or not of the first entry's form"
                  : "is no device that is left, or comes a second time"),
-         fmt::format("give {} entries that are there{}, each once", name,
-                     units.vendor == "nvidia" ? ", all numbers or all names" : "")});
+         fmt::format(
+             "give {} entries that are there{}, each once", name,
+             units.vendor->syntax == MaskSyntax::cuda ? ", all numbers or all names" : "")});
 }
 
 // AMD's three: the first restricts what the second counts. Slurm and Flux set several of them alike.
@@ -305,7 +307,7 @@ void check_other_nodes(const PlanInput& input, Units& units) {
 void heed(const PlanInput& input, const Ground& ground, Units& units) {
   units.reports.insert(units.reports.end(), ground.reports.begin(), ground.reports.end());
   units.given = ground.by;
-  if (units.vendor == "intel") {
+  if (units.vendor->syntax == MaskSyntax::level_zero) {
     if (ground.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
     heed_tiles(input, ground, units);
     say_granted(input, ground, units);
@@ -314,7 +316,7 @@ void heed(const PlanInput& input, const Ground& ground, Units& units) {
   std::vector<Pick> picks = ground.counted;
   const std::string before = units.given;
   bool masked = false;
-  if (units.vendor == "amd") {
+  if (units.vendor->syntax == MaskSyntax::rocm) {
     read_amd(input, picks, units);
     masked = units.given != before;
   } else if (input.env.has("CUDA_VISIBLE_DEVICES")) {
@@ -375,7 +377,7 @@ void split_instances(const Topology& node, Units& units) {
 }
 
 void heed_grants(const PlanInput& input, Units& units) {
-  const Ground ground = find_ground(input, units.vendor);
+  const Ground ground = find_ground(input, *units.vendor);
   const std::vector<Unit> all = units.list;
   heed(input, ground, units);
   units.narrowed = why_fewer(input, ground, all, units);

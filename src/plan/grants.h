@@ -23,8 +23,8 @@ struct Ground {
   bool leaves(int device) const;  ///< one that is counted is ours
 };
 
-/// `vendor` has its own first mask: mask_variables(vendor). Pure.
-Ground find_ground(const PlanInput& input, const std::string& vendor);
+/// Pure.
+Ground find_ground(const PlanInput& input, const DeviceVendor& vendor);
 
 /// True for a plan of several nodes, of which only this one's grant is known.
 bool spans_nodes(const PlanInput& input);

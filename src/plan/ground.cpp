@@ -102,7 +102,7 @@ void settle_without_mask(const PlanInput& input, const Listed& list, const Indic
 }
 
 // A list of the node's numbers beside a mask that may count these alone.
-void settle_list(const PlanInput& input, const std::string& vendor, const Listed& list,
+void settle_list(const PlanInput& input, const DeviceVendor& vendor, const Listed& list,
                  const Indices& all, Ground& ground) {
   const Indices entries = entries_of(input, vendor, list);
   const int count = static_cast<int>(entries.size());
@@ -124,7 +124,7 @@ void settle_list(const PlanInput& input, const std::string& vendor, const Listed
     if (!mask.empty())
       ground.counted = picks_of(all);
     else
-      settle_without_mask(input, list, all, vendor != "intel", ground);
+      settle_without_mask(input, list, all, !vendor.keeps_order(), ground);
     return;
   }
   const bool among = all_in(*numbers, entries);
@@ -209,7 +209,7 @@ struct Counted {
 };
 
 Counted slurm_counts(const PlanInput& input) {
-  for (const char* name : kSlurmLists) {
+  for (const char* name : kSlurmGpuLists) {
     std::optional<Listed> list = parse_list(input.env, name);
     if (!list) continue;
     const std::size_t count = list->devices.size();
@@ -271,7 +271,7 @@ bool spans_nodes(const PlanInput& input) {
   return input.options.ranks.value_or(2) > 1;
 }
 
-Ground find_ground(const PlanInput& input, const std::string& vendor) {
+Ground find_ground(const PlanInput& input, const DeviceVendor& vendor) {
   Ground ground;
   Indices all;
   for (const Device& device : input.node.devices) all.push_back(device.index);
@@ -294,12 +294,12 @@ Ground find_ground(const PlanInput& input, const std::string& vendor) {
       return ground;
     }
   }
-  for (const char* name : kSlurmLists)
+  for (const char* name : kSlurmGpuLists)
     if (const auto list = read_list(input, name, all, ground)) {
       if (list->devices.size() < all.size()) settle_list(input, vendor, *list, all, ground);
       return ground;
     }
-  if (vendor == "nvidia") {
+  if (!vendor.container_list.empty()) {
     if (auto names = container_names(input, all)) {
       ground.counted = std::move(*names);
       ground.by = "NVIDIA_VISIBLE_DEVICES";

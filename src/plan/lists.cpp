@@ -15,22 +15,24 @@ std::optional<Listed> parse_list(const EnvSnapshot& env, const char* name) {
   return Listed{name, text, set->to_vector()};
 }
 
-std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& vendor,
+std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
                                     std::string& name) {
-  std::vector<std::string> names = mask_variables(vendor);
-  if (vendor == "amd") names.emplace_back("GPU_DEVICE_ORDINAL");
-  for (const std::string& one : names) {
-    if (!input.env.has(one)) continue;
+  std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
+  names.push_back(vendor.opencl_mask);
+  for (const std::string_view one : names) {
+    if (one.empty() || !input.env.has(one)) continue;
     name = one;
     Indices numbers;
     const std::string value = input.env.get(one);
     for (const std::string_view piece : split(value, ',')) {
       const std::string_view entry = trim(piece);
       // Of X.Y of Level Zero X is the device.
-      const auto number = vendor == "nvidia"  ? cuda_number(entry)
-                          : vendor == "intel" ? parse_natural(entry.substr(0, entry.find('.')))
-                                              : parse_natural(entry);
-      if (!number && vendor == "nvidia" && !numbers.empty()) return numbers;  // the list ends here
+      const auto number = vendor.syntax == MaskSyntax::cuda ? cuda_number(entry)
+                          : vendor.syntax == MaskSyntax::level_zero
+                              ? parse_natural(entry.substr(0, entry.find('.')))
+                              : parse_natural(entry);
+      if (!number && vendor.syntax == MaskSyntax::cuda && !numbers.empty())
+        return numbers;  // the list ends here
       if (!number) return std::nullopt;
       numbers.push_back(static_cast<int>(*number));
     }
@@ -41,10 +43,10 @@ std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& v
 
 std::optional<Listed> cards_of_mask(const PlanInput& input) {
   std::string name;
-  const std::optional<Indices> numbers = mask_numbers(input, "intel", name);
+  const std::optional<Indices> numbers = mask_numbers(input, device_vendor("intel"), name);
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
   if (!numbers || parts || counts_whole(input.env)) return std::nullopt;
-  for (const char* variable : kSlurmLists) {
+  for (const char* variable : kSlurmGpuLists) {
     std::optional<Listed> list = parse_list(input.env, variable);
     if (!list) continue;
     bool anew = numbers->size() == list->devices.size();
@@ -58,9 +60,10 @@ std::optional<Listed> cards_of_mask(const PlanInput& input) {
   return std::nullopt;
 }
 
-Indices entries_of(const PlanInput& input, const std::string& vendor, const Listed& list) {
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const Listed& list) {
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
-  if (vendor != "intel" || parts || counts_whole(input.env) || cards_of_mask(input))
+  if (vendor.syntax != MaskSyntax::level_zero || parts || counts_whole(input.env) ||
+      cards_of_mask(input))
     return list.devices;
   Indices tiles;
   int next = 0;

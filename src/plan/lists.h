@@ -4,14 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/make_plan.h"
 
 namespace hpclaunch {
 
 using Indices = std::vector<int>;
-
-/// Slurm's, the stronger first: of the step and of the job.
-inline constexpr const char* kSlurmLists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
 
 /// A list of the node's own numbers of devices.
 struct Listed {
@@ -25,7 +23,7 @@ std::optional<Listed> parse_list(const EnvSnapshot& env, const char* name);
 
 /// Numbers of the first mask of the vendor that is set, in its order, as its driver reads them; nullopt where it has
 /// anything else, or none is set. `name` is the mask's, or as it was.
-std::optional<Indices> mask_numbers(const PlanInput& input, const std::string& vendor,
+std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
                                     std::string& name);
 
 /// The list of cards that ZE_AFFINITY_MASK was written from, where Slurm wrote it. Slurm knows no tiles,
@@ -36,6 +34,6 @@ std::optional<Listed> cards_of_mask(const PlanInput& input);
 
 /// What the first mask would hold for all of `list` where the driver counts the whole node: the devices'
 /// numbers, or those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
-Indices entries_of(const PlanInput& input, const std::string& vendor, const Listed& list);
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const Listed& list);
 
 }  // namespace hpclaunch

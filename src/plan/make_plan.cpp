@@ -184,8 +184,7 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
   plan.verify = input.options.verify;
-  plan.rank_end = {!input.launcher.fails_fast, !input.launcher.signals_programs,
-                   input.launcher.leaves_ranks};
+  plan.termination = input.launcher.termination;
   plan.output = input.options.output;
   plan.launcher_args = input.options.launcher_args;
   plan.command = input.options.command;

@@ -115,7 +115,7 @@ Deal deal_out(const Topology& node, const std::vector<UsableCore>& cores, const 
                             [&](const Quotas& quotas) { return cutter.sizes(quotas); });
   deal.dealt = deal_crowds(units, deal.crowds, block, deal.ranks);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
-  const bool fixed = units.compact || (keeps_order(units) && units.view == "all");
+  const bool fixed = units.compact || (units.vendor->keeps_order() && units.view == "all");
   if (!fixed) put_linked_together(node, units, deal.crowds, deal.dealt);
   return deal;
 }

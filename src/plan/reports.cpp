@@ -82,7 +82,8 @@ std::string value_in_force(const PlanInput& input, const Plan& plan, const std::
 // Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
 void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   const char* kOrder = "CUDA_DEVICE_ORDER";
-  if (units.vendor != "nvidia" || units.list.empty() || !differing_models(input.node)) return;
+  if (units.vendor->pci_order.name.empty() || units.list.empty() || !differing_models(input.node))
+    return;
   const std::string order = value_in_force(input, plan, kOrder);
   const bool by_address = order == "PCI_BUS_ID";
   if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask)) {

@@ -40,7 +40,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
   } else if (!needed.empty()) {
     layer = Layer::computed;
     why = needed + " needs it";
-  } else if (!input.launcher.fails_fast) {
+  } else if (!input.launcher.termination.fails_fast) {
     why = fmt::format(
         "{} goes on when a rank that is no MPI program fails, and its exit status is not "
         "the rank's",
@@ -60,7 +60,8 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
   if (input.options.supervise == false && (local || needed)) return cannot_leave(input);
-  plan.supervise = !local && input.options.supervise.value_or(needed || !input.launcher.fails_fast);
+  plan.supervise =
+      !local && input.options.supervise.value_or(needed || !input.launcher.termination.fails_fast);
   plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
   if (plan.time_limit_signal.signal != 0)

@@ -79,7 +79,7 @@ const std::vector<DeviceMode>& modes_of_tiles() {
 
 bool has_tiles(const Topology& node) {
   return std::any_of(node.devices.begin(), node.devices.end(), [](const Device& device) {
-    return device.vendor == "intel" && device.subdevices > 1;
+    return device_vendor(device.vendor).keeps_order() && device.subdevices > 1;
   });
 }
 
@@ -146,27 +146,15 @@ Status check_typed(const PlanInput& input) {
 
 }  // namespace
 
-const std::vector<std::string>& mask_variables(const std::string& vendor) {
-  static const std::map<std::string, std::vector<std::string>> kMasks = {
-      {"amd", {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}},
-      {"intel", {"ZE_AFFINITY_MASK"}},
-      {"nvidia", {"CUDA_VISIBLE_DEVICES"}},
-  };
-  static const std::vector<std::string> kNone;
-  const auto found = kMasks.find(vendor);
-  return found == kMasks.end() ? kNone : found->second;
-}
-
 Result<Units> find_units(const PlanInput& input) {
   Result<const DeviceMode*> mode = find_mode(input);
   if (!mode) return mode.error();
   Units units;
   if (const Status typed = check_typed(input); !typed) return typed.error();
   if (input.node.devices.empty()) return units;
-  units.vendor = input.node.devices.front().vendor;
+  units.vendor = &device_vendor(input.node.devices.front().vendor);
   units.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
-  const std::vector<std::string>& masks = mask_variables(units.vendor);
-  units.mask = masks.empty() ? "" : masks.front();
+  units.mask = units.vendor->masks.front();
   units.mask_item = "${unit}";
   if (*mode != nullptr) {
     units.mode = (*mode)->name;
@@ -226,10 +214,8 @@ Units units_for(const Units& units, int ranks) {
   return used;
 }
 
-bool keeps_order(const Units& units) { return units.vendor == "intel"; }
-
 const char* why_all(const Units& units) {
-  return keeps_order(units)
+  return units.vendor->keeps_order()
              ? "the devices that ranks use stay visible, the one nearest to local rank i as device "
                "i"
              : "every device stays visible, the one nearest to local rank i as device i";

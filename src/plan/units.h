@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 
@@ -38,7 +39,7 @@ struct Units {
   int per_rank = 1;        ///< units in one group
   std::vector<Unit> left;  ///< too few for a group
   bool hidden = false;     ///< --devices-per-rank 0: no rank gets any
-  std::string vendor;
+  const DeviceVendor* vendor = &device_vendor("");
   std::string mode;       ///< device mode, "" where the profile has none
   bool own_mode = false;  ///< `mode` is ours and not a profile's, which has rules for it
   std::string view;       ///< "own", "all", "launcher"
@@ -57,11 +58,6 @@ struct Units {
   bool instances() const;        ///< some unit is an instance of a split device
 };
 
-/// Variables that restrict devices, by vendor: the one we own first, then those that would restrict a
-/// second time. Sources: CUDA programming guide (environment variables), ROCm docs (GPU isolation),
-/// Level Zero specification (environment variables).
-const std::vector<std::string>& mask_variables(const std::string& vendor);
-
 /// Errors: `usage` for a mode or view that there is not.
 Result<Units> find_units(const PlanInput& input);
 
@@ -77,9 +73,6 @@ void report_left(const Units& units, std::vector<Diagnostic>& reports);
 
 /// Decides the view once the number of ranks is known, and says why.
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units);
-
-/// True where a mask chooses devices but cannot order them. Source: compute-runtime, parseAffinityMask.
-bool keeps_order(const Units& units);
 
 /// What the view of all gives ranks.
 const char* why_all(const Units& units);

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/units.h"
@@ -30,7 +31,7 @@ Vendors vendors_of(const Topology& node) {
 std::string reader_of(const Vendors& vendors, const std::string& variable) {
   std::string reader;
   for (const std::string& vendor : vendors) {
-    const std::vector<std::string>& masks = mask_variables(vendor);
+    const auto& masks = device_vendor(vendor).masks;
     if (std::find(masks.begin(), masks.end(), variable) == masks.end()) continue;
     if (!reader.empty()) return "";
     reader = vendor;

@@ -27,20 +27,25 @@ Result<std::string> entry_of(const Units& units, int unit_number) {
 
 // What only one variable may do is taken from the others, where they are set.
 void clear_rivals(const PlanInput& input, const Units& units, Fold& fold) {
-  for (const std::string& name : mask_variables(units.vendor))
-    if (name != units.mask && input.env.has(name))
-      fold.add(name, Layer::computed, Unset{}, kRule,
+  for (const std::string_view name : units.vendor->masks)
+    if (!name.empty() && name != units.mask && input.env.has(name))
+      fold.add(std::string(name), Layer::computed, Unset{}, kRule,
                fmt::format("{} decides alone; a second mask would count what the first has left",
                            units.mask));
+}
+
+// The driver's count in PCI order, for vendors that have another by default.
+void add_pci_order(const Units& units, const char* why, Fold& fold) {
+  const VendorSetting& order = units.vendor->pci_order;
+  if (order.name.empty()) return;
+  fold.add(std::string(order.name), Layer::builtin, std::string(order.value), kRule, why);
 }
 
 void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
               Fold& fold) {
   if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
   fold.add(units.mask, Layer::computed, std::move(value), kRule, std::move(why));
-  if (units.vendor == "nvidia")
-    fold.add("CUDA_DEVICE_ORDER", Layer::builtin, std::string("PCI_BUS_ID"), kRule,
-             "the mask counts devices in the order of their PCI addresses");
+  add_pci_order(units, "the mask counts devices in the order of their PCI addresses", fold);
   clear_rivals(input, units, fold);
 }
 
@@ -141,7 +146,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
-    if (keeps_order(units) && !order.natural) {
+    if (units.vendor->keeps_order() && !order.natural) {
       order.units.resize(order.used);
       std::sort(order.units.begin(), order.units.end());
     }
@@ -154,7 +159,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
     }
     mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
   }
-  if (keeps_order(units) && !ascending)
+  if (units.vendor->keeps_order() && !ascending)
     placed.reports.push_back(
         {"device-order", Severity::warning,
          "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
@@ -168,17 +173,18 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
                                           how_to_divide(places)),
                               "--gpu-view own makes device 0 the right one on every rank"});
   if (natural) {
-    if (units.vendor == "nvidia" && differing_models(input.node))
-      fold.add("CUDA_DEVICE_ORDER", Layer::builtin, std::string("PCI_BUS_ID"), kRule,
-               "devices are counted in the order of their PCI addresses; by itself CUDA takes the "
-               "fastest model first");
+    if (differing_models(input.node))
+      add_pci_order(units,
+                    "devices are counted in the order of their PCI addresses; by itself CUDA "
+                    "takes the fastest model first",
+                    fold);
     return Done{};
   }
   const std::string first = mask.items.front().front();
   const bool same = std::all_of(mask.items.begin(), mask.items.end(),
                                 [&](const auto& items) { return items.front() == first; });
   add_mask(input, units, same ? Value(first) : Value(std::move(mask)),
-           !ascending && keeps_order(units)
+           !ascending && units.vendor->keeps_order()
                ? "the devices that ranks use stay visible, in the driver's own order"
                : why_all(units),
            fold);
@@ -188,7 +194,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
 // What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
 // hierarchy; there what was exported stays. Source: level-zero specification, ZE_FLAT_DEVICE_HIERARCHY.
 void add_hierarchy(const PlanInput& input, const Units& units, Fold& fold) {
-  const char* name = "ZE_FLAT_DEVICE_HIERARCHY";
+  const std::string name(units.vendor->hierarchy);
   const bool tiles = units.mode == "tile";
   const bool depends = std::any_of(input.node.devices.begin(), input.node.devices.end(),
                                    [](const Device& device) { return device.subdevices > 1; });
@@ -211,17 +217,19 @@ void hide_all(const Topology& node, Plan& placed, Fold& fold) {
   const std::string why = "--devices-per-rank 0: ranks see no device";
   std::set<std::string> vendors;
   for (const Device& device : node.devices) vendors.insert(device.vendor);
-  if (vendors.count("nvidia") > 0)
-    fold.add("CUDA_VISIBLE_DEVICES", Layer::computed, std::string(), kRule, why);
-  if (vendors.count("amd") > 0)
-    fold.add("HIP_VISIBLE_DEVICES", Layer::computed, std::string("-1"), kRule, why);
-  if (vendors.count("intel") > 0)
+  for (const std::string& name : vendors) {
+    const VendorSetting& hide = device_vendor(name).hide_all;
+    if (!hide.name.empty()) {
+      fold.add(std::string(hide.name), Layer::computed, std::string(hide.value), kRule, why);
+      continue;
+    }
     placed.reports.push_back(
         {"devices-visible", Severity::note,
          fmt::format("--devices-per-rank 0: ranks still see the devices{}, since no mask of "
                      "this driver hides all",
-                     vendors.size() > 1 ? " of intel" : ""),
+                     vendors.size() > 1 ? " of " + name : ""),
          "tell the program to use the CPU"});
+  }
 }
 
 }  // namespace
@@ -234,7 +242,8 @@ bool differing_models(const Topology& node) {
 
 bool heed_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                        Units& units) {
-  if (!keeps_order(units) || units.view != "all" || !input.options.gpu_view.empty()) return false;
+  if (!units.vendor->keeps_order() || units.view != "all" || !input.options.gpu_view.empty())
+    return false;
   if (std::all_of(classes.begin(), classes.end(),
                   [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
     return false;
@@ -275,7 +284,7 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
          named ? fmt::format("unset {}, or ask the batch system for devices", units.given)
                : "ask the batch system for devices"});
   if (units.list.empty() || units.mask.empty()) return Done{};
-  if (units.vendor == "intel" && (units.mode.empty() || units.own_mode))
+  if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, fold);
   if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
     placed.reports.push_back(

@@ -119,12 +119,13 @@ bool same_everywhere(const PerRank& value) {
 
 void add_stay(const Plan& plan, Payload& out) {
   if (plan.supervise) {
-    out.add("stay", plan.rank_end.by_signal ? ":stay=kill" : ":stay=exit");
-    if (plan.rank_end.pass_signals) out.add("signals", ":signals=pass");
+    out.add("stay", !plan.termination.fails_fast ? ":stay=kill" : ":stay=exit");
+    if (!plan.termination.signals_groups) out.add("signals", ":signals=pass");
     if (plan.time_limit_signal.signal > 0)
-      out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal, plan.time_limit_signal.at));
+      out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,
+                                    plan.time_limit_signal.at));
   }
-  if (plan.rank_end.with_parent) out.add("end", ":end=with-parent");
+  if (plan.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
 }
 
 void add_header(const Plan& plan, const RankVariables& names, Payload& out) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::sys {
@@ -25,12 +26,9 @@ std::string line_of(const std::string& path) {
   return text ? std::string(trim(*text)) : "";
 }
 
-// Source: the PCI ID list (pci-ids.ucw.cz), vendors.
 std::string vendor_of(const std::string& id) {
-  if (id == "0x10de") return "nvidia";
-  if (id == "0x1002") return "amd";
-  if (id == "0x8086") return "intel";
-  return "other";
+  const std::string_view name = device_vendor_of_pci(id).name;
+  return name.empty() ? "other" : std::string(name);
 }
 
 bool is_numbered(const std::string& name, std::string_view stem) {
@@ -75,12 +73,15 @@ void add_devices(RankReport& report) {
       ++report.devices[vendor];
     if (fd >= 0) close(fd);
   };
-  for (const std::string& name : names_in("/dev"))
-    if (is_numbered(name, "nvidia")) look("/dev/" + name, "nvidia");
+  for (const DeviceVendor& vendor : device_vendors())
+    for (const std::string& name : names_in("/dev"))
+      if (!vendor.device_file.empty() && is_numbered(name, vendor.device_file))
+        look("/dev/" + name, std::string(vendor.name));
   for (const std::string& name : names_in("/dev/dri")) {
     if (!is_numbered(name, "renderD")) continue;
     const std::string vendor = vendor_of(line_of("/sys/class/drm/" + name + "/device/vendor"));
-    if (vendor == "amd" || vendor == "intel") look("/dev/dri/" + name, vendor);
+    const bool by_render_node = vendor != "other" && device_vendor(vendor).device_file.empty();
+    if (by_render_node) look("/dev/dri/" + name, vendor);
   }
   if (access("/dev/kfd", F_OK) != 0) return;
   const int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);

@@ -32,19 +32,19 @@ std::vector<Diagnostic> diagnostics(std::vector<Setting> env,
 TEST_CASE("what is typed is judged in full", "[check]") {
   const auto bad = diagnostics({typed("NCCL_IB_DISABLE", "true")});
   REQUIRE(bad.size() == 1);
-  CHECK(bad[0].rule == "bad-value");
+  CHECK(bad[0].id == "bad-value");
   CHECK(bad[0].severity == Severity::error);
   CHECK(bad[0].fix == "--set NCCL_IB_DISABLE=1");
 
   const auto near = diagnostics({typed("NCCL_SOKET_IFNAME", "hsn0")});
   REQUIRE(near.size() == 1);
-  CHECK(near[0].rule == "unknown-variable");
+  CHECK(near[0].id == "unknown-variable");
   CHECK(near[0].severity == Severity::warning);
   CHECK(near[0].fix == "--set NCCL_SOCKET_IFNAME=hsn0");
 
   const auto old = diagnostics({typed("NCCL_TREE_THRESHOLD", "0")});
   REQUIRE(old.size() == 1);
-  CHECK(old[0].rule == "old-variable");
+  CHECK(old[0].id == "old-variable");
   CHECK(old[0].fix == "hpclaunch explain NCCL_ALGO");
 
   CHECK(diagnostics({typed("EPOCHS", "many"), typed("NCCL_IB_DISABLE", "1"),
@@ -65,14 +65,14 @@ TEST_CASE("an unset variable and a value that lost are nobody's mistake", "[chec
 TEST_CASE("exports are remarked only where the plan decides too, and never refused", "[check]") {
   const auto bad = diagnostics({exported("OMP_NUM_THREADS", "many")}, {"OMP_NUM_THREADS=many"});
   REQUIRE(bad.size() == 1);
-  CHECK(bad[0].rule == "bad-value");
+  CHECK(bad[0].id == "bad-value");
   CHECK(bad[0].severity == Severity::warning);
   CHECK(bad[0].fix == "unset OMP_NUM_THREADS");
 
   CHECK(diagnostics({}, {"NCCL_IB_DISABLE=true", "NCCL_SOKET_IFNAME=x", "EPOCHS=3"}).empty());
   const auto misspelt = diagnostics({}, {"FI_CXI_OVFLOW_BUF_SIZE=8"});
   REQUIRE(misspelt.size() == 1);
-  CHECK(misspelt[0].rule == "unknown-variable");
+  CHECK(misspelt[0].id == "unknown-variable");
   CHECK(misspelt[0].severity == Severity::warning);
   CHECK(misspelt[0].fix == "export FI_CXI_OFLOW_BUF_SIZE=8");
 }

@@ -312,10 +312,10 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
   CHECK(traits("openmpi").names_variables);
   CHECK(traits("prrte").names_variables);
   CHECK_FALSE(traits("intelmpi").names_variables);
-  CHECK(traits("openmpi").leaves_ranks);
-  CHECK_FALSE(traits("hydra").fails_fast);
-  CHECK_FALSE(traits("intelmpi").fails_fast);
-  CHECK(traits("openmpi").fails_fast);
+  CHECK(traits("openmpi").termination.ranks_outlive_launcher);
+  CHECK_FALSE(traits("hydra").termination.fails_fast);
+  CHECK_FALSE(traits("intelmpi").termination.fails_fast);
+  CHECK(traits("openmpi").termination.fails_fast);
   CHECK(traits("intelmpi").distribution == Distribution::fill);
   CHECK(traits("openmpi").rank_var == "OMPI_COMM_WORLD_RANK");
   CHECK(traits("prrte").local_rank_var == "OMPI_COMM_WORLD_LOCAL_RANK");
@@ -331,6 +331,25 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
         CHECK_FALSE(hit);
       }
     }
+}
+
+TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
+  const auto policy = [](const char* name) { return find_launcher(name)->traits().termination; };
+  for (const char* name : {"hydra", "intelmpi"}) {
+    CHECK(policy(name).sent_for(kInt) == kInt);
+    CHECK(policy(name).sent_for(kHup) == kTerm);
+    CHECK(policy(name).sent_for(kUsr1) == kUsr1);
+    CHECK(policy(name).sent_for(kUsr2) == 0);
+  }
+  CHECK(policy("slurm").sent_for(kTerm) == kInt);
+  CHECK(policy("slurm").sent_for(kUsr2) == kUsr2);
+  CHECK(policy("slurm").variable == "SLURM_DISABLE_STATUS=1");
+  CHECK(policy("flux").sent_for(kInt) == kTerm);
+  CHECK(policy("openmpi").sent_for(kTerm) == kTerm);
+  for (const Launcher& launcher : launchers()) {
+    CHECK(policy(std::string(launcher.name).c_str()).steps.back().signal == kKill);
+    CHECK(policy(std::string(launcher.name).c_str()).on_parent_death != 0);
+  }
 }
 
 TEST_CASE("srun in a step shares its nodes with that", "[launcher][slurm]") {

@@ -302,7 +302,7 @@ TEST_CASE("no devices for ranks", "[plan][devices]") {
   REQUIRE(plan);
   CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);
   REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].rule == "devices-visible");
+  CHECK(plan->reports[0].id == "devices-visible");
 }
 
 TEST_CASE("a mask of the batch system is chosen from", "[plan][devices]") {

@@ -259,7 +259,7 @@ TEST_CASE("Level Zero: entries for COMPOSITE without it", "[grants]") {
     const Env env = {{"ZE_AFFINITY_MASK", mask}, {"ZE_FLAT_DEVICE_HIERARCHY", hierarchy}};
     const auto plan = make_plan(input(machine({0, 2}, "intel", 2), env));
     REQUIRE(plan);
-    REQUIRE(plan->reports.front().rule == "mask-cut");
+    REQUIRE(plan->reports.front().id == "mask-cut");
     return plan->reports.front().fix;
   };
   for (const char* hierarchy : {"FLAT", "COMBINED", ""})

@@ -150,7 +150,7 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
     REQUIRE(plan);
     std::string text;
     for (const Diagnostic& report : plan->reports)
-      text += fmt::format("{} {}", report.id, report.severity);
+      text += fmt::format("{} {}", report.id, to_string(report.severity));
     return text;
   };
   const Env fastest = {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}};

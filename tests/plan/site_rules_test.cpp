@@ -319,7 +319,7 @@ TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[uni
   REQUIRE(plan);
   CHECK(plan->classes.size() == 2);
   REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].rule == "device-order");
+  CHECK(plan->reports[0].id == "device-order");
   for (Device& one : in.node.devices) one.vendor = "amd";  // whose mask orders
   in.options.gpu_view.clear();
   plan = make_plan(in);
@@ -554,7 +554,7 @@ TEST_CASE("parts that only a mask can reach are never all visible", "[units]") {
   plan = make_plan(in);
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].rule == "parts-need-masks");
+  CHECK(plan->reports[0].id == "parts-need-masks");
   CHECK(plan->reports[0].severity == Severity::error);
 }
 
@@ -566,7 +566,7 @@ TEST_CASE("the launcher's view needs flags", "[units]") {
   auto plan = make_plan(in);
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].rule == "launcher-view");
+  CHECK(plan->reports[0].id == "launcher-view");
   Rule flags;
   flags.id = "flags";
   flags.launch = {{"pals", {"--gpu-bind=closest"}}};
@@ -618,7 +618,7 @@ TEST_CASE("masks mean what the driver makes of them", "[units]") {
     REQUIRE(plan);
     CHECK(plan->gpu_view.empty());
     REQUIRE(plan->reports.size() == 1);
-    CHECK(plan->reports[0].rule == "no-device-left");
+    CHECK(plan->reports[0].id == "no-device-left");
   }
 }
 

@@ -169,12 +169,14 @@ TEST_CASE("who stays, and how a rank ends", "[wire]") {
   const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn";
   const std::string tail = ":layout=0*2:hosts=......:class=2:cpus=0-3/4-7";
   plan.time_limit_signal = {10, 1'800'000'000};
-  plan.rank_end.by_signal = true;
+  plan.termination.fails_fast = false;
   CHECK(fields_of(plan) == head + tail);  // nobody stays
   plan.supervise = true;
   CHECK(fields_of(plan) == head + ":stay=kill:notice=10*1800000000" + tail);
   plan.time_limit_signal = {};
-  plan.rank_end = {false, true, true};
+  plan.termination.fails_fast = true;
+  plan.termination.signals_groups = false;
+  plan.termination.ranks_outlive_launcher = true;
   CHECK(fields_of(plan) == head + ":stay=exit:signals=pass:end=with-parent" + tail);
   CHECK(run_rank(encoded(plan), 3).fault.empty());
 }

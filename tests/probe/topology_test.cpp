@@ -65,6 +65,14 @@ TEST_CASE("recorded machines have the counts of their descriptions", "[probe][xm
       {"xeon-2x8-allowed-holes.xml", 2, 2, 2, 16, 32, 18, 128},
       {"xeon-2x8-offline-holes.xml", 2, 2, 2, 12, 24, 24, 128},
       {"hbm-2x48-snc4.json", 2, 17, 2, 96, 192, 176, 896},
+      {"documented/epyc-9654-2x.xml", 2, 2, 24, 192, 384, 384, 768},
+      {"documented/epyc-9654-h100.xml", 1, 1, 12, 96, 96, 96, 749},
+      {"documented/epyc-9454-h100.xml", 1, 4, 8, 48, 48, 48, 1124},
+      {"documented/epyc-7543p-a100.xml", 1, 4, 8, 32, 64, 64, 512},
+      {"documented/power9-2x20-v100.xml", 2, 2, 40, 40, 160, 160, 512},
+      {"documented/power9-2x22-v100.xml", 2, 2, 44, 44, 176, 176, 512},
+      {"documented/dgx-h100.xml", 2, 2, 2, 112, 224, 224, 2048},
+      {"documented/gh200-4x.xml", 4, 8, 4, 288, 288, 288, 864},
   };
   for (const Expected& want : table) {
     const Topology got = machine(want.file);

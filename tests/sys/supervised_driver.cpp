@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/launcher.h"
 #include "hpclaunch/sys.h"
 
 extern char** environ;
@@ -32,12 +33,12 @@ int main(int argc, char** argv) {
   plan.supervise = true;
   std::string layout = "2";
   std::string out;
-  bool fails_fast = true;
+  bool fast = true;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
     if (option == "--slow") {
-      fails_fast = false;
+      fast = false;
       continue;
     }
     const char* value = argv[++at];
@@ -46,6 +47,9 @@ int main(int argc, char** argv) {
     if (option == "--grace") plan.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
   }
+  if (const auto* known = hpclaunch::find_launcher(plan.launcher))
+    plan.termination = known->traits().termination;
+  plan.termination.fails_fast = fast;
   for (const char* next = layout.c_str(); *next != '\0';) {
     char* end = nullptr;
     const auto ranks = std::strtoul(next, &end, 10);
@@ -59,7 +63,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   const auto ending =
-      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), fails_fast);
+      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries));
   if (!ending) {
     std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());
     return 125;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "support/catch.h"
-#include "sys/supervised/conduct.h"
 #include "sys/supervised/judge.h"
 #include "sys/supervised/record.h"
 
@@ -380,23 +379,6 @@ TEST_CASE("records that cannot be true", "[supervised][judge]") {
   CHECK(ledger.add(ended(2, 1, 0), kStart, kStart + 10));
   CHECK_FALSE(ledger.add(ended(2, 1, 7), kStart, kStart + 10));
   CHECK(ledger.failures() == 0);
-}
-
-TEST_CASE("what is passed on to which launcher", "[supervised][conduct]") {
-  for (const char* launcher : {"hydra", "intelmpi"}) {
-    CHECK(passed_as(launcher, SIGINT) == SIGINT);
-    CHECK(passed_as(launcher, SIGHUP) == SIGTERM);
-    CHECK(passed_as(launcher, SIGUSR1) == SIGUSR1);
-    CHECK(passed_as(launcher, SIGUSR2) == 0);
-  }
-  CHECK(passed_as("slurm", SIGTERM) == SIGINT);
-  CHECK(passed_as("slurm", SIGUSR2) == SIGUSR2);
-  CHECK(passed_as("flux", SIGINT) == SIGTERM);
-  CHECK(passed_as("openmpi", SIGTERM) == SIGTERM);
-  for (const char* launcher : {"hydra", "slurm", "flux", "openmpi", "pals", "unheard-of"}) {
-    CHECK(conduct(launcher).ending.back().signal == SIGKILL);
-    CHECK(conduct(launcher).when_we_die != 0);
-  }
 }
 
 }  // namespace

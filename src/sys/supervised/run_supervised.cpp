@@ -31,17 +31,15 @@ std::vector<std::string> environment_of(const EnvSnapshot& env, const std::strin
 }
 
 Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, const EnvSnapshot& env,
-                     bool fails_fast, const sigset_t& signals) {
+                     const sigset_t& signals) {
   supervised::Setting setting;
-  setting.conduct = supervised::conduct(plan.launcher);
-  setting.fails_fast = fails_fast;
   setting.shares_group = isatty(STDIN_FILENO) != 0;  // a group of its own could not read from it
   const local::Subreaper reaper;
   setting.alone = reaper.alone();
   const double started = wall_clock();
   const Result<supervised::Child> child =
-      supervised::start(argv, environment_of(env, setting.conduct.variable),
-                        setting.conduct.when_we_die, !setting.shares_group);
+      supervised::start(argv, environment_of(env, plan.termination.variable),
+                        plan.termination.on_parent_death, !setting.shares_group);
   Result<Ending> result = Error{};
   if (child) {
     signal(SIGPIPE, SIG_IGN);
@@ -57,7 +55,7 @@ Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, con
 }  // namespace
 
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
-                              const EnvSnapshot& env, bool fails_fast) {
+                              const EnvSnapshot& env) {
   local::fill_standard_files();
   const local::ExitStatuses statuses;
   struct sigaction pipe_before {};
@@ -66,7 +64,7 @@ Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& 
   sigaddset(&signals, SIGCHLD);
   sigset_t mask;
   sigprocmask(SIG_BLOCK, &signals, &mask);
-  Result<Ending> result = watch(plan, argv, env, fails_fast, signals);
+  Result<Ending> result = watch(plan, argv, env, signals);
   timespec at_once{};
   while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;  // too late to change our status
   sigprocmask(SIG_SETMASK, &mask, nullptr);

@@ -109,7 +109,7 @@ void Watch::pass_on(int signal, bool from_terminal) {
     if (steps_ == 0) next_step(clock_ms());
     return;
   }
-  const int sent = passed_as(plan_.launcher, signal);
+  const int sent = plan_.termination.sent_for(signal);
   if (sent == 0) {
     facts_.passed_on = 0;
     say(fmt::format("hpclaunch: {} would end {} itself; it was not passed on\n",
@@ -213,9 +213,9 @@ void Watch::advance_running(long now) {
   if (settle_until_ >= 0 && now >= settle_until_) {
     settle_until_ = -1;
     if (end_at_ < 0) end_at_ = now + grace;
-    if (!setting_.fails_fast && !facts_.user_ends) {
+    if (!plan_.termination.fails_fast && !facts_.user_ends) {
       facts_.ended_by_us = true;
-      signal_launcher(passed_as(plan_.launcher, SIGTERM));
+      signal_launcher(plan_.termination.sent_for(SIGTERM));
     }
   }
   if (ledger_.all_ended() && !std::exchange(end_seen_, true) && end_at_ < 0) end_at_ = now + grace;
@@ -225,13 +225,13 @@ void Watch::advance_running(long now) {
 
 // Of ending the launcher with everything that it has started. It has had its time, or the user is in a hurry.
 void Watch::next_step(long now) {
-  const std::vector<Conduct::Step>& steps = setting_.conduct.ending;
+  const std::vector<TerminationPolicy::Step>& steps = plan_.termination.steps;
   if (!facts_.user_ends) facts_.stuck = true;
-  const Conduct::Step& step = steps[std::min(steps_, steps.size() - 1)];
+  const TerminationPolicy::Step& step = steps[std::min(steps_, steps.size() - 1)];
   ++steps_;
   signal_launcher(step.signal);
   signal_launcher(SIGCONT);  // one that was stopped would not see it
-  end_at_ = now + step.wait;
+  end_at_ = now + step.wait_ms;
 }
 
 void Watch::finish() {

@@ -9,7 +9,6 @@
 #include "hpclaunch/plan.h"
 #include "hpclaunch/sys.h"
 #include "sys/local/screen.h"
-#include "sys/supervised/conduct.h"
 #include "sys/supervised/judge.h"
 #include "sys/supervised/record.h"
 #include "sys/supervised/start.h"
@@ -25,8 +24,6 @@ enum class Phase {
 
 /// What the loop needs to know, apart from the plan.
 struct Setting {
-  Conduct conduct;
-  bool fails_fast = true;
   bool shares_group = false;  ///< with the launcher: a terminal's signals reach it without us
   bool alone = true;          ///< every child we have belongs to this job
   int signals = -1;           ///< signalfd of those that are passed on, and of CHLD
@@ -68,7 +65,7 @@ class Watch {
   long end_at_ = -1;        // the launcher has until then to end by itself
   long begin_by_ = -1;      // the nodes of which nobody has spoken
   int begun_ = 0;           // nodes
-  std::size_t steps_ = 0;   // of Conduct::ending that were taken
+  std::size_t steps_ = 0;   // of TerminationPolicy::steps that were taken
   bool failure_seen_ = false;
   bool end_seen_ = false;
   bool int_seen_ = false;

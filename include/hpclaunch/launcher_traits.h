@@ -1,0 +1,92 @@
+#pragma once
+// What planning and supervision know of a launcher, as data. Each file in src/launcher fills in one
+// LauncherTraits.
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hpclaunch {
+
+/// Every launcher, ascending: the one line outside of src/launcher/NAME.cpp that a new one adds.
+#define HPCLAUNCH_LAUNCHERS(ROW) \
+  ROW(flux)                      \
+  ROW(hydra)                     \
+  ROW(intelmpi)                  \
+  ROW(jsrun)                     \
+  ROW(local)                     \
+  ROW(openmpi)                   \
+  ROW(pals)                      \
+  ROW(prrte)                     \
+  ROW(slurm)
+
+#define HPCLAUNCH_NAME(name) std::string_view(#name),
+inline constexpr std::string_view kLauncherNames[] = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_NAME)};
+#undef HPCLAUNCH_NAME
+
+/// How a launcher distributes a number of ranks over its nodes.
+enum class Distribution {
+  any,   ///< each node gets what the plan says
+  fill,  ///< every node the same number; the last node gets the rest
+  even,  ///< evenly; the first nodes get one more where the division leaves a remainder
+};
+
+/// Signals by their Linux numbers, which are equal on every supported architecture.
+enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, kTerm = 15 };
+
+/// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/supervise.md).
+struct TerminationPolicy {
+  bool fails_fast = true;  ///< one rank that exits non-zero stops the job, MPI program or not
+  bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
+  bool signals_groups = true;  ///< its signals reach the process group of a rank, not one process
+  /// To stop the launcher with everything it has started: one signal after the other.
+  struct Step {
+    int signal = 0;
+    long wait_ms = 0;  ///< for the launcher to exit, before the next step
+  };
+  std::vector<Step> steps = {{kTerm, 10'000}, {kKill, 10'000}};
+  int on_parent_death = kTerm;   ///< sent by the kernel when hpclaunch dies
+  std::string variable = {};     ///< "NAME=value" for the launcher's environment; "" for none
+  std::map<int, int> sent = {};  ///< for a signal to the ranks: the one to the launcher; 0: none
+
+  /// What to send to the launcher so that its ranks get `signal`; 0: nothing reaches them.
+  int sent_for(int signal) const {
+    const auto other = sent.find(signal);
+    return other == sent.end() ? signal : other->second;
+  }
+};
+
+/// What the chosen launcher can do.
+struct LauncherTraits {
+  std::string name;            ///< one of kLauncherNames
+  std::string rank_var;        ///< variable with the global rank at the rank
+  std::string local_rank_var;  ///< "" when there is none
+  bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank
+  /// Why the shim binds although the launcher takes sets; "" where the launcher binds.
+  std::string shim_binds_why = {};
+  bool multi_node = false;
+  bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
+  Distribution distribution = Distribution::any;
+  TerminationPolicy termination = {};
+  /// A variable of the launcher's own that would change what the launch line asks for.
+  struct ConflictingVariable {
+    std::string name;
+    std::string why;
+    bool of_batch = false;     ///< set by the batch system, not by the user
+    bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
+    bool prefix = false;       ///< every variable whose name begins with `name`
+  };
+  std::vector<ConflictingVariable> conflicting = {};  ///< removed from the launcher's environment
+  /// A variable of the launcher's own for what its command line cannot express.
+  struct Preset {
+    std::string name;
+    std::string value;
+    std::string why;
+    bool as_root = false;  ///< only where user 0 starts the job; yields to an exported value
+  };
+  std::vector<Preset> presets = {};  ///< ascending name; set in the launcher's environment
+  /// Variable with the step's number inside a step of this launcher; "" when it has no steps.
+  std::string step_var = {};
+};
+
+}  // namespace hpclaunch
