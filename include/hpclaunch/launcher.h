@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hpclaunch/make_plan.h"
+#include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
 
 namespace hpclaunch {

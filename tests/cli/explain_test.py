@@ -39,7 +39,7 @@ class Explain(Test):
 
     def test_rules_that_do_not_hold_are_named_with_what_they_lack(self):
         done = self.ok(hpclaunch("explain", "--profile", "aurora", "--stack", "frameworks-2024", "-N", "16", "FI_CXI_OFLOW_BUF_SIZE"))
-        self.has(done, "not decided by hpclaunch", "not in use  rule cxi-queues of profile aurora", "needs nodes > 16, and it is 16")
+        self.has(done, "not set by hpclaunch", "inactive    rule cxi-queues of profile aurora", "needs nodes > 16, and it is 16")
         done = self.ok(hpclaunch("explain", "--profile", "aurora", "--stack", "frameworks-2024", "-N", "1", "--ppn", "48",
                                  "CCL_WORKER_AFFINITY", env=dict(clean_env(), CCL_WORKER_AFFINITY="1")))
         self.has(done, 'exported as "1"', "rule ccl-workers", "ranks_per_node = 12, and it is 48")

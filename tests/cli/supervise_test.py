@@ -235,7 +235,7 @@ class Notice(Test):
 
     def test_late(self):
         done = self.ok(hpclaunch("explain", "--signal", "USR1@300", "--ends-in", "0:40", "signal"))
-        self.assertIn("[notice-late]", done.err)
+        self.assertIn("[signal-late]", done.err)
         self.assertIn("20 s before", done.err)
 
     def test_refused(self):
@@ -259,7 +259,7 @@ class Notice(Test):
             with self.subTest(program):
                 left, why = self.batch(program, answer, **env)
                 self.assertLess(abs(left - 3600), 120)
-                self.assertIn(program + " says: 3600 s left", why)
+                self.assertIn(program + ": 3600 s left", why)
 
 
 if __name__ == "__main__":
