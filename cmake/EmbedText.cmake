@@ -7,9 +7,9 @@ string(REPLACE "?" "\\?" text "${text}")
 string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
 file(WRITE ${OUTPUT}.tmp "#include \"authoring/command.h\"
 #pragma GCC diagnostic ignored \"-Woverlength-strings\"
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 const char* const ${NAME} =
     \"${text}\";
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring
 ")
 file(RENAME ${OUTPUT}.tmp ${OUTPUT})

@@ -1,5 +1,5 @@
 # The installed tree. Its layout is fixed, not taken from GNUInstallDirs: bin/hpclaunch finds
-# ../libexec/hpclaunch/hpclaunch-shim and ../share/hpclaunch from where it lies, so that the tree can be
+# ../libexec/hpclaunch/hpclaunch-shim and ../share/hpclaunch relative to itself, so that the tree can be
 # moved, copied into a container image or unpacked from a tarball.
 #
 # Only the program itself knows its options, so completions and the man page are written by it at build time.
@@ -34,8 +34,20 @@ if(TARGET hpclaunch)
 endif()
 install(PROGRAMS ${HPCLAUNCH_SHIM} DESTINATION libexec/hpclaunch)
 install(DIRECTORY profiles/ DESTINATION share/hpclaunch/profiles FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
-install(FILES README.md LICENSE DESTINATION share/doc/hpclaunch)
-install(DIRECTORY docs/ DESTINATION share/doc/hpclaunch FILES_MATCHING PATTERN "*.md")
-install(FILES examples/train_ddp.py examples/profile-ci.yml DESTINATION share/doc/hpclaunch/examples)
-install(PROGRAMS examples/pre-commit-profiles.sh DESTINATION share/doc/hpclaunch/examples)
-install(DIRECTORY examples/jobs DESTINATION share/doc/hpclaunch/examples)
+# README.md beside docs/ and examples/, as in the sources: their relative links hold in the installed tree.
+set(_doc share/doc/hpclaunch)
+install(FILES README.md LICENSE DESTINATION ${_doc})
+install(DIRECTORY docs DESTINATION ${_doc})
+install(DIRECTORY examples DESTINATION ${_doc} USE_SOURCE_PERMISSIONS)
+
+# Release programs are installed without symbols, as by `cmake --install --strip`.
+if(CMAKE_STRIP AND TARGET hpclaunch)
+  install(CODE "
+    if(CMAKE_INSTALL_CONFIG_NAME MATCHES \"^(Release|MinSizeRel)$\")
+      execute_process(COMMAND \"${CMAKE_STRIP}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/hpclaunch\")
+    endif()")
+endif()
+
+# Removes what the last `cmake --install` of this build folder wrote.
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+                  -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake VERBATIM)

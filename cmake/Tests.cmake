@@ -1,22 +1,17 @@
 # Unit tests: one program per module, so that a module's tests build without the rest.
 # hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
-if(HPCLAUNCH_UNIT_TESTS)
-  add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
-  target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2 hpclaunch::fmt)
-  target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(HPCLAUNCH_PCH)
-    add_library(hpclaunch_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cpp)
-    target_link_libraries(hpclaunch_test_headers PRIVATE hpclaunch_flags Catch2::Catch2 hpclaunch::fmt nlohmann_json::nlohmann_json)
-    target_precompile_headers(hpclaunch_test_headers PRIVATE <algorithm> <map> <optional> <set> <string> <vector>
-                              <fmt/format.h> <nlohmann/json.hpp> ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
-  endif()
+add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
+target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2 hpclaunch::fmt)
+target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+if(HPCLAUNCH_PCH)
+  add_library(hpclaunch_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cpp)
+  target_link_libraries(hpclaunch_test_headers PRIVATE hpclaunch_flags Catch2::Catch2 hpclaunch::fmt nlohmann_json::nlohmann_json)
+  target_precompile_headers(hpclaunch_test_headers PRIVATE <algorithm> <map> <optional> <set> <string> <vector>
+                            <fmt/format.h> <nlohmann/json.hpp> ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
 endif()
 
 function(hpclaunch_unit_test name)
-  if(NOT HPCLAUNCH_UNIT_TESTS)
-    return()
-  endif()
   cmake_parse_arguments(T "" "LABEL" "SOURCES;LINK" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
@@ -35,11 +30,13 @@ hpclaunch_unit_test(base SOURCES
   tests/base/text_test.cpp
   LINK hpclaunch_base)
 
-# ---- the house: who includes whom, and the installed tree ------------------------------------------
-find_package(Python3 COMPONENTS Interpreter REQUIRED)
+# ---- the house: who includes whom, words, links, the installed tree ------------------------------------------
 add_test(NAME house.layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py)
 add_test(NAME house.layers-self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py --self-test)
-set_tests_properties(house.layers house.layers-self-test PROPERTIES LABELS house TIMEOUT 60)
+add_test(NAME docs.links COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/links.py ${PROJECT_SOURCE_DIR})
+add_test(NAME docs.messages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --check)
+add_test(NAME docs.words COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --words)
+set_tests_properties(house.layers house.layers-self-test docs.links docs.messages docs.words PROPERTIES LABELS house TIMEOUT 60)
 if(TARGET hpclaunch)
   add_test(NAME house.install
            COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
@@ -95,11 +92,10 @@ add_test(NAME job.hostlists-as-slurm
                  $<TARGET_FILE:hostlist_driver>)
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
 hpclaunch_unit_test(place SOURCES
-  tests/plan/cutter_test.cpp
-  tests/plan/divide_test.cpp
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
+  tests/plan/placement_test.cpp
   tests/plan/rivals.cpp
   tests/plan/rivals_test.cpp
   tests/support/random_topology.cpp
@@ -131,7 +127,7 @@ hpclaunch_unit_test(compare SOURCES
   LINK hpclaunch_check)
 hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
-  tests/launcher/dialect_test.cpp
+  tests/launcher/table_test.cpp
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
   LINK hpclaunch_launcher hpclaunch::fmt)
@@ -152,48 +148,62 @@ hpclaunch_unit_test(probe SOURCES
   tests/probe/topology_test.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_probe)
-if(HPCLAUNCH_UNIT_TESTS)
-  add_library(fake_libfabric MODULE tests/probe/fake_libfabric.c)
-  add_library(fake_libfabric_without MODULE tests/probe/fake_libfabric.c)
-  target_compile_definitions(fake_libfabric_without PRIVATE NO_GETINFO)
-  target_compile_definitions(test_probe PRIVATE FAKE_LIBFABRIC="$<TARGET_FILE:fake_libfabric>"
-                             FAKE_LIBFABRIC_WITHOUT="$<TARGET_FILE:fake_libfabric_without>")
-  add_dependencies(test_probe fake_libfabric fake_libfabric_without)
-endif()
+add_library(fake_libfabric MODULE tests/probe/fake_libfabric.c)
+add_library(fake_libfabric_without MODULE tests/probe/fake_libfabric.c)
+target_compile_definitions(fake_libfabric_without PRIVATE NO_GETINFO)
+target_compile_definitions(test_probe PRIVATE FAKE_LIBFABRIC="$<TARGET_FILE:fake_libfabric>"
+                           FAKE_LIBFABRIC_WITHOUT="$<TARGET_FILE:fake_libfabric_without>")
+add_dependencies(test_probe fake_libfabric fake_libfabric_without)
 
 # Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
 hpclaunch_unit_test(vendor SOURCES
-  tests/vendor/abi_amd_smi.cpp
-  tests/vendor/abi_level_zero.cpp
-  tests/vendor/abi_nvml.cpp
-  tests/vendor/abi_rocm_smi.cpp
-  tests/vendor/abi_test.cpp
   tests/vendor/amd_test.cpp
   tests/vendor/level_zero_test.cpp
   tests/vendor/live_test.cpp
   tests/vendor/merge_test.cpp
   tests/vendor/nvml_test.cpp
   tests/vendor/support.cpp
-  tests/vendor/worth_test.cpp
+  tests/vendor/libraries_test.cpp
   LINK hpclaunch_probe)
-if(HPCLAUNCH_UNIT_TESTS)
-  # Headers that vendors install outside the usual folders: only the comparison of declarations reads them.
-  find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
-  find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
-  mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
-  foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
-    if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
-      target_include_directories(test_vendor SYSTEM PRIVATE ${${folder}})
+# Our declarations against the vendors' headers, PACKAGES in order of preference. A missing header skips the
+# test, and fails it where a package of the distribution provides it.
+find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
+find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
+find_program(HPCLAUNCH_APT_CACHE apt-cache)
+mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE HPCLAUNCH_APT_CACHE)
+function(hpclaunch_abi_test vendor)
+  set(installable "")
+  foreach(package ${ARGN})
+    if(HPCLAUNCH_APT_CACHE AND NOT installable)
+      execute_process(COMMAND ${HPCLAUNCH_APT_CACHE} policy ${package} OUTPUT_VARIABLE policy ERROR_QUIET)
+      if(policy MATCHES "Candidate: [0-9]")
+        set(installable ${package})
+      endif()
     endif()
   endforeach()
-  foreach(vendor amd_smi level_zero nvml rocm_smi)
-    add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
-    target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
-    add_dependencies(test_vendor fake_${vendor})
-    string(TOUPPER ${vendor} VENDOR)
-    target_compile_definitions(test_vendor PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
+  add_executable(abi_${vendor} tests/vendor/abi_${vendor}.cpp)
+  target_link_libraries(abi_${vendor} PRIVATE hpclaunch_flags)
+  target_include_directories(abi_${vendor} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(abi_${vendor} PRIVATE HPCLAUNCH_HEADER_PACKAGE="${installable}")
+  foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
+    if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
+      target_include_directories(abi_${vendor} SYSTEM PRIVATE ${${folder}})
+    endif()
   endforeach()
-endif()
+  add_test(NAME vendor.abi.${vendor} COMMAND abi_${vendor})
+  set_tests_properties(vendor.abi.${vendor} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+endfunction()
+hpclaunch_abi_test(level_zero libze-dev level-zero-dev)
+hpclaunch_abi_test(rocm_smi librocm-smi-dev)
+hpclaunch_abi_test(amd_smi libamd-smi-dev)
+hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
+foreach(vendor amd_smi level_zero nvml rocm_smi)
+  add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
+  target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
+  add_dependencies(test_vendor fake_${vendor})
+  string(TOUPPER ${vendor} VENDOR)
+  target_compile_definitions(test_vendor PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
+endforeach()
 add_executable(probe_bench EXCLUDE_FROM_ALL tests/probe/bench.cpp)
 target_link_libraries(probe_bench PRIVATE hpclaunch_probe)
 hpclaunch_unit_test(topology_tree SOURCES
@@ -203,7 +213,7 @@ hpclaunch_unit_test(topology_tree SOURCES
   LINK hpclaunch_render)
 
 # ---- the local launcher: its pure parts, and the whole of it through a small driver -----------------
-hpclaunch_unit_test(network SOURCES tests/sys/network_test.cpp LINK hpclaunch_sys)
+hpclaunch_unit_test(network SOURCES tests/sys/events_test.cpp tests/sys/network_test.cpp LINK hpclaunch_sys)
 hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
 target_link_libraries(local_driver PRIVATE hpclaunch_sys hpclaunch_model)

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # What scripts/demo and scripts/test share: finding and installing what they need, and building.
 # Sourced; needs bash 4. The caller has set `root` and changed into it.
+fetch=()
 
 say() { printf '\n== %s\n' "$*"; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -20,19 +21,14 @@ hwloc|libhwloc-dev|hwloc-devel|library hwloc 2.3
 static-libc|libc6-dev|glibc-static|a C library to link the shim with, statically
 musl|musl-tools|musl-gcc|the smallest shim (static glibc does as well)
 '
-needs_demo="$needs_build"'
+needs_torch='
 torch|python3-torch|python3-torch|PyTorch, for examples/train_ddp.py
 '
-needs_test="$needs_demo"'
+needs_demo="$needs_build$needs_torch"
+# What `scripts/test --quick` runs needs no launcher and no second compiler.
+needs_quick="$needs_build"'
 Catch2|catch2|catch-devel|library Catch2 2.13 or 3
-hydra|mpich|mpich|tests with MPICH Hydra
-openmpi|openmpi-bin|openmpi|tests with Open MPI
-slurmctld|slurm-wlm|slurm slurm-slurmctld slurm-slurmd|tests with Slurm on virtual nodes
-munged|munge|munge|tests with Slurm on virtual nodes
-ip|iproute2|iproute|virtual nodes
-nsenter|util-linux|util-linux|virtual nodes
 lstopo|hwloc|hwloc|tests of hwloc XML files
-scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
 strace|strace|strace|tests that count system calls
 dash|dash|dash|tests of shell output
 tcsh|tcsh|tcsh|tests of shell output
@@ -41,13 +37,23 @@ lua5.3|lua5.3|lua|tests of Lmod output
 jsonschema|python3-jsonschema|python3-jsonschema|the test of the schema of profiles
 readelf|binutils|binutils|tests of the shim
 man|man-db groff-base|man-db groff-base|the test of the manual page
+scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
+level-zero|libze-dev|oneapi-level-zero-devel|comparison of our Level Zero declarations with its headers
+rocm_smi|librocm-smi-dev|rocm-smi-devel|comparison of our ROCm SMI declarations with its header
+'
+needs_test="$needs_quick$needs_torch"'
+clang++|clang libclang-rt-dev|clang compiler-rt|the build with sanitizers (GCC takes twice as long)
+hydra|mpich|mpich|tests with MPICH Hydra
+openmpi|openmpi-bin|openmpi|tests with Open MPI
+slurmctld|slurm-wlm|slurm slurm-slurmctld slurm-slurmd|tests with Slurm on virtual nodes
+munged|munge|munge|tests with Slurm on virtual nodes
+ip|iproute2|iproute|virtual nodes
+nsenter|util-linux|util-linux|virtual nodes
 clang-format|clang-format|clang-tools-extra|the format check
 clang-tidy|clang-tidy|clang-tools-extra|static analysis
 shellcheck|shellcheck|ShellCheck|the check of our own scripts
 qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
 busybox|busybox-static|busybox|the emulated node
-level-zero|libze-dev|oneapi-level-zero-devel|what we declare of Level Zero against its headers
-rocm_smi|librocm-smi-dev|rocm-smi-devel|what we declare of ROCm SMI against its header
 '
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
@@ -57,6 +63,13 @@ compiles_cpp20() {
   printf '#include <span>\n#include <string>\n%s\n' \
     'struct A { int b; friend bool operator==(const A&, const A&) = default; }; int main() { return A{1} == A{2}; }' |
     c++ -std=c++20 -fsyntax-only -x c++ - >/dev/null 2>&1
+}
+
+# Clang 14 or newer with its sanitizers and a C++ library that it can read.
+clang_works() {
+  have clang && have clang++ && printf '#include <span>\n#include <string>\nint main() { return 0; }\n' |
+    clang++ -std=c++20 -fsanitize=address,undefined -x c++ -o /dev/null - >/dev/null 2>&1 &&
+    [ "$(clang -dumpversion | cut -d. -f1)" -ge 14 ]
 }
 
 is_there() {
@@ -81,7 +94,7 @@ is_there() {
     level-zero) includes level_zero/zes_api.h ;;
     rocm_smi) includes rocm_smi/rocm_smi.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
-    clang-tidy) have clang-tidy && have run-clang-tidy ;;
+    clang++) clang_works ;;
     *) have "$1" ;;
   esac
 }
@@ -153,12 +166,13 @@ use_side_installs() {
   return 0
 }
 
-# install_needs LIST: installs what is missing, saying what. Sets `still_missing` (rows) and returns 0 when what
-# remains missing can be downloaded by CMake or only some tests want it; 1 when nothing can be built.
+# install_needs LIST: installs what is missing and prints what that is. Sets `still_missing` (rows). Without root,
+# libraries that are missing are downloaded by CMake (`fetch`). Returns 1 when nothing can be built.
 install_needs() {
   local list=$1 missing names
   use_side_installs
   missing=$(missing_of "$list")
+  fetch=()
   if [ -n "$missing" ] && can_be_root; then
     if have apt-get; then names=$(printf '%s\n' "$missing" | column 2); else names=$(printf '%s\n' "$missing" | column 3); fi
     say "installing with $(package_tool): $names"
@@ -176,6 +190,10 @@ install_needs() {
   still_missing=$missing
   [ -z "$missing" ] && return 0
   explain_missing "$missing"
+  if [ "${HPCLAUNCH_NO_INSTALL:-}" = "" ] && printf '%s\n' "$missing" | grep -qE '^(pkg-config|fmt|CLI11|nlohmann_json|hwloc|Catch2)\|'; then
+    echo "CMake downloads the libraries among these (-DHPCLAUNCH_FETCH=ON)"
+    fetch=(-DHPCLAUNCH_FETCH=ON)
+  fi
   ! printf '%s\n' "$missing" | grep -qE '^(compiler|cmake|make|static-libc)\|'
 }
 
@@ -188,12 +206,13 @@ explain_missing() {
   local name what how
   while IFS='|' read -r name _ _ what; do
     case $name in
-      fmt | CLI11 | nlohmann_json | hwloc | Catch2) how="CMake downloads it (no network: docs/install.md)" ;;
+      fmt | CLI11 | nlohmann_json | hwloc | Catch2) how="HPCLAUNCH_CMAKE_OPTIONS=-DHPCLAUNCH_FETCH=ON downloads it (no network: docs/install.md)" ;;
       static-libc) how="spack install musl && spack load musl" ;;
       musl) how="not needed where glibc can be linked statically" ;;
-      pkg-config) how="not needed: CMake then downloads hwloc" ;;
+      pkg-config) how="not needed where hwloc is downloaded" ;;
       compiler) how="module load gcc, or spack install gcc@12" ;;
       cmake | make) how="module load cmake ninja, or spack install cmake ninja" ;;
+      clang++) how="not needed: GCC builds with sanitizers, too" ;;
       torch) how="module load pytorch, or a virtual environment with torch; HPCLAUNCH_PYTHON=/path/to/python3 names it" ;;
       hydra) how="module load mpich, or spack install mpich" ;;
       lstopo) how="module load hwloc, or spack install hwloc" ;;
@@ -207,21 +226,33 @@ explain_missing() {
 }
 
 # ---- building ------------------------------------------------------------------------------------------
-# build_preset PRESET [CMAKE_OPTION...]
-build_preset() {
+# configure_preset PRESET [CMAKE_OPTION...]
+configure_preset() {
   local preset=$1 generator=() more=()
   shift
   read -ra more <<<"${HPCLAUNCH_CMAKE_OPTIONS:-}"
-  # A build folder keeps the generator that it was made with.
-  if [ ! -f "build/$preset/CMakeCache.txt" ]; then
-    if have ninja; then generator=(-G Ninja); else generator=(-G "Unix Makefiles"); fi
-  fi
   if have ccache; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
   fi
+  # A build folder keeps the generator and the compiler that it was made with.
+  if [ ! -f "build/$preset/CMakeCache.txt" ]; then
+    if have ninja; then generator=(-G Ninja); else generator=(-G "Unix Makefiles"); fi
+    case $preset in
+      dev | quick)
+        if clang_works; then generator+=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++); fi
+        if have ld.lld; then generator+=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld); fi
+        ;;
+    esac
+  fi
   mkdir -p "build/$preset"
-  cmake --preset "$preset" "${generator[@]}" "$@" "${more[@]}" >"build/$preset/configure.log" 2>&1 ||
+  cmake --preset "$preset" "${generator[@]}" "${fetch[@]}" "$@" "${more[@]}" >"build/$preset/configure.log" 2>&1 ||
     { cat "build/$preset/configure.log"; return 1; }
+}
+
+# build_preset PRESET [CMAKE_OPTION...]
+build_preset() {
+  local preset=$1
+  configure_preset "$@" || return 1
   if [ -t 1 ]; then  # a person is watching
     cmake --build "build/$preset" -j "$(jobs_here)" 2>&1 | tee "build/$preset/build.log"
     return "${PIPESTATUS[0]}"

@@ -5,6 +5,7 @@
 set -eu
 cmake=$1
 build=$2
+sources=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-install.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -22,6 +23,7 @@ for file in libexec/hpclaunch/hpclaunch-shim share/bash-completion/completions/h
 done
 grep -q '^\.TH ' "$tree/share/man/man1/hpclaunch.1" || complain "the man page has no .TH line"
 bash -n "$tree/share/bash-completion/completions/hpclaunch" || complain "bash cannot read its completions"
+python3 "$sources/tests/links.py" "$tree/share/doc/hpclaunch" || complain "broken links in the installed documentation"
 extra=$(cd "$tree" && find . -type f \( -name '*.a' -o -name '*.h' -o -name '*.cmake' -o -name '*.pc' -o -name '*.tmp' \))
 [ -z "$extra" ] || complain "nothing but ours should be installed, found: $extra"
 
@@ -37,7 +39,7 @@ launch -n 2 -- /bin/true || complain "a run of 2 ranks ended with $?: $(cat "$wo
 # $RANK is for the rank's shell to expand.
 # shellcheck disable=SC2016
 launch -n 3 -- /bin/sh -c 'echo "rank $RANK of $WORLD_SIZE"' || complain "a run of 3 ranks ended with $?"
-[ "$(sort "$work/out" | grep -c '^rank [012] of 3$')" = 3 ] || complain "3 ranks should have spoken: $(cat "$work/out")"
+[ "$(sort "$work/out" | grep -c '^rank [012] of 3$')" = 3 ] || complain "expected 3 lines: $(cat "$work/out")"
 status=0
 launch -n 2 -- /bin/sh -c 'exit 7' || status=$?
 [ "$status" = 7 ] || complain "the program's status 7 came out as $status"
@@ -45,5 +47,17 @@ launch -n 2 -- /bin/sh -c 'exit 7' || status=$?
 # Through a link, as a module or ~/bin would have it.
 ln -s "$tree/bin/hpclaunch" "$work/elsewhere/hpl"
 plain ./hpl run --launcher local -n 1 -- /bin/true >"$work/out" 2>&1 || complain "through a link: $(cat "$work/out")"
-[ "$failed" = 0 ] && echo "install_test: all well"
+
+# What was installed is removed again, and nothing else.
+"$cmake" --install "$build" --prefix "$work/again" >"$work/install.log" || complain "second install failed"
+if "$build/bin/hpclaunch" --version >/dev/null && command -v file >/dev/null; then
+  file "$work/again/bin/hpclaunch" | grep -q 'not stripped' && grep -q '^CMAKE_BUILD_TYPE:STRING=Release' "$build/CMakeCache.txt" &&
+    complain "the installed program is not stripped"
+fi
+echo mine >"$work/again/share/doc/hpclaunch/mine"
+"$cmake" --build "$build" --target uninstall >"$work/uninstall.log" 2>&1 || complain "uninstall: $(cat "$work/uninstall.log")"
+rest=$(cd "$work/again" && find . -type f)
+[ "$rest" = ./share/doc/hpclaunch/mine ] || complain "uninstall left: $rest"
+[ -d "$work/again/libexec/hpclaunch" ] && complain "uninstall left the folder libexec/hpclaunch"
+[ "$failed" = 0 ] && echo "install_test: passed"
 exit "$failed"

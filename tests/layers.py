@@ -29,7 +29,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
     "profile.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
-    "sys.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "render.h": "render",
+    "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "render.h": "render",
     "probe.h": "probe", "job.h": "job", "authoring.h": "authoring",
 }
 MAX_PUBLIC = len(PUBLIC)

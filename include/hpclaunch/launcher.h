@@ -1,10 +1,13 @@
 #pragma once
+// The launchers: how each is recognised, and its command line for a plan. Nothing here runs a program.
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/env.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
 
@@ -13,64 +16,73 @@ namespace hpclaunch {
 /// argv[0] is absolute; passed to execve, never to a shell.
 using Argv = std::vector<std::string>;
 
-/// A launcher that was found on this machine and told apart. A launcher never runs anything.
+/// A launcher that was found on this machine.
 struct LauncherFacts {
-  std::string path;     ///< absolute; a bare name in plans for machines that have the program
-  std::string version;  ///< "4.0.2"; "" when the program does not say
-  bool uses_srun =
-      false;  ///< by the environment, Hydra starts what it needs on other nodes by srun
+  std::string path;        ///< absolute; a bare name in plans for machines that have the program
+  std::string version;     ///< "4.0.2"; "" when unknown
+  bool uses_srun = false;  ///< Launcher::uses_srun of the environment
 };
 
-/// How one launcher wants to be spoken to. A row of a table, not a class: no state, no base.
+/// A text that `PROGRAM --version` prints.
+struct VersionText {
+  std::string_view part;
+  std::optional<std::string_view> before_version;  ///< the version follows it; nullopt: none does
+  bool at_start = false;                           ///< of the output
+};
+
+/// How a program is recognised, strongest evidence first. Files are named by resolved paths.
+struct Recognition {
+  std::string_view folder = {};  ///< "/cray/pals/": part of the path; a version follows
+  std::span<const VersionText> texts = {};
+  std::string_view companion = {};  ///< a program in the same folder that no other launcher brings
+  std::span<const std::string_view> name_parts = {};  ///< of the file name; the longest one decides
+};
+
+struct FlagTable;  // src/launcher/flags.h
+
+/// One launcher: a row of data and pure functions, defined in src/launcher/NAME.cpp.
 struct Launcher {
-  std::string_view name;  ///< as in --launcher and in profiles
-  std::span<const std::string_view>
-      programs;  ///< names to look for on PATH, best first; empty: none needed
-  LauncherTraits (*traits)();
+  std::string_view name;                       ///< as in --launcher and in profiles
+  std::span<const std::string_view> programs;  ///< to look for on PATH, best first; empty: none
+  LauncherTraits (*traits)() = nullptr;
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
-  Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim);
-  bool shared_names = false;  ///< other launchers' programs have the same names
-  bool by_version = false;    ///< spelled by version: the program is asked even where it is known
+  Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim) = nullptr;
+  const Recognition* recognition = nullptr;
+  const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
+  bool shared_names = false;         ///< other launchers' programs have the same names
+  bool by_version = false;           ///< its flags depend on the version
+  std::string_view rank_mark = {};   ///< set in its ranks and nowhere else; "" for none
+  /// By this environment, the launcher starts its helpers on other nodes by srun; nullptr: never.
+  bool (*uses_srun)(const EnvSnapshot&) = nullptr;
 };
 
 /// All launchers, ascending name.
 std::span<const Launcher> launchers();
 const Launcher* find_launcher(std::string_view name);
 
-/// Which program printed `version_text` (stdout and stderr of `PROGRAM --version`)?
 struct LauncherIdentity {
   std::string name;     ///< a launcher's name; never empty
   std::string version;  ///< may be empty
 };
 
-/// nullopt when the text is nobody's. `real_path` is the program's path with links resolved.
+/// By what `PROGRAM --version` printed (stdout and stderr); nullopt for unknown text. `real_path` is the
+/// program's path with links resolved.
 std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
                                                   std::string_view version_text);
 
-/// The launcher that `real_path` tells by itself: "pals" below .../cray/pals/, "hydra" for
-/// .../mpiexec.hydra, "openmpi" for .../orterun. "" when it could be anybody's, as .../bin/mpiexec.
-/// Intel's mpiexec.hydra looks like MPICH's; only what lies beside it tells (kBesideIntelMpi).
-std::string_view evident_launcher(std::string_view real_path);
+/// By the path alone: a folder, a companion (looked for with `is_executable`), or a name like
+/// mpiexec.hydra; nullopt for a name that several launchers use, as mpiexec.
+std::optional<LauncherIdentity> identify_launcher_by_path(
+    std::string_view real_path, bool (*is_executable)(const std::string& path));
 
-/// A program in the folder of Intel's mpiexec.hydra and of no other.
-inline constexpr std::string_view kBesideIntelMpi = "hydra_bstrap_proxy";
+/// "inside-a-rank": `env` is that of a rank (Launcher::rank_mark).
+std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env);
 
-/// A flag passed with --launcher-arg that decides what the plan has decided.
-struct ArgClash {
-  std::string flag;     ///< as typed: "--cpu-bind=none", "-n 3"
-  std::string ours;     ///< what the plan has: "8 ranks"
-  std::string holds;    ///< what holds now
-  std::string follows;  ///< what comes of it
-  std::string instead;  ///< what to type
-  bool fatal = false;   ///< the job cannot run as planned
-};
+/// "launcher-arg-clash" for each of Plan::launcher_args that contradicts the plan, in their order; an error
+/// where the job cannot run as planned. docs/launchers.md has the table.
+std::vector<Diagnostic> arg_clashes(const Plan& plan);
 
-/// Of Plan::launcher_args, in their order; flags that agree with the plan are none. Every launcher leaves
-/// out its own flag where the same one is given. Pure; docs/launchers.md has the table.
-std::vector<ArgClash> arg_clashes(const Plan& plan);
-
-/// `args` without what decides how many ranks there are, where they sit and on which CPUs: for a start
-/// with another layout than the one they were given for.
+/// `args` without what decides the number of ranks, their nodes and CPUs: for a start with another layout.
 std::vector<std::string> without_placement(std::string_view launcher,
                                            std::vector<std::string> args);
 

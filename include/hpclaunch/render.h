@@ -39,13 +39,13 @@ std::string quote_fish(std::string_view value);
 /// A text that, evaluated by that shell or read by that program, makes the changes, byte for byte
 /// and in their order; docs/plan.md says how each is to be read. sh prints `export NAME=value` and
 /// `unset NAME`; csh and fish end each line in " ;", so that it outlives an eval that joins lines.
-/// Errors: `unsupported`, naming the variable, when the format cannot hold it: a name that is no
+/// Errors: `unsupported`, naming the variable, when the format cannot represent it: a name that is no
 /// identifier or that the shell keeps for itself, bytes that are not UTF-8 in json and dotenv, and
 /// what readers of dotenv disagree about, removal among it.
 Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& changes,
                                bool comments);
 
-/// A POSIX shell script that does what `run` would do: the changes, then `exec` of the argv.
+/// A POSIX shell script that does what `run` does: the changes, then `exec` of the argv.
 /// `needs`: what else a reader should know; they become comments at the top.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
@@ -58,18 +58,18 @@ std::string topology_tree(const Topology& topology, const Style& style);
 
 /// The plan as a table for people: ranks -> CPUs, then environment, then the command line (the
 /// plan's own command when `argv` is empty). No line is wider than style.width, if that is 60 or
-/// more; what is cut says by how much. `topology` names what a rank spans and may be empty.
+/// more; what is cut is marked with its length. `topology` names what a rank spans and may be empty.
 std::string plan_table(const Plan& plan, const Topology& topology,
                        const std::vector<std::string>& argv, const Style& style);
 
-/// Hardware threads that a picture marks beside what the ranks have.
+/// Hardware threads that a picture marks beside those of ranks.
 struct PictureMarks {
   struct Service {
     std::string name;
     CpuSet pus;
     std::string why;
   };
-  CpuSet reserved;  ///< kept for the system: nobody's
+  CpuSet reserved;  ///< for the system, not for ranks
   std::string reserved_why;
   std::vector<Service> services;  ///< used by a service only while it runs
 };
@@ -95,8 +95,8 @@ std::string grid(const std::vector<std::vector<std::string>>& rows, const Style&
 /// `text` in lines of style.width columns that begin with `lead`, the later ones with as many blanks.
 std::string paragraph(std::string_view lead, std::string_view text, const Style& style);
 
-/// The history of the named settings (choices or variables), newest first: who holds, who lost,
-/// why. All of them when `names` is empty; a name that is neither prints nothing. What the user
+/// The history of the named settings (choices or variables), newest first: the value, overridden
+/// ones, reasons. All of them when `names` is empty; a name that is neither prints nothing. What the user
 /// exported or typed for a secret name (is_secret) is shown as "<hidden>".
 std::string explain(const Plan& plan, const std::vector<std::string>& names, const Style& style);
 

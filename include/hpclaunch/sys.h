@@ -38,9 +38,18 @@ std::string real_path(const std::string& path);  ///< links resolved; `path` its
 /// Errors: `program_not_found`; `not_executable` when all that is there cannot be executed.
 Result<std::string> find_program(const std::string& program, std::string_view path_variable);
 
-/// stdout and stderr of a command together, with stdin from /dev/null; whatever its exit status.
-/// Errors: `system` when it cannot be started or runs past the limit (it is killed then).
-Result<std::string> capture(const std::vector<std::string>& argv, double limit_seconds);
+/// How a command ended and what it wrote.
+struct Captured {
+  int status = 0;  ///< as a shell has it: 128+n for signal n
+  std::string out;
+  std::string err;
+
+  std::string complaint() const;  ///< first line of `err`; where that is empty, of `out`
+};
+
+/// Runs a command with an empty stdin to its end, whatever its exit status.
+/// Errors: as exec; `system` when it runs past the limit (it is killed then).
+Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds);
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
 /// Descriptors in `keep` stay open in the new program; whatever else we opened does not.
@@ -133,21 +142,28 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
                         double limit_seconds, double grace_seconds,
                         const std::function<void(std::string_view, double)>& line);
 
-/// The rank to blame, as far as it is known.
-struct RankFailure {
+/// How a rank ended.
+struct RankExit {
   int rank = 0;
-  int local_rank = 0;
-  int node = 0;  ///< place in Plan::hosts
-  std::string host;
   int pid = 0;
   int exit_status = 0;  ///< when `signal` is 0
   int signal = 0;       ///< 0: it exited
-  bool core = false;
-  double seconds = 0;  ///< after the start of the job
+  bool core = false;    ///< with a core dump
+  double seconds = 0;   ///< after the start of the job
+
+  bool failed() const { return signal != 0 || exit_status != 0; }
+  int status() const { return signal != 0 ? 128 + signal : exit_status; }
+};
+
+/// The rank that failed first, as far as it is known.
+struct RankFailure : RankExit {
+  int local_rank = 0;
+  int node = 0;  ///< index in Plan::hosts
+  std::string host;
   std::vector<std::string> last_lines;
 };
 
-/// Ranks of one node that nothing was heard of.
+/// Ranks of one node whose end was not reported.
 struct SilentRanks {
   std::string host;
   std::string ranks;  ///< "8-15"

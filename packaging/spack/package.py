@@ -29,7 +29,7 @@ class Hpclaunch(CMakePackage):
 
     def cmake_args(self):
         return [
-            # Everything comes from Spack; a library that is not found is an error.
-            self.define("HPCLAUNCH_FETCH", "NEVER"),
+            # All libraries come from Spack.
+            self.define("HPCLAUNCH_FETCH", "OFF"),
             self.define_from_variant("HPCLAUNCH_TESTS", "tests"),
         ]

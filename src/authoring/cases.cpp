@@ -1,17 +1,18 @@
+// Golden cases: the plan that a command line gives, compared with what the profile expects.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "authoring/command.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
-#include "job/prepare.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
+
+using job::Prepared;
 
 constexpr std::string_view kShim = "hpclaunch-shim";
 
@@ -61,7 +62,7 @@ std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const En
   return numbers;
 }
 
-/// Compares one plan with what a case names; differences become remarks.
+/// Compares one plan with what a case names; differences become diagnostics.
 class Comparing {
  public:
   Comparing(const Case& expected, const Prepared& got, const EnvSnapshot& env, Check& check)
@@ -76,7 +77,7 @@ class Comparing {
 
  private:
   void differs(const std::string& what, const std::string& expected, const std::string& got) {
-    check_.remarks.push_back(
+    check_.diagnostics.push_back(
         {"case-differs", Severity::error,
          fmt::format("case \"{}\": {}: expected {}, got {}", expected_.name, what, expected, got),
          "", expected_.origin.where});
@@ -172,22 +173,6 @@ class Comparing {
   Check& check_;
 };
 
-Result<Request> parse_options(const Case& expected) {
-  const auto plan = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
-    return std::string_view(command.name) == "plan";
-  });
-  Parser parser(*plan);
-  Request args;
-  declare_launch_options(parser, args);
-  const Result<bool> parsed = parser.parse(expected.options);
-  if (!parsed) return parsed.error();
-  if (!*parsed)
-    return Error{ErrorKind::usage, "--help plans nothing", "take it out of \"options\""};
-  args.command =
-      expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
-  return args;
-}
-
 EnvSnapshot environment_of(const Case& expected) {
   std::vector<std::string> entries;
   for (const auto& [name, value] : expected.env)
@@ -197,29 +182,31 @@ EnvSnapshot environment_of(const Case& expected) {
 
 }  // namespace
 
-Check run_case(const Profile& profile, const Case& expected) {
+Check run_case(const Profile& profile, const Case& expected, const Args& typed) {
   Check check{"case", expected.name, expected.origin.where};
   const auto failed = [&](const std::string& rule, const std::string& message,
                           const std::string& fix) {
-    check.remarks.push_back({rule, Severity::error,
-                             fmt::format("case \"{}\": {}", expected.name, message), fix,
-                             expected.origin.where});
+    check.diagnostics.push_back({rule, Severity::error,
+                                 fmt::format("case \"{}\": {}", expected.name, message), fix,
+                                 expected.origin.where});
     return check;
   };
-  const Result<Request> args = parse_options(expected);
+  Result<Request> args = typed.parse_options(expected.options);
   if (!args) return failed("case-options", args.error().message, args.error().hint);
+  args->command =
+      expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
   const EnvSnapshot env = environment_of(expected);
-  const Result<Prepared> got = prepare_elsewhere(*args, env, profile, expected.hosts);
+  const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
   if (expected.refused) {
     if (got) {
-      // A rule that reports an error is a refusal, too: run does not start such a plan.
+      // A rule that reports an error is a refusal too: run does not start such a plan.
       const auto& said = got->plan.reports;
       if (std::any_of(said.begin(), said.end(), [&](const Diagnostic& report) {
             return report.severity == Severity::error &&
                    report.message.find(*expected.refused) != std::string::npos;
           }))
         return check;
-      return failed("case-accepted", "was to be refused, and there is a plan", "");
+      return failed("case-accepted", "expected a refusal, got a plan", "");
     }
     if (got.error().message.find(*expected.refused) == std::string::npos)
       return failed("case-differs",
@@ -233,4 +220,4 @@ Check run_case(const Profile& profile, const Case& expected) {
   return check;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

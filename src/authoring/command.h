@@ -1,28 +1,27 @@
 #pragma once
 // What the actions of `hpclaunch profile` share.
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/session.h"
+#include "hpclaunch/authoring.h"
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/profile.h"
-#include "job/profiles.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
-struct ProfileArgs {
-  std::string action;
-  std::vector<std::string> names;  ///< names and files
-  std::string format = "text";
-  std::string topology;  ///< of `new`
-  std::string name;      ///< of `new`
-  std::string today;     ///< YYYY-MM-DD; "" for the clock's
-};
+using job::list_profiles;
+using job::load_profile;
+using job::profile_text;
+using job::ProfileEntry;
+using job::Session;
 
 // ---- which profiles ----------------------------------------------------------------------------------
 
-/// Where names are looked up: what was typed first, then every scope.
+/// Where names are looked up: the files among the arguments first, then every scope.
 struct Shelf {
   std::vector<ProfileEntry> entries;
   std::map<std::string, std::string> given;  ///< name -> file among the arguments
@@ -32,36 +31,30 @@ struct Shelf {
 Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot& env);
 
 struct LoadedProfile {
-  std::string name;  ///< its own, or what its file is called
+  std::string name;  ///< its own, or the file's stem
   std::string file;
   ParsedProfile parsed;
-  std::optional<Profile> resolved;  ///< nothing when there are problems
+  std::optional<Profile> resolved;  ///< nullopt when there are problems
   std::vector<Error> problems;      ///< of the file, or else the first of what it extends
-  std::string text;                 ///< of the file; "" when it could not be trusted
 };
 
-/// One name or file. A file may extend what is named beside it, or lies in its directory or in `part` and
-/// `site` next to that; a name only what a launch would find.
-/// Errors: only where there is nothing to judge (`not_found`, `system`).
+/// One name or file. A file may extend what is named beside it, or is in its directory or in `part` and
+/// `site` next to that; a name only what a launch finds.
+/// Errors: `not_found`, `system`; what is wrong with the text is in `problems`.
 Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf);
 
-// ---- what was found ----------------------------------------------------------------------------------
+/// Loads each of `args.names`, or every profile without names. Errors: of the shelf. A profile that cannot be
+/// read is reported to the session, and `status` becomes its exit status.
+Result<std::vector<LoadedProfile>> load_all(const Args& args, Session& session, int& status);
 
-/// One thing to say about a profile.
-struct Remark {
-  std::string rule;  ///< kebab-case
-  Severity severity = Severity::warning;
-  std::string message;
-  std::string fix;
-  SourceRef where;
-};
+// ---- results -----------------------------------------------------------------------------------------
 
-/// One question that was asked; failed when a remark is more than a note.
+/// One question; failed when a diagnostic is more than a note.
 struct Check {
-  std::string kind;  ///< "validate", "case", "law"
+  std::string kind;  ///< "validate", "case", "invariant"
   std::string name;
   SourceRef where;
-  std::vector<Remark> remarks = {};
+  std::vector<Diagnostic> diagnostics = {};
 
   bool failed() const;
 };
@@ -70,64 +63,58 @@ struct Check {
 struct Suite {
   std::string name;
   std::string file;
-  std::string summary;  ///< for people: "17 cases, 5616 laws checked"
+  std::string summary;  ///< "17 cases, 5616 invariants checked"
   long cases = 0;
-  long laws = 0;
+  long invariants = 0;
   std::vector<Check> checks = {};
 };
 
 long count(const Suite& suite, Severity severity);
-bool clean(const std::vector<Suite>& suites);  ///< notes do not count
 
-/// As text, json, junit or github.
-std::string as_format(const std::string& format, const std::string& action,
-                      const std::vector<Suite>& suites, const std::string& totals);
+/// Prints the suites as args.format; returns the exit status. Notes do not fail a check.
+int print_suites(const Args& args, const std::vector<Suite>& suites, const std::string& totals,
+                 Session& session);
+
+/// The check "the profile can be read", failed with its problems.
+Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std::string& id);
+
+// ---- text ----------------------------------------------------------------------------------------------
 
 /// "1,234,567"
 std::string grouped(long number);
 
-/// One line that cannot move the cursor.
-std::string plain(const std::string& text);
-
 /// "PATH:12:3", as far as it is known.
-std::string place_text(const SourceRef& where);
-
-// ---- the actions; each returns the exit status -----------------------------------------------------------
-
-int profile_list(const ProfileArgs& args, Session& session);
-int profile_show(const ProfileArgs& args, Session& session);
-int profile_validate(const ProfileArgs& args, Session& session);
-int profile_test(const ProfileArgs& args, Session& session);
-int profile_new(const ProfileArgs& args, Session& session);
-int profile_schema(const ProfileArgs& args, Session& session);
-int profile_page(const ProfileArgs& args, Session& session);
-
-// ---- what they are made of -------------------------------------------------------------------------------
-
-/// Semantics, the catalogue and staleness. `today` is YYYY-MM-DD.
-std::vector<Check> review(const LoadedProfile& loaded, const std::string& today);
-
-/// One golden case.
-Check run_case(const Profile& profile, const Case& expected);
-
-/// The laws of docs/profiles.md for every plan that the profile can be asked for on one node, and for the
-/// sizes at which its rules change.
-struct LawCount {
-  long plans = 0;
-  long refused = 0;  ///< with a reason
-  long far = 0;      ///< plans with ranks far from their devices, which say so
-  long laws = 0;
-  std::vector<Check> checks = {};  ///< one per law
-};
-LawCount hold_laws(const Profile& profile);
+std::string place_text(const std::optional<SourceRef>& where);
 
 /// "nodes > 16, stack = a or b"; "" for no tests.
 std::string when_text(const When& when);
 
-/// What a profile sets, in one line.
-std::string template_text(const Template& value);
+/// "2 packages, 4 NUMA nodes, 104 cores, ..."
+std::string node_text(const NodeModel& node);
+
+/// A JSON document with a final newline.
+std::string json_document(const char* key, nlohmann::ordered_json list);
+
+// ---- the questions -------------------------------------------------------------------------------------
+
+/// Semantics, the catalogue and the age of sources. `today` is YYYY-MM-DD.
+std::vector<Check> review(const LoadedProfile& loaded, const std::string& today);
+
+/// One golden case. `got` is what its options mean.
+Check run_case(const Profile& profile, const Case& expected, const Args& args);
+
+/// The invariants of docs/profiles.md for every plan that the profile allows on one node, and for the node
+/// counts at which its rules change.
+struct InvariantCount {
+  long plans = 0;
+  long refused = 0;  ///< with a reason
+  long far = 0;      ///< plans with ranks far from their devices, which say so
+  long checked = 0;
+  std::vector<Check> checks = {};  ///< one per invariant
+};
+InvariantCount check_invariants(const Profile& profile);
 
 /// profiles/schema.json.
 extern const char* const kProfileSchema;
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,3 +1,4 @@
+// Results of `validate` and `test` as text, JSON, JUnit XML and GitHub annotations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,30 +7,54 @@
 #include "authoring/command.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-std::string remark_text(const Remark& remark) {
-  const std::string place = place_text(remark.where);
-  std::string text = fmt::format("{}{}{}: {} [{}]\n", plain(place), place.empty() ? "" : ": ",
-                                 to_string(remark.severity), plain(remark.message), remark.rule);
-  if (!remark.fix.empty()) text += fmt::format("  try: {}\n", plain(remark.fix));
-  return text;
+using Json = nlohmann::ordered_json;
+using Escapes = std::vector<std::pair<char, std::string_view>>;
+
+std::string escaped(const std::string& text, const Escapes& escapes) {
+  std::string out;
+  for (const char c : text) {
+    const auto at = std::find_if(escapes.begin(), escapes.end(),
+                                 [&](const auto& escape) { return escape.first == c; });
+    at == escapes.end() ? out += c : out += at->second;
+  }
+  return out;
+}
+
+template <class Visit>
+void each_diagnostic(const std::vector<Suite>& suites, Visit visit) {
+  for (const Suite& suite : suites)
+    for (const Check& check : suite.checks)
+      for (const Diagnostic& one : check.diagnostics) visit(suite, one);
+}
+
+bool clean(const std::vector<Suite>& suites) {
+  bool all = true;
+  each_diagnostic(suites, [&](const Suite&, const Diagnostic& one) {
+    all = all && one.severity == Severity::note;
+  });
+  return all;
 }
 
 std::string as_text(const std::vector<Suite>& suites, const std::string& totals) {
   std::string text;
   for (const Suite& suite : suites) {
-    for (const Check& check : suite.checks)
-      for (const Remark& remark : check.remarks) text += remark_text(remark);
+    each_diagnostic({suite}, [&](const Suite&, const Diagnostic& one) {
+      const std::string place = plain(place_text(one.where));
+      text += fmt::format("{}{}{}: {} [{}]\n", place, place.empty() ? "" : ": ",
+                          to_string(one.severity), plain(one.message), one.id);
+      if (!one.fix.empty()) text += fmt::format("  try: {}\n", plain(one.fix));
+    });
     text += fmt::format("{}: {}\n", plain(suite.name), suite.summary);
   }
   return text + totals + "\n";
 }
 
-nlohmann::ordered_json as_object(const SourceRef& where) {
-  nlohmann::ordered_json place = nlohmann::ordered_json::object();
+Json as_object(const SourceRef& where) {
+  Json place = Json::object();
   if (!where.file.empty()) place["file"] = where.file;
   if (where.line > 0) place["line"] = where.line;
   if (where.column > 0) place["column"] = where.column;
@@ -38,54 +63,35 @@ nlohmann::ordered_json as_object(const SourceRef& where) {
 }
 
 std::string as_json(const std::string& action, const std::vector<Suite>& suites) {
-  nlohmann::ordered_json document = {{"schema", 1}, {"action", action}};
-  document["clean"] = clean(suites);
-  auto profiles = nlohmann::ordered_json::array();
+  Json profiles = Json::array();
   for (const Suite& suite : suites) {
-    nlohmann::ordered_json one = {{"name", suite.name}, {"file", suite.file}};
+    Json one = {{"name", suite.name}, {"file", suite.file}};
     if (action == "test") {
       one["cases"] = suite.cases;
-      one["laws"] = suite.laws;
+      one["laws"] = suite.invariants;
     }
-    one["findings"] = nlohmann::ordered_json::array();
+    one["findings"] = Json::array();
     for (const Check& check : suite.checks)
-      for (const Remark& remark : check.remarks)
-        one["findings"].push_back({{"rule", remark.rule},
-                                      {"severity", to_string(remark.severity)},
-                                      {"check", check.name},
-                                      {"message", remark.message},
-                                      {"fix", remark.fix},
-                                      {"where", as_object(remark.where)}});
+      for (const Diagnostic& diagnostic : check.diagnostics)
+        one["findings"].push_back({{"rule", diagnostic.id},
+                                   {"severity", to_string(diagnostic.severity)},
+                                   {"check", check.name},
+                                   {"message", diagnostic.message},
+                                   {"fix", diagnostic.fix},
+                                   {"where", as_object(diagnostic.where.value_or(SourceRef()))}});
     profiles.push_back(std::move(one));
   }
-  document["profiles"] = std::move(profiles);
-  constexpr int kIndent = 2;
-  return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  const Json document = {{"schema", 1},
+                         {"action", action},
+                         {"clean", clean(suites)},
+                         {"profiles", std::move(profiles)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// XML 1.0 has no place for most control characters, not even escaped; plain() has taken them away.
+// XML 1.0 has no form for most control characters, not even escaped: plain() removes them.
 std::string xml(const std::string& text) {
-  std::string out;
-  for (const char c : plain(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  static const Escapes kXml = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
+  return escaped(plain(text), kXml);
 }
 
 std::string xml_case(const Suite& suite, const Check& check) {
@@ -94,26 +100,26 @@ std::string xml_case(const Suite& suite, const Check& check) {
   if (!check.where.file.empty()) text += fmt::format(" file=\"{}\"", xml(check.where.file));
   if (check.where.line > 0) text += fmt::format(" line=\"{}\"", check.where.line);
   if (!check.failed()) return text + "/>\n";
-  text += ">\n";
-  // Readers show one failure for each test case: all of its remarks go into one.
+  // Readers show one failure per test case: all diagnostics go into one.
   std::string body;
-  const Remark* first = nullptr;
-  for (const Remark& remark : check.remarks) {
-    if (remark.severity == Severity::note) continue;
-    if (first == nullptr) first = &remark;
-    const std::string place = place_text(remark.where);
-    body += fmt::format("{}{}{}{}\n", xml(place), place.empty() ? "" : ": ", xml(remark.message),
-                        remark.fix.empty() ? "" : xml("; try: " + remark.fix));
+  const Diagnostic* first = nullptr;
+  for (const Diagnostic& one : check.diagnostics) {
+    if (one.severity == Severity::note) continue;
+    if (first == nullptr) first = &one;
+    const std::string place = place_text(one.where);
+    body += fmt::format("{}{}{}{}\n", xml(place), place.empty() ? "" : ": ", xml(one.message),
+                        one.fix.empty() ? "" : xml("; try: " + one.fix));
   }
-  return text +
-         fmt::format("      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
-                     xml(first->rule), xml(first->message), body);
+  return text + fmt::format(
+                    ">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n"
+                    "    </testcase>\n",
+                    xml(first->id), xml(first->message), body);
 }
 
 std::string as_junit(const std::string& action, const std::vector<Suite>& suites) {
   std::string body;
-  long tests = 0;
-  long failures = 0;
+  std::size_t tests = 0;
+  std::ptrdiff_t failures = 0;
   for (const Suite& suite : suites) {
     const auto failed = std::count_if(suite.checks.begin(), suite.checks.end(),
                                       [](const Check& check) { return check.failed(); });
@@ -121,7 +127,7 @@ std::string as_junit(const std::string& action, const std::vector<Suite>& suites
                         xml(suite.name), suite.checks.size(), failed);
     for (const Check& check : suite.checks) body += xml_case(suite, check);
     body += "  </testsuite>\n";
-    tests += static_cast<long>(suite.checks.size());
+    tests += suite.checks.size();
     failures += failed;
   }
   return fmt::format(
@@ -130,99 +136,75 @@ std::string as_junit(const std::string& action, const std::vector<Suite>& suites
       action, tests, failures, body);
 }
 
-// As the toolkit of GitHub Actions escapes workflow commands: messages, and more of it in properties.
-std::string annotation(const std::string& text, bool property) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '%':
-        out += "%25";
-        break;
-      case '\r':
-        out += "%0D";
-        break;
-      case '\n':
-        out += "%0A";
-        break;
-      case ':':
-        out += property ? "%3A" : ":";
-        break;
-      case ',':
-        out += property ? "%2C" : ",";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
+// Workflow commands of GitHub Actions, escaped as its toolkit does.
 std::string as_github(const std::vector<Suite>& suites) {
+  static const Escapes kMessage = {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}};
+  static const Escapes kProperty = {
+      {'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}};
   std::string text;
-  for (const Suite& suite : suites)
-    for (const Check& check : suite.checks)
-      for (const Remark& remark : check.remarks) {
-        const bool note = remark.severity == Severity::note;
-        std::string properties;
-        const auto add = [&](const char* name, const std::string& value) {
-          properties +=
-              fmt::format("{}{}={}", properties.empty() ? " " : ",", name, annotation(value, true));
-        };
-        if (!remark.where.file.empty()) add("file", remark.where.file);
-        if (remark.where.line > 0) add("line", std::to_string(remark.where.line));
-        if (remark.where.column > 0) add("col", std::to_string(remark.where.column));
-        add("title", fmt::format("{}: {}", suite.name, remark.rule));
-        const std::string message =
-            remark.fix.empty() ? remark.message : remark.message + "\ntry: " + remark.fix;
-        text += fmt::format("::{}{}::{}\n", note ? "notice" : to_string(remark.severity),
-                            properties, annotation(message, false));
-      }
+  each_diagnostic(suites, [&](const Suite& suite, const Diagnostic& one) {
+    const SourceRef where = one.where.value_or(SourceRef());
+    std::string properties;
+    const auto add = [&](const char* name, const std::string& value) {
+      properties +=
+          fmt::format("{}{}={}", properties.empty() ? " " : ",", name, escaped(value, kProperty));
+    };
+    if (!where.file.empty()) add("file", where.file);
+    if (where.line > 0) add("line", std::to_string(where.line));
+    if (where.column > 0) add("col", std::to_string(where.column));
+    add("title", fmt::format("{}: {}", suite.name, one.id));
+    const bool note = one.severity == Severity::note;
+    text += fmt::format(
+        "::{}{}::{}\n", note ? "notice" : to_string(one.severity), properties,
+        escaped(one.fix.empty() ? one.message : one.message + "\ntry: " + one.fix, kMessage));
+  });
   return text;
 }
 
 }  // namespace
 
 bool Check::failed() const {
-  return std::any_of(remarks.begin(), remarks.end(),
-                     [](const Remark& remark) { return remark.severity != Severity::note; });
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& one) { return one.severity != Severity::note; });
 }
 
 long count(const Suite& suite, Severity severity) {
   long found = 0;
-  for (const Check& check : suite.checks)
-    for (const Remark& remark : check.remarks) found += remark.severity == severity ? 1 : 0;
+  each_diagnostic({suite}, [&](const Suite&, const Diagnostic& one) {
+    found += one.severity == severity ? 1 : 0;
+  });
   return found;
 }
 
-bool clean(const std::vector<Suite>& suites) {
-  for (const Suite& suite : suites)
-    for (const Check& check : suite.checks)
-      if (check.failed()) return false;
-  return true;
+int print_suites(const Args& args, const std::vector<Suite>& suites, const std::string& totals,
+                 Session& session) {
+  const std::string text = args.format == "json"     ? as_json(args.action, suites)
+                           : args.format == "junit"  ? as_junit(args.action, suites)
+                           : args.format == "github" ? as_github(suites)
+                                                     : as_text(suites, totals);
+  if (!print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
+  return clean(suites) ? 0 : 1;
 }
 
-std::string as_format(const std::string& format, const std::string& action,
-                      const std::vector<Suite>& suites, const std::string& totals) {
-  if (format == "json") return as_json(action, suites);
-  if (format == "junit") return as_junit(action, suites);
-  if (format == "github") return as_github(suites);
-  return as_text(suites, totals);
+std::string json_document(const char* key, Json list) {
+  const Json document = {{"schema", 1}, {key, std::move(list)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string grouped(long number) {
   std::string text = std::to_string(number);
-  constexpr std::size_t kDigits = 3;
-  for (std::size_t at = text.size(); at > kDigits; at -= kDigits) text.insert(at - kDigits, ",");
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
 }
 
 std::string plain(const std::string& text) { return text.empty() ? text : value_text(Value(text)); }
 
-std::string place_text(const SourceRef& where) {
-  std::string text = where.file;
-  if (where.line > 0) text += fmt::format(":{}", where.line);
-  if (where.line > 0 && where.column > 0) text += fmt::format(":{}", where.column);
+std::string place_text(const std::optional<SourceRef>& where) {
+  if (!where) return "";
+  std::string text = where->file;
+  if (where->line > 0) text += fmt::format(":{}", where->line);
+  if (where->line > 0 && where->column > 0) text += fmt::format(":{}", where->column);
   return text;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,3 +1,4 @@
+// The invariants themselves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,70 +7,68 @@
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-const std::vector<RankPlan>& ranks_of(const LawCase& one) {
-  return one.plan->classes.front().ranks;
-}
+const std::vector<RankPlan>& ranks_of(const Sample& one) { return one.plan->classes.front().ranks; }
 
-std::string counts(LawBench&, const LawCase& one) {
+std::string counts(InvariantContext&, const Sample& one) {
   const auto got = static_cast<int>(ranks_of(one).size());
   if (got == one.ranks && one.plan->even() && one.plan->nodes() == one.nodes) return "";
-  return fmt::format("{} on {} came out for {} on {}", counted(got, "rank"),
+  return fmt::format("got {} on {}, requested {} on {}", counted(got, "rank"),
                      counted(one.plan->nodes(), "node"), counted(one.ranks, "rank"),
                      counted(one.nodes, "node"));
 }
 
-std::string cores_apart(LawBench& bench, const LawCase& one) {
-  std::vector<int> owner(bench.model->topology.cores.size(), -1);
+std::string cores_apart(InvariantContext& context, const Sample& one) {
+  std::vector<int> owner(context.model->topology.cores.size(), -1);
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
     if (rank.cpus.empty()) return fmt::format("rank {} has no core", number);
     for (const int pu : rank.cpus.to_vector()) {
-      const int core = bench.core_of[static_cast<std::size_t>(pu)];
-      if (core < 0) return fmt::format("rank {} has CPU {}, which the node has not", number, pu);
-      int& holder = owner[static_cast<std::size_t>(core)];
-      if (holder >= 0 && holder != number)
-        return fmt::format("ranks {} and {} share the core of CPU {}", holder, number, pu);
-      holder = number;
+      const int core = context.core_of[static_cast<std::size_t>(pu)];
+      if (core < 0) return fmt::format("rank {} has CPU {}, which does not exist", number, pu);
+      int& other = owner[static_cast<std::size_t>(core)];
+      if (other >= 0 && other != number)
+        return fmt::format("ranks {} and {} share the core of CPU {}", other, number, pu);
+      other = number;
     }
     ++number;
   }
   return "";
 }
 
-std::string reserved_free(LawBench& bench, const LawCase& one) {
+std::string reserved_free(InvariantContext& context, const Sample& one) {
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
-    const CpuSet taken = rank.cpus & bench.model->reserved;
-    if (!taken.empty())
-      return fmt::format("rank {} has CPUs {}, which are reserved", number, taken.to_list());
+    const CpuSet taken = rank.cpus & context.model->reserved;
+    if (!taken.empty()) return fmt::format("rank {} has reserved CPUs {}", number, taken.to_list());
     ++number;
   }
   return "";
 }
 
-std::string near_device(LawBench& bench, const LawCase& one) {
+std::string near_device(InvariantContext& context, const Sample& one) {
   if (says_far(*one.plan)) return "";
-  const std::vector<Device>& devices = bench.model->topology.devices;
+  const std::vector<Device>& devices = context.model->topology.devices;
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
     const auto device = std::find_if(devices.begin(), devices.end(),
                                      [&](const Device& d) { return d.index == rank.device; });
     if (device != devices.end() && !device->pus.empty() && !device->pus.contains(rank.cpus))
-      return fmt::format("rank {} has CPUs {}, device {} is near {}, and the plan does not say so",
-                         number, rank.cpus.to_list(), device->index, device->pus.to_list());
+      return fmt::format(
+          "rank {} has CPUs {}, but its device {} is near {}, and the plan does not report it",
+          number, rank.cpus.to_list(), device->index, device->pus.to_list());
     ++number;
   }
   return "";
 }
 
-int units_of(const LawBench& bench, const std::string& mode) {
-  const DeviceMode* found = bench.profile->find_mode(mode);
+int units_of(const InvariantContext& context, const std::string& mode) {
+  const DeviceMode* found = context.profile->find_mode(mode);
   int units = 0;
-  for (const Device& device : bench.model->topology.devices)
+  for (const Device& device : context.model->topology.devices)
     units += found != nullptr && found->subdevices ? std::max(1, device.subdevices) : 1;
   return units;
 }
@@ -82,13 +81,13 @@ std::size_t pieces(const std::string& text, const std::string& join) {
   return found;
 }
 
-std::string list_lengths(LawBench& bench, const LawCase& one) {
-  for (const ListRule& list : bench.lists) {
+std::string list_lengths(InvariantContext& context, const Sample& one) {
+  for (const ListRule& list : context.lists) {
     const Setting* setting = one.plan->find_env(list.variable);
     if (setting == nullptr || setting->history.back().rule != list.rule) continue;
     const auto* text = std::get_if<std::string>(&setting->value());
     if (text == nullptr) continue;
-    const int wanted = list.per_unit ? units_of(bench, one.mode) : one.ranks;
+    const int wanted = list.per_unit ? units_of(context, one.mode) : one.ranks;
     const std::size_t got = pieces(*text, list.join);
     if (got != static_cast<std::size_t>(wanted))
       return fmt::format("{}={} has {} for {}", list.variable, *text,
@@ -98,12 +97,12 @@ std::string list_lengths(LawBench& bench, const LawCase& one) {
   return "";
 }
 
-// Values that a profile builds from facts are seen here for the first time.
-std::string variables_known(LawBench& bench, const LawCase& one) {
+// Values built from facts are known only in a plan.
+std::string variables_known(InvariantContext& context, const Sample& one) {
   for (const Setting& setting : one.plan->env) {
     const auto* text = std::get_if<std::string>(&setting.value());
     const std::string value = text != nullptr ? *text : "";
-    const auto [at, fresh] = bench.known.emplace(setting.name + "=" + value, "");
+    const auto [at, fresh] = context.known.emplace(setting.name + "=" + value, "");
     if (fresh) {
       const knowledge::Verdict verdict = knowledge::check(setting.name, value);
       if (verdict.grade == knowledge::Grade::wrong) at->second = verdict.message;
@@ -113,52 +112,53 @@ std::string variables_known(LawBench& bench, const LawCase& one) {
   return "";
 }
 
-std::string launch_line(LawBench& bench, const LawCase& one) {
+std::string launch_line(InvariantContext& context, const Sample& one) {
   LauncherFacts facts;
-  const auto programs = bench.launcher->programs;
+  const auto programs = context.launcher->programs;
   facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
-  const Result<Argv> argv = bench.launcher->render(*one.plan, facts, "hpclaunch-shim");
+  const Result<Argv> argv = context.launcher->render(*one.plan, facts, "hpclaunch-shim");
   if (!argv) return argv.error().message;
   if (argv->empty()) return "the launch line is empty";
-  return one.plan->wire.starts_with("hl1.") ? "" : "nothing was encoded for the shim";
+  return one.plan->wire.starts_with("hl1.") ? "" : "no message for the shim";
 }
 
 // Entries of the mask that the plan sets, else all units.
-int visible_devices(const LawBench& bench, const LawCase& one) {
+int visible_devices(const InvariantContext& context, const Sample& one) {
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"}) {
     const Setting* mask = one.plan->find_env(name);
     if (mask == nullptr) continue;
     const auto* text = std::get_if<std::string>(&mask->value());
     if (text != nullptr) return static_cast<int>(split(*text, ',').size());
   }
-  return units_of(bench, one.mode);
+  return units_of(context, one.mode);
 }
 
-std::string local_rank(LawBench& bench, const LawCase& one) {
+std::string local_rank(InvariantContext& context, const Sample& one) {
   const Setting* setting = one.plan->find_env("LOCAL_RANK");
   if (setting == nullptr) return "LOCAL_RANK is not set";
   if (one.plan->gpu_view.empty()) return "";
   if (const auto* text = std::get_if<std::string>(&setting->value()))
     return *text == "0" ? "" : fmt::format("LOCAL_RANK is {} on every rank", *text);
-  const int visible = visible_devices(bench, one);
+  const int visible = visible_devices(context, one);
   const bool said = std::any_of(one.plan->reports.begin(), one.plan->reports.end(),
                                 [](const Diagnostic& r) { return r.id == "shared-devices"; });
   if (one.ranks <= visible || said) return "";
-  return fmt::format("LOCAL_RANK goes to {}, and a rank sees {}; nothing says so", one.ranks - 1,
-                     counted(visible, "device"));
+  return fmt::format(
+      "LOCAL_RANK goes up to {}, but a rank sees {}, and the plan does not report it",
+      one.ranks - 1, counted(visible, "device"));
 }
 
-std::string repeatable(LawBench&, const LawCase& one) {
+std::string repeatable(InvariantContext&, const Sample& one) {
   const Plan& a = *one.plan;
   const Plan& b = *one.again;
   bool same = a.wire == b.wire && a.env.size() == b.env.size() &&
               a.classes.front().ranks == b.classes.front().ranks && a.batch == b.batch;
   for (std::size_t i = 0; same && i < a.env.size(); ++i)
     same = a.env[i].name == b.env[i].name && a.env[i].value() == b.env[i].value();
-  return same ? "" : "the same input gave another plan";
+  return same ? "" : "the same input gave a different plan";
 }
 
-// What stands in a template beside its facts.
+// The literal part of a template, without its facts.
 std::string literal_part(const Template& value) {
   Facts nothing;
   for (const std::string& fact : facts_in(value)) nothing.rank[fact] = "";
@@ -166,7 +166,7 @@ std::string literal_part(const Template& value) {
   return text ? *text : value.text;
 }
 
-// A joined item that may hold the separator itself cannot be counted.
+// Items that may contain the separator cannot be counted.
 void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
                std::vector<ListRule>& lists) {
   for (const Assignment& one : assignments) {
@@ -182,41 +182,38 @@ void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
 
 }  // namespace
 
-const std::array<Law, 9> kLaws = {{
-    {"counts", "as many ranks as were asked for", counts},
+const std::array<Invariant, 9> kInvariants = {{
+    {"counts", "as many ranks as requested", counts},
     {"cores-apart", "no core in two ranks", cores_apart},
-    {"reserved-free", "nothing reserved is used", reserved_free},
-    {"near-device", "each rank near its device, or the plan says why not", near_device},
-    {"list-length", "lists of a rule as long as the ranks or units", list_lengths},
-    {"known-variable", "no variable or value that nothing reads", variables_known},
-    {"launch-line", "the launcher's line and the shim's message can be written", launch_line},
-    {"local-rank", "LOCAL_RANK is a device that the rank sees, or the plan says why not",
-     local_rank},
-    {"repeatable", "equal input, equal plan", repeatable, true},
+    {"reserved-free", "no reserved core is used", reserved_free},
+    {"near-device", "each rank is near its device, or the plan reports it", near_device},
+    {"list-length", "lists of a rule have one item per rank or unit", list_lengths},
+    {"known-variable", "every variable and value is known to the catalogue", variables_known},
+    {"launch-line", "the launcher line and the shim's message can be rendered", launch_line},
+    {"local-rank", "LOCAL_RANK is a visible device, or the plan reports it", local_rank},
+    {"repeatable", "the same input gives the same plan", repeatable, true},
 }};
 
 bool says_far(const Plan& plan) {
-  const Setting* binding = plan.find_choice("cpu-bind");
-  if (binding == nullptr) return false;
-  return std::any_of(binding->history.begin(), binding->history.end(), [](const Decision& one) {
-    return one.why.find("not near their device") != std::string::npos;
-  });
+  return std::any_of(plan.reports.begin(), plan.reports.end(),
+                     [](const Diagnostic& one) { return one.id == "far-from-device"; });
 }
 
-LawBench make_bench(const Profile& profile, const NodeModel& model, const Launcher& launcher) {
-  LawBench bench;
-  bench.profile = &profile;
-  bench.model = &model;
-  bench.launcher = &launcher;
-  bench.core_of.assign(CpuSet::kCapacity, -1);
+InvariantContext make_context(const Profile& profile, const NodeModel& model,
+                              const Launcher& launcher) {
+  InvariantContext context;
+  context.profile = &profile;
+  context.model = &model;
+  context.launcher = &launcher;
+  context.core_of.assign(CpuSet::kCapacity, -1);
   for (std::size_t c = 0; c < model.topology.cores.size(); ++c)
     for (const int pu : model.topology.cores[c].pus.to_vector())
-      bench.core_of[static_cast<std::size_t>(pu)] = static_cast<int>(c);
+      context.core_of[static_cast<std::size_t>(pu)] = static_cast<int>(c);
   for (const Rule& rule : profile.rules) {
-    add_lists(rule, rule.defaults, bench.lists);
-    add_lists(rule, rule.require, bench.lists);
+    add_lists(rule, rule.defaults, context.lists);
+    add_lists(rule, rule.require, context.lists);
   }
-  return bench;
+  return context;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -8,11 +8,11 @@
 #include "authoring/command.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-constexpr int kMostNodes = 20'000;  // that a size in a rule is tried at
+constexpr int kMostNodes = 20'000;  // highest node count that is tried
 constexpr int kEnoughExamples = 2;
 constexpr int kRepeatEach = 5;  // every fifth rank count is planned twice
 
@@ -42,7 +42,7 @@ std::vector<std::string> names_or_none(const std::vector<Entry>& entries) {
   return names;
 }
 
-// The launcher's own view only where the site means it.
+// The view `launcher` only where the profile uses it.
 std::vector<std::string> views_of(const Profile& profile, const NodeModel& model) {
   if (model.topology.devices.empty()) return {""};
   std::vector<std::string> views = {"all", "own"};
@@ -55,7 +55,7 @@ std::vector<std::string> views_of(const Profile& profile, const NodeModel& model
   return views;
 }
 
-// Sizes at which a rule may begin or cease to hold.
+// Node counts at which a rule may start or stop to apply.
 std::set<int> sizes_of(const Profile& profile) {
   std::set<int> sizes;
   const auto add = [&](const When& when) {
@@ -74,13 +74,14 @@ std::set<int> sizes_of(const Profile& profile) {
 }
 
 /// All plans for one kind of node.
-class Holding {
+class Sweep {
  public:
-  Holding(const Profile& profile, const NodeModel& model, const Launcher& launcher, LawCount& count)
-      : bench_(make_bench(profile, model, launcher)), count_(count) {
+  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher,
+        InvariantCount& count)
+      : context_(make_context(profile, model, launcher)), count_(count) {
     input_.node = model.topology;
     input_.profile = &profile;
-    input_.profile_why = "named for the laws";
+    input_.profile_why = "named for the invariants";
     input_.model = &model;
     input_.job.user = "user";
     input_.job.whole_allocation = true;
@@ -93,9 +94,9 @@ class Holding {
   }
 
   void all() {
-    const Profile& profile = *bench_.profile;
-    const std::vector<std::string> views = views_of(profile, *bench_.model);
-    const int pus = bench_.model->topology.all_pus().count();
+    const Profile& profile = *context_.profile;
+    const std::vector<std::string> views = views_of(profile, *context_.model);
+    const int pus = context_.model->topology.all_pus().count();
     for (const std::string& stack : names_or_none(profile.stacks))
       for (const std::string& mode : names_or_none(profile.device_modes)) {
         hosts(1);
@@ -103,7 +104,7 @@ class Holding {
           for (const std::string& view : views)
             one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         if (!input_.launcher.multi_node) continue;
-        const int devices = static_cast<int>(bench_.model->topology.devices.size());
+        const int devices = static_cast<int>(context_.model->topology.devices.size());
         for (const int nodes : sizes_of(profile)) {
           hosts(nodes);
           for (const int ranks : {1, std::max(2, devices), std::max(3, 2 * devices)})
@@ -128,63 +129,67 @@ class Holding {
     ++count_.plans;
     if (!plan) {
       ++count_.refused;
-      ++count_.laws;
-      if (plan.error().message.empty()) breach("refusal", "refused without a reason", asked);
+      ++count_.checked;
+      if (plan.error().message.empty()) add_violation("refusal", "refused without a reason", asked);
       return;
     }
     if (says_far(*plan)) ++count_.far;
     const Result<Plan> again = twice ? make_plan(input_) : Result<Plan>(Error{});
-    const LawCase one{asked.ranks, asked.nodes, asked.mode, &*plan, again ? &*again : nullptr};
-    if (twice && !again) breach("repeatable", "the same input was refused", asked);
-    for (const Law& law : kLaws) {
-      if (law.needs_again && !again) continue;
-      ++count_.laws;
-      const std::string found = law.breach(bench_, one);
-      if (!found.empty()) breach(law.name, found, asked);
+    const Sample one{asked.ranks, asked.nodes, asked.mode, &*plan, again ? &*again : nullptr};
+    if (twice && !again)
+      add_violation("repeatable", "the second plan of the same input was refused", asked);
+    for (const Invariant& invariant : kInvariants) {
+      if (invariant.needs_again && !again) continue;
+      ++count_.checked;
+      const std::string found = invariant.violation(context_, one);
+      if (!found.empty()) add_violation(invariant.name, found, asked);
     }
   }
 
-  // The first examples stand for the rest, which are counted.
-  void breach(const std::string& law, const std::string& found, const Asked& asked) {
+  // Two examples are printed, the rest are counted.
+  void add_violation(const std::string& invariant, const std::string& found, const Asked& asked) {
     for (Check& check : count_.checks) {
-      if (check.kind != "law" || check.name.substr(0, check.name.find(':')) != law) continue;
-      const int earlier = ++breaches_[law];
+      if (check.kind != "invariant" || check.name.substr(0, check.name.find(':')) != invariant)
+        continue;
+      const int earlier = ++violations_[invariant];
       if (earlier <= kEnoughExamples)
-        check.remarks.push_back({"law-" + law, Severity::error,
-                                 fmt::format("{}: {}", asked.typed(bench_.model->name), found), "",
-                                 check.where});
+        check.diagnostics.push_back(
+            {"invariant-" + invariant, Severity::error,
+             fmt::format("{}: {}", asked.typed(context_.model->name), found), "", check.where});
       else if (earlier == kEnoughExamples + 1)
-        check.remarks.push_back({"law-" + law, Severity::error, "", "", check.where});
+        check.diagnostics.push_back(
+            {"invariant-" + invariant, Severity::error, "", "", check.where});
       if (earlier > kEnoughExamples)
-        check.remarks.back().message =
-            fmt::format("{} more plans for node type {} break this law",
-                        grouped(earlier - kEnoughExamples), bench_.model->name);
+        check.diagnostics.back().message =
+            fmt::format("{} more plans for node type {} violate this invariant",
+                        grouped(earlier - kEnoughExamples), context_.model->name);
     }
   }
 
-  LawBench bench_;
+  InvariantContext context_;
   PlanInput input_;
-  LawCount& count_;
-  std::map<std::string, int> breaches_;
+  InvariantCount& count_;
+  std::map<std::string, int> violations_;
 };
 
 }  // namespace
 
-LawCount hold_laws(const Profile& profile) {
-  LawCount count;
-  count.checks.push_back({"law", "refusal: a plan, or a reason why there is none", profile.where});
-  for (const Law& law : kLaws)
-    count.checks.push_back({"law", fmt::format("{}: {}", law.name, law.what), profile.where});
+InvariantCount check_invariants(const Profile& profile) {
+  InvariantCount count;
+  count.checks.push_back(
+      {"invariant", "refusal: a plan, or a reason for the refusal", profile.where});
+  for (const Invariant& invariant : kInvariants)
+    count.checks.push_back(
+        {"invariant", fmt::format("{}: {}", invariant.name, invariant.what), profile.where});
   const Launcher* launcher = find_launcher(profile.launcher.empty() ? "local" : profile.launcher);
   if (launcher == nullptr) {
-    count.checks.front().remarks.push_back(
-        {"law-refusal", Severity::error,
-         fmt::format("the profile's launcher \"{}\" is not known", profile.launcher), "",
-         profile.where});
+    count.checks.front().diagnostics.push_back(
+        {"invariant-refusal", Severity::error,
+         fmt::format("unknown launcher \"{}\"", profile.launcher), "", profile.where});
     return count;
   }
-  for (const NodeModel& model : profile.nodes) Holding(profile, model, *launcher, count).all();
+  for (const NodeModel& model : profile.nodes) Sweep(profile, model, *launcher, count).all();
   return count;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,5 +1,5 @@
 #pragma once
-// The laws that every plan obeys, one function each; profile_laws.cpp asks for the plans.
+// The invariants of every plan, one function each; invariants.cpp makes the plans.
 #include <array>
 #include <map>
 #include <string>
@@ -9,7 +9,7 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 /// A list that a rule builds, one item for each rank or unit.
 struct ListRule {
@@ -19,17 +19,17 @@ struct ListRule {
   bool per_unit = false;
 };
 
-/// What does not change between the plans of one kind of node.
-struct LawBench {
+/// What the plans of one node type have in common.
+struct InvariantContext {
   const Profile* profile = nullptr;
   const NodeModel* model = nullptr;
   const Launcher* launcher = nullptr;
   std::vector<int> core_of;  ///< by PU; -1 for none
   std::vector<ListRule> lists;
-  std::map<std::string, std::string> known;  ///< "NAME=value" -> what the catalogue has against it
+  std::map<std::string, std::string> known;  ///< "NAME=value" -> the catalogue's objection, or ""
 };
 
-struct LawCase {
+struct Sample {
   int ranks = 1;  ///< on each node
   int nodes = 1;
   std::string mode;
@@ -37,19 +37,20 @@ struct LawCase {
   const Plan* again = nullptr;  ///< planned a second time from the same; nullptr: not done here
 };
 
-/// A law holds when it returns "".
-struct Law {
+/// Holds when `violation` returns "".
+struct Invariant {
   const char* name;
   const char* what;
-  std::string (*breach)(LawBench& bench, const LawCase& one);
-  bool needs_again = false;  ///< asked only where there is a second plan
+  std::string (*violation)(InvariantContext& context, const Sample& one);
+  bool needs_again = false;  ///< checked only where there is a second plan
 };
 
-extern const std::array<Law, 9> kLaws;
+extern const std::array<Invariant, 9> kInvariants;
 
-/// The plan says by itself that ranks are not near their devices.
+/// Whether the plan itself reports ranks that are not near their devices.
 bool says_far(const Plan& plan);
 
-LawBench make_bench(const Profile& profile, const NodeModel& model, const Launcher& launcher);
+InvariantContext make_context(const Profile& profile, const NodeModel& model,
+                              const Launcher& launcher);
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,3 +1,4 @@
+// `profile list` and `profile schema`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +9,7 @@
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -42,7 +43,7 @@ std::string as_text(const std::vector<Row>& rows) {
   std::size_t name = 4;
   for (const Row& row : rows) name = std::max(name, row.entry.name.size());
   std::string text =
-      fmt::format("{:<{}}  {:<7}  {:<7}  what it is\n", "name", name, "scope", "state");
+      fmt::format("{:<{}}  {:<7}  {:<7}  description\n", "name", name, "scope", "state");
   for (const Row& row : rows) {
     text += fmt::format("{:<{}}  {:<7}  {:<7}  {}\n", plain(row.entry.name), name, row.entry.scope,
                         row.state, plain(row.detail));
@@ -66,15 +67,12 @@ std::string as_json(const std::vector<Row>& rows) {
                         {"successor", row.profile.retired->successor}};
     list.push_back(std::move(one));
   }
-  const nlohmann::ordered_json document = {{"schema", 1}, {"profiles", std::move(list)}};
-  constexpr int kIndent = 2;
-  return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return json_document("profiles", std::move(list));
 }
 
 }  // namespace
 
-int profile_list(const ProfileArgs& args, Session& session) {
+int profile_list(const Args& args, Session& session) {
   const Result<Shelf> shelf = open_shelf({}, session.env);
   if (!shelf) return report(session, shelf.error());
   std::vector<Row> rows;
@@ -86,8 +84,8 @@ int profile_list(const ProfileArgs& args, Session& session) {
              : 0;
 }
 
-int profile_schema(const ProfileArgs&, Session& session) {
+int profile_schema(const Args&, Session& session) {
   return print(session, kProfileSchema) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -6,7 +6,7 @@
 
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli::markdown {
+namespace hpclaunch::authoring::markdown {
 
 namespace {
 
@@ -232,4 +232,4 @@ std::string Table::str() const {
   return out;
 }
 
-}  // namespace hpclaunch::cli::markdown
+}  // namespace hpclaunch::authoring::markdown

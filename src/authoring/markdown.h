@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hpclaunch::cli::markdown {
+namespace hpclaunch::authoring::markdown {
 
 /// One line of running text. Markup is escaped, control bytes become blanks; words that are plainly code
 /// (options, assignments, variables, paths) become code, addresses become links. Safe in a table's cell.
@@ -37,4 +37,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace hpclaunch::cli::markdown
+}  // namespace hpclaunch::authoring::markdown

@@ -1,4 +1,4 @@
-// A node as a profile describes it: counts, where the format can.
+// A probed node as a profile's node model.
 #include "authoring/model.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -116,7 +116,7 @@ bool is_unique_pci(const std::vector<Entry>& entries, const std::string& pci) {
                                       [&](const Entry& entry) { return entry.pci == pci; }) == 1;
 }
 
-// As much of a way on PCI as it shares with one of `others`: what lies beyond decides nothing.
+// The part of a PCI path that it shares with one of `others`: the rest decides nothing.
 template <class Entry>
 std::string bridges_key(const std::vector<std::string>& way, const std::vector<Entry>& others) {
   std::ptrdiff_t longest = 0;
@@ -247,12 +247,11 @@ Result<Topology> read_back(const std::vector<std::string>& lines) {
                                 joined(lines)),
                     "new");
   if (!parsed.problems.empty()) return parsed.problems.front();
-  if (parsed.profile.nodes.empty()) return Error{ErrorKind::invalid, "there is no node"};
+  if (parsed.profile.nodes.empty()) return Error{ErrorKind::invalid, "no node"};
   return parsed.profile.nodes.front().topology;
 }
 
-// Takes out the interfaces that a job leaves alone, and says which: the format knows no state and no speed,
-// by which that was told.
+// Removes the interfaces that jobs do not use, and names them: the format has no state and no speed.
 std::vector<std::string> drop_idle_nics(Topology& node) {
   const std::vector<std::string> idle = idle_nics(node);
   std::vector<Nic> kept;
@@ -305,4 +304,4 @@ NodeText node_model_text(const Topology& whole_node) {
   return text;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -6,7 +6,7 @@
 
 #include "hpclaunch/topology.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 inline constexpr std::uint64_t kMiB = 1024 * 1024;
 
@@ -32,4 +32,4 @@ void compare_devices(const Topology& real, const Topology& model, std::vector<st
 /// `real` has those interfaces that the model was given.
 void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost);
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,4 +1,4 @@
-// What got lost of a node where the counts of a profile cannot express it.
+// What a node model cannot express of the real node.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 #include "authoring/model.h"
 #include "authoring/new.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-// Caches that say more than packages, NUMA nodes and cores do: those divide the node differently.
+// Caches that divide the node differently from packages, NUMA nodes and cores.
 std::set<std::string> telling_caches(const Topology& node) {
   const auto same = [](const CpuSet& pus) {
     return [&pus](const auto& group) { return group.pus == pus; };
@@ -45,11 +45,11 @@ const CpuSet& near(const Topology& node, const Device& device) {
 // What is wrong with one device of the model; "" for nothing.
 std::string difference(const Device& device, const Device& modelled) {
   if (device.model != modelled.model && json_text(device.model) != json_text(modelled.model))
-    return "its model is another than the first device's";
+    return "model differs from the first device's";
   if (device.memory_bytes / kMiB != modelled.memory_bytes / kMiB)
-    return "its memory is another than the first device's";
+    return "memory differs from the first device's";
   if (device.subdevices != modelled.subdevices || device.partition != modelled.partition)
-    return "it is divided otherwise than the first device";
+    return "divided differently from the first device";
   if (!device.instances.empty())
     return fmt::format("it is cut into {} instances", device.instances.size());
   return "";
@@ -80,7 +80,7 @@ Compared compare(const Topology& real, const Topology& model) {
   };
   found.numbered = all([](const Core& a, const Core& b) { return a.pus == b.pus; });
   if (!found.numbered) {
-    found.lost.emplace_back("how cores and their hardware threads are numbered");
+    found.lost.emplace_back("numbering of cores and hardware threads");
     return found;
   }
   const bool placed = all([&](const Core& a, const Core& b) {
@@ -90,11 +90,11 @@ Compared compare(const Topology& real, const Topology& model) {
   const auto nodes = numa_map(real);
   const auto modelled = numa_map(model);
   if (!placed)
-    found.lost.emplace_back("how packages and NUMA nodes are numbered or divided");
+    found.lost.emplace_back("numbering or division of packages and NUMA nodes");
   else if (!nodes.empty() && nodes != modelled)
-    found.lost.emplace_back("which NUMA nodes there are besides those with cores");
+    found.lost.emplace_back("NUMA nodes without cores");
   if (telling_caches(real) != telling_caches(model))
-    found.lost.emplace_back("which cores share a cache");
+    found.lost.emplace_back("caches that cores share");
   return found;
 }
 
@@ -104,19 +104,19 @@ void compare_devices(const Topology& real, const Topology& model, std::vector<st
   for (const Device& device : real.devices) {
     const std::string name = fmt::format("device {}: ", device.index);
     if (device.vendor != real.devices.front().vendor) {
-      lost.push_back(name + "it is of another vendor, " + device.vendor);
+      lost.push_back(name + "another vendor, " + device.vendor);
       continue;
     }
     const bool there = next < model.devices.size();
     if (there && device.index != model.devices[next].index)
-      lost.push_back(fmt::format("{}its number, {} in the model", name, model.devices[next].index));
-    const std::string what = there ? difference(device, model.devices[next]) : "it is missing";
+      lost.push_back(fmt::format("{}number {} in the model", name, model.devices[next].index));
+    const std::string what = there ? difference(device, model.devices[next]) : "missing";
     if (!what.empty()) lost.push_back(name + what);
     all_near = all_near && there &&
                same_cores(real, near(real, device), model, near(model, model.devices[next]));
     ++next;
   }
-  if (!all_near) lost.emplace_back("which cores devices are near to");
+  if (!all_near) lost.emplace_back("locality of devices");
   if (model.links.size() != real.links.size())
     lost.push_back(fmt::format("{} of {} links between devices",
                                real.links.size() - model.links.size(), real.links.size()));
@@ -131,7 +131,7 @@ void compare_nics(const Topology& real, const Topology& model, std::vector<std::
                                    model.nics.end(), [&](const Nic& a, const Nic& b) {
                                      return same_cores(real, near(real, a), model, near(model, b));
                                    });
-  if (!all_near) lost.emplace_back("which cores interfaces are near to");
+  if (!all_near) lost.emplace_back("locality of interfaces");
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

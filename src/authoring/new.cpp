@@ -8,13 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
-#include "cli/options.h"
+#include "hpclaunch/job.h"
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "job/libraries.h"
-#include "job/site.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -40,16 +39,7 @@ std::string name_of_host(const std::string& host) {
   return is_profile_name(name) ? name : "my-site";
 }
 
-// What `run` would take on more than one node.
-std::optional<ChosenLauncher> launcher_here(const EnvSnapshot& env, const std::string& host) {
-  Hosts hosts;
-  hosts.names = {host};
-  Result<ChosenLauncher> found = choose_launcher(Request(), env, hosts, "", false);
-  if (!found || !found->launcher->traits().multi_node) return std::nullopt;
-  return std::move(*found);
-}
-
-Fresh look(const ProfileArgs& args, const EnvSnapshot& env, Topology node) {
+Fresh look(const Args& args, const EnvSnapshot& env, Topology node) {
   Fresh fresh;
   fresh.node = std::move(node);
   fresh.host = fresh.node.hostname;
@@ -59,9 +49,9 @@ Fresh look(const ProfileArgs& args, const EnvSnapshot& env, Topology node) {
   fresh.from = args.topology.empty()
                    ? "this machine"
                    : "the file " + args.topology.substr(args.topology.rfind('/') + 1);
-  const std::string scheduler = job_facts(env).scheduler;
+  const std::string scheduler = find_batch(env).name();
   if (scheduler != "none") fresh.scheduler = scheduler;
-  fresh.launcher = launcher_here(env, fresh.host);
+  fresh.launcher = job::launcher_for_many_nodes(env);
   for (const Device& device : fresh.node.devices) {
     fresh.in_mig = fresh.in_mig || !device.instances.empty();
     fresh.has_tiles = fresh.has_tiles || (device.vendor == "intel" && device.subdevices > 1);
@@ -96,7 +86,7 @@ std::string json_text(const std::string& text) {
 
 std::string prose(std::string_view text, int indent) {
   constexpr std::size_t kWidth = 100;
-  // A line that begins with one of these would be taken for a suggestion.
+  // A comment line that starts with one of these is a suggestion.
   const auto may_begin = [](std::string_view word) {
     return word.empty() || std::string_view("\"{}[]").find(word.front()) == std::string_view::npos;
   };
@@ -132,17 +122,18 @@ std::string lines_of(std::string_view json, int indent, bool suggested) {
   return out;
 }
 
-int profile_new(const ProfileArgs& args, Session& session) {
+int profile_new(const Args& args, Session& session) {
   if (!args.name.empty() && !is_profile_name(args.name))
-    return report(session, Error{ErrorKind::usage,
-                                 fmt::format("--name: \"{}\" cannot be the name of a profile",
-                                             plain(args.name)),
-                                 "use letters, digits, '-' and '.'"});
-  Result<Topology> node = known_node(args.topology, session);
+    return report(
+        session, Error{ErrorKind::usage,
+                       fmt::format("--name must have letters, digits, '-' and '.' only, not \"{}\"",
+                                   plain(args.name)),
+                       "hpclaunch profile new --name my-site"});
+  Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());
   const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
   if (!text) return report(session, text.error());
   return print(session, *text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -10,18 +10,18 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/topology.h"
-#include "job/launchers.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 /// What is known about the new profile.
 struct Fresh {
-  std::string name;                        ///< of the profile
-  std::string host;                        ///< of the node; never empty
-  std::string from;                        ///< where the node was seen, for people
-  std::string scheduler;                   ///< of this job; "" outside of one
-  std::optional<ChosenLauncher> launcher;  ///< what would start a job on several nodes here
+  std::string name;                             ///< of the profile
+  std::string host;                             ///< of the node; never empty
+  std::string from;                             ///< where the node was seen, for people
+  std::string scheduler;                        ///< of this job; "" outside of one
+  std::optional<job::ChosenLauncher> launcher;  ///< what would start a job on several nodes here
   Topology node;
   bool in_mig = false;  ///< a device is cut into instances, whose names belong to this node
   bool has_tiles =
@@ -41,7 +41,7 @@ std::string lines_of(std::string_view json, int indent, bool suggested);
 
 // ---- the node ------------------------------------------------------------------------------------------
 
-/// A node model as it stands in a profile.
+/// A node model as written in a profile.
 struct NodeText {
   std::string lines;                  ///< the keys of its shape, devices and interfaces; no braces
   std::vector<std::string> lost;      ///< what the format cannot express of the node, for people
@@ -74,4 +74,4 @@ std::string socket_names(const Topology& node);
 /// The day on which the sources of the rules were read.
 inline constexpr std::string_view kSourcesRead = "2026-11-22";
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

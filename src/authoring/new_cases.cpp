@@ -1,4 +1,4 @@
-// Golden cases: what is planned on the day that the profile is written, so that a change shows.
+// Section "expect": golden cases with today's plans, so that a change is noticed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,14 +7,14 @@
 
 #include "authoring/command.h"
 #include "authoring/new.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
-#include "job/prepare.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-/// What is asked for; 0 ranks: nothing is said.
+/// A command line; 0 ranks: not given.
 struct Question {
   int nodes = 1;
   int ranks = 0;
@@ -31,7 +31,7 @@ std::string options_of(const Question& question) {
 std::string name_of(const Question& question) {
   std::string name = question.nodes == 1 ? "one node" : fmt::format("{} nodes", question.nodes);
   if (question.ranks == 0)
-    name += ", nothing else said";
+    name += ", defaults";
   else
     name.append(", ")
         .append(counted(question.ranks, "rank"))
@@ -39,7 +39,7 @@ std::string name_of(const Question& question) {
   return question.mode.empty() ? name : name + ", device mode " + question.mode;
 }
 
-std::string case_text(const Question& question, const Prepared& prepared) {
+std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> cpus;
   std::vector<std::string> units;
   for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
@@ -82,7 +82,7 @@ std::vector<Question> questions(const Fresh& fresh, const Profile& profile) {
 }
 
 Result<Profile> read_back(const std::string& unfinished, const EnvSnapshot& env) {
-  // Something must stand where the cases will; no plan looks at it.
+  // A placeholder for the cases.
   const ParsedProfile parsed =
       parse_profile(unfinished + "  \"expect\": [{\"name\": \"x\", \"cpus\": \"0\"}]\n}\n", "new");
   if (!parsed.problems.empty()) return parsed.problems.front();
@@ -103,22 +103,19 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
     if (question.ranks > 0) args.ranks_per_node = question.ranks;
     args.device_mode = question.mode;
     args.command = {"python", "train.py"};
-    const Result<Prepared> prepared = prepare_elsewhere(args, EnvSnapshot(), *profile, {});
+    const Result<job::Prepared> prepared =
+        job::prepare_elsewhere(args, EnvSnapshot(), *profile, {});
     if (prepared) cases.push_back(case_text(question, *prepared));
   }
   if (cases.empty())
-    return Error{ErrorKind::invalid,
-                 "no plan could be made for this node, so nothing can be expected",
-                 "hpclaunch topo shows what was seen"};
+    return Error{ErrorKind::invalid, "no plan is possible for this node", "hpclaunch topo"};
   const bool numbered = node_model_text(fresh.node).numbered;
   return prose(
-             "What must come out, run by \"hpclaunch profile test\" together with laws for every "
-             "rank count (docs/profiles.md, expect). This is what was planned when the profile "
-             "was written; after a change that is meant, write here what it gives now.",
+             "Golden cases for \"hpclaunch profile test\" (docs/profiles.md, expect): the plans of "
+             "the day when this was written. After an intended change, write the new results.",
              2) +
-         (numbered ? ""
-                   : prose("CPUs have the model's numbers here, which are not this node's.", 2)) +
+         (numbered ? "" : prose("CPU numbers are the model's, not this node's.", 2)) +
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,4 +1,4 @@
-// What the node is made of, and how it is dealt out.
+// Sections "nodes", "device_modes" and "bindings".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,14 +8,14 @@
 #include "authoring/command.h"
 #include "authoring/new.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-/// What a cgroup or an affinity mask kept from us, by the core numbers of the model.
+/// Cores outside the cgroup or affinity mask, by the core numbers of the model.
 struct Held {
-  CpuSet whole;  // cores of which no thread was ours
-  CpuSet parts;  // cores of which some were
+  CpuSet whole;  // no thread available
+  CpuSet parts;  // some threads available
 };
 
 Held held_cores(const Topology& node) {
@@ -32,19 +32,18 @@ Held held_cores(const Topology& node) {
 std::string reserved_text(const Topology& node, bool numbered) {
   const Held held = held_cores(node);
   const std::string about =
-      "Cores that the system needs belong into \"reserved\", those that a service uses while it "
-      "runs into \"services\": core numbers of this model, siblings included.";
+      "\"reserved\": cores of the system; \"services\": cores of a service while it runs. Core "
+      "numbers of this model.";
   if (held.whole.empty() && held.parts.empty()) {
     if (node.cores.size() == 1) return prose(about, 6);
-    return prose(about + " All were ours when this was written, so that none is known; an example:",
-                 6) +
+    return prose(about + " All cores were available on this node; an example:", 6) +
            lines_of(R"("reserved": {"cores": "0", "why": "system services are pinned there"},)", 6,
                     true);
   }
   const CpuSet missing = node.all_pus() - node.allowed;
   std::string text = prose(
-      fmt::format("{} CPUs {} were not ours when this was written: kept by the system, or by other "
-                  "jobs on a shared node, which cannot be told. A guess:",
+      fmt::format("{} CPUs {} were not available: reserved by the system, or granted to other "
+                  "jobs. A guess:",
                   about, missing.to_list()),
       6);
   if (!numbered || held.whole.empty())
@@ -57,21 +56,17 @@ std::string reserved_text(const Topology& node, bool numbered) {
 
 std::string left_out_text(const std::vector<std::string>& interfaces) {
   if (interfaces.empty()) return "";
-  return prose(
-      fmt::format("Of the interfaces these are left out, since ranks get no such ones: {}.",
-                  fmt::join(interfaces, ", ")),
-      2);
+  return prose(fmt::format("Interfaces left out, because ranks do not get them: {}.",
+                           fmt::join(interfaces, ", ")),
+               2);
 }
 
 std::string lost_text(const std::vector<std::string>& lost) {
   if (lost.empty())
     return prose(
-        "Read back, this is the node as it was seen: packages, NUMA nodes, level-3 caches, "
-        "cores, devices and interfaces.",
-        2);
+        "This model is exact: packages, NUMA nodes, L3 caches, cores, devices and interfaces.", 2);
   std::string text = prose(
-      "The counts below cannot express all of this node: inside a job it is asked itself (\"use\": "
-      "\"live\"), and plans made elsewhere are near, not exact. What is lost:",
+      "This model is not exact: inside a job the node is probed (\"use\": \"live\"). What is lost:",
       2);
   for (const std::string& what : lost) text += prose("- " + what, 2);
   return text;
@@ -92,18 +87,14 @@ std::set<int> example_counts(const Topology& node) {
 std::string nodes_section(const Fresh& fresh) {
   const NodeText model = node_model_text(fresh.node);
   return prose(
-             "What a node is made of (docs/profiles.md, nodes), so that plans can be made "
-             "anywhere. More kinds of nodes are further entries, each with a \"when\" or chosen "
-             "by \"--node-type NAME\".",
-             2) +
-         prose(
-             "Left out on purpose is what belongs to one node and not to its kind: UUIDs, "
-             "addresses, the state and speed of interfaces.",
+             "Node types (docs/profiles.md, nodes). Each further one is an entry with a \"when\", "
+             "or "
+             "selected by \"--node-type NAME\".",
              2) +
          left_out_text(model.left_out) + lost_text(model.lost) +
          fmt::format("  \"nodes\": [\n    {{\n      \"name\": \"compute\",\n      \"doc\": {},\n",
                      json_text("as found on " + fresh.host)) +
-         prose("How many there are, if that is known:", 6) + lines_of("\"count\": 1,", 6, true) +
+         prose("Number of nodes, if known:", 6) + lines_of("\"count\": 1,", 6, true) +
          reserved_text(fresh.node, model.numbered) +
          fmt::format("      \"use\": \"{}\",\n{}\n    }}\n  ],\n\n",
                      model.lost.empty() ? "model" : "live", model.lines);
@@ -113,32 +104,25 @@ std::string modes_section(const Fresh& fresh) {
   const Topology& node = fresh.node;
   if (node.devices.empty()) return "";
   std::string text = prose(
-      "Device modes: what one rank gets (docs/profiles.md, device_modes). \"unit\" is a device, or "
-      "a subdevice where devices have parts; \"mask_item\" is how the driver names it.",
+      "Device modes: what one rank gets (docs/profiles.md, device_modes). \"unit\" is device or "
+      "subdevice; \"mask_item\" is the driver's name of it.",
       2);
   if (fresh.in_mig)
     return text +
            prose(
-               "These devices are cut into MIG instances. A mask names them by UUID, which belongs "
-               "to this node, so no mode here can: inside a job hpclaunch takes what the node or "
-               "the batch system says.",
+               "These devices are divided into MIG instances, which masks name by UUID. Inside a "
+               "job "
+               "hpclaunch takes the instances of the node or the batch system.",
                2) +
            "\n";
   if (fresh.has_tiles)
     return text +
-           prose(
-               "The modes tile (the default here), tile-composite and gpu come from "
-               "\"intel-max\"; an entry of the same name would take the place of one.",
-               2) +
-           "\n";
+           prose("Modes tile (default), tile-composite and gpu come from \"intel-max\".", 2) + "\n";
   std::string list =
       "\"device_modes\": [\n  {\"name\": \"gpu\", \"unit\": \"device\", "
       "\"doc\": \"a rank gets a whole device\"}";
   if (node.devices.front().subdevices > 1) {
-    text += prose(
-        "These devices have parts. How a mask names a part is the driver's affair: see to "
-        "\"mask_item\" before the mode is used.",
-        2);
+    text += prose("These devices have parts: check \"mask_item\" with the driver before use.", 2);
     list +=
         ",\n  {\"name\": \"part\", \"unit\": \"subdevice\", \"mask_item\": \"${unit}\", "
         "\"doc\": \"a rank gets a part of one\"}";
@@ -149,9 +133,8 @@ std::string modes_section(const Fresh& fresh) {
 std::string bindings_section(const Fresh& fresh) {
   const std::set<int> counts = example_counts(fresh.node);
   return prose(
-             "Bindings: which cores each rank gets, where the site has its own rule "
-             "(docs/profiles.md, bindings). Without one, ranks get the cores nearest to their "
-             "devices, shared evenly. An example: ranks share each package's cores.",
+             "CPU binding rules (docs/profiles.md, bindings). Without one, ranks share the cores "
+             "nearest to their devices evenly. An example: ranks share each package's cores.",
              2) +
          lines_of(fmt::format("\"bindings\": [\n  {{\n    \"id\": \"share-packages\", \"when\": "
                               "{{\"ranks_per_node\": [{}]}},\n    \"per\": \"package\", \"first\": "
@@ -162,4 +145,4 @@ std::string bindings_section(const Fresh& fresh) {
          "\n";
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

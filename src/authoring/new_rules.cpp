@@ -1,5 +1,5 @@
-// Variables that follow from the hardware that was seen. A rule stands as it is where it holds on any
-// machine with that hardware, else as a suggestion. Each source was read on kSourcesRead.
+// Section "rules": variables that follow from the hardware. A rule that applies to any machine with that
+// hardware is active, others are suggestions. Sources were read on kSourcesRead.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +8,7 @@
 
 #include "authoring/new.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -38,7 +38,7 @@ struct NewRule {
   bool suggested = true;
 };
 
-// Best first: what a site with several kinds of network has its jobs use.
+// Best first.
 constexpr std::array<std::string_view, 6> kBest = {"slingshot", "efa",  "infiniband",
                                                    "omni-path", "roce", "ethernet"};
 
@@ -84,7 +84,7 @@ std::string socket_value(const Topology& node, const Fabric& fabric) {
   return fmt::format("={}", fmt::join(fabric.names, ","));
 }
 
-// A name that a list separated by commas, and a template, can hold.
+// Names that are safe in comma lists and templates.
 bool is_plain(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -116,13 +116,13 @@ void add_sockets(const Topology& node, const Fabric& fabric, std::vector<NewRule
   if (uses_nccl(node))
     rules.push_back({"sockets", kSeveralNodes,
                      defaults("NCCL_SOCKET_IFNAME", socket_value(node, fabric)),
-                     "NCCL's start-up and its TCP traffic take the job's network and not that of "
-                     "the management",
+                     "NCCL bootstrap and TCP traffic use the job's network, not the management "
+                     "network",
                      kNccl, socket_names(node).empty()});
-  rules.push_back({"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
-                   "left alone, Gloo takes the address of the host's name, which may be on the "
-                   "management network",
-                   kPytorch});
+  rules.push_back(
+      {"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
+       "Gloo otherwise takes the host name's address, which may be on the management network",
+       kPytorch});
 }
 
 std::string provider_of(const Fabric& fabric) {
@@ -136,19 +136,16 @@ std::string provider_of(const Fabric& fabric) {
 void add_libfabric(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
   if (const std::string provider = provider_of(fabric); !provider.empty())
     rules.push_back({"libfabric", kSeveralNodes, defaults("FI_PROVIDER", provider),
-                     "libfabric fails when the network is missing, and does not fall back to TCP",
+                     "libfabric fails without this network instead of falling back to TCP",
                      kLibfabric});
   const bool by_plugin = fabric.kind == "slingshot" || fabric.kind == "efa";
   if (by_plugin && uses_nccl(node))
-    rules.push_back(
-        {"nccl-plugin", kSeveralNodes, defaults("NCCL_NET", "AWS Libfabric"),
-         "NCCL stops when its libfabric plugin is missing, and does not fall back to TCP",
-         kOfiPlugin});
+    rules.push_back({"nccl-plugin", kSeveralNodes, defaults("NCCL_NET", "AWS Libfabric"),
+                     "NCCL fails without its libfabric plugin instead of falling back to TCP",
+                     kOfiPlugin});
   if (fabric.kind == "efa")
-    rules.push_back(
-        {"efa-rdma", "", defaults("FI_EFA_USE_DEVICE_RDMA", "1"),
-         "transfers between GPUs use RDMA read; where an instance has none, libfabric ends at once",
-         kEfa});
+    rules.push_back({"efa-rdma", "", defaults("FI_EFA_USE_DEVICE_RDMA", "1"),
+                     "GPU transfers use RDMA read; libfabric fails on instances without it", kEfa});
 }
 
 void add_verbs(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
@@ -157,20 +154,19 @@ void add_verbs(const Topology& node, const Fabric& fabric, std::vector<NewRule>&
   if (uses_nccl(node))
     rules.push_back({"nccl-adapters", "",
                      defaults("NCCL_IB_HCA", fmt::format("={}", fmt::join(fabric.domains, ","))),
-                     "NCCL takes these adapters only, and not those of storage or management",
-                     kNccl});
+                     "NCCL uses these adapters only, not those of storage or management", kNccl});
   rules.push_back(
       {"ucx-adapters", "",
        defaults("UCX_NET_DEVICES", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))),
-       "UCX takes port 1 of these adapters only; left alone it takes all", kUcx});
+       "UCX uses port 1 of these adapters only; by default it uses all", kUcx});
 }
 
 void add_nccl(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
   if (!uses_nccl(node)) return;
   if (fabric.count > 1 && fabric.kind != "ethernet")
     rules.push_back({"nccl-cross-nic", "", defaults("NCCL_CROSS_NIC", "1"),
-                     "rings may leave a node by another interface than they came in; not where "
-                     "each has a network of its own",
+                     "rings may leave a node by another interface than they entered; not for "
+                     "rail-only networks",
                      kNccl});
   if (fabric.kind == "slingshot")
     rules.push_back({"nccl-gpu-direct", "", defaults("NCCL_NET_GDR_LEVEL", "PHB"),
@@ -182,7 +178,7 @@ void add_nccl(const Topology& node, const Fabric& fabric, std::vector<NewRule>& 
     "message": "${ranks_per_node} ranks share ${units} devices, which NCCL refuses",
     "fix": "use back end gloo or mpi, or leave --ranks-per-node out"
   })",
-                   "NCCL finds the device twice, and ends", ""});
+                   "NCCL fails when two ranks have the same device", ""});
 }
 
 void add_vendor(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
@@ -192,38 +188,34 @@ void add_vendor(const Topology& node, const Fabric& fabric, std::vector<NewRule>
     if (!fabric.names.empty())
       rules.push_back({"oneccl-interface", kSeveralNodes,
                        defaults("CCL_KVS_IFACE", fabric.names.front()),
-                       "oneCCL's ranks find each other over the job's network", kOnecclStore});
+                       "oneCCL bootstraps over the job's network", kOnecclStore});
     rules.push_back(
         {"oneccl-transport", "", defaults("CCL_ATL_TRANSPORT", "ofi"),
-         "libfabric by itself; mpi where oneCCL shares the network with an MPI that the "
-         "launcher starts",
+         "libfabric directly; use mpi where oneCCL runs over an MPI that the launcher starts",
          kOneccl});
   }
   if (vendor == "amd")
-    rules.push_back(
-        {"miopen-cache", "",
-         R"("default": {
+    rules.push_back({"miopen-cache", "",
+                     R"("default": {
     "MIOPEN_USER_DB_PATH": "/tmp/${user}-miopen-${job_id}",
     "MIOPEN_CUSTOM_CACHE_DIR": "/tmp/${user}-miopen-${job_id}"
   },
   "make_dirs": ["/tmp/${user}-miopen-${job_id}"])",
-         "MIOpen keeps a database in the home directory, which breaks where nodes share it",
-         kMiopen});
+                     "MIOpen's database breaks in a home directory shared by nodes", kMiopen});
 }
 
 void add_scheduler(const Fresh& fresh, std::vector<NewRule>& rules) {
   if (fresh.scheduler == "slurm")
     rules.push_back({"whole-nodes", "", R"("batch": {"slurm": ["--exclusive"]})",
-                     "no other job has cores or devices of these nodes",
-                     "https://slurm.schedmd.com/sbatch.html"});
+                     "whole nodes: no other job on them", "https://slurm.schedmd.com/sbatch.html"});
   if (fresh.scheduler == "pbs")
     rules.push_back({"whole-nodes", "", R"("batch": {"pbs": ["-l place=excl"]})",
-                     "no other job has cores or devices of these nodes", ""});
+                     "whole nodes: no other job on them", ""});
 }
 
 }  // namespace
 
-// Only where it holds on any machine: HPE's names for the interfaces of Slingshot are for this use.
+// Active only for Slingshot, whose interface names are HPE's.
 std::string socket_names(const Topology& node) {
   const Fabric fabric = fabric_of(node);
   const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);
@@ -246,13 +238,13 @@ std::string rules_section(const Fresh& fresh) {
   add_vendor(fresh.node, fabric, rules);
   add_scheduler(fresh, rules);
   std::string text = prose(
-      "What the site recommends (docs/profiles.md, rules). \"default\" yields to what a user "
-      "exports, \"require\" does not; \"launch\" and \"batch\" are flags; each rule says why. "
-      "With \"source\" goes \"checked\", the day somebody last compared it.",
+      "The site's recommendations (docs/profiles.md, rules), each with its reason. Users' exports "
+      "override \"default\", not \"require\"; \"checked\" is the date of comparison with "
+      "\"source\".",
       2);
   if (!fabric.kind.empty())
-    text += prose(fmt::format("Seen: {} of {}. Suggestions follow from that, and are not this "
-                              "site's experience: measure before they are used.",
+    text += prose(fmt::format("Found {} of {}. Suggestions follow from the hardware: "
+                              "measure before use.",
                               fabric.count == 1 ? "one interface"
                                                 : fmt::format("{} interfaces", fabric.count),
                               fabric.kind),
@@ -262,7 +254,7 @@ std::string rules_section(const Fresh& fresh) {
   return text + (uses_nccl(fresh.node) ? R"(    {
       "id": "warnings",
       "default": {"NCCL_DEBUG": "WARN"},
-      "why": "the library's warnings say what broke, and cost nothing while nothing does"
+      "why": "warnings of NCCL reach the job's output"
     }
   ],
 
@@ -277,4 +269,4 @@ std::string rules_section(const Fresh& fresh) {
 )");
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,4 +1,4 @@
-// What tells the site apart, and what does not depend on the node: head, signals, stacks.
+// Head, detection signals and stacks: what does not depend on the node.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "authoring/new.h"
 #include "hpclaunch/profile.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -18,8 +18,7 @@ bool has_letter(const std::string& text) {
                      [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
 }
 
-// Runs of digits become '*', what no host name has becomes '?'. A name without a letter stays as it is,
-// since its pattern would be anybody's.
+// Digits become '*', invalid characters '?'. A name without letters is kept: its pattern would match any site.
 std::string host_pattern(const std::string& host) {
   const bool keep_digits = !has_letter(host);
   constexpr std::size_t kLongest = 128;
@@ -48,17 +47,14 @@ std::string literally(const std::string& value) {
 
 std::string launcher_text(const Fresh& fresh) {
   if (!fresh.launcher)
-    return prose(
-               "No launcher for several nodes was found; name the one that the site has, or leave "
-               "it to what is first on PATH.",
-               2) +
+    return prose("No multi-node launcher found. Name the site's, or leave it to PATH.", 2) +
            lines_of("\"launcher\": \"slurm\",", 2, true);
   const LauncherFacts& found = fresh.launcher->facts;
   const bool in_job = !fresh.scheduler.empty();
-  return prose(fmt::format("ChosenLauncher: found {}{}{}. {}", plain(found.path),
+  return prose(fmt::format("Launcher: found {}{}{}. {}", plain(found.path),
                            found.version.empty() ? "" : ", version ", plain(found.version),
-                           in_job ? "Without this line hpclaunch looks again at every start."
-                                  : "This was no job: take up the line if jobs have the same."),
+                           in_job ? "Without this line hpclaunch searches PATH at every start."
+                                  : "Found outside of a job: use the line if jobs have the same."),
                2) +
          lines_of(fmt::format("\"launcher\": \"{}\",", fresh.launcher->launcher->name), 2, !in_job);
 }
@@ -67,14 +63,12 @@ std::string defaults_text(const Fresh& fresh) {
   if (fresh.node.devices.empty()) return "";
   const char* why =
       fresh.in_mig
-          ? "Ranks see their own instance only: a process can have one, and not the whole device."
-          : "Ranks see all devices, ordered so that device LOCAL_RANK is the nearest. Where that "
-            "cannot be, and where ranks share devices, each sees only its own, as device 0; "
-            "\"gpu_view\": \"own\" makes it so always.";
+          ? "Ranks see their own MIG instance only."
+          : "Ranks see all devices, device LOCAL_RANK is the nearest; ranks that share devices see "
+            "their own only. \"gpu_view\": \"own\" makes it so always.";
   std::string text = prose(why, 2);
-  if (fresh.has_tiles)
-    text += prose("A rank gets a tile; device mode gpu gives it a whole card.", 2);
-  // What holds without a word is left unsaid: said, it would hold for ranks that share devices, too.
+  if (fresh.has_tiles) text += prose("One tile per rank; device mode gpu gives a whole card.", 2);
+  // gpu_view is left out: written, it would apply to ranks that share devices too.
   return text + fmt::format("  \"defaults\": {{\"ranks_per_device\": 1{}{}}},\n",
                             fresh.in_mig ? ", \"gpu_view\": \"own\"" : "",
                             fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
@@ -82,16 +76,14 @@ std::string defaults_text(const Fresh& fresh) {
 
 std::string scheduler_text(const Fresh& fresh) {
   if (!fresh.scheduler.empty()) return fmt::format("  \"scheduler\": \"{}\",\n", fresh.scheduler);
-  return prose(
-             "Batch system: pbs, slurm, flux, lsf, cobalt or sge. This was written outside of a "
-             "job.",
-             2) +
+  return prose("Batch system: pbs, slurm, flux, lsf, cobalt or sge (written outside of a job).",
+               2) +
          lines_of("\"scheduler\": \"slurm\",", 2, true);
 }
 
-// Variables that say where a job runs, each with the pattern that this shell's value gives.
+// Variables that name the cluster, each with a pattern for this shell's value.
 std::vector<std::pair<std::string, std::string>> signals(const EnvSnapshot& env) {
-  constexpr std::size_t kLongest = 100;  // what is longer is no name
+  constexpr std::size_t kLongest = 100;  // longer values are not names
   constexpr std::array kNames = {"CC_CLUSTER", "LMOD_SYSTEM_NAME", "SLURM_CLUSTER_NAME",
                                  "NERSC_HOST", "PBS_O_SERVER"};
   std::vector<std::pair<std::string, std::string>> found;
@@ -121,21 +113,20 @@ std::string head_section(const Fresh& fresh) {
     return fmt::format("//      {}\n", fmt::format(fmt::runtime(words), fresh.name));
   };
   std::string text =
-      prose(fmt::format("A profile for hpclaunch, written by \"hpclaunch profile new\" from {}. "
-                        "The manual is docs/profiles.md.",
+      prose(fmt::format("Profile written by \"hpclaunch profile new\" from {}. "
+                        "Reference: docs/profiles.md.",
                         plain(fresh.from)),
             0) +
       "//\n" +
       prose(
-          "Edit first: \"doc\", what this site is; \"detect\", what proves that a job runs "
-          "here; \"launcher\" and \"scheduler\"; \"reserved\" in \"nodes\", the cores that the "
-          "system keeps; \"rules\", what the site's own pages recommend, each with its reason.",
+          "Edit first: \"doc\"; \"detect\", the signals of this site; \"launcher\" and "
+          "\"scheduler\"; \"reserved\" in \"nodes\"; \"rules\", the site's recommendations.",
           0) +
       prose(
-          "Commented lines that begin with a quote or a bracket are suggestions: take the // away "
-          "to use them.",
+          "Commented lines that start with a quote or a bracket are suggestions: remove the // to "
+          "use them.",
           0) +
-      prose("Then save it as " + fresh.name + ".json, and:", 0);
+      prose("Save it as " + fresh.name + ".json, then:", 0);
   for (const char* words :
        {"hpclaunch profile validate ./{0}.json", "hpclaunch profile test ./{0}.json",
         "hpclaunch plan --profile ./{0}.json -- python3 train.py"})
@@ -144,8 +135,8 @@ std::string head_section(const Fresh& fresh) {
                       json_text("as found on " + fresh.host));
   if (fresh.has_tiles)
     text += prose(
-                "What \"intel-max\" brings: ways to count cards and tiles, and the variables "
-                "that must agree with them. Shown by: hpclaunch profile show intel-max",
+                "\"intel-max\": device modes for cards and tiles, with their variables (hpclaunch "
+                "profile show intel-max).",
                 2) +
             "  \"extends\": [\"intel-max\"],\n";
   return text + scheduler_text(fresh) + launcher_text(fresh) + defaults_text(fresh) + "\n";
@@ -155,20 +146,19 @@ std::string detect_section(const Fresh& fresh, const EnvSnapshot& env) {
   const auto found = signals(env);
   std::string text =
       prose(
-          "What tells this site apart (docs/profiles.md, detect). A signal proves the site unless "
-          "\"proves\" is false; until one does, the profile is used only with --profile.",
+          "Signals of this site (docs/profiles.md, detect). One with \"proves\": false is a hint; "
+          "without any other the profile is used only with --profile.",
           2) +
       "  \"detect\": [\n" +
-      prose(found.empty()
-                ? "This shell has no variable that is known to name a cluster; an example:"
-                : "What this shell has; take up what is really this site's own:",
+      prose(found.empty() ? "This shell has no variable that names a cluster; an example:"
+                          : "Variables of this shell; use those that only this site has:",
             4);
   if (found.empty())
     text += lines_of(R"({"env": "SLURM_CLUSTER_NAME", "like": "name-of-the-cluster"},)", 4, true);
   for (const auto& [name, like] : found)
     text +=
         lines_of(fmt::format("{{\"env\": \"{}\", \"like\": {}}},", name, json_text(like)), 4, true);
-  text += prose("Host names alone prove nothing: other sites have such names, too.", 4);
+  text += prose("Other sites may have such host names.", 4);
   return text + fmt::format("    {{\"host\": {}, \"proves\": false}}\n  ],\n\n",
                             json_text(host_pattern(fresh.host)));
 }
@@ -183,8 +173,8 @@ std::string stacks_section(const EnvSnapshot& env) {
     break;
   }
   return prose(
-             "Software stacks, where rules differ between them (docs/profiles.md, stacks). The "
-             "first whose condition holds is used; \"--stack NAME\" overrules it. An example:",
+             "Software stacks with rules of their own (docs/profiles.md, stacks): the first that "
+             "applies, or \"--stack NAME\". An example:",
              2) +
          lines_of(
              fmt::format("\"stacks\": [\n  {{\"name\": \"current\", \"when\": "
@@ -194,4 +184,4 @@ std::string stacks_section(const EnvSnapshot& env) {
          "\n";
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

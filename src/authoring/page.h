@@ -1,50 +1,42 @@
 #pragma once
-// The parts of `hpclaunch profile page`, in the order in which they stand. Each is Markdown that ends with
-// a newline, or "" when the profile has nothing for it. Equal profiles give equal bytes.
+// The sections of `hpclaunch profile page`. Each is Markdown that ends with a newline, or "" when the profile
+// has nothing for it. Equal profiles give equal bytes.
 #include <optional>
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "hpclaunch/job.h"
 #include "hpclaunch/profile.h"
-#include "job/prepare.h"
 
-namespace hpclaunch::cli::page {
+namespace hpclaunch::authoring::page {
 
-// ---- words -------------------------------------------------------------------------------------------
-
-/// "on more than 16 nodes, 12 ranks per node"; "always" for no tests. `leave_out`: a fact that the reader
-/// knows already.
-std::string when(const When& tests, std::string_view leave_out = "");
-
-/// The rule's name as a link to its source, and the day of the last comparison.
-std::string origin(const std::string& id, const Origin& origin);
-
-/// "1-11, 13, 16, 18 ... 46"
-std::string number_ranges(const std::vector<int>& ascending);
-
-// ---- parts -------------------------------------------------------------------------------------------
-
-/// What is typed; "" stands for the default.
+/// What is typed; "" is the default.
 struct Ask {
   std::string stack = {};
   std::string mode = {};
-  std::string view = {};
   std::string node_type = {};
-  std::optional<int> ranks_per_node = {};
-  int nodes = 2;
 };
 
-/// What is planned then, by a user "user" who has exported nothing.
-Result<Prepared> plan_of(const Profile& profile, const Ask& ask);
+/// The plan for two nodes, user "user", an empty environment.
+Result<job::Prepared> plan_of(const Profile& profile, const Ask& ask);
 
-std::string nodes(const Profile& profile);
-std::string placements(const Profile& profile);
-std::string bindings(const Profile& profile);
-std::string settings(const Profile& profile);
-std::string requests(const Profile& profile);  ///< flags, directives, limits, directories
-std::string warnings(const Profile& profile);
-std::string corrections(const Profile& profile);
-std::string disputes(const Profile& profile);
+/// The stack and the device mode used when none is typed; "" without any.
+std::string default_stack(const Profile& profile);
+std::string default_mode(const Profile& profile);
 
-}  // namespace hpclaunch::cli::page
+/// The first statement of a longer text, up to one of `stops`. `profile show` has the rest.
+std::string gist(const std::string& text, const char* stops = ".;");
+
+/// The stacks that a condition names; none: it applies to all, or excludes some.
+std::vector<std::string> stacks_of(const When& when);
+
+/// Whether it applies to the default stack.
+bool is_default(const Profile& profile, const When& when);
+
+/// `elsewhere`: sites that the profile extends. Their entries are on their own pages.
+std::string placement(const Profile& profile, const std::set<std::string>& elsewhere);
+std::string settings(const Profile& profile, const std::set<std::string>& elsewhere);
+std::string traps(const Profile& profile, const std::set<std::string>& elsewhere);
+
+}  // namespace hpclaunch::authoring::page

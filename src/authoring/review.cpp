@@ -1,3 +1,4 @@
+// `profile validate`: variables, conditions, signals, secrets, and the age of sources.
 #include "authoring/review.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -29,10 +30,10 @@ std::string rule_of(knowledge::Verdict::About about) {
   }
 }
 
-/// Judges names and values of one profile; each name and value once.
+/// Names and values against the catalogue.
 class Judging {
  public:
-  explicit Judging(std::vector<Remark>& remarks) : remarks_(remarks) {}
+  explicit Judging(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
 
   void judge(const std::string& what, const std::string& name, const std::string& value,
              const Origin& origin) {
@@ -40,17 +41,16 @@ class Judging {
     if (verdict.grade == knowledge::Grade::fine) return;
     std::string fix;
     if (!verdict.suggestion.empty()) fix = "write " + verdict.suggestion;
-    remarks_.push_back({rule_of(verdict.about), severity_of(verdict.grade),
-                        fmt::format("{}: {}", what, verdict.message), fix, origin.where});
+    diagnostics_.push_back({rule_of(verdict.about), severity_of(verdict.grade),
+                            fmt::format("{}: {}", what, verdict.message), fix, origin.where});
   }
 
-  // A newer name is no reason not to ask for or to remove a variable; nor is a known mistake, which is
-  // what the rule is about then.
+  // Rules may test or unset variables by their old or misspelt names.
   void judge_name(const std::string& what, const std::string& name, const Origin& origin) {
     const knowledge::Verdict verdict = knowledge::check(name, "");
     const bool unknown = verdict.about == knowledge::Verdict::About::unknown_name;
     if (!unknown || knowledge::find_misspelling(name)) return;
-    remarks_.push_back(
+    diagnostics_.push_back(
         {"unknown-variable", Severity::warning, fmt::format("{}: {}", what, verdict.message),
          verdict.suggestion.empty() ? "" : "write " + verdict.suggestion, origin.where});
   }
@@ -66,7 +66,7 @@ class Judging {
   }
 
  private:
-  std::vector<Remark>& remarks_;
+  std::vector<Diagnostic>& diagnostics_;
 };
 
 void review_rule(const Rule& rule, Judging& judging) {
@@ -95,24 +95,16 @@ bool too_old(const std::string& checked, const std::string& today) {
 struct Question {
   const char* rule;
   const char* name;
-  void (*ask)(const Profile&, std::vector<Remark>&);
+  void (*ask)(const Profile&, std::vector<Diagnostic>&);
 };
 
 constexpr Question kQuestions[] = {
-    {"catalogue", "variables and their values are known", review_variables},
+    {"catalogue", "variables and values are known", review_variables},
     {"conditions", "conditions can hold", review_conditions},
-    {"roles", "helper cores that values use are defined", review_roles},
-    {"signals", "the site can be recognised, and is not taken for another", review_signals},
-    {"safety", "no secrets, and directories are local to the node", review_safety},
+    {"roles", "helper cores used by values are defined", review_roles},
+    {"signals", "the site can be detected and is not confused with others", review_signals},
+    {"safety", "no secrets; directories are local to the node", review_safety},
 };
-
-Check file_check(const LoadedProfile& loaded) {
-  Check check{"validate", "the file and what it extends can be read", SourceRef{loaded.file}};
-  for (const Error& error : loaded.problems)
-    check.remarks.push_back({"schema", Severity::error, error.message, error.hint,
-                             error.where.value_or(SourceRef{loaded.file})});
-  return check;
-}
 
 }  // namespace
 
@@ -130,8 +122,8 @@ void each_origin(const Profile& profile,
   for (const Note& one : profile.notes) own("note " + one.id, one.origin);
 }
 
-void review_variables(const Profile& profile, std::vector<Remark>& remarks) {
-  Judging judging(remarks);
+void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  Judging judging(diagnostics);
   for (const Rule& rule : profile.rules)
     if (rule.origin.profile == profile.name) review_rule(rule, judging);
   for (const DeviceMode& mode : profile.device_modes)
@@ -145,46 +137,47 @@ void review_variables(const Profile& profile, std::vector<Remark>& remarks) {
   });
 }
 
-void review_age(const Profile& profile, const std::string& today, std::vector<Remark>& remarks) {
+void review_age(const Profile& profile, const std::string& today,
+                std::vector<Diagnostic>& diagnostics) {
   std::map<std::string, std::vector<std::string>> old;
   std::map<std::string, SourceRef> first;
   each_origin(profile, [&](const std::string& what, const Origin& origin) {
     const auto say = [&](const std::string& message, const std::string& fix) {
-      remarks.push_back({"stale", Severity::warning, what + ": " + message, fix, origin.where});
+      diagnostics.push_back({"stale", Severity::warning, what + ": " + message, fix, origin.where});
     };
     if (!origin.source.empty() && origin.checked.empty())
-      say("has a source, and nobody says when it was compared with it", "add \"checked\"");
+      say("has a source but no date of the last comparison", "add \"checked\": \"YYYY-MM-DD\"");
     if (origin.checked.empty()) return;
     if (origin.checked > today)
-      say(fmt::format("was compared with its source on {}, which is to come", origin.checked),
-          "write the day of the comparison");
-    // What a site has shut down changes no more.
+      say(fmt::format("compared with its source on {}, which is in the future", origin.checked),
+          "write the date of the comparison");
+    // A retired site no longer changes.
     if (profile.retired || !too_old(origin.checked, today)) return;
     first.emplace(origin.checked, origin.where);
     old[origin.checked].push_back(what);
   });
   for (const auto& [day, entries] : old)
-    remarks.push_back(
+    diagnostics.push_back(
         {"stale", Severity::warning,
          fmt::format(
              "{}{}: last compared with the source on {}, more than 18 months ago", entries.front(),
              entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1), day),
-         "read the source again, and put today's date into \"checked\"", first[day]});
+         "read the source again, then put today's date into \"checked\"", first[day]});
 }
 
 std::vector<Check> review(const LoadedProfile& loaded, const std::string& today) {
-  std::vector<Check> checks = {file_check(loaded)};
+  std::vector<Check> checks = {unreadable(loaded, "validate", "schema")};
   if (!loaded.resolved) return checks;
   const Profile& profile = *loaded.resolved;
   for (const Question& question : kQuestions) {
     Check check{"validate", fmt::format("{}: {}", question.rule, question.name), profile.where};
-    question.ask(profile, check.remarks);
+    question.ask(profile, check.diagnostics);
     checks.push_back(std::move(check));
   }
   Check age{"validate", "sources: compared within 18 months", profile.where};
-  review_age(profile, today, age.remarks);
+  review_age(profile, today, age.diagnostics);
   checks.push_back(std::move(age));
   return checks;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -6,10 +6,9 @@
 #include <set>
 
 #include "authoring/review.h"
-#include "hpclaunch/launcher.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -19,13 +18,12 @@ std::string or_list(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Remark unknown_name(const std::string& what, const std::string& kind, const std::string& name,
-                    const std::vector<std::string>& known, const Origin& origin) {
+Diagnostic unknown_name(const std::string& what, const std::string& kind, const std::string& name,
+                        const std::vector<std::string>& known, const Origin& origin) {
   const auto near = nearest(name, known);
-  return {"unknown-" + kind, Severity::error,
-          fmt::format("{}: no {} is named \"{}\"", what, kind, name),
-          near ? fmt::format("did you mean \"{}\"?", *near) : "one of " + or_list(known),
-          origin.where};
+  return {
+      "unknown-" + kind, Severity::error, fmt::format("{}: unknown {} \"{}\"", what, kind, name),
+      near ? fmt::format("did you mean \"{}\"?", *near) : "one of " + or_list(known), origin.where};
 }
 
 template <class Entry>
@@ -36,46 +34,32 @@ std::vector<std::string> names_of(const std::vector<Entry>& entries) {
   return names;
 }
 
-std::vector<std::string> launcher_names() {
-  std::vector<std::string> names;
-  for (const Launcher& launcher : launchers()) names.emplace_back(launcher.name);
-  return names;
-}
-
-// Facts whose values are a closed list. A part does not know the lists of those who extend it.
-std::map<std::string, std::vector<std::string>> closed_facts(const Profile& profile) {
-  std::map<std::string, std::vector<std::string>> closed = {
-      {"even", {"yes", "no"}},
-      {"gpu_view", {"own", "all", "launcher"}},
-      {"in_job", {"yes", "no"}},
-      {"launcher", launcher_names()},
-      {"scheduler", {"pbs", "slurm", "flux", "lsf", "cobalt", "sge", "none"}},
-  };
-  const auto add = [&](const char* fact, std::vector<std::string> names) {
-    if (!names.empty() || !profile.part) closed[fact] = std::move(names);
-  };
-  add("stack", names_of(profile.stacks));
-  add("device_mode", names_of(profile.device_modes));
-  std::vector<std::string> nodes = names_of(profile.nodes);
-  if (!nodes.empty()) nodes.emplace_back("live");
-  add("node_type", std::move(nodes));
-  return closed;
+// Names that the profile itself lists; other closed lists are checked by the parser. A part does not know
+// the lists of profiles that extend it.
+std::map<std::string, std::vector<std::string>> listed_names(const Profile& profile) {
+  std::map<std::string, std::vector<std::string>> listed = {
+      {"stack", names_of(profile.stacks)},
+      {"device_mode", names_of(profile.device_modes)},
+      {"node_type", names_of(profile.nodes)}};
+  if (profile.part) std::erase_if(listed, [](const auto& one) { return one.second.empty(); });
+  if (!profile.nodes.empty()) listed["node_type"].emplace_back("live");
+  return listed;
 }
 
 void check_names(const Profile& profile, const std::string& what, const When& when,
-                 const Origin& origin, std::vector<Remark>& remarks) {
-  const auto closed = closed_facts(profile);
+                 const Origin& origin, std::vector<Diagnostic>& diagnostics) {
+  const auto listed = listed_names(profile);
   for (const Test& test : when) {
-    const auto facts = closed.find(test.fact);
-    if (facts == closed.end() || (test.op != Op::eq && test.op != Op::ne)) continue;
+    const auto facts = listed.find(test.fact);
+    if (facts == listed.end() || (test.op != Op::eq && test.op != Op::ne)) continue;
     for (const std::string& value : test.values)
       if (std::find(facts->second.begin(), facts->second.end(), value) == facts->second.end())
-        remarks.push_back(unknown_name(what, test.fact, value, facts->second, origin));
+        diagnostics.push_back(unknown_name(what, test.fact, value, facts->second, origin));
   }
 }
 
-// Values at which a set of tests of one fact would hold if any does. Order is only judged for facts that
-// are whole numbers: between two versions there is always a third.
+// Values to try on a set of tests of one fact. Order is tried for whole numbers only: between two versions
+// there is always a third.
 std::vector<std::string> candidates(const std::string& fact, const std::vector<Test>& tests) {
   static const std::set<std::string> kNumbers = {
       "devices", "live.cores",       "live.numa_nodes", "min_cores", "nodes",
@@ -110,14 +94,14 @@ bool can_hold(const std::string& fact, const std::vector<Test>& tests) {
 }
 
 void check_contradictions(const std::string& what, const When& when, const Origin& origin,
-                          std::vector<Remark>& remarks) {
+                          std::vector<Diagnostic>& diagnostics) {
   std::map<std::string, std::vector<Test>> by_fact;
   for (const Test& test : when) by_fact[test.fact].push_back(test);
   for (const auto& [fact, tests] : by_fact)
     if (!can_hold(fact, tests))
-      remarks.push_back({"never-holds", Severity::warning,
-                         fmt::format("{}: no {} is {}", what, fact, when_text(tests)),
-                         "change one of the tests, or take the entry away", origin.where});
+      diagnostics.push_back({"never-holds", Severity::warning,
+                             fmt::format("{}: no {} satisfies {}", what, fact, when_text(tests)),
+                             "change one of the tests, or remove the entry", origin.where});
 }
 
 void roles_in(const std::string& text, std::set<std::string>& roles) {
@@ -148,57 +132,33 @@ void each_when(const Profile& profile,
   for (const Rule& one : profile.rules) own("rule " + one.id, one.when, one.origin);
 }
 
-void review_conditions(const Profile& profile, std::vector<Remark>& remarks) {
+void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
   each_when(profile, [&](const std::string& what, const When& when, const Origin& origin) {
-    const std::size_t before = remarks.size();
-    check_names(profile, what, when, origin, remarks);
-    if (remarks.size() == before) check_contradictions(what, when, origin, remarks);
+    const std::size_t before = diagnostics.size();
+    check_names(profile, what, when, origin, diagnostics);
+    if (diagnostics.size() == before) check_contradictions(what, when, origin, diagnostics);
   });
 }
 
-void review_roles(const Profile& profile, std::vector<Remark>& remarks) {
+void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
   std::set<std::string> defined;
   for (const Binding& binding : profile.bindings)
     for (const Binding::Role& role : binding.roles) defined.insert(role.name);
-  if (profile.part && profile.bindings.empty()) return;  // those who extend it bring them
+  if (profile.part && profile.bindings.empty()) return;  // profiles that extend it define them
   const std::vector<std::string> known(defined.begin(), defined.end());
   for (const Rule& rule : profile.rules) {
     if (rule.origin.profile != profile.name) continue;
     for (const std::string& role : roles_of(rule)) {
       if (defined.count(role) > 0) continue;
       const auto near = nearest(role, known);
-      remarks.push_back({"unknown-role", Severity::error,
-                         fmt::format("rule {}: no binding has the role \"{}\"", rule.id, role),
-                         near            ? fmt::format("did you mean ${{role.{}}}?", *near)
-                         : known.empty() ? "add \"roles\" to the bindings that the rule goes with"
-                                         : "one of " + or_list(known),
-                         rule.origin.where});
+      diagnostics.push_back({"unknown-role", Severity::error,
+                             fmt::format("rule {}: unknown role \"{}\"", rule.id, role),
+                             near            ? fmt::format("did you mean ${{role.{}}}?", *near)
+                             : known.empty() ? "add \"roles\" to the bindings"
+                                             : "one of " + or_list(known),
+                             rule.origin.where});
     }
   }
 }
 
-std::string when_text(const When& when) {
-  static const std::map<Op, std::string> kSigns = {
-      {Op::eq, "="}, {Op::ne, "is not"}, {Op::lt, "<"},      {Op::le, "<="},
-      {Op::gt, ">"}, {Op::ge, ">="},     {Op::like, "like"}, {Op::unlike, "unlike"}};
-  std::vector<std::string> tests;
-  for (const Test& test : when) {
-    if (test.op == Op::is_set || test.op == Op::is_unset) {
-      tests.push_back(test.fact + (test.op == Op::is_set ? " is set" : " is not set"));
-      continue;
-    }
-    std::vector<std::string> values;
-    for (const std::string& value : test.values) values.push_back(value.empty() ? "\"\"" : value);
-    tests.push_back(
-        fmt::format("{} {} {}", test.fact, kSigns.at(test.op), fmt::join(values, " or ")));
-  }
-  return fmt::format("{}", fmt::join(tests, ", "));
-}
-
-std::string template_text(const Template& value) {
-  if (value.each == Template::Each::once) return value.text;
-  return fmt::format("{} (once per {}, \"{}\" between)", value.text,
-                     value.each == Template::Each::rank ? "local rank" : "unit", value.join);
-}
-
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -1,10 +1,11 @@
+// Where profiles are found by name and by file, and how one is loaded for review.
 #include <fmt/format.h>
 
 #include "authoring/command.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -48,7 +49,7 @@ std::optional<ProfileEntry> beside(const std::string& name, const std::string& f
   return std::nullopt;
 }
 
-// Where `name` is for somebody who extends it from `file` ("" when that is no file that was typed).
+// Where a profile in `file` finds the `name` that it extends; file "": not a file that was typed.
 Result<ProfileEntry> look_up(const std::string& name, const std::string& file, const Shelf& shelf) {
   if (!file.empty()) {
     const auto given = shelf.given.find(name);
@@ -101,7 +102,6 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
     loaded.problems.push_back(text.error());
     return loaded;
   }
-  loaded.text = *text;
   loaded.parsed = parse_profile(*text, entry.file);
   loaded.problems = loaded.parsed.problems;
   if (!loaded.parsed.profile.name.empty()) loaded.name = loaded.parsed.profile.name;
@@ -120,4 +120,21 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
   return loaded;
 }
 
-}  // namespace hpclaunch::cli
+Result<std::vector<LoadedProfile>> load_all(const Args& args, Session& session, int& status) {
+  const Result<Shelf> shelf = open_shelf(args.names, session.env);
+  if (!shelf) return shelf.error();
+  std::vector<std::string> refs = args.names;
+  if (refs.empty())
+    for (const ProfileEntry& entry : shelf->entries) refs.push_back(entry.name);
+  std::vector<LoadedProfile> all;
+  for (const std::string& ref : refs) {
+    Result<LoadedProfile> loaded = load_for_review(ref, *shelf);
+    if (loaded)
+      all.push_back(std::move(*loaded));
+    else
+      status = report(session, loaded.error());
+  }
+  return all;
+}
+
+}  // namespace hpclaunch::authoring

@@ -1,15 +1,17 @@
+// `profile show`: the flattened profile for people, with the place where each entry is written.
 #include "authoring/show.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -49,17 +51,47 @@ class Page {
   Style style_;
 };
 
+std::string template_text(const Template& value) {
+  if (value.each == Template::Each::once) return value.text;
+  return fmt::format("{} (once per {}, \"{}\" between)", value.text,
+                     value.each == Template::Each::rank ? "local rank" : "unit", value.join);
+}
+
+std::string binding_text(const Binding& binding) {
+  constexpr const char* kPer[] = {"node", "package", "NUMA node", "L3 cache"};
+  std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)]);
+  const std::string width = binding.low == binding.high
+                                ? fmt::format("+ {}", binding.low)
+                                : fmt::format("+ {}-{}", binding.low, binding.high);
+  if (binding.split) {
+    text += fmt::format("cores from {} on, shared evenly", binding.first);
+  } else if (!binding.at.empty()) {
+    std::vector<std::string> bases;
+    for (const std::vector<int>& list : binding.at)
+      bases.push_back(fmt::format("{}", fmt::join(list, " ")));
+    text += fmt::format("base {}, cores base {}", fmt::join(bases, " | "), width);
+  } else {
+    text += fmt::format("base {} + {} * i{}, cores base {}", binding.first, binding.stride,
+                        binding.at_least > 0 ? fmt::format(" (at least {})", binding.at_least) : "",
+                        width);
+  }
+  if (binding.siblings) text += ", all hardware threads";
+  if (!binding.groups.empty()) text += fmt::format(", groups {}", fmt::join(binding.groups, " "));
+  if (binding.interleave) text += ", ranks round robin over the groups";
+  return text;
+}
+
 void show_head(const Profile& profile, const std::string& file, Page& page) {
   page.text += fmt::format("{}  {}\n", plain(profile.name), plain(profile.doc));
   page.line("file", file, 1);
-  if (profile.part) page.line("part", "is only extended, never matched", 1);
+  if (profile.part) page.line("part", "for other profiles to extend; matches no site", 1);
   page.line("extends", fmt::format("{}", fmt::join(profile.extends, ", ")), 1);
   if (profile.retired)
     page.line("retired",
               fmt::format("{}{}", profile.retired->date,
                           profile.retired->successor.empty()
                               ? ""
-                              : "; " + profile.retired->successor + " replaces it"),
+                              : "; " + profile.retired->successor + " is the successor"),
               1);
   page.line("launcher", profile.launcher, 1);
   page.line("scheduler", profile.scheduler, 1);
@@ -74,25 +106,8 @@ void show_head(const Profile& profile, const std::string& file, Page& page) {
   if (profile.detect.empty()) return;
   page.heading("signals");
   for (const Signal& signal : profile.detect)
-    page.text +=
-        fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
-                    plain(signal.like), signal.proves ? "" : " (proves nothing by itself)");
-}
-
-std::string node_text(const NodeModel& node) {
-  const Topology& t = node.topology;
-  std::string text =
-      fmt::format("{}, {}, {}, {}", counted(static_cast<long>(t.packages.size()), "package"),
-                  counted(static_cast<long>(t.numa_nodes.size()), "NUMA node"),
-                  counted(static_cast<long>(t.cores.size()), "core"),
-                  counted(t.all_pus().count(), "hardware thread"));
-  if (!t.devices.empty())
-    text += fmt::format(
-        ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),
-        t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
-  if (!t.nics.empty())
-    text += fmt::format(", {}", counted(static_cast<long>(t.nics.size()), "NIC"));
-  return text;
+    page.text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
+                             plain(signal.like), signal.proves ? "" : " (hint only)");
 }
 
 void show_nodes(const Profile& profile, Page& page) {
@@ -102,7 +117,7 @@ void show_nodes(const Profile& profile, Page& page) {
     page.line("what", node.doc);
     if (node.count > 0) page.line("count", std::to_string(node.count));
     page.line("made of", node_text(node));
-    if (node.live) page.line("use", "live: inside a job the node itself is asked");
+    if (node.live) page.line("use", "live: inside a job the node itself is probed");
     if (!node.reserved.empty())
       page.line("reserved", fmt::format("CPUs {}: {}", node.reserved.to_list(), node.reserved_why));
     for (const ServiceCores& service : node.services)
@@ -129,7 +144,7 @@ void show_nodes(const Profile& profile, Page& page) {
 }
 
 void show_bindings(const Profile& profile, Page& page) {
-  if (!profile.bindings.empty()) page.heading("bindings, the last that holds and fits is used");
+  if (!profile.bindings.empty()) page.heading("bindings (the last that applies and fits is used)");
   for (const Binding& binding : profile.bindings) {
     page.entry(binding.id, binding.origin);
     page.line("when", when_text(binding.when));
@@ -162,6 +177,7 @@ void show_rule(const Rule& rule, Page& page) {
   page.line("make dirs", fmt::format("{}", fmt::join(rule.make_dirs, " ")));
   if (rule.report)
     page.line("report", fmt::format("{}: {}", rule.report->severity, rule.report->message));
+  if (rule.report) page.line("fix", rule.report->fix);
   page.origin(rule.origin);
 }
 
@@ -170,7 +186,7 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
   show_head(profile, file, page);
   show_nodes(profile, page);
   show_bindings(profile, page);
-  if (!profile.rules.empty()) page.heading("rules, in this order");
+  if (!profile.rules.empty()) page.heading("rules (in this order)");
   for (const Rule& rule : profile.rules) show_rule(rule, page);
   if (!profile.notes.empty()) page.heading("notes");
   for (const Note& note : profile.notes) {
@@ -187,34 +203,45 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
 
 }  // namespace
 
-std::string binding_text(const Binding& binding) {
-  constexpr const char* kPer[] = {"node", "package", "NUMA node", "L3 cache"};
-  std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)]);
-  const std::string width = binding.low == binding.high
-                                ? fmt::format("+ {}", binding.low)
-                                : fmt::format("+ {}-{}", binding.low, binding.high);
-  if (binding.split) {
-    text += fmt::format("cores from {} on, shared evenly", binding.first);
-  } else if (!binding.at.empty()) {
-    std::vector<std::string> bases;
-    for (const std::vector<int>& list : binding.at)
-      bases.push_back(fmt::format("{}", fmt::join(list, " ")));
-    text += fmt::format("base {}, cores base {}", fmt::join(bases, " | "), width);
-  } else {
-    text += fmt::format("base {} + {} * i{}, cores base {}", binding.first, binding.stride,
-                        binding.at_least > 0 ? fmt::format(" (at least {})", binding.at_least) : "",
-                        width);
+std::string when_text(const When& when) {
+  using Op = Test::Op;
+  static const std::map<Op, std::string> kSigns = {
+      {Op::eq, "="}, {Op::ne, "is not"}, {Op::lt, "<"},      {Op::le, "<="},
+      {Op::gt, ">"}, {Op::ge, ">="},     {Op::like, "like"}, {Op::unlike, "unlike"}};
+  std::vector<std::string> tests;
+  for (const Test& test : when) {
+    if (test.op == Op::is_set || test.op == Op::is_unset) {
+      tests.push_back(test.fact + (test.op == Op::is_set ? " is set" : " is not set"));
+      continue;
+    }
+    std::vector<std::string> values;
+    for (const std::string& value : test.values) values.push_back(value.empty() ? "\"\"" : value);
+    tests.push_back(
+        fmt::format("{} {} {}", test.fact, kSigns.at(test.op), fmt::join(values, " or ")));
   }
-  if (binding.siblings) text += ", all hardware threads";
-  if (!binding.groups.empty()) text += fmt::format(", groups {}", fmt::join(binding.groups, " "));
-  if (binding.interleave) text += ", ranks dealt round the groups";
+  return fmt::format("{}", fmt::join(tests, ", "));
+}
+
+std::string node_text(const NodeModel& node) {
+  const Topology& t = node.topology;
+  std::string text =
+      fmt::format("{}, {}, {}, {}", counted(static_cast<long>(t.packages.size()), "package"),
+                  counted(static_cast<long>(t.numa_nodes.size()), "NUMA node"),
+                  counted(static_cast<long>(t.cores.size()), "core"),
+                  counted(t.all_pus().count(), "hardware thread"));
+  if (!t.devices.empty())
+    text += fmt::format(
+        ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),
+        t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
+  if (!t.nics.empty())
+    text += fmt::format(", {}", counted(static_cast<long>(t.nics.size()), "NIC"));
   return text;
 }
 
-int profile_show(const ProfileArgs& args, Session& session) {
+int profile_show(const Args& args, Session& session) {
   if (args.names.empty())
-    return report(session,
-                  Error{ErrorKind::usage, "show: no profile is named", "hpclaunch profile list"});
+    return report(session, Error{ErrorKind::usage, "show needs the name of a profile",
+                                 "hpclaunch profile list"});
   const Result<Shelf> shelf = open_shelf(args.names, session.env);
   if (!shelf) return report(session, shelf.error());
   std::string text;
@@ -228,13 +255,8 @@ int profile_show(const ProfileArgs& args, Session& session) {
     else
       text += (text.empty() ? "" : "\n") + as_text(*loaded->resolved, loaded->file, session.style);
   }
-  if (args.format == "json") {
-    constexpr int kIndent = 2;
-    const nlohmann::ordered_json document = {{"schema", 1}, {"profiles", std::move(list)}};
-    text =
-        document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  }
+  if (args.format == "json") text = json_document("profiles", std::move(list));
   return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

@@ -3,7 +3,7 @@
 #include "authoring/show.h"
 #include "hpclaunch/topology.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
@@ -196,4 +196,4 @@ Json profile_object(const Profile& profile, const std::string& file) {
   return object;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::authoring

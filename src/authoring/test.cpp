@@ -1,94 +1,128 @@
+// `profile validate` and `profile test`: one suite of checks per profile.
 #include <fmt/format.h>
+
+#include <ctime>
 
 #include "authoring/command.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::authoring {
 
 namespace {
 
-Suite unusable(const LoadedProfile& loaded) {
-  Suite suite{loaded.name, loaded.file, "not tested, since it cannot be read"};
-  Check check{"load", "the profile can be used", SourceRef{loaded.file}};
-  const Error& error = loaded.problems.front();
-  check.remarks.push_back({"unusable", Severity::error, error.message, error.hint,
-                           error.where.value_or(SourceRef{loaded.file})});
-  suite.checks.push_back(std::move(check));
-  return suite;
+std::string this_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  if (gmtime_r(&now, &parts) == nullptr) return "1970-01-01";
+  constexpr int kFirstYear = 1900;
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + kFirstYear, parts.tm_mon + 1,
+                     parts.tm_mday);
 }
 
-Suite tested(const LoadedProfile& loaded) {
-  if (!loaded.resolved) return unusable(loaded);
-  const Profile& profile = *loaded.resolved;
-  Suite suite{profile.name, loaded.file, ""};
-  if (profile.part) {
-    suite.summary = "a part, tested with the profiles that extend it";
+// "2 errors, 1 note" of these suites.
+std::string tally(const std::vector<Suite>& suites) {
+  constexpr std::pair<Severity, const char*> kNouns[] = {
+      {Severity::error, "error"}, {Severity::warning, "warning"}, {Severity::note, "note"}};
+  std::string text;
+  for (const auto& [severity, noun] : kNouns) {
+    long number = 0;
+    for (const Suite& suite : suites) number += count(suite, severity);
+    if (number > 0) text += (text.empty() ? "" : ", ") + counted(number, noun);
+  }
+  return text.empty() ? "clean" : text;
+}
+
+std::string profiles_text(const std::vector<Suite>& suites) {
+  return counted(static_cast<long>(suites.size()), "profile");
+}
+
+std::string summary(const Suite& suite, const InvariantCount& found) {
+  std::string text = fmt::format("{}, {} invariants checked", counted(suite.cases, "case"),
+                                 grouped(suite.invariants));
+  if (found.plans == 0) text += " (no node model to plan for)";
+  if (found.plans > 0)
+    text += fmt::format(
+        " on {} plans ({} refused with a reason{})", grouped(found.plans), grouped(found.refused),
+        found.far == 0
+            ? ""
+            : fmt::format(", {} report ranks far from their devices", grouped(found.far)));
+  for (const auto& [kind, verb] :
+       {std::pair("case", "failed"), std::pair("invariant", "violated")}) {
+    long failed = 0;
+    for (const Check& check : suite.checks) failed += check.kind == kind && check.failed() ? 1 : 0;
+    if (failed > 0) text += fmt::format("; {} {}", counted(failed, kind), verb);
+  }
+  return text;
+}
+
+Suite tested(const LoadedProfile& loaded, const Args& args) {
+  Suite suite{loaded.name, loaded.file, "not tested: cannot be read"};
+  if (!loaded.resolved) {
+    suite.checks = {unreadable(loaded, "load", "unusable")};
     return suite;
   }
-  long failed = 0;
-  for (const Case& expected : profile.expect) {
-    suite.checks.push_back(run_case(profile, expected));
-    if (suite.checks.back().failed()) ++failed;
-  }
+  const Profile& profile = *loaded.resolved;
+  suite.name = profile.name;
+  suite.summary = "a part, tested with the profiles that extend it";
+  if (profile.part) return suite;
+  for (const Case& expected : profile.expect)
+    suite.checks.push_back(run_case(profile, expected, args));
   suite.cases = static_cast<long>(profile.expect.size());
-  LawCount laws = hold_laws(profile);
-  suite.laws = laws.laws;
-  long broken = 0;
-  for (Check& check : laws.checks) {
-    if (check.failed()) ++broken;
-    suite.checks.push_back(std::move(check));
-  }
-  suite.summary =
-      fmt::format("{}, {} laws checked", counted(suite.cases, "case"), grouped(suite.laws));
-  if (laws.plans > 0)
-    suite.summary += fmt::format(" on {} plans ({} refused with a reason{})", grouped(laws.plans),
-                                 grouped(laws.refused),
-                                 laws.far == 0 ? ""
-                                               : fmt::format(", {} say that ranks are far from "
-                                                             "their devices",
-                                                             grouped(laws.far)));
-  else
-    suite.summary += " (no node model to plan for)";
-  if (failed > 0) suite.summary += fmt::format("; {} failed", counted(failed, "case"));
-  if (broken > 0) suite.summary += fmt::format("; {} broken", counted(broken, "law"));
+  const InvariantCount found = check_invariants(profile);
+  suite.invariants = found.checked;
+  suite.checks.insert(suite.checks.end(), found.checks.begin(), found.checks.end());
+  suite.summary = summary(suite, found);
   return suite;
 }
 
-std::string totals(const std::vector<Suite>& suites) {
+std::string test_totals(const std::vector<Suite>& suites) {
   long cases = 0;
-  long laws = 0;
+  long invariants = 0;
   long failed = 0;
   for (const Suite& suite : suites) {
     cases += suite.cases;
-    laws += suite.laws;
+    invariants += suite.invariants;
     for (const Check& check : suite.checks) failed += check.failed() ? 1 : 0;
   }
-  return fmt::format("{}: {} {}, {} laws checked, {} failed",
-                     counted(static_cast<long>(suites.size()), "profile"), grouped(cases),
-                     cases == 1 ? "case" : "cases", grouped(laws), grouped(failed));
+  return fmt::format("{}: {} {}, {} invariants checked, {} failed", profiles_text(suites),
+                     grouped(cases), cases == 1 ? "case" : "cases", grouped(invariants),
+                     grouped(failed));
 }
 
 }  // namespace
 
-int profile_test(const ProfileArgs& args, Session& session) {
-  const Result<Shelf> shelf = open_shelf(args.names, session.env);
-  if (!shelf) return report(session, shelf.error());
-  std::vector<std::string> refs = args.names;
-  if (refs.empty())
-    for (const ProfileEntry& entry : shelf->entries) refs.push_back(entry.name);
-  std::vector<Suite> suites;
-  int status = 0;
-  for (const std::string& ref : refs) {
-    const Result<LoadedProfile> loaded = load_for_review(ref, *shelf);
-    if (loaded)
-      suites.push_back(tested(*loaded));
-    else
-      status = report(session, loaded.error());
-  }
-  if (!print(session, as_format(args.format, "test", suites, totals(suites))))
-    return exit_status(ErrorKind::system, session.exit_rules);
-  if (status != 0) return status;
-  return clean(suites) ? 0 : 1;
+Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std::string& id) {
+  Check check{kind, "the file and what it extends can be read", SourceRef{loaded.file}};
+  for (const Error& error : loaded.problems)
+    check.diagnostics.push_back({id, Severity::error, error.message, error.hint,
+                                 error.where.value_or(SourceRef{loaded.file})});
+  return check;
 }
 
-}  // namespace hpclaunch::cli
+int profile_validate(const Args& args, Session& session) {
+  int status = 0;
+  const Result<std::vector<LoadedProfile>> loaded = load_all(args, session, status);
+  if (!loaded) return report(session, loaded.error());
+  std::vector<Suite> suites;
+  for (const LoadedProfile& one : *loaded) {
+    suites.push_back({one.name, one.file, ""});
+    suites.back().checks = review(one, args.today.empty() ? this_day() : args.today);
+    suites.back().summary = tally({suites.back()});
+  }
+  if (suites.empty() && status != 0) return status;  // the errors are printed already
+  const int judged = print_suites(
+      args, suites, fmt::format("{}: {}", profiles_text(suites), tally(suites)), session);
+  return status != 0 ? status : judged;
+}
+
+int profile_test(const Args& args, Session& session) {
+  int status = 0;
+  const Result<std::vector<LoadedProfile>> loaded = load_all(args, session, status);
+  if (!loaded) return report(session, loaded.error());
+  std::vector<Suite> suites;
+  for (const LoadedProfile& one : *loaded) suites.push_back(tested(one, args));
+  const int judged = print_suites(args, suites, test_totals(suites), session);
+  return status != 0 ? status : judged;
+}
+
+}  // namespace hpclaunch::authoring

@@ -48,9 +48,9 @@ std::pair<std::string, std::string> ends_of(const std::string& path) {
 std::string read(const std::string& path, Embedded& profile) {
   std::ifstream in(path, std::ios::binary);
   profile.text.assign(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) return "cannot be read";
+  if (!in.is_open() || in.bad()) return "cannot read the file";
   const auto json = nlohmann::json::parse(profile.text, nullptr, false, true);
-  if (!json.is_object()) return "is no JSON object; `hpclaunch profile validate` says more";
+  if (!json.is_object()) return "is not a JSON object; try: hpclaunch profile validate";
   std::string file;
   std::tie(profile.folder, file) = ends_of(path);
   const auto name = json.find("name");
@@ -62,7 +62,7 @@ std::string read(const std::string& path, Embedded& profile) {
   const auto part = json.find("part");
   const bool is_part = part != json.end() && *part == true;
   if (is_part != (profile.folder == "part"))
-    return "belongs into profiles/part when it has \"part\": true, and into profiles/site when not";
+    return "belongs in profiles/part with \"part\": true, else in profiles/site";
   const auto detect = json.find("detect");
   profile.detect = detect == json.end()
                        ? "[]"
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   std::ofstream out(output, std::ios::binary | std::ios::trunc);
   out << emit(profiles) << std::flush;
   if (out.good()) return 0;
-  fmt::print(stderr, "{}: cannot be written\n", output);
+  fmt::print(stderr, "{}: cannot write the file\n", output);
   std::remove(output.c_str());
   return 2;
 }

@@ -76,17 +76,16 @@ void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
   for (const Variable& v : catalogue.variables) {
     const std::string& newer = text(v.texts, "successor");
     if (!newer.empty() && (!has(catalogue, newer) || newer == v.name))
-      fault(
-          errors, v.where,
-          fmt::format("{} is said to be renamed to {}, which is no other variable", v.name, newer));
+      fault(errors, v.where,
+            fmt::format("{} is renamed to {}, which is not another variable", v.name, newer));
   }
   for (const Misspelling& m : catalogue.misspellings) {
     if (has(catalogue, m.wrong))
-      fault(errors, m.where, fmt::format("{} is a variable, no misspelling", m.wrong));
+      fault(errors, m.where, fmt::format("{} is a variable, not a misspelling", m.wrong));
     if (!m.meant.empty() && !has(catalogue, m.meant))
-      fault(errors, m.where, fmt::format("{} is no variable", m.meant));
+      fault(errors, m.where, fmt::format("{} is not a variable", m.meant));
     if (m.meant.empty() && m.note.empty())
-      fault(errors, m.where, fmt::format("{}: say what was meant, or why not", m.wrong));
+      fault(errors, m.where, fmt::format("{}: \"meant\" or \"note\" is required", m.wrong));
   }
 }
 
@@ -101,9 +100,9 @@ std::vector<Error> finish(Catalogue& catalogue) {
   for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
     const SourceRef& first = catalogue.variables[i - 1].where;
     if (catalogue.variables[i].name == catalogue.variables[i - 1].name)
-      fault(errors, catalogue.variables[i].where,
-            fmt::format("{} stands in {}:{} too", catalogue.variables[i].name, first.file,
-                        first.line));
+      fault(
+          errors, catalogue.variables[i].where,
+          fmt::format("{} is also in {}:{}", catalogue.variables[i].name, first.file, first.line));
   }
   if (catalogue.libraries.size() > 255)
     fault(errors, {}, "more than 255 libraries do not fit into a row");

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     if (!in.is_open() || in.bad()) {
-      fmt::print(stderr, "{}:0: error: cannot be read\n", file);
+      fmt::print(stderr, "{}:0: error: cannot read the file\n", file);
       return 2;
     }
     good = report(catalogue::read_file(file, text, catalogue)) && good;
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   std::ofstream out(output, std::ios::binary | std::ios::trunc);
   out << catalogue::emit(catalogue) << std::flush;
   if (out.good()) return 0;
-  fmt::print(stderr, "{}: cannot be written\n", output);
+  fmt::print(stderr, "{}: cannot write the file\n", output);
   std::remove(output.c_str());
   return 2;
 }

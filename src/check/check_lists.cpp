@@ -8,7 +8,7 @@ namespace hpclaunch {
 
 namespace {
 
-// The text that a variable has on every rank; nullptr where it differs or is not set.
+// The value of a variable on every rank; nullptr where it differs or is not set.
 const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
   const Setting* setting = plan.find_env(name);
   return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
@@ -44,10 +44,9 @@ void check_lists(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnosti
     if (*have == ranks * workers) continue;
     diagnostics.push_back(
         {"list-length", Severity::error,
-         fmt::format("{} has {}, and a node has {} with {} each: oneCCL stops at a list of any "
-                     "length but {}",
-                     kName, *have == 1 ? "1 entry" : fmt::format("{} entries", *have),
-                     counted(ranks, "rank"), counted(workers, "worker"), ranks * workers),
+         fmt::format("{} has {}, but oneCCL needs {}: {} on a node with {} each", kName,
+                     *have == 1 ? "1 entry" : fmt::format("{} entries", *have), ranks * workers,
+                     counted(ranks, "rank"), counted(workers, "worker")),
          fmt::format("--unset {}", kName)});
     return;
   }

@@ -5,7 +5,7 @@
 
 namespace hpclaunch {
 
-/// Lists that a library wants as long as the ranks of a node, whoever has set them.
+/// Lists that need one entry for each rank of a node.
 void check_lists(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace hpclaunch

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "check_lists.h"
 #include "check_variables.h"
@@ -24,7 +23,7 @@ const std::string* exported_value(const Setting& setting) {
   return nullptr;
 }
 
-// Variables that differ by rank and were given one value for all.
+// Variables that differ by rank, with one value for all.
 void one_value_for_all(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   const struct {
     const char* name;
@@ -39,49 +38,48 @@ void one_value_for_all(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
     if (typed && different_values > 1)
       diagnostics.push_back(
           {"same-on-every-rank", Severity::error,
-           fmt::format("{} is set or unset on the command line, so {} ranks would share it", name,
+           fmt::format("{} on the command line would be the same for all {} ranks", name,
                        plan.world_size()),
-           fmt::format("leave {} to hpclaunch", name)});
+           fmt::format("omit {}: hpclaunch sets it", name)});
   }
 }
 
-void overruled_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
+void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
-    // What the batch system has left behind for its launcher was nobody's wish.
+    // Conflicting variables of the batch system are not the user's.
     if (exported(setting) && setting.history.back().layer == Layer::computed &&
         setting.history.back().where.file != "launcher") {
       const std::string* was = exported_value(setting);
       if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
     }
   if (!names.empty())
-    diagnostics.push_back(
-        {"export-overruled", Severity::warning,
-         fmt::format("exported before the start and overruled: {}", fmt::join(names, ", ")),
-         fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
+    diagnostics.push_back({"export-overruled", Severity::warning,
+                           fmt::format("ignoring your exported {}: hpclaunch sets {}",
+                                       fmt::join(names, ", "), names.size() == 1 ? "it" : "them"),
+                           fmt::format("hpclaunch explain {}", fmt::join(names, " "))});
 }
 
-// What the site demands against what the user exported: both values, unless they are nobody's business.
-void overruled_by_profile(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
+// What the profile requires against what the user exported.
+void exports_against_profile(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   for (const Setting& setting : plan.env) {
-    const Decision& holds = setting.history.back();
+    const Decision& last = setting.history.back();
     const std::string* was = exported_value(setting);
-    if (holds.layer != Layer::profile_require || was == nullptr || holds.value == Value(*was))
+    if (last.layer != Layer::profile_require || was == nullptr || last.value == Value(*was))
       continue;
-    const auto* now = std::get_if<std::string>(&holds.value);
-    // What was put before the user's own value overrules nothing.
+    const auto* now = std::get_if<std::string>(&last.value);
+    // The user's value is kept behind what was prepended.
     if (now != nullptr && !was->empty() && now->ends_with(":" + *was)) continue;
     const bool secret = is_secret(setting.name);
-    const std::string before = secret ? "<hidden>" : *was;
-    const std::string after = std::holds_alternative<Unset>(holds.value) ? "unset"
-                              : now == nullptr                           ? "one value per rank"
-                              : secret                                   ? "<hidden>"
-                                                                         : "\"" + *now + "\"";
+    const std::string after = std::holds_alternative<Unset>(last.value) ? "unsets it"
+                              : now == nullptr
+                                  ? "sets one value per rank"
+                                  : fmt::format("sets \"{}\"", secret ? "<hidden>" : *now);
     diagnostics.push_back(
         {"export-against-profile", Severity::warning,
-         fmt::format("{}=\"{}\" was exported, and profile {} (rule {}) makes it {}: {}",
-                     setting.name, before, holds.profile, holds.rule, after, holds.why),
-         fmt::format("--set {}=... overrules the profile", setting.name)});
+         fmt::format("ignoring your {}=\"{}\": profile {} (rule {}) {}: {}", setting.name,
+                     secret ? "<hidden>" : *was, last.profile, last.rule, after, last.why),
+         fmt::format("--set {}=... overrides the profile", setting.name)});
   }
 }
 
@@ -99,7 +97,7 @@ void too_many_threads(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   if (count && fewest > 0 && *count > fewest)
     diagnostics.push_back(
         {"more-threads-than-cpus", Severity::warning,
-         fmt::format("OMP_NUM_THREADS={} ({}), but a rank is bound to {}", *text,
+         fmt::format("OMP_NUM_THREADS={} ({}) is more than the {} of a rank", *text,
                      to_string(threads->history.back().layer), counted(fewest, "CPU")),
          "unset OMP_NUM_THREADS to get one thread per core"});
 }
@@ -119,28 +117,13 @@ void competing_binding(const Plan& plan, const EnvSnapshot& env,
          fmt::format("unset {}", name)});
 }
 
-// Source: each launcher's rank-side variables, docs/launchers.md.
-void inside_a_rank(const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
-  constexpr std::array kMarks = {"HPCLAUNCH_LOCAL_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK",
-                                 "FLUX_TASK_RANK", "PMI_FD"};
-  for (const char* name : kMarks)
-    if (env.has(name)) {
-      diagnostics.push_back(
-          {"inside-a-rank", Severity::error,
-           fmt::format("{} is set: this is already a rank of a job", name),
-           "start hpclaunch from the batch script or the login shell, or pass --force"});
-      return;
-    }
-}
-
 }  // namespace
 
 std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
   std::vector<Diagnostic> diagnostics;
-  inside_a_rank(env, diagnostics);
   one_value_for_all(plan, diagnostics);
-  overruled_exports(plan, diagnostics);
-  overruled_by_profile(plan, diagnostics);
+  ignored_exports(plan, diagnostics);
+  exports_against_profile(plan, diagnostics);
   too_many_threads(plan, diagnostics);
   competing_binding(plan, env, diagnostics);
   check_variables(plan, env, diagnostics);

@@ -32,12 +32,12 @@ Severity severity_of(Grade grade) {
   return grade == Grade::doubtful ? Severity::warning : Severity::note;
 }
 
-// The value of a secret stays out of messages; its name may still be misspelt.
-Verdict judge(const std::string& name, const std::string& value) {
+// The value of a secret is not checked, as messages would show it; its name is.
+Verdict verdict_of(const std::string& name, const std::string& value) {
   return knowledge::check(name, is_secret(name) ? "" : value);
 }
 
-// What to type instead. A newer name comes without a value: its values may mean something else.
+// A newer name is suggested without a value, which may have another meaning there.
 std::string fix_of(const Verdict& verdict, const char* how) {
   if (verdict.suggestion.empty()) return "";
   const bool old = verdict.about == Verdict::About::old_name;
@@ -45,10 +45,10 @@ std::string fix_of(const Verdict& verdict, const char* how) {
 }
 
 void typed(const Setting& setting, std::vector<Diagnostic>& diagnostics) {
-  const Decision& holds = setting.history.back();
-  const auto* value = std::get_if<std::string>(&holds.value);
-  if (holds.layer != Layer::command_line || value == nullptr) return;
-  const Verdict verdict = judge(setting.name, *value);
+  const Decision& last = setting.history.back();
+  const auto* value = std::get_if<std::string>(&last.value);
+  if (last.layer != Layer::command_line || value == nullptr) return;
+  const Verdict verdict = verdict_of(setting.name, *value);
   if (verdict.grade == Grade::fine) return;
   diagnostics.push_back({rule_of(verdict.about), severity_of(verdict.grade), verdict.message,
                          fix_of(verdict, "--set")});
@@ -56,7 +56,7 @@ void typed(const Setting& setting, std::vector<Diagnostic>& diagnostics) {
 
 void exported(const std::string& name, const std::string& value,
               std::vector<Diagnostic>& diagnostics) {
-  const Verdict verdict = judge(name, value);
+  const Verdict verdict = verdict_of(name, value);
   if (verdict.grade != Grade::doubtful && verdict.grade != Grade::wrong) return;
   std::string fix = fix_of(verdict, "export");
   if (fix.empty()) fix = fmt::format("unset {}", name);

@@ -5,10 +5,8 @@
 
 namespace hpclaunch {
 
-/// Compares what was typed and exported with the catalogue of variables, and appends what is odd.
-///
-/// Typed values are judged in full. Exports are the user's own affair: of them only those that the plan
-/// also decides about are judged, and known misspellings; none gets more than a warning.
+/// Compares typed and exported variables with the catalogue. Typed values are checked in full; of exports
+/// only those that the plan also sets, and known misspellings, with warnings at most.
 void check_variables(const Plan& plan, const EnvSnapshot& env,
                      std::vector<Diagnostic>& diagnostics);
 

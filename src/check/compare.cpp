@@ -11,6 +11,7 @@ namespace hpclaunch {
 namespace {
 
 using check::Differences;
+using check::different;
 using check::Seat;
 
 // What programs and their libraries are found by. Launchers and nodes add to these, so they are only
@@ -24,26 +25,25 @@ bool can_be_listed(std::string_view name) {
   });
 }
 
-// Why ranks or nodes did not report, as far as the launcher's end tells.
-check::Text silence(const Observed& seen, std::string kind, std::string planned) {
-  check::Text text{std::move(kind), Severity::error, std::move(planned), "none", "", ""};
+// Why ranks or nodes did not report, as far as the launcher's exit shows.
+Difference silence(const Observed& seen, std::string kind) {
+  std::string cause = "the launcher started fewer ranks than requested";
+  std::string fix =
+      "compare the launcher's arguments (hpclaunch run --dry-run) with the job's size";
   if (seen.too_late) {
-    text.cause = fmt::format("they had not started when {} seconds were over", seen.limit_seconds);
-    text.fix = "look for messages above; --timeout gives them longer";
+    cause = fmt::format("they did not start within {} seconds", seen.limit_seconds);
+    fix = "read the messages above, or allow more time with --timeout";
   } else if (seen.launcher_status != 0) {
-    text.cause = fmt::format(
-        "they failed, or were ended with another one that did: the launcher ended with status {}",
+    cause = fmt::format(
+        "they failed, or were stopped with one that failed: the launcher exited with status {}",
         seen.launcher_status);
-    text.fix = "the first message above says what failed";
+    fix = "the first message above says what failed";
   } else if (seen.garbled > 0) {
-    text.cause = fmt::format("{} could not be read: other output was written into them",
-                             counted(seen.garbled, "report"));
-    text.fix = "keep the launcher from writing to standard output, or try again";
-  } else {
-    text.cause = "the launcher started fewer ranks than it was asked for";
-    text.fix = "compare the launcher's arguments (hpclaunch run --dry-run) with the job's size";
+    cause = fmt::format("{} could not be read: mixed with other output",
+                        counted(seen.garbled, "report"));
+    fix = "keep the launcher from writing to standard output, or try again";
   }
-  return text;
+  return different(std::move(kind), "a report", "none", std::move(cause), std::move(fix));
 }
 
 // The report that counts of each rank; several of one rank are a difference.
@@ -60,21 +60,21 @@ std::vector<const RankReport*> by_rank(const Observed& seen, const std::vector<S
       ++times[report.rank];
   }
   for (const auto& [rank, more] : times)
-    out.of_rank(
-        rank, seats[static_cast<std::size_t>(rank)].node,
-        {"rank-twice", Severity::error, "one process", fmt::format("{} processes", more + 1),
-         "the launcher gave several processes the same rank: it does not know the job",
-         "compare the launcher with the job's batch system; name another with --launcher"});
+    out.of_rank(rank, seats[static_cast<std::size_t>(rank)].node,
+                different("rank-twice", "one process", fmt::format("{} processes", more + 1),
+                          "several processes have this rank: the launcher does not belong to the "
+                          "job's batch system",
+                          "choose another launcher with --launcher NAME"));
   return of;
 }
 
 void compare_local_rank(const Seat& seat, const RankReport& report, Differences& out) {
   if (report.launcher_local_rank < 0 || report.launcher_local_rank == seat.local) return;
   out.of_rank(report.rank, seat.node,
-              {"local-rank", Severity::error, fmt::format("{}", seat.local),
-               fmt::format("{}", report.launcher_local_rank),
-               "the launcher does not deal the ranks node by node, or numbers them otherwise there",
-               "remove what presets the distribution of ranks (--launcher-arg, the environment)"});
+              different("local-rank", fmt::format("{}", seat.local),
+                        fmt::format("{}", report.launcher_local_rank),
+                        "the launcher distributes or numbers the ranks of a node in another way",
+                        "remove presets of the distribution (--launcher-arg, the environment)"));
 }
 
 void compare_nodes_of_job(const Plan& plan, const Topology& node, const Observed& seen,
@@ -88,7 +88,7 @@ void compare_nodes_of_job(const Plan& plan, const Topology& node, const Observed
     if (static_cast<std::size_t>(report.rank) < there.size())
       there[static_cast<std::size_t>(report.rank)] = true;
   for (std::size_t n = 0; n < there.size(); ++n)
-    if (!there[n]) out.of_node(static_cast<int>(n), silence(seen, "node-silent", "a report"));
+    if (!there[n]) out.of_node(static_cast<int>(n), silence(seen, "node-silent"));
   check::compare_hosts(plan, seen, seats, out);
   check::compare_nodes(plan, node, seen, seats, out);
   result.differences = std::move(out).finish();
@@ -119,7 +119,7 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   for (std::size_t rank = 0; rank < seats.size(); ++rank) {
     const Seat& seat = seats[rank];
     if (reports[rank] == nullptr) {
-      out.of_rank(static_cast<int>(rank), seat.node, silence(seen, "rank-silent", "a report"));
+      out.of_rank(static_cast<int>(rank), seat.node, silence(seen, "rank-silent"));
       continue;
     }
     const RankReport& report = *reports[rank];
@@ -137,14 +137,9 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   const bool all_here = std::none_of(reports.begin(), reports.end(),
                                      [](const RankReport* report) { return report == nullptr; });
   if (all_here && seen.launcher_status != 0)
-    result.differences.push_back({"launcher-status",
-                                  Severity::error,
-                                  {},
-                                  {},
-                                  "0",
-                                  fmt::format("{}", seen.launcher_status),
-                                  "the launcher failed after all ranks had reported and ended well",
-                                  "read its messages above"});
+    result.differences.push_back(
+        different("launcher-status", "0", fmt::format("{}", seen.launcher_status),
+                  "the launcher failed although all ranks succeeded", "read its messages above"));
 
   std::vector<bool> good(seats.size(), true);
   for (const Difference& difference : result.differences)

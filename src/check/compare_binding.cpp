@@ -29,33 +29,33 @@ Reason reason_for(const Plan& plan, const Seat& seat, const CpuSet& planned, con
   const bool by_launcher = plan.bind_via == BindVia::launcher;
   const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
   if (planned.contains(found))
-    return {"the job's control group (cpuset) leaves only these",
-            "ask the batch system for whole nodes, or plan with fewer CPUs (--cpus-per-rank)"};
+    return {"the job's control group (cpuset) allows only these",
+            "request whole nodes, or plan with fewer CPUs (--cpus-per-rank)"};
   if (found.contains(planned))
-    return {
-        by_launcher ? "the launcher did not bind: it drops in silence what it cannot do"
-                    : "the binding of the shim did not hold",
-        by_launcher ? "--bind-via shim" : "look for what runs between the launcher and the rank"};
+    return {by_launcher ? "the launcher did not bind: it silently ignores what it cannot do"
+                        : "the binding by the shim was undone",
+            by_launcher ? "--bind-via shim"
+                        : "check the wrappers between the launcher and the program"};
   for (std::size_t other = 0; other < ranks.size(); ++other)
     if (ranks[other].cpus == found)
       return {
           fmt::format("these are the CPUs of local rank {}: the launcher numbers the ranks of a "
-                      "node otherwise",
+                      "node in another order",
                       other),
           "--bind-via shim"};
   if (!found.intersects(planned))
     return {
-        "none of the planned CPUs is left to this rank: the job has others of the node, or the "
-        "node has not the CPUs of the plan",
-        "plan on a node of the job, or ask for whole nodes"};
-  return {by_launcher ? "the launcher bound by rules of its own"
-                      : "something between the launcher and the rank binds",
+        "none of the planned CPUs is available: the job has other CPUs, or the node is of "
+        "another kind",
+        "plan on a node of the job, or request whole nodes"};
+  return {by_launcher ? "the launcher applied a binding of its own"
+                      : "another program binds between the launcher and the rank",
           by_launcher ? "--bind-via shim; remove presets of the launcher's binding" : ""};
 }
 
-// How many devices the ranks of a node use: in a control group their numbers say nothing.
+// How many devices the ranks of a node use. A control group renumbers them, so only the count is known.
 int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
-  std::set<std::pair<int, int>> used;  // the unit stands for a device that nobody knows
+  std::set<std::pair<int, int>> used;  // the unit replaces an unknown device
   const auto add = [&](int device, int unit) {
     if (device >= 0 || unit >= 0) used.insert({device, device >= 0 ? -1 : unit});
   };
@@ -66,7 +66,7 @@ int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
   return by_launcher ? std::min(1, static_cast<int>(used.size())) : static_cast<int>(used.size());
 }
 
-// Ranks use one vendor's devices, be there others.
+// Ranks use the devices of one vendor.
 const std::string& vendor_used(const std::vector<RankPlan>& ranks, const Topology& node) {
   for (const RankPlan& rank : ranks)
     for (const Device& device : node.devices)
@@ -74,7 +74,7 @@ const std::string& vendor_used(const std::vector<RankPlan>& ranks, const Topolog
   return node.devices.front().vendor;
 }
 
-// What a rank that nobody binds should have: all that its control group leaves.
+// An unbound rank has all CPUs of its control group.
 void compare_unbound(const RankPlan& rank, const Seat& seat, const RankReport& report,
                      const std::string& cpus, Differences& out) {
   const std::optional<CpuSet> found = set_of(cpus);
@@ -82,19 +82,18 @@ void compare_unbound(const RankPlan& rank, const Seat& seat, const RankReport& r
   if (rank.part_first >= 0) {
     const int wanted = rank.part_last - rank.part_first + 1;
     if (found->count() == wanted) return;
-    out.of_rank(
-        report.rank, seat.node,
-        {"cpus", Severity::error, fmt::format("{} of the granted ones", counted(wanted, "CPU")),
-         cpus, "the node granted another number of CPUs than the plan was made for",
-         "ask the batch system for the same number on each node"});
+    out.of_rank(report.rank, seat.node,
+                different("cpus", counted(wanted, "granted CPU"), cpus,
+                          "the node granted another number of CPUs than planned",
+                          "request the same number on each node"));
     return;
   }
   const std::optional<CpuSet> group = set_of(report.cpuset);
   if (!group || *found == *group || !group->contains(*found)) return;
   out.of_rank(report.rank, seat.node,
-              {"cpus", Severity::error, "not bound: " + report.cpuset, cpus,
-               "the launcher, or something before the program, binds although nobody was to",
-               "leave --bind-via none out, or remove presets of the launcher's binding"});
+              different("cpus", "not bound: " + report.cpuset, cpus,
+                        "the launcher, or a wrapper of the program, binds despite --bind-via none",
+                        "omit --bind-via none, or remove presets of the launcher's binding"));
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ void compare_unbound(const RankPlan& rank, const Seat& seat, const RankReport& r
 void compare_cpus(const Plan& plan, const Seat& seat, const RankReport& report, Differences& out) {
   const RankPlan& rank = plan.classes[static_cast<std::size_t>(seat.node_class)]
                              .ranks[static_cast<std::size_t>(seat.local)];
-  // What an import does to the mask afterwards is a difference of its own.
+  // The mask after an import is compared in compare_import.
   const std::string& cpus = report.cpus_before.empty() ? report.cpus : report.cpus_before;
   if (rank.cpus.empty()) {
     compare_unbound(rank, seat, report, cpus, out);
@@ -110,20 +109,22 @@ void compare_cpus(const Plan& plan, const Seat& seat, const RankReport& report, 
   }
   if (rank.cpus.to_list() == cpus) return;
   const std::optional<CpuSet> found = set_of(cpus);
-  Reason reason{"the kernel did not say, or says more CPUs than hpclaunch knows", ""};
+  Reason reason{"the CPU list is empty, or beyond the limit of hpclaunch", ""};
   if (found) reason = reason_for(plan, seat, rank.cpus, *found);
   out.of_rank(report.rank, seat.node,
-              {"cpus", Severity::error, rank.cpus.to_list(), shown(cpus), std::move(reason.cause),
-               std::move(reason.fix)});
+              different("cpus", rank.cpus.to_list(), shown(cpus), std::move(reason.cause),
+                        std::move(reason.fix)));
 }
 
 void compare_import(const Plan& plan, const RankReport& report,
                     const std::vector<std::string>& names, int node, Differences& out) {
   if (!report.import_problem.empty())
-    out.of_rank(report.rank, node,
-                {"import", Severity::error, "import " + report.module, report.import_problem,
-                 "this Python has no such module there, or the module needs what the rank has not",
-                 "name the program's own interpreter: hpclaunch verify --import MODULE -- PYTHON"});
+    out.of_rank(
+        report.rank, node,
+        different(
+            "import", "import " + report.module, report.import_problem,
+            "this Python lacks the module there, or the module lacks a dependency",
+            "name the program's own interpreter: hpclaunch verify --import MODULE -- PYTHON"));
   if (report.module.empty() || report.cpus_before.empty()) return;
   if (report.cpus != report.cpus_before) {
     // Sources: GCC's libgomp manual, LLVM's and Intel's OpenMP runtime (KMP_AFFINITY), OpenMP 5.2 chapter 21:
@@ -140,13 +141,14 @@ void compare_import(const Plan& plan, const RankReport& report,
     }
     out.of_rank(
         report.rank, node,
-        {"import-cpus", Severity::error, report.cpus_before, shown(report.cpus),
-         doing.empty()
-             ? fmt::format("import {} binds the thread that runs it", report.module)
-             : fmt::format("import {} loads an OpenMP runtime, which binds this thread to "
-                           "its first place because of {}; what the thread starts inherits that",
-                           report.module, doing),
-         fix});
+        different("import-cpus", report.cpus_before, shown(report.cpus),
+                  doing.empty()
+                      ? fmt::format("import {} binds its thread", report.module)
+                      : fmt::format(
+                            "import {} loads an OpenMP runtime that binds this thread to its first "
+                            "place ({}); new threads inherit that",
+                            report.module, doing),
+                  fix));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto piece = [&](const std::string& all) {
@@ -155,13 +157,14 @@ void compare_import(const Plan& plan, const RankReport& report,
     const std::string before = piece(report.fingerprints_before);
     const std::string after = piece(report.fingerprints);
     if (before.empty() || before == after) continue;
-    // Programs are found by the others, and wrappers of an interpreter add to those.
+    // Wrappers of an interpreter add to PATH and the like.
     if (plan.find_env(names[i]) == nullptr && after != kNoFingerprint) continue;
     out.of_rank(
         report.rank, node,
-        {"import-variable", Severity::error, names[i] + " as before",
-         after == kNoFingerprint ? names[i] + " is gone" : names[i] + " has another value",
-         fmt::format("import {} changes the environment of its process", report.module), ""});
+        different("import-variable", names[i] + " unchanged",
+                  after == kNoFingerprint ? names[i] + " removed" : names[i] + " has another value",
+                  fmt::format("import {} changes the environment of its process", report.module),
+                  ""));
   }
 }
 
@@ -179,19 +182,19 @@ void compare_memory(const Plan& plan, const Seat& seat, const RankReport& report
                      (mode == "preferred" && report.memory_nodes.empty());
   if (!local && !asked)
     out.of_rank(report.rank, seat.node,
-                {"memory-policy", Severity::error, "default (local)",
-                 mode + (report.memory_nodes.empty() ? "" : " " + report.memory_nodes),
-                 "the launcher, or numactl before the program, sets a memory policy",
-                 "remove its memory binding, or pass what you mean with --launcher-arg"});
+                different("memory-policy", "default (local)",
+                          mode + (report.memory_nodes.empty() ? "" : " " + report.memory_nodes),
+                          "the launcher, or numactl before the program, sets a memory policy",
+                          "remove the memory binding, or pass the wanted one with --launcher-arg"));
   const RankPlan& rank = plan.classes[static_cast<std::size_t>(seat.node_class)]
                              .ranks[static_cast<std::size_t>(seat.local)];
   const std::optional<CpuSet> allowed = set_of(report.memory_allowed);
   if (rank.numa < 0 || !allowed || allowed->has(rank.numa)) return;
-  out.of_rank(report.rank, seat.node,
-              {"memory-nodes", Severity::error, fmt::format("NUMA node {}", rank.numa),
-               report.memory_allowed,
-               "the job's control group keeps the memory nearest to this rank's CPUs from it",
-               "ask the batch system for whole nodes"});
+  out.of_rank(
+      report.rank, seat.node,
+      different("memory-nodes", fmt::format("NUMA node {}", rank.numa), report.memory_allowed,
+                "the job's control group excludes the memory nearest to this rank's CPUs",
+                "request whole nodes"));
 }
 
 void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& env,
@@ -206,9 +209,9 @@ void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& 
     if (plan.find_env(name) != nullptr || env.has(name)) continue;
     out.of_rank(
         report.rank, seat.node,
-        {"device-mask", Severity::error, name + " not set", fmt::format("{}={}", name, at->second),
-         "the launcher hides devices from its ranks, and LOCAL_RANK counts all of them",
-         "turn the launcher's device binding off, or use --gpu-view launcher"});
+        different("device-mask", name + " not set", fmt::format("{}={}", name, at->second),
+                  "the launcher hides devices from its ranks, while LOCAL_RANK counts all devices",
+                  "turn off the launcher's device binding, or use --gpu-view launcher"));
   }
   const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
   const int needed = devices_used(ranks, by_launcher);
@@ -219,14 +222,15 @@ void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& 
   std::string found = fmt::format("{} of {}", usable, vendor);
   if (!report.refused.empty())
     found += fmt::format(", {} refused ({})", report.refused.size(), report.refused.front());
-  out.of_rank(report.rank, seat.node,
-              {"devices", Severity::error,
-               fmt::format("{} of {}", counted(needed, "device"), vendor), std::move(found),
-               report.refused.empty()
-                   ? "devices are missing on the node: broken, or their driver is not loaded"
-                   : "the job's control group does not let this rank open them",
-               report.refused.empty() ? "leave the node out, and tell the site's support"
-                                      : "ask the batch system for the devices of whole nodes"});
+  out.of_rank(
+      report.rank, seat.node,
+      different("devices", fmt::format("{} of {}", counted(needed, "device"), vendor),
+                std::move(found),
+                report.refused.empty()
+                    ? "devices are missing on the node: broken, or their driver is not loaded"
+                    : "the job's control group does not allow this rank to open them",
+                report.refused.empty() ? "exclude the node, and report it to the site"
+                                       : "request the devices of whole nodes"));
 }
 
 void compare_core_limit(const Plan& plan, const RankReport& report, int node, Differences& out) {
@@ -239,10 +243,10 @@ void compare_core_limit(const Plan& plan, const RankReport& report, int node, Di
   if (found.empty() || found == plan.core_limit) return;
   const bool at_hard = found == of("core-hard");
   out.of_rank(report.rank, node,
-              {"core-limit", Severity::error, plan.core_limit, found,
-               at_hard ? "the hard limit of the node, or of the batch system, is lower"
-                       : "something after the shim changed it",
-               at_hard ? "ask the site for core files, or plan without" : ""});
+              different("core-limit", plan.core_limit, found,
+                        at_hard ? "the hard limit of the node or the batch system is lower"
+                                : "it was changed after the shim",
+                        at_hard ? "ask the site to allow core files, or plan without them" : ""));
 }
 
 }  // namespace hpclaunch::check

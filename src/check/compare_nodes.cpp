@@ -1,4 +1,4 @@
-// Facts of nodes: who they are, and what a job needs there before it starts.
+// Facts of nodes: names, addresses, and what a job needs there before it starts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,14 +37,14 @@ void compare_master(const Plan& plan, int node, const NodeFacts& facts,
                     const std::set<std::string>& of_first, Differences& out) {
   const auto say = [&](Severity severity, std::string planned, std::string found, std::string cause,
                        std::string fix) {
-    out.of_node(node, {"master-address", severity, std::move(planned), std::move(found),
-                       std::move(cause), std::move(fix)});
+    out.of_node(node, different("master-address", std::move(planned), std::move(found),
+                                std::move(cause), std::move(fix), severity));
   };
   const std::string address = "an address of " + plan.hosts.front();
   if (!facts.master_problem.empty()) {
     say(Severity::error, fmt::format("MASTER_ADDR {} resolves", facts.master), facts.master_problem,
-        "the name service of the node does not know the name",
-        "--master-addr with an IP address, or a name that every node knows");
+        "the node cannot resolve the name",
+        "--master-addr with an IP address, or a name that every node resolves");
     return;
   }
   const std::vector<std::string>& found = facts.master_resolves;
@@ -52,17 +52,16 @@ void compare_master(const Plan& plan, int node, const NodeFacts& facts,
   if (std::all_of(found.begin(), found.end(), is_loopback_text)) {
     say(node == 0 ? Severity::warning : Severity::error,
         fmt::format("MASTER_ADDR {}: {}", facts.master, address), "loopback: " + found.front(),
-        node == 0 ? "the node's /etc/hosts gives its own name the loopback address, which others "
-                    "cannot reach"
-                  : "each node would wait for itself",
-        "--master-addr with the address of an interface that all nodes reach");
+        node == 0 ? "/etc/hosts maps the node's own name to the loopback address, which other "
+                    "nodes cannot reach"
+                  : "each node would connect to itself",
+        "--master-addr with an address that all nodes reach");
     return;
   }
   if (!of_first.empty() && !meet(found, of_first))
     say(Severity::error, fmt::format("MASTER_ADDR {}: {}", facts.master, address),
-        fmt::format("{}", fmt::join(found, ", ")),
-        "MASTER_ADDR is another machine than the one where rank 0 listens",
-        "unset MASTER_ADDR, or name " + plan.hosts.front());
+        fmt::format("{}", fmt::join(found, ", ")), "MASTER_ADDR is not the node of rank 0",
+        "unset MASTER_ADDR, or set it to " + plan.hosts.front());
 }
 
 void compare_interfaces(const Plan& plan, const RankReport& report, int node, Differences& out) {
@@ -73,17 +72,18 @@ void compare_interfaces(const Plan& plan, const RankReport& report, int node, Di
     if (at == report.values.end() || at->second.empty()) continue;
     std::string problem = interface_problem(name, at->second, report.facts->interfaces);
     if (problem.empty() && plan.nodes() > 1 && (at->second == "lo" || at->second == "=lo"))
-      problem = "lo leads to the node itself only";
+      problem = "lo reaches only the node itself";
     if (problem.empty()) continue;
     std::string there;
     for (const Interface& one : report.facts->interfaces)
       if (one.up && !one.addresses.empty()) there += (there.empty() ? "" : ", ") + one.name;
     out.of_node(
         node,
-        {"interface", Severity::error, fmt::format("{}={}", name, at->second), std::move(problem),
-         there.empty() ? "no interface of the node is up and has an address"
-                       : fmt::format("usable there: {}", there),
-         fmt::format("--set {}=NAME with one that every node has; or leave the node out", name)});
+        different(
+            "interface", fmt::format("{}={}", name, at->second), std::move(problem),
+            there.empty() ? "no interface of the node is up and has an address"
+                          : fmt::format("usable there: {}", there),
+            fmt::format("--set {}=NAME with one that every node has, or exclude the node", name)));
   }
 }
 
@@ -94,9 +94,10 @@ void compare_fabrics(const Topology& node, int at, const NodeFacts& facts, Diffe
     if (std::find(facts.fabrics.begin(), facts.fabrics.end(), nic.fabric) != facts.fabrics.end())
       continue;
     const std::string found = fmt::format("{}", fmt::join(facts.fabrics, ", "));
-    out.of_node(at, {"fabric", Severity::error, nic.fabric, found.empty() ? "none" : found,
-                     "the network device is missing on the node, or its driver is not loaded",
-                     "leave the node out, and tell the site's support"});
+    out.of_node(at,
+                different("fabric", nic.fabric, found.empty() ? "none" : found,
+                          "the network device is missing on the node, or its driver is not loaded",
+                          "exclude the node, and report it to the site"));
   }
 }
 
@@ -105,16 +106,17 @@ void compare_room(const NodeFacts& facts, int node, Differences& out) {
     const bool tight = room.problem.empty() && room.free_bytes < kRoomBytes;
     if (room.problem.empty() && !tight) continue;
     const bool shared = room.path == "/dev/shm";
-    out.of_node(node,
-                {"room", tight ? Severity::warning : Severity::error,
-                 fmt::format("{} with {} free", room.path, human_bytes(kRoomBytes)),
-                 tight ? human_bytes(room.free_bytes) : room.problem,
-                 shared ? "left over from an earlier job, or a container with little of it; "
-                          "data loaders and collectives share memory through it"
-                        : "full, or not there on this node",
-                 shared ? "remove what earlier jobs left there; a container needs --ipc=host or "
-                          "--shm-size"
-                        : "--set TMPDIR=PATH with a directory that every node has"});
+    out.of_node(
+        node,
+        different(
+            "room", fmt::format("{} with {} free", room.path, human_bytes(kRoomBytes)),
+            tight ? human_bytes(room.free_bytes) : room.problem,
+            shared ? "files of an earlier job, or a small /dev/shm of a container; data loaders "
+                     "and collectives need it"
+                   : "full, or missing on this node",
+            shared ? "remove files of earlier jobs; in a container, use --ipc=host or --shm-size"
+                   : "--set TMPDIR=PATH with a directory that every node has",
+            tight ? Severity::warning : Severity::error));
   }
 }
 
@@ -127,35 +129,38 @@ void compare_node_cpus(const Plan& plan, int node, int node_class, const RankRep
   const Result<CpuSet> granted = CpuSet::parse(report.cpus);
   if (wanted.empty()) return;
   if (online && !online->contains(wanted))
-    out.of_node(node,
-                {"node-cpus", Severity::error, wanted.to_list(), report.facts->online,
-                 "the node has not the CPUs of the one that was planned for",
-                 "leave the node out, or plan on a node of its kind (--node-type, --topology)"});
+    out.of_node(
+        node,
+        different("node-cpus", wanted.to_list(), report.facts->online,
+                  "the node lacks planned CPUs: it is of another kind",
+                  "exclude the node, or plan on a node of its kind (--node-type, --topology)"));
   else if (unbound && granted && !granted->contains(wanted))
-    out.of_node(node, {"node-cpus", Severity::error, wanted.to_list(), report.cpus,
-                       "the job's control group (cpuset) leaves only these",
-                       "ask the batch system for whole nodes"});
+    out.of_node(node, different("node-cpus", wanted.to_list(), report.cpus,
+                                "the job's control group (cpuset) allows only these",
+                                "request whole nodes"));
 }
 
-// The processors' and the memory's make, which a plan for another node does not show at once.
+// Processors and memory of another kind of node.
 void compare_make(const Plan& plan, const Topology& node, int node_class, int at,
                   const NodeFacts& facts, Differences& out) {
   const auto tell = [&](std::string planned, std::string found, std::string cause) {
-    out.of_node(at, {"node-differs", Severity::warning, std::move(planned), std::move(found),
-                     std::move(cause),
-                     "leave the node out, or plan on a node of its kind (--on-drift replan there, "
-                     "--node-type, --topology)"});
+    out.of_node(
+        at, different("node-differs", std::move(planned), std::move(found), std::move(cause),
+                      "exclude the node, or plan on a node of its kind (--on-drift replan there, "
+                      "--node-type, --topology)",
+                      Severity::warning));
   };
   const CpuSet all = node.all_pus();
   const Result<CpuSet> online = CpuSet::parse(facts.online);
-  CpuSet bound;  // without these it is a matter of node-cpus
+  CpuSet bound;  // where these are missing, node-cpus reports it
   for (const RankPlan& rank : plan.classes[static_cast<std::size_t>(node_class)].ranks)
     bound |= rank.cpus;
   if (online && online->contains(bound) && *online != all && !all.empty())
     tell("CPUs " + all.to_list(), "CPUs " + facts.online,
-         online->contains(all) ? "hardware threads that the planned node has not"
-                               : "cores or hardware threads are offline, or the node is another");
-  // Memory of one kind beside another has CPUs in name only: the kernel counts those with CPUs.
+         online->contains(all)
+             ? "hardware threads that the planned node lacks"
+             : "cores or hardware threads are offline, or the node is of another kind");
+  // HBM beside DDR has the same CPUs; the kernel's list has the nodes with CPUs.
   std::set<std::vector<int>> near;
   for (const NumaNode& numa : node.numa_nodes)
     if (!numa.pus.empty()) near.insert(numa.pus.to_vector());
@@ -165,7 +170,7 @@ void compare_make(const Plan& plan, const Topology& node, int node_class, int at
          "another NUMA mode (NPS, sub-NUMA clustering)");
 }
 
-// Devices go by address where the planned ones have one each.
+// By PCI address, where the planned devices have one.
 void compare_addresses(const Plan& plan, const Topology& node, int node_class, int at,
                        const NodeFacts& facts, Differences& out) {
   if (facts.gpus.empty()) return;
@@ -178,13 +183,13 @@ void compare_addresses(const Plan& plan, const Topology& node, int node_class, i
     const auto& there = facts.gpus;
     if (device.pci.empty() || std::find(there.begin(), there.end(), device.pci) != there.end())
       continue;
-    out.of_node(at,
-                {"node-differs", used.count(device.index) > 0 ? Severity::error : Severity::warning,
-                 fmt::format("device {} at {}", device.index, device.pci),
-                 fmt::format("{} at {}", counted(static_cast<long>(there.size()), "device"),
-                             fmt::join(there, ", ")),
-                 "the device has fallen off the bus, or the node has its devices elsewhere",
-                 "leave the node out, and tell the site's support"});
+    out.of_node(
+        at, different("node-differs", fmt::format("device {} at {}", device.index, device.pci),
+                      fmt::format("{} at {}", counted(static_cast<long>(there.size()), "device"),
+                                  fmt::join(there, ", ")),
+                      "the device is missing, or the node has its devices at other addresses",
+                      "exclude the node, and report it to the site",
+                      used.count(device.index) > 0 ? Severity::error : Severity::warning));
   }
 }
 
@@ -193,8 +198,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Output takes its time, so a clock that seems late may only have been heard late: among three nodes and
-// more the median tells, among two the one that was heard sooner.
+// A report may be delayed, which looks like a slow clock: the reference is the median of three nodes or
+// more, and the earlier report of two.
 void compare_clocks(const Observed& seen, const std::vector<Seat>& seats, Differences& out) {
   if (seen.arrivals.size() != seen.reports.size()) return;
   std::vector<double> ahead;
@@ -212,11 +217,12 @@ void compare_clocks(const Observed& seen, const std::vector<Seat>& seats, Differ
   for (std::size_t i = 0; i < ahead.size(); ++i) {
     const double off = ahead[i] - reference;
     if (std::abs(off) <= kClockSeconds) continue;
-    out.of_node(nodes[i], {"clock", Severity::warning,
-                           fmt::format("within {} s of the others", kClockSeconds),
-                           fmt::format("{:.0f} s {}", std::abs(off), off > 0 ? "ahead" : "behind"),
-                           "the node's clock is not kept in step",
-                           "tell the site's support; log times and time-outs will be off"});
+    out.of_node(
+        nodes[i],
+        different("clock", fmt::format("within {} s of the others", kClockSeconds),
+                  fmt::format("{:.0f} s {}", std::abs(off), off > 0 ? "ahead" : "behind"),
+                  "the node's clock is not synchronised",
+                  "report it to the site; log times and timeouts are off", Severity::warning));
   }
 }
 
@@ -245,13 +251,14 @@ void compare_hosts(const Plan& plan, const Observed& seen, const std::vector<Sea
                                                        : is_alias(planned, report.host))
       continue;
     const bool of_job = place.count(short_host(report.host)) > 0;
-    Text text{"host", Severity::error, planned, report.host, "", ""};
-    text.cause =
-        of_job ? "the launcher has the nodes in another order, or deals the ranks otherwise"
-               : "the ranks run on a node that is not the plan's, or it is known by another name";
-    text.fix = of_job ? "use the job's own list of nodes, or a host file in the launcher's order"
-                      : "compare the host list with the job's; hpclaunch plan shows it";
-    out.of_rank(report.rank, node, std::move(text));
+    out.of_rank(
+        report.rank, node,
+        different("host", planned, report.host,
+                  of_job
+                      ? "the launcher uses another order of nodes, or distributes ranks otherwise"
+                      : "the ranks run on a node outside of the plan, or its name differs",
+                  of_job ? "use the job's own list of nodes, or a host file in the launcher's order"
+                         : "compare the host list with the job's; hpclaunch plan shows it"));
   }
 }
 
@@ -271,17 +278,20 @@ void compare_nodes(const Plan& plan, const Topology& node, const Observed& seen,
     if (at == 0 && !facts.port_problem.empty()) {
       const auto port = report.values.find("MASTER_PORT");
       out.of_node(
-          at, {"master-port", Severity::error,
-               fmt::format("MASTER_PORT {} free", port == report.values.end() ? "" : port->second),
-               facts.port_problem, "another job, or a leftover of one, listens there",
-               "leave the port to hpclaunch, or name a free one with --master-port"});
+          at, different("master-port",
+                        fmt::format("MASTER_PORT {} free",
+                                    port == report.values.end() ? "" : port->second),
+                        facts.port_problem, "another process listens on it",
+                        "let hpclaunch choose the port, or name a free one with --master-port"));
     }
     compare_interfaces(plan, report, at, out);
     compare_fabrics(node, at, facts, out);
     if (!facts.program_problem.empty())
-      out.of_node(at, {"program", Severity::error, "the program", facts.program_problem,
-                       "its file system is not mounted there, or the file is this node's own",
-                       "install it where every node sees it, or leave the node out"});
+      out.of_node(
+          at,
+          different("program", "the program", facts.program_problem,
+                    "its file system is not mounted there, or the file exists on this node only",
+                    "install it where every node sees it, or exclude the node"));
     compare_room(facts, at, out);
     const int node_class = class_of[static_cast<std::size_t>(at)];
     compare_make(plan, node, node_class, at, facts, out);

@@ -7,8 +7,8 @@ namespace hpclaunch::check {
 
 namespace {
 
-// What the launcher must not see on its own way may well be in its ranks: srun describes each step with
-// the same variables that preset its options.
+// Removed for the launcher only; ranks may have it: srun describes each step with the variables that
+// preset its options.
 bool is_for_launcher(const Setting& setting) {
   return setting.history.back().layer == Layer::computed && !is_placement_variable(setting.name);
 }
@@ -54,14 +54,14 @@ Variables::Variables(const Plan& plan, const Observed& seen) : plan_(plan) {
 }
 
 void Variables::compare(const Seat& seat, const RankReport& report, Differences& out) const {
-  // An import that changes variables is a difference of its own.
+  // Variables after an import are compared in compare_import.
   const std::string& all =
       report.fingerprints_before.empty() ? report.fingerprints : report.fingerprints_before;
   if (all.size() != wanted_.size() * kFingerprint) {
-    out.of_rank(
-        report.rank, seat.node,
-        {"variable", Severity::error, "fingerprints of all variables", "other ones",
-         "the hpclaunch of that node is another version", "install the same one everywhere"});
+    out.of_rank(report.rank, seat.node,
+                different("variable", "a report of this version", "another one",
+                          "hpclaunch on that node has another version",
+                          "install the same version everywhere"));
     return;
   }
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
@@ -79,26 +79,25 @@ void Variables::compare(const Seat& seat, const RankReport& report, Differences&
     const bool open = is_placement_variable(wanted.name) && !is_secret(wanted.name);
     const auto at = report.values.find(wanted.name);
     const std::string shown = at == report.values.end() ? "" : at->second;
-    Text text{"variable", Severity::error, "", "", "", ""};
-    text.planned = wanted.removed              ? wanted.name + " not set"
-                   : wanted.setting == nullptr ? wanted.name + " as exported"
-                   : open                      ? fmt::format("{}={}", wanted.name, value)
-                                               : wanted.name + " as planned";
-    text.found = !there ? wanted.name + " not set"
-                 : open ? fmt::format("{}={}", wanted.name, shown)
-                        : wanted.name + " has another value";
+    std::string planned = wanted.removed              ? wanted.name + " not set"
+                          : wanted.setting == nullptr ? wanted.name + " as exported"
+                          : open                      ? fmt::format("{}={}", wanted.name, value)
+                                                      : wanted.name + " as planned";
+    std::string got = !there ? wanted.name + " not set"
+                      : open ? fmt::format("{}={}", wanted.name, shown)
+                             : wanted.name + " has another value";
+    std::string cause = "the launcher, a start-up file of the node or the batch system changes it";
+    std::string fix = fmt::format("check the node's start-up files for {}", wanted.name);
     if (!there) {
-      text.cause = "the launcher does not pass this variable on to its ranks";
-      text.fix = "name it to the launcher with --launcher-arg";
+      cause = "the launcher does not pass this variable on to its ranks";
+      fix = "name it to the launcher with --launcher-arg";
     } else if (wanted.removed) {
-      text.cause = "the launcher, or a start-up file of the node, sets it again";
-      text.fix = "remove it where it is set; --set gives it a value of yours";
-    } else {
-      text.cause =
-          "the launcher, a start-up file of the node or the batch system changes it on the way";
-      text.fix = fmt::format("look in the node's start-up files for {}", wanted.name);
+      cause = "the launcher, or a start-up file of the node, sets it again";
+      fix = "remove it there, or set your value with --set";
     }
-    out.of_rank(report.rank, seat.node, std::move(text));
+    out.of_rank(report.rank, seat.node,
+                different("variable", std::move(planned), std::move(got), std::move(cause),
+                          std::move(fix)));
   }
 }
 

@@ -9,36 +9,54 @@
 
 namespace hpclaunch {
 
-namespace check {
+namespace {
 
-void Differences::of_rank(int rank, int node, Text text) {
-  Whom& whom = found_[std::move(text)];
-  whom.ranks.push_back(rank);
-  whom.nodes.push_back(node);
+void sort_once(std::vector<int>& numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-void Differences::of_node(int node, Text text) { found_[std::move(text)].nodes.push_back(node); }
+}  // namespace
+
+namespace check {
+
+Difference different(std::string kind, std::string planned, std::string found, std::string cause,
+                     std::string fix, Severity severity) {
+  return {{std::move(kind), severity, std::move(cause), std::move(fix)},
+          std::move(planned),
+          std::move(found)};
+}
+
+bool Differences::Before::operator()(const Difference& a, const Difference& b) const {
+  const auto key = [](const Difference& one) {
+    return std::tie(one.what.id, one.what.severity, one.planned, one.found, one.what.message,
+                    one.what.fix);
+  };
+  return key(a) < key(b);
+}
+
+void Differences::of_rank(int rank, int node, Difference one) {
+  Places& places = found_[std::move(one)];
+  places.ranks.push_back(rank);
+  places.nodes.push_back(node);
+}
 
 std::vector<Difference> Differences::finish() && {
-  const auto tidy = [](std::vector<int>& numbers) {
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  };
   std::vector<Difference> all;
   all.reserve(found_.size());
-  for (auto& [text, whom] : found_) {
-    tidy(whom.ranks);
-    tidy(whom.nodes);
-    all.push_back({text.kind, text.severity, std::move(whom.ranks), std::move(whom.nodes),
-                   text.planned, text.found, text.cause, text.fix});
+  for (auto& [difference, places] : found_) {
+    all.push_back(difference);
+    sort_once(all.back().ranks = std::move(places.ranks));
+    sort_once(all.back().nodes = std::move(places.nodes));
   }
-  const auto first = [](const std::vector<int>& numbers) {
-    return numbers.empty() ? -1 : numbers.front();
+  const auto key = [](const Difference& one) {
+    const auto first = [](const std::vector<int>& numbers) {
+      return numbers.empty() ? -1 : numbers.front();
+    };
+    return std::tuple(std::string_view(one.what.id), first(one.nodes), first(one.ranks));
   };
-  std::stable_sort(all.begin(), all.end(), [&](const Difference& a, const Difference& b) {
-    if (a.kind != b.kind) return a.kind < b.kind;
-    return std::pair(first(a.nodes), first(a.ranks)) < std::pair(first(b.nodes), first(b.ranks));
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
   return all;
 }
 
@@ -59,15 +77,6 @@ std::vector<Seat> seats_of(const Plan& plan) {
 }  // namespace check
 
 namespace {
-
-void append(std::vector<int>& to, const std::vector<int>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-void sort_once(std::vector<int>& numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-}
 
 // "3", "8-15", "0,2,4-7"; longer ones end in "..." and their number.
 std::string ranges(const std::vector<int>& numbers) {
@@ -145,33 +154,33 @@ std::string where_text(const Plan& plan, const Difference& difference) {
 
 std::vector<Difference> condense(const std::vector<Difference>& differences, std::size_t most) {
   std::vector<Difference> out;
-  for (std::size_t first = 0; first < differences.size();) {
-    std::size_t end = first;
-    while (end < differences.size() && differences[end].kind == differences[first].kind) ++end;
-    if (end - first <= most) {
-      out.insert(out.end(), differences.begin() + static_cast<std::ptrdiff_t>(first),
-                 differences.begin() + static_cast<std::ptrdiff_t>(end));
-    } else {
-      Difference one = differences[first];
-      std::set<std::string> planned;
-      std::set<std::string> found;
-      for (std::size_t i = first; i < end; ++i) {
-        planned.insert(differences[i].planned);
-        found.insert(differences[i].found);
-        if (i == first) continue;
-        append(one.ranks, differences[i].ranks);
-        append(one.nodes, differences[i].nodes);
-      }
-      sort_once(one.ranks);
-      sort_once(one.nodes);
-      const auto more = [](std::string& text, std::size_t values) {
-        if (values > 1) text += fmt::format(" (and {} others)", values - 1);
-      };
-      more(one.planned, planned.size());
-      more(one.found, found.size());
-      out.push_back(std::move(one));
+  const auto append = [](std::vector<int>& to, const std::vector<int>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (auto first = differences.begin(); first != differences.end();) {
+    const auto end = std::find_if(first, differences.end(),
+                                  [&](const auto& one) { return one.what.id != first->what.id; });
+    if (static_cast<std::size_t>(end - first) <= most) {
+      out.insert(out.end(), first, end);
+      first = end;
+      continue;
     }
-    first = end;
+    Difference& one = out.emplace_back(*first);
+    std::set<std::string> planned;
+    std::set<std::string> found;
+    for (; first != end; ++first) {
+      planned.insert(first->planned);
+      found.insert(first->found);
+      append(one.ranks, first->ranks);
+      append(one.nodes, first->nodes);
+    }
+    sort_once(one.ranks);
+    sort_once(one.nodes);
+    const auto count_others = [](std::string& text, std::size_t values) {
+      if (values > 1) text += fmt::format(" (and {} others)", values - 1);
+    };
+    count_others(one.planned, planned.size());
+    count_others(one.found, found.size());
   }
   return out;
 }

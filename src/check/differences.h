@@ -9,34 +9,29 @@
 
 namespace hpclaunch::check {
 
-/// What makes two differences equal, apart from whom they are about.
-struct Text {
-  std::string kind;
-  Severity severity = Severity::error;
-  std::string planned;
-  std::string found;
-  std::string cause;
-  std::string fix;
-  auto key() const { return std::tie(kind, severity, planned, found, cause, fix); }
-  friend bool operator<(const Text& a, const Text& b) { return a.key() < b.key(); }
-};
+/// `cause` is the likely one.
+Difference different(std::string kind, std::string planned, std::string found, std::string cause,
+                     std::string fix, Severity severity = Severity::error);
 
 class Differences {
  public:
-  void of_rank(int rank, int node, Text text);
-  void of_node(int node, Text text);
+  void of_rank(int rank, int node, Difference one);
+  void of_node(int node, Difference one) { found_[std::move(one)].nodes.push_back(node); }
   /// Sorted as Comparison has them.
   std::vector<Difference> finish() &&;
 
  private:
-  struct Whom {
+  struct Places {
     std::vector<int> ranks;
     std::vector<int> nodes;
   };
-  std::map<Text, Whom> found_;
+  struct Before {
+    bool operator()(const Difference& a, const Difference& b) const;
+  };
+  std::map<Difference, Places, Before> found_;  // keys without places
 };
 
-/// Where a rank stands in the plan.
+/// The place of a rank in the plan.
 struct Seat {
   int node = 0;
   int node_class = 0;
@@ -56,7 +51,7 @@ void compare_devices(const Plan& plan, const Topology& node, const EnvSnapshot& 
                      const Seat& seat, const RankReport& report, Differences& out);
 void compare_core_limit(const Plan& plan, const RankReport& report, int node, Differences& out);
 
-/// The expected fingerprints of every rank, worked out as far as possible once.
+/// The expected fingerprints of every rank, as far as possible computed once.
 class Variables {
  public:
   Variables(const Plan& plan, const Observed& seen);
@@ -65,7 +60,7 @@ class Variables {
  private:
   struct Wanted {
     std::string name;
-    const Setting* setting = nullptr;  // nullptr: exported, and looked at for being there only
+    const Setting* setting = nullptr;  // nullptr: exported; must only be set
     bool removed = false;
     bool ignored = false;
     std::string constant;  // its fingerprint
@@ -74,11 +69,11 @@ class Variables {
   std::vector<Wanted> wanted_;
 };
 
-/// Facts of nodes, clocks among them.
+/// Facts of nodes, and their clocks.
 void compare_nodes(const Plan& plan, const Topology& node, const Observed& seen,
                    const std::vector<Seat>& seats, Differences& out);
 
-/// Which machine each planned host turned out to be.
+/// The name of each node.
 void compare_hosts(const Plan& plan, const Observed& seen, const std::vector<Seat>& seats,
                    Differences& out);
 

@@ -29,30 +29,31 @@ CpuSet later_threads(const Topology& with) {
 }
 
 void compare_pus(const Topology& planned, const Topology& found, bool part,
-                 std::vector<Drift>& out) {
+                 std::vector<Diagnostic>& out) {
   const CpuSet missing = planned.all_pus() - found.all_pus();
   const CpuSet more = found.all_pus() - planned.all_pus();
+  const auto with_verb = [](const CpuSet& set, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", cpus(set), set.count() == 1 ? one : many);
+  };
   if (!missing.empty() && !(part && more.empty())) {
     int cores = 0;
     for (const Core& core : planned.cores) cores += missing.contains(core.pus) ? 1 : 0;
-    const bool smt = missing == later_threads(planned);
-    out.push_back(
-        {"cpus",
-         smt ? fmt::format("hardware threads are switched off: {} not there",
-                           cpus(missing) + (missing.count() == 1 ? " is" : " are"))
-             : fmt::format("{} {} not there{}", cpus(missing), missing.count() == 1 ? "is" : "are",
-                           cores > 0 ? fmt::format(" ({} offline)", counted(cores, "core")) : "")});
+    std::string text = with_verb(missing, "is missing", "are missing");
+    if (missing == later_threads(planned))
+      text = "hardware threads are off: " + text;
+    else if (cores > 0)
+      text += fmt::format(" ({} offline)", counted(cores, "core"));
+    add(out, "cpus", std::move(text));
   }
-  if (more.empty()) return;
-  const bool smt = more == later_threads(found);
-  out.push_back({"cpus", fmt::format("{} {} there and not planned{}", cpus(more),
-                                     more.count() == 1 ? "is" : "are",
-                                     smt ? ": hardware threads are switched on" : "")});
+  if (!more.empty())
+    add(out, "cpus",
+        with_verb(more, "was not planned", "were not planned") +
+            (more == later_threads(found) ? ": hardware threads are on" : ""));
 }
 
 using Groups = std::set<std::vector<int>>;
 
-// What of groups lies in `common`, without groups of which nothing does.
+// The groups inside `common`.
 template <class Members>
 Groups groups_of(const Members& members, const CpuSet& common) {
   Groups groups;
@@ -70,27 +71,27 @@ CpuSet group_with(const std::vector<Core>& cores, int pu) {
 }
 
 void compare_threads(const Topology& planned, const Topology& found, const CpuSet& common,
-                     std::vector<Drift>& out) {
+                     std::vector<Diagnostic>& out) {
   if (groups_of(planned.cores, common) == groups_of(found.cores, common)) return;
   for (const int pu : common.to_vector()) {
     const CpuSet wanted = group_with(planned.cores, pu) & common;
     const CpuSet got = group_with(found.cores, pu) & common;
     if (wanted == got) continue;
-    out.push_back({"threads", fmt::format("CPUs are numbered otherwise: the core of CPU {} has {}, "
-                                          "planned {}",
-                                          pu, got.to_list(), wanted.to_list())});
+    add(out, "threads",
+        fmt::format("CPUs are numbered in another way: the core of CPU {} has {}, "
+                    "planned {}",
+                    pu, got.to_list(), wanted.to_list()));
     return;
   }
 }
 
 void compare_packages(const Topology& planned, const Topology& found, const CpuSet& common,
-                      std::vector<Drift>& out) {
+                      std::vector<Diagnostic>& out) {
   if (planned.packages.empty() || found.packages.empty()) return;
   if (planned.packages.size() != found.packages.size()) {
-    out.push_back(
-        {"packages",
-         fmt::format("{}, planned {}", counted(static_cast<long>(found.packages.size()), "package"),
-                     planned.packages.size())});
+    add(out, "packages",
+        fmt::format("{}, planned {}", counted(static_cast<long>(found.packages.size()), "package"),
+                    planned.packages.size()));
     return;
   }
   for (const Package& wanted : planned.packages) {
@@ -98,10 +99,11 @@ void compare_packages(const Topology& planned, const Topology& found, const CpuS
         std::find_if(found.packages.begin(), found.packages.end(),
                      [&](const Package& one) { return one.os_index == wanted.os_index; });
     if (got == found.packages.end())
-      out.push_back({"packages", fmt::format("no package {}", wanted.os_index)});
+      add(out, "packages", fmt::format("no package {}", wanted.os_index));
     else if ((got->pus & common) != (wanted.pus & common))
-      out.push_back({"packages", fmt::format("package {} has {}, planned {}", wanted.os_index,
-                                             cpus(got->pus), wanted.pus.to_list())});
+      add(out, "packages",
+          fmt::format("package {} has {}, planned {}", wanted.os_index, cpus(got->pus),
+                      wanted.pus.to_list()));
   }
 }
 
@@ -109,19 +111,19 @@ std::string numa_counts(const Topology& planned, const Topology& found, const Cp
   const auto count = static_cast<long>(found.numa_nodes.size());
   std::string counts =
       fmt::format("{}, planned {}", counted(count, "NUMA node"), planned.numa_nodes.size());
-  if (common != planned.all_pus()) return counts;  // the rest may be gone with its CPUs
+  if (common != planned.all_pus()) return counts;  // NUMA nodes without CPUs of both
   const bool same_groups =
       groups_of(planned.numa_nodes, common) == groups_of(found.numa_nodes, common);
   return fmt::format("{}: {}", counts,
-                     same_groups ? "another memory mode, or memory nodes that are missing"
+                     same_groups ? "another memory mode, or missing memory nodes"
                                  : "another NUMA mode (NPS, sub-NUMA clustering)");
 }
 
 void compare_numa(const Topology& planned, const Topology& found, const CpuSet& common,
-                  std::vector<Drift>& out) {
+                  std::vector<Diagnostic>& out) {
   if (planned.numa_nodes.empty() || found.numa_nodes.empty()) return;
   if (planned.numa_nodes.size() != found.numa_nodes.size()) {
-    out.push_back({"numa", numa_counts(planned, found, common)});
+    add(out, "numa", numa_counts(planned, found, common));
     return;
   }
   for (const NumaNode& wanted : planned.numa_nodes) {
@@ -129,53 +131,56 @@ void compare_numa(const Topology& planned, const Topology& found, const CpuSet& 
         std::find_if(found.numa_nodes.begin(), found.numa_nodes.end(),
                      [&](const NumaNode& one) { return one.os_index == wanted.os_index; });
     if (got == found.numa_nodes.end()) {
-      out.push_back({"numa", fmt::format("no NUMA node {}", wanted.os_index)});
+      add(out, "numa", fmt::format("no NUMA node {}", wanted.os_index));
       continue;
     }
     if ((got->pus & common) != (wanted.pus & common))
-      out.push_back(
-          {"numa", fmt::format("NUMA node {} is near CPUs {}, planned {}", wanted.os_index,
-                               got->pus.empty() ? "none" : got->pus.to_list(),
-                               wanted.pus.empty() ? "none" : wanted.pus.to_list())});
+      add(out, "numa",
+          fmt::format("NUMA node {} is near CPUs {}, planned {}", wanted.os_index,
+                      got->pus.empty() ? "none" : got->pus.to_list(),
+                      wanted.pus.empty() ? "none" : wanted.pus.to_list()));
     if (!near_size(wanted.memory_bytes, got->memory_bytes))
-      out.push_back({"memory", fmt::format("NUMA node {} has {}, planned {}", wanted.os_index,
-                                           human_bytes(got->memory_bytes),
-                                           human_bytes(wanted.memory_bytes))});
+      add(out, "memory",
+          fmt::format("NUMA node {} has {}, planned {}", wanted.os_index,
+                      human_bytes(got->memory_bytes), human_bytes(wanted.memory_bytes)));
   }
 }
 
 void compare_caches(const Topology& planned, const Topology& found, const CpuSet& common,
-                    std::vector<Drift>& out) {
+                    std::vector<Diagnostic>& out) {
   if (planned.caches.empty() || found.caches.empty()) return;
   std::map<int, std::pair<std::vector<Cache>, std::vector<Cache>>> levels;
   for (const Cache& cache : planned.caches) levels[cache.level].first.push_back(cache);
   for (const Cache& cache : found.caches) levels[cache.level].second.push_back(cache);
   for (const auto& [level, both] : levels) {
     const auto& [wanted, got] = both;
-    if (wanted.empty()) continue;  // a model may tell the last level only
+    if (wanted.empty()) continue;  // a model may have the last level only
     if (groups_of(wanted, common) != groups_of(got, common)) {
-      out.push_back(
-          {"caches", wanted.size() == got.size()
-                         ? fmt::format("L{} caches are shared by other CPUs than planned", level)
-                         : fmt::format("{}, planned {}",
-                                       counted(static_cast<long>(got.size()),
-                                               fmt::format("L{} cache", level)),
-                                       wanted.size())});
+      add(out, "caches",
+          wanted.size() == got.size()
+              ? fmt::format("L{} caches are shared by other CPUs than planned", level)
+              : fmt::format("{}, planned {}",
+                            counted(static_cast<long>(got.size()), fmt::format("L{} cache", level)),
+                            wanted.size()));
       continue;
     }
     for (const Cache& one : wanted)
       for (const Cache& other : got)
         if ((one.pus & common) == (other.pus & common) &&
             !near_size(one.size_bytes, other.size_bytes)) {
-          out.push_back(
-              {"caches", fmt::format("an L{} cache of {}, planned {}", level,
-                                     human_bytes(other.size_bytes), human_bytes(one.size_bytes))});
+          add(out, "caches",
+              fmt::format("an L{} cache of {}, planned {}", level, human_bytes(other.size_bytes),
+                          human_bytes(one.size_bytes)));
           return;
         }
   }
 }
 
 }  // namespace
+
+void add(std::vector<Diagnostic>& out, std::string kind, std::string message) {
+  out.push_back({std::move(kind), Severity::warning, std::move(message)});
+}
 
 bool near_size(std::uint64_t planned, std::uint64_t found) {
   if (planned == 0 || found == 0) return true;
@@ -187,8 +192,9 @@ bool near_size(std::uint64_t planned, std::uint64_t found) {
 
 namespace hpclaunch {
 
-std::vector<Drift> find_drift(const Topology& planned, const Topology& found, DriftScope scope) {
-  std::vector<Drift> out;
+std::vector<Diagnostic> find_drift(const Topology& planned, const Topology& found,
+                                   DriftScope scope) {
+  std::vector<Diagnostic> out;
   const CpuSet common = planned.all_pus() & found.all_pus();
   check::compare_pus(planned, found, scope.part_of_cpus, out);
   check::compare_threads(planned, found, common, out);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "drift.h"
 #include "hpclaunch/text.h"
@@ -18,17 +19,14 @@ std::string called(const Device& device) {
 }
 
 bool all_have_addresses(const std::vector<Device>& devices) {
-  std::vector<std::string> addresses;
-  addresses.reserve(devices.size());
-  for (const Device& device : devices) addresses.push_back(device.pci);
-  std::sort(addresses.begin(), addresses.end());
-  return std::find(addresses.begin(), addresses.end(), "") == addresses.end() &&
-         std::adjacent_find(addresses.begin(), addresses.end()) == addresses.end();
+  std::set<std::string> addresses;
+  for (const Device& device : devices) addresses.insert(device.pci);
+  return addresses.size() == devices.size() && addresses.count("") == 0;
 }
 
 using Pairs = std::vector<std::pair<const Device*, const Device*>>;
 
-// Partitions of one device share its address, and go by number then.
+// By PCI address; partitions of one device share it, and are matched by number.
 Pairs match(const Topology& planned, const Topology& found, std::vector<const Device*>& missing,
             std::vector<const Device*>& more) {
   const bool by_address = all_have_addresses(planned.devices) && all_have_addresses(found.devices);
@@ -50,13 +48,13 @@ Pairs match(const Topology& planned, const Topology& found, std::vector<const De
   return pairs;
 }
 
-void say(const Device& device, const std::string& text, std::vector<Drift>& out) {
-  out.push_back({"devices", fmt::format("{} {}", called(device), text)});
+void say(const Device& device, const std::string& text, std::vector<Diagnostic>& out) {
+  add(out, "devices", fmt::format("{} {}", called(device), text));
 }
 
-// Where it is near to; NUMA numbers mean something only while both nodes have the same NUMA nodes.
+// NUMA numbers are comparable only where both nodes have the same NUMA nodes.
 void compare_place(const Device& wanted, const Device& got, const CpuSet& common, bool same_numa,
-                   std::vector<Drift>& out) {
+                   std::vector<Diagnostic>& out) {
   if (!same_numa) return;
   if (wanted.numa >= 0 && got.numa >= 0 && wanted.numa != got.numa)
     say(wanted, fmt::format("is on NUMA node {}, planned {}", got.numa, wanted.numa), out);
@@ -65,13 +63,13 @@ void compare_place(const Device& wanted, const Device& got, const CpuSet& common
         out);
 }
 
-void compare_parts(const Device& wanted, const Device& got, std::vector<Drift>& out) {
+void compare_parts(const Device& wanted, const Device& got, std::vector<Diagnostic>& out) {
   if (!wanted.partition.empty() && !got.partition.empty() && wanted.partition != got.partition)
     say(wanted, fmt::format("is in partition mode {}, planned {}", got.partition, wanted.partition),
         out);
   else if (wanted.subdevices > 0 && got.subdevices > 0 && wanted.subdevices != got.subdevices)
     say(wanted, fmt::format("has {} parts, planned {}", got.subdevices, wanted.subdevices), out);
-  // Without the vendor's library nobody knows of instances, nor of a UUID.
+  // Instances and UUIDs are known only where the vendor's library was asked.
   const bool asked = !got.uuid.empty() || !got.instances.empty() || !got.partition.empty();
   if (!asked || wanted.instances == got.instances) return;
   if (wanted.instances.size() == got.instances.size())
@@ -85,13 +83,13 @@ void compare_parts(const Device& wanted, const Device& got, std::vector<Drift>& 
 }
 
 void compare_pair(const Device& wanted, const Device& got, bool same_host,
-                  std::vector<Drift>& out) {
+                  std::vector<Diagnostic>& out) {
   if (wanted.vendor != got.vendor)
-    say(wanted, fmt::format("is one of {}, planned {}", got.vendor, wanted.vendor), out);
+    say(wanted, fmt::format("is from {}, planned {}", got.vendor, wanted.vendor), out);
   else if (!wanted.pci.empty() && !got.pci.empty() && wanted.pci != got.pci)
     say(wanted, fmt::format("is at {}", got.pci), out);
   else if (same_host && !wanted.uuid.empty() && !got.uuid.empty() && wanted.uuid != got.uuid)
-    say(wanted, fmt::format("is another one: {}, planned {}", got.uuid, wanted.uuid), out);
+    say(wanted, fmt::format("has UUID {}, planned {}", got.uuid, wanted.uuid), out);
   if (!near_size(wanted.memory_bytes, got.memory_bytes))
     say(wanted,
         fmt::format("has {}, planned {}", human_bytes(got.memory_bytes),
@@ -99,8 +97,8 @@ void compare_pair(const Device& wanted, const Device& got, bool same_host,
         out);
 }
 
-// Missing and added ones shift the numbers of others; that is no order of its own.
-void compare_numbers(const Pairs& pairs, bool all_there, std::vector<Drift>& out) {
+// Missing and added devices shift the numbers of others; only another order is reported.
+void compare_numbers(const Pairs& pairs, bool all_there, std::vector<Diagnostic>& out) {
   std::vector<std::string> moved;
   int last = -1;
   for (const auto& [wanted, got] : pairs) {
@@ -109,11 +107,11 @@ void compare_numbers(const Pairs& pairs, bool all_there, std::vector<Drift>& out
     last = std::max(last, got->index);
   }
   if (!moved.empty())
-    out.push_back(
-        {"devices", "devices are counted otherwise: " + fmt::format("{}", fmt::join(moved, ", "))});
+    add(out, "devices",
+        "devices are numbered in another way: " + fmt::format("{}", fmt::join(moved, ", ")));
 }
 
-void compare_links(const Topology& planned, const Topology& found, std::vector<Drift>& out) {
+void compare_links(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
   if (planned.links.empty() || found.links.empty()) return;
   using Key = std::tuple<int, int, std::string>;
   std::map<Key, std::pair<int, int>> lanes;
@@ -123,19 +121,19 @@ void compare_links(const Topology& planned, const Topology& found, std::vector<D
     const auto& [from, to, kind] = key;
     if (both.first == both.second) continue;
     const std::string between = fmt::format("{} between devices {} and {}", kind, from, to);
-    out.push_back({"links", both.second == 0 ? fmt::format("no {}", between)
-                            : both.first == 0
-                                ? fmt::format("{}, which was not planned", between)
-                                : fmt::format("{} has {}, planned {}", between,
-                                              counted(both.second, "lane"), both.first)});
+    add(out, "links",
+        both.second == 0  ? fmt::format("no {}", between)
+        : both.first == 0 ? fmt::format("unplanned {}", between)
+                          : fmt::format("{} has {}, planned {}", between,
+                                        counted(both.second, "lane"), both.first));
   }
 }
 
-void one_has_none(const Topology& planned, const Topology& found, std::vector<Drift>& out) {
+void one_has_none(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
   const auto count = [](const Topology& node) { return static_cast<long>(node.devices.size()); };
-  out.push_back({"devices", found.no_devices ? fmt::format("no device, planned {}", count(planned))
-                                             : fmt::format("{}, planned none",
-                                                           counted(count(found), "device"))});
+  add(out, "devices",
+      found.no_devices ? fmt::format("no device, planned {}", count(planned))
+                       : fmt::format("{}, planned none", counted(count(found), "device")));
 }
 
 bool same_numa_nodes(const Topology& planned, const Topology& found) {
@@ -146,7 +144,7 @@ bool same_numa_nodes(const Topology& planned, const Topology& found) {
 }  // namespace
 
 void drift_of_devices(const Topology& planned, const Topology& found, const CpuSet& common,
-                      bool part, std::vector<Drift>& out) {
+                      bool part, std::vector<Diagnostic>& out) {
   const auto known = [](const Topology& node) { return node.no_devices || !node.devices.empty(); };
   if (!known(planned) || !known(found)) return;
   if (planned.no_devices != found.no_devices) return one_has_none(planned, found, out);
@@ -155,7 +153,7 @@ void drift_of_devices(const Topology& planned, const Topology& found, const CpuS
   const Pairs pairs = match(planned, found, missing, more);
   if (part) missing.clear();
   for (const Device* device : missing) say(*device, "is missing", out);
-  for (const Device* device : more) say(*device, "is there and was not planned", out);
+  for (const Device* device : more) say(*device, "was not planned", out);
   compare_numbers(pairs, pairs.size() == planned.devices.size() && more.empty(), out);
   const bool one_host = !planned.hostname.empty() && planned.hostname == found.hostname;
   for (const auto& [wanted, got] : pairs) {
@@ -166,7 +164,7 @@ void drift_of_devices(const Topology& planned, const Topology& found, const CpuS
   if (pairs.size() == planned.devices.size() && more.empty()) compare_links(planned, found, out);
 }
 
-// Ports of a bond share its name, and ports of one card its fabric: what agrees in most is the same.
+// The best match: ports of a bond share its name, and ports of one card its fabric.
 std::vector<Nic>::const_iterator counterpart(const Nic& wanted, const std::vector<Nic>& nics) {
   const auto likeness = [&](const Nic& one) {
     const bool fabric = !wanted.fabric.empty() && one.fabric == wanted.fabric;
@@ -180,32 +178,32 @@ std::vector<Nic>::const_iterator counterpart(const Nic& wanted, const std::vecto
   return best == nics.end() || likeness(*best) == 0 ? nics.end() : best;
 }
 
-void drift_of_nics(const Topology& planned, const Topology& found, std::vector<Drift>& out) {
+void drift_of_nics(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
   if (planned.nics.empty() || found.nics.empty()) return;
   const CpuSet common = planned.all_pus() & found.all_pus();
   for (const Nic& wanted : planned.nics) {
     const std::string name = wanted.fabric.empty() ? wanted.name : wanted.fabric;
     const auto got = counterpart(wanted, found.nics);
-    const auto tell = [&](const std::string& text) {
-      out.push_back({"nics", fmt::format("network card {} {}", name, text)});
+    const auto report = [&](const std::string& text) {
+      add(out, "nics", fmt::format("network card {} {}", name, text));
     };
     if (name.empty()) continue;
     if (got == found.nics.end()) {
-      tell("is missing");
+      report("is missing");
       continue;
     }
-    if (got->state == "down" && wanted.state != "down") tell("is down");
+    if (got->state == "down" && wanted.state != "down") report("is down");
     if (!wanted.pci.empty() && !got->pci.empty() && wanted.pci != got->pci)
-      tell(fmt::format("is at {}, planned {}", got->pci, wanted.pci));
+      report(fmt::format("is at {}, planned {}", got->pci, wanted.pci));
     if (same_numa_nodes(planned, found) && wanted.numa >= 0 && got->numa >= 0 &&
         wanted.numa != got->numa)
-      tell(fmt::format("is on NUMA node {}, planned {}", got->numa, wanted.numa));
+      report(fmt::format("is on NUMA node {}, planned {}", got->numa, wanted.numa));
     if (!wanted.pus.empty() && !got->pus.empty() && (wanted.pus & common) != (got->pus & common))
-      tell(fmt::format("is near CPUs {}, planned {}", got->pus.to_list(), wanted.pus.to_list()));
+      report(fmt::format("is near CPUs {}, planned {}", got->pus.to_list(), wanted.pus.to_list()));
     if (!wanted.kind.empty() && !got->kind.empty() && wanted.kind != got->kind)
-      tell(fmt::format("is of {}, planned {}", got->kind, wanted.kind));
+      report(fmt::format("is of {}, planned {}", got->kind, wanted.kind));
     if (wanted.speed_mbps > 0 && got->speed_mbps > 0 && wanted.speed_mbps != got->speed_mbps)
-      tell(fmt::format("has {} Mbit/s, planned {}", got->speed_mbps, wanted.speed_mbps));
+      report(fmt::format("has {} Mbit/s, planned {}", got->speed_mbps, wanted.speed_mbps));
   }
 }
 

@@ -1,27 +1,31 @@
+#include <algorithm>
 #include <array>
 
-#include "authoring/command.h"
 #include "cli/command.h"
+#include "hpclaunch/authoring.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
+using authoring::Args;
+using authoring::plain;
+
 struct Action {
   const char* name;
-  int (*run)(const ProfileArgs&, Session&);
+  int (*run)(const Args&, Session&);
 };
 
 constexpr std::array kActions = {
-    Action{"list", profile_list},         Action{"show", profile_show},
-    Action{"validate", profile_validate}, Action{"test", profile_test},
-    Action{"new", profile_new},           Action{"schema", profile_schema},
-    Action{"page", profile_page},
+    Action{"list", authoring::profile_list},         Action{"show", authoring::profile_show},
+    Action{"validate", authoring::profile_validate}, Action{"test", authoring::profile_test},
+    Action{"new", authoring::profile_new},           Action{"schema", authoring::profile_schema},
+    Action{"page", authoring::profile_page},
 };
 
 // Options that an action has no use for are mistakes, not decoration.
-std::optional<std::string> out_of_place(const ProfileArgs& args) {
+std::optional<std::string> out_of_place(const Args& args) {
   const bool is_new = args.action == "new";
   const bool judges = args.action == "validate" || args.action == "test";
   if (!args.topology.empty() && !is_new) return "--topology";
@@ -44,21 +48,37 @@ bool is_day(const std::string& text) {
          parse_natural(parts[2], kLastDay).value_or(0) > 0;
 }
 
-int profile(const ProfileArgs& args, Session& session) {
+// The options of a golden case, read as those of `hpclaunch plan`.
+Result<Request> plan_options(const std::vector<std::string>& words) {
+  const auto plan = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
+    return std::string_view(command.name) == "plan";
+  });
+  Parser parser(*plan);
+  Request args;
+  declare_launch_options(parser, args);
+  const Result<bool> parsed = parser.parse(words);
+  if (!parsed) return parsed.error();
+  if (!*parsed)
+    return Error{ErrorKind::usage, "--help makes no plan", "remove it from \"options\""};
+  return args;
+}
+
+int profile(const Args& args, Session& session) {
   if (const auto option = out_of_place(args))
     return report(session, Error{ErrorKind::usage, args.action + " takes no " + *option,
                                  "hpclaunch profile --help"});
   if (!args.today.empty() && !is_day(args.today))
     return report(session,
-                  Error{ErrorKind::usage, "--today: \"" + plain(args.today) + "\" is no day",
-                        "write YYYY-MM-DD"});
+                  Error{ErrorKind::usage,
+                        "--today must be a date YYYY-MM-DD, not \"" + plain(args.today) + "\"",
+                        "--today 2026-01-31"});
   const bool takes_names = args.action != "list" && args.action != "new" && args.action != "schema";
   if (!takes_names && !args.names.empty())
-    return report(
-        session, Error{ErrorKind::usage,
-                       args.action + ": \"" + plain(args.names.front()) + "\" is one word too many",
-                       args.action == "new" ? "hpclaunch profile new --name NAME"
-                                            : "hpclaunch profile show NAME"});
+    return report(session,
+                  Error{ErrorKind::usage,
+                        args.action + " takes no argument \"" + plain(args.names.front()) + "\"",
+                        args.action == "new" ? "hpclaunch profile new --name NAME"
+                                             : "hpclaunch profile show NAME"});
   for (const Action& action : kActions)
     if (args.action == action.name) return action.run(args, session);
   return exit_status(ErrorKind::usage, session.exit_rules);
@@ -67,28 +87,26 @@ int profile(const ProfileArgs& args, Session& session) {
 }  // namespace
 
 Runner declare_profile(Parser& parser) {
-  auto args = std::make_shared<ProfileArgs>();
+  auto args = std::make_shared<Args>();
+  args->parse_options = plan_options;
   std::vector<std::string> names;
   names.reserve(kActions.size());
   for (const Action& action : kActions) names.emplace_back(action.name);
   parser.word(
       args->action, "ACTION", names,
-      "list what there is; show one with the origin of each line; validate; test; write a new "
-      "one; print the schema; print a page of documentation");
+      "list all; show one with the origin of each entry; validate; test; write a new one; print "
+      "the JSON schema; print a page of documentation");
   parser.words(
       args->names, "NAME",
-      "Names of profiles, or files (with a '/' or ending in .json); validate and test take "
-      "all there are when none is named");
+      "Profile names, or files (with a '/' or ending in .json); validate and test take all "
+      "profiles when none is named");
   parser.choice("--format", args->format, "FORMAT", {"text", "json", "junit", "github"},
-                "junit and github (annotations) for validate and test");
-  parser.text(
-      "--topology", args->topology, "FILE",
-      "new: describe this node instead of the live one: hwloc XML, or JSON of hpclaunch topo");
-  parser.text("--name", args->name, "NAME", "new: name of the profile; else from the host's name");
-  parser.text("--today", args->today, "DATE",
-              "validate: judge the age of sources as on this day, YYYY-MM-DD");
-  parser.footer(
-      "Exit status: 0 done and nothing to remark (notes do not count), 1 diagnostics, 2 not done.");
+                "Output format; junit and github (annotations) for validate and test only");
+  parser.text("--topology", args->topology, "FILE",
+              "new: node to describe (hwloc XML, or JSON of hpclaunch topo)");
+  parser.text("--name", args->name, "NAME", "new: name of the profile");
+  parser.text("--today", args->today, "DATE", "validate: date for the age of sources, YYYY-MM-DD");
+  parser.footer("Exit status: 0 no errors or warnings, 1 errors or warnings, 2 not done.");
   return [args](Session& session) { return profile(*args, session); };
 }
 

@@ -27,15 +27,15 @@ Json difference_json(const Plan& plan, const Difference& difference) {
   Json hosts = Json::array();
   for (const int node : difference.nodes)
     hosts.push_back(plan.hosts[static_cast<std::size_t>(node)]);
-  return {{"kind", difference.kind},
-          {"severity", to_string(difference.severity)},
+  return {{"kind", difference.what.id},
+          {"severity", to_string(difference.what.severity)},
           {"where", where_text(plan, difference)},
           {"ranks", difference.ranks},
           {"hosts", std::move(hosts)},
           {"planned", difference.planned},
           {"found", difference.found},
-          {"cause", difference.cause},
-          {"fix", difference.fix}};
+          {"cause", difference.what.message},
+          {"fix", difference.what.fix}};
 }
 
 std::string as_json(const Prepared& prepared, const job::Verification& result) {
@@ -71,9 +71,9 @@ std::string reasons(const std::vector<Difference>& differences, const Style& sty
   std::string text;
   std::set<std::string> shown;
   for (const Difference& one : differences) {
-    if (!shown.insert(one.kind + one.cause + one.fix).second) continue;
-    text += "\n" + paragraph(one.kind + ": ", "likely " + one.cause, style);
-    if (!one.fix.empty()) text += paragraph("  try: ", one.fix, style);
+    if (!shown.insert(one.what.id + one.what.message + one.what.fix).second) continue;
+    text += "\n" + paragraph(one.what.id + ": ", "likely " + one.what.message, style);
+    if (!one.what.fix.empty()) text += paragraph("  try: ", one.what.fix, style);
   }
   return text;
 }
@@ -87,7 +87,7 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
   const std::vector<Difference> shown = condense(comparison.differences, kRowsPerKind);
   std::vector<std::vector<std::string>> rows = {{"what", "where", "planned", "found"}};
   for (const Difference& one : shown)
-    rows.push_back({one.kind, where_text(plan, one), one.planned, one.found});
+    rows.push_back({one.what.id, where_text(plan, one), one.planned, one.found});
   return line + "\n\n" + grid(rows, style) + reasons(shown, style);
 }
 

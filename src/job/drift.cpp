@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kMostShown = 6;
 
-std::string shown(const std::vector<Drift>& drifts) {
+std::string shown(const std::vector<Diagnostic>& drifts) {
   std::vector<std::string> texts;
   texts.reserve(drifts.size());
-  for (const Drift& drift : drifts) texts.push_back(drift.text);
+  for (const Diagnostic& drift : drifts) texts.push_back(drift.message);
   const std::size_t more = texts.size() > kMostShown ? texts.size() - kMostShown : 0;
   texts.resize(texts.size() - more);
   std::string text = fmt::format("{}", fmt::join(texts, "; "));
@@ -64,7 +64,7 @@ bool judge_drift(const Topology& planned, const Topology& live, const std::strin
   DriftScope scope;
   scope.part_of_cpus = granted > 0 && granted < planned.allowed.count();
   scope.part_of_devices = devices.count > 0 && live.devices.size() >= devices.count;
-  const std::vector<Drift> drifts = find_drift(planned, live, scope);
+  const std::vector<Diagnostic> drifts = find_drift(planned, live, scope);
   if (drifts.empty()) return false;
   const std::string what =
       fmt::format("this node ({}) differs from {} ({}): {}", node_fingerprint(live), planned_as,

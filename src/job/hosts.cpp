@@ -2,6 +2,7 @@
 #include "hpclaunch/hosts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -45,7 +46,12 @@ Result<std::string> answer_of(std::span<const std::string_view> question, const 
   const Result<std::string> program = sys::find_program(argv.front(), env.get("PATH"));
   if (!program) return program.error();
   argv.front() = *program;
-  return sys::capture(argv, kSeconds);
+  const Result<sys::Captured> answer = sys::capture(argv, kSeconds);
+  if (!answer) return answer.error();
+  if (answer->status == 0) return answer->out;
+  return Error{ErrorKind::unsupported,
+               fmt::format("\"{}\" failed: {}", fmt::join(question, " "), answer->complaint()),
+               "pass the hosts with --hostfile FILE, or --nodes 1 for this machine alone"};
 }
 
 Result<HostList> hosts_of(const Scheduler& system, const Request& request, const EnvSnapshot& env) {

@@ -17,22 +17,14 @@ namespace {
 // What a program with a launcher's name says it is; nullopt without an answer.
 std::optional<LauncherIdentity> ask(const std::string& path) {
   constexpr double kSeconds = 5;
-  const Result<std::string> text = sys::capture({path, "--version"}, kSeconds);
+  const Result<sys::Captured> text = sys::capture({path, "--version"}, kSeconds);
   if (!text) return std::nullopt;
-  return identify_launcher(sys::real_path(path), *text);
+  return identify_launcher(sys::real_path(path), text->out + text->err);
 }
 
 // The same by the path alone, without running it; often without an answer.
 std::optional<LauncherIdentity> look_at(const std::string& path) {
-  const std::string real = sys::real_path(path);
-  std::string_view name = evident_launcher(real);
-  const std::string folder = real.substr(0, real.rfind('/') + 1);
-  if ((name.empty() || name == "hydra") &&
-      sys::is_executable(folder + std::string(kBesideIntelMpi)))
-    name = "intelmpi";
-  if (name.empty()) return std::nullopt;
-  const auto known = identify_launcher(real, "");
-  return LauncherIdentity{std::string(name), known ? known->version : ""};
+  return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
 std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
@@ -171,8 +163,7 @@ Result<ChosenLauncher> of_profile(const std::string& preferred, const EnvSnapsho
   constexpr std::string_view kWho = "the profile's launcher";
   if (preferred == "local") return local_launcher(std::string(kWho));
   const Launcher* launcher = find_launcher(preferred);
-  if (launcher == nullptr)
-    return unknown_launcher(preferred, "the profile's launcher is unknown: ");
+  if (launcher == nullptr) return unknown_launcher(preferred, "profile: ");
   Result<ChosenLauncher> found = by_name(*launcher, env, Trust::assume, kWho);
   if (found) return found;
   if (one_here)
@@ -192,13 +183,6 @@ std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const Batc
     if (found) return std::move(*found);
   }
   return std::nullopt;
-}
-
-// Source: runs of 4.0.2 with each variable alone.
-bool hydra_uses_srun(const EnvSnapshot& env) {
-  for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "HYDRA_RMK"})
-    if (const std::string typed = env.get(name); !typed.empty()) return typed == "slurm";
-  return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
 }
 
 Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, const Site& site,
@@ -227,7 +211,8 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
                                        const Site& site, const std::string& preferred,
                                        bool must_exist) {
   Result<ChosenLauncher> launcher = choose(request, env, site, preferred, must_exist);
-  if (launcher) launcher->facts.uses_srun = hydra_uses_srun(env);
+  if (launcher && launcher->launcher->uses_srun != nullptr)
+    launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;
 }
 

@@ -79,11 +79,6 @@ void find_reachable(const Site& site, JobNode& job) {
   job.reachable = std::move(reachable);
 }
 
-void add_library_notes(const std::vector<LibraryNote>& notes, Diagnostics& diagnostics) {
-  for (const LibraryNote& note : notes)
-    diagnostics.push_back({"vendor-library", Severity::note, note.library + ": " + note.what});
-}
-
 }  // namespace
 
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
@@ -174,7 +169,7 @@ Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const 
     Result<LiveNode> probed = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
     if (!probed) return probed.error();
     live = std::move(probed->topology);
-    add_library_notes(probed->notes, diagnostics);
+    diagnostics.insert(diagnostics.end(), probed->diagnostics.begin(), probed->diagnostics.end());
   } else {
     meanwhile();
   }
@@ -209,8 +204,7 @@ Result<Topology> known_node(const std::string& file, Session& session) {
   if (!file.empty()) return read_topology(file);
   Result<LiveNode> live = probe_node(VendorLibraries::all);
   if (!live) return live.error();
-  Diagnostics diagnostics;
-  add_library_notes(live->notes, diagnostics);
+  Diagnostics diagnostics = std::move(live->diagnostics);
   if (const Status asked = ask_libfabric(live->topology); !asked)
     diagnostics.push_back({"libfabric-silent", Severity::note,
                            "no libfabric providers: " + asked.error().message, asked.error().hint});

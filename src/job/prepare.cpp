@@ -118,15 +118,6 @@ PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNod
   return input;
 }
 
-void add_clashes(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  for (const ArgClash& one : arg_clashes(plan))
-    diagnostics.push_back(
-        {"launcher-arg-clash", one.fatal ? Severity::error : Severity::warning,
-         fmt::format("--launcher-arg {}: the plan has {}, the argument sets {}: {}", one.flag,
-                     one.ours, one.holds, one.follows),
-         one.instead});
-}
-
 PictureMarks marks_of(const NodeModel* model) {
   PictureMarks marks;
   if (model == nullptr) return marks;
@@ -149,9 +140,11 @@ Status complete(const PlanInput& input, Means means, Prepared& prepared) {
   prepared.port_lock = means.rendezvous.lock;
   prepared.diagnostics.insert(prepared.diagnostics.end(), prepared.plan.reports.begin(),
                               prepared.plan.reports.end());
+  if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
   for (Diagnostic& diagnostic : check_plan(prepared.plan, input.env))
     prepared.diagnostics.push_back(std::move(diagnostic));
-  add_clashes(prepared.plan, prepared.diagnostics);
+  for (Diagnostic& diagnostic : arg_clashes(prepared.plan))
+    prepared.diagnostics.push_back(std::move(diagnostic));
   if (prepared.plan.command.empty()) return Done{};
   Result<Argv> argv =
       prepared.launcher.launcher->render(prepared.plan, prepared.launcher.facts, prepared.shim);

@@ -57,16 +57,17 @@ Result<AllocationEnd> ask_batch_system(const BatchJob& batch, const EnvSnapshot&
   const Result<std::string> path = sys::find_program(name, env.get("PATH"));
   if (!path) return path.error();
   argv.front() = *path;
-  const Result<std::string> text = sys::capture(argv, kSeconds);
+  const Result<sys::Captured> text = sys::capture(argv, kSeconds);
   if (!text) return text.error();
-  const std::optional<TimeLeft> left = batch.scheduler->time_left(*text);
+  const std::optional<TimeLeft> left = batch.scheduler->time_left(text->out);
   if (left && !left->seconds) return AllocationEnd{std::nullopt, name + ": no limit"};
   const std::optional<long long> from = !left                 ? std::nullopt
                                         : left->since.empty() ? std::optional<long long>(now)
                                                               : c_time(left->since);
   if (!from)
     return Error{ErrorKind::invalid,
-                 fmt::format("\"{}\" does not print the end of the job", question)};
+                 fmt::format("\"{}\" does not print the end of the job{}{}", question,
+                             text->complaint().empty() ? "" : ": ", text->complaint())};
   const long long at = *from + *left->seconds;
   return AllocationEnd{at, fmt::format("{}: {} s left", name, at - now)};
 }

@@ -185,10 +185,10 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
   std::vector<Diagnostic> diagnostics;
   for (const Difference& one : condense(comparison.differences, kRowsPerKind))
     diagnostics.push_back(
-        {"preflight-" + one.kind, one.severity,
+        {"preflight-" + one.what.id, one.what.severity,
          fmt::format("{}: planned {}, found {}: {}", where_text(prepared.plan, one), one.planned,
-                     one.found, one.cause),
-         one.fix});
+                     one.found, one.what.message),
+         one.what.fix});
   return diagnostics;
 }
 

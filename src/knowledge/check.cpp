@@ -4,7 +4,6 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "knowledge/shown.h"
 #include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
@@ -15,7 +14,7 @@ bool suggestible(const Variable& v) {
   return v.removed.empty() && v.successor.empty() && !v.internal;
 }
 
-// Known names that begin like the family's pattern: what an unknown name can have been meant to be.
+// Known names with the family's prefix: candidates for a misspelt name.
 std::vector<std::string> relatives(std::string_view pattern) {
   const std::string_view prefix = pattern.substr(0, pattern.find('*'));
   std::vector<std::string> names;
@@ -27,8 +26,8 @@ std::vector<std::string> relatives(std::string_view pattern) {
   return names;
 }
 
-// In sets that grow, a name counts as misspelt only when all parts between underscores are right
-// but one, and that one is nearly so: three edits anywhere would hit names that are meant.
+// In families that grow, a name counts as misspelt only when exactly one part between underscores differs,
+// and that part is nearly right.
 bool differs_in_one_part(std::string_view a, std::string_view b) {
   const std::vector<std::string_view> x = split(a, '_');
   const std::vector<std::string_view> y = split(b, '_');
@@ -55,7 +54,7 @@ bool among(char c, std::string_view others) {
   return word || others.find(c) != std::string_view::npos;
 }
 
-// What a shell would read otherwise than it stands is left for the user to fill in.
+// A value with shell characters is left for the user to fill in.
 std::string assignment(std::string_view name, std::string_view value) {
   const bool plain =
       std::all_of(value.begin(), value.end(), [](char c) { return among(c, "_.,:/+-=^%@"); });
@@ -65,7 +64,7 @@ std::string assignment(std::string_view name, std::string_view value) {
 
 Verdict misspelt(const Misspelling& known, std::string_view name, std::string_view value) {
   std::string message = fmt::format("nothing reads {}", name);
-  if (!known.certain) message += ", as far as is known";
+  if (!known.certain) message += ", as far as known";
   if (!known.note.empty()) message += fmt::format(": {}", known.note);
   return {known.certain ? Grade::wrong : Grade::doubtful, Verdict::About::unknown_name, message,
           known.meant.empty() ? "" : assignment(known.meant, value)};
@@ -76,8 +75,8 @@ Verdict unknown(std::string_view name, std::string_view value) {
   if (!family || family->unknown == Family::Unknown::open) return {};
   const std::string near = near_name(name, *family);
   if (near.empty() && family->unknown == Family::Unknown::near_miss) return {};
-  std::string message = fmt::format("no variable {} is known of {}", name, family->library);
-  if (!near.empty()) message += fmt::format("; {} is", near);
+  std::string message = fmt::format("{} has no variable {}", family->library, name);
+  if (!near.empty()) message += fmt::format("; did you mean {}?", near);
   return {Grade::doubtful, Verdict::About::unknown_name, message,
           near.empty() ? "" : assignment(near, value)};
 }
@@ -91,16 +90,16 @@ Verdict judge_value(const Variable& v, std::string_view name, std::string_view v
           fault->meant.empty() ? "" : assignment(name, fault->meant)};
 }
 
-// The newer name alone: what its values mean may have changed with it.
+// Only the name is suggested: the meaning of values may have changed.
 Verdict old_name(const Variable& v) {
   if (!v.removed.empty())
     return {Grade::doubtful, Verdict::About::old_name,
             fmt::format("{} is no longer read ({})", v.name, v.removed), std::string(v.successor)};
   return {Grade::remark, Verdict::About::old_name,
-          fmt::format("{} has a newer name, {}", v.name, v.successor), std::string(v.successor)};
+          fmt::format("{} was renamed to {}", v.name, v.successor), std::string(v.successor)};
 }
 
-// MPIR_PARAM_X stands for MPIR_CVAR_X, and so on.
+// MPIR_PARAM_X is the old name of MPIR_CVAR_X, and so on.
 std::optional<Variable> find_by_family(std::string_view name) {
   const std::optional<Family> family = find_family(name);
   if (!family || family->stands_for == "-") return std::nullopt;
@@ -111,7 +110,7 @@ std::optional<Variable> find_by_family(std::string_view name) {
 std::string range_text(const Variable& v) {
   if (v.lowest.empty() && v.highest.empty()) return "";
   if (v.highest.empty()) return fmt::format("{} or more", v.lowest);
-  if (v.lowest.empty()) return fmt::format("{} at the most", v.highest);
+  if (v.lowest.empty()) return fmt::format("at most {}", v.highest);
   return fmt::format("{} to {}", v.lowest, v.highest);
 }
 
@@ -133,7 +132,7 @@ std::string values_text(const Variable& v) {
   if (!v.values.empty()) {
     text += fmt::format(": {}{}", commas(v.values), v.closed ? "" : ", ...");
     if (v.closed && v.type == Type::word)
-      text += v.any_case ? " (letter case does not matter)" : " (spelt exactly so)";
+      text += v.any_case ? " (case-insensitive)" : " (case-sensitive)";
   }
   if (v.type == Type::boolean)
     text += v.library.truths.empty()

@@ -1,4 +1,6 @@
+// Look-ups in the compiled catalogue.
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/knowledge.h"
 #include "knowledge/table.h"
@@ -69,7 +71,7 @@ Misspelling misspelling_of(const MisspellingRow& row) {
   return {text(row.wrong), text(row.meant), text(row.note), row.certain != 0};
 }
 
-// '*' stands for any text, also none.
+// '*' matches any text, also none.
 bool matches(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
@@ -116,47 +118,17 @@ std::optional<Family> find_family(std::string_view name) {
 }
 
 std::string_view to_string(Type type) {
-  switch (type) {
-    case Type::boolean:
-      return "yes or no";
-    case Type::integer:
-      return "integer";
-    case Type::size:
-      return "size";
-    case Type::time:
-      return "time";
-    case Type::real:
-      return "number";
-    case Type::word:
-      return "word";
-    case Type::list:
-      return "list";
-    case Type::text:
-      return "text";
-    case Type::path:
-      return "path";
-    case Type::path_list:
-      return "list of paths";
-    case Type::cpu_list:
-      return "list of CPUs";
-    case Type::range:
-      return "range";
-    case Type::algorithm:
-      return "algorithm";
-  }
-  return "";
+  constexpr std::array<std::string_view, 13> kNames = {
+      "yes or no", "integer", "size",          "time",         "number", "word",     "list",
+      "text",      "path",    "list of paths", "list of CPUs", "range",  "algorithm"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 std::string_view to_string(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::source:
-      return "read in the source";
-    case Confidence::docs:
-      return "from the documentation";
-    case Confidence::secondary:
-      return "from scripts, strings in programs, or hearsay";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kNames = {
+      "read in the source", "from the documentation",
+      "from scripts, strings in programs, or hearsay"};
+  return kNames[static_cast<std::size_t>(confidence)];
 }
 
 }  // namespace hpclaunch::knowledge

@@ -3,6 +3,8 @@
 // with pointers would have to be relocated at every start of the program.
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace hpclaunch::knowledge {
 
@@ -45,5 +47,8 @@ struct Table {
 };
 
 extern const Table kTable;
+
+/// A value in a message: one line of printable ASCII, cut when long.
+std::string shown(std::string_view value);
 
 }  // namespace hpclaunch::knowledge

@@ -1,5 +1,4 @@
-// What a value may be. Compiled into hpclaunch-catalogue too, which judges the defaults by the same
-// rules; so nothing here looks at the table.
+// Checks of values. hpclaunch-catalogue checks defaults with the same code, so nothing here reads the table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "knowledge/shown.h"
+#include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
 
@@ -48,7 +47,7 @@ std::string with_consequence(std::string what, std::string_view consequence) {
   return what;
 }
 
-// How many characters at the begin are a whole number, by the library's rules; `number` gets it.
+// Length of the integer at the start, by the library's rules; `number` gets its value.
 std::size_t read_number(std::string_view text, bool c_numbers, long long& number) {
   const bool minus = text.starts_with('-');
   const std::size_t sign = minus || text.starts_with('+') ? 1 : 0;
@@ -79,7 +78,7 @@ long long limit(std::string_view text) {
   return number;
 }
 
-// "8M" as bytes, for libraries that read digits only; "" when it is too much or no such text.
+// "8M" as bytes, for libraries that read digits only; "" for other texts and for too large numbers.
 std::string spelt_out(long long number, std::string_view rest) {
   constexpr std::string_view kLetters = "kmgt";
   if (rest.empty() || rest.size() > 2 || (rest.size() == 2 && lower(rest[1]) != 'b')) return "";
@@ -99,14 +98,14 @@ std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
       (rest.size() == 1 || byte) && v.library.suffixes.find(rest[0]) != std::string_view::npos;
   if (used == 0) return Fault{with_consequence("is not a number", v.library.bad_number), ""};
   if (!rest.empty() && !suffix)
-    return Fault{with_consequence(fmt::format("is not a number: \"{}\" is left over", shown(rest)),
+    return Fault{with_consequence(fmt::format("is not a number (\"{}\" follows it)", shown(rest)),
                                   v.library.bad_number),
                  v.type == Type::size ? spelt_out(number, rest) : ""};
   if (suffix) return std::nullopt;  // limits count in the base unit
   if (!v.lowest.empty() && number < limit(v.lowest))
-    return Fault{fmt::format("is below {}, the least that {} takes", v.lowest, v.name), ""};
+    return Fault{fmt::format("is below {}, the minimum of {}", v.lowest, v.name), ""};
   if (!v.highest.empty() && number > limit(v.highest))
-    return Fault{fmt::format("is above {}, the most that {} takes", v.highest, v.name), ""};
+    return Fault{fmt::format("is above {}, the maximum of {}", v.highest, v.name), ""};
   if (v.closed && !v.values.empty()) return Fault{fmt::format("is not {}", listed(v.values)), ""};
   return std::nullopt;
 }
@@ -181,9 +180,9 @@ std::optional<Fault> real_fault(const Variable& v, std::string_view value) {
   const bool whole = error == std::errc() && end == value.data() + value.size();
   if (whole || !among(v.library.number_words, value, true).empty()) {
     if (whole && !v.lowest.empty() && number < static_cast<double>(limit(v.lowest)))
-      return Fault{fmt::format("is below {}, the least that {} takes", v.lowest, v.name), ""};
+      return Fault{fmt::format("is below {}, the minimum of {}", v.lowest, v.name), ""};
     if (whole && !v.highest.empty() && number > static_cast<double>(limit(v.highest)))
-      return Fault{fmt::format("is above {}, the most that {} takes", v.highest, v.name), ""};
+      return Fault{fmt::format("is above {}, the maximum of {}", v.highest, v.name), ""};
     return std::nullopt;
   }
   return Fault{with_consequence("is not a number", v.library.bad_number), ""};
@@ -197,9 +196,9 @@ std::optional<Fault> time_fault(const Variable& v, std::string_view value) {
   constexpr std::string_view kUnits = "s|ms|us|ns|m";
   if (!among(kUnits, value.substr(letters), false).empty())
     return real_fault(v, value.substr(0, letters));
-  return Fault{
-      fmt::format("ends in \"{}\", which is not {}", shown(value.substr(letters)), listed(kUnits)),
-      ""};
+  return Fault{fmt::format("has the unit \"{}\", which is not {}", shown(value.substr(letters)),
+                           listed(kUnits)),
+               ""};
 }
 
 std::optional<Fault> cpu_list_fault(std::string_view value) {

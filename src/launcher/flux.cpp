@@ -14,9 +14,29 @@
 #include <fmt/format.h>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::flux {
+namespace hpclaunch::launcher {
+
+namespace {
+
+using enum Decides;
+
+constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
+                           {per_node, "--tasks-per-node"},
+                           {nodes, "--nodes -N"},
+                           {host_file, "--requires"},
+                           {order, "--taskmap", 1, "block"},
+                           {no_env, "--env-remove"},
+                           {edit_env, "--env"},
+                           {step, "--cores-per-task -c"},
+                           {binding, "-o --setopt", 1, {}, "cpu-affinity"},
+                           {devices, "-o --setopt", 1, "off", "gpu-affinity"},
+                           {failure, "-o --setopt", 1, "none", "exit-timeout"}};
+constexpr FlagTable kTable = {.flags = kFlags};
+
+constexpr std::string_view kPrograms[] = {"flux"};
+constexpr VersionText kTexts[] = {{"libflux-core:", "libflux-core:"}};
+constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -32,43 +52,40 @@ LauncherTraits traits() {
   return traits;
 }
 
-Result<Argv> render(const Plan& plan, const LauncherFacts& flux, const std::string& shim) {
-  const Status fits = line::check_spread(plan, "flux run");
-  if (!fits) return fits.error();
-  if (!plan.output.log_dir.empty())
-    return Error{ErrorKind::unsupported,
-                 "flux run cannot write a log file per rank and keep the output",
-                 "leave --log-dir out"};
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {flux.path, "run"};
-  if (!line::gives(given, {"--nodes", "-N"}))
-    argv.insert(argv.end(), {"-N", fmt::format("{}", plan.nodes())});
-  if (!line::gives(given, {"--ntasks", "-n"}))
-    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
-  if (!line::gives(given, {"--exclusive", "-x"})) argv.emplace_back("-x");
-  if (!plan.whole_allocation && !line::gives(given, {"--requires"})) {
-    const Result<std::string> hosts =
-        line::host_list(plan, "use the job's nodes without a host file");
-    if (!hosts) return hosts.error();
-    argv.push_back("--requires=host:" + *hosts);
-  }
+Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
+  Line line(plan, {program.path, "run"}, Line::Spelling::getopt);
+  line.require(check_even(plan, "flux run"));
+  line.refuse_log_dir("flux run", "");
+  line.add({"-N", fmt::format("{}", plan.nodes())}, {"--nodes", "-N"});
+  line.add({"-n", fmt::format("{}", plan.world_size())}, {"--ntasks", "-n"});
+  line.add({"-x"}, {"--exclusive", "-x"});
+  if (!plan.whole_allocation && !line.given({"--requires"}))
+    line.add_hosts({.list = "--requires=host:",
+                    .hint = "use the job's nodes without a host file",
+                    .with_counts = false},
+                   host_list(plan));
   const auto add = [&](std::string_view key, std::string_view value) {
-    if (line::gives_key(given, "-o", "--setopt", key)) return;
-    argv.insert(argv.end(),
-                {"-o", value.empty() ? std::string(key) : fmt::format("{}={}", key, value)});
+    if (!line.given_key({"-o", "--setopt"}, key))
+      line.add({"-o", value.empty() ? std::string(key) : fmt::format("{}={}", key, value)});
   };
   if (plan.gpu_view != "launcher") {
-    add("cpu-affinity",
-        line::launcher_binds(plan)
-            ? "map:" + line::join_sets(plan, ";", [](const CpuSet& set) { return set.to_list(); })
-            : "off");
+    add("cpu-affinity", launcher_binds(plan) ? "map:" + join_sets(plan, ";", cpu_list) : "off");
     add("gpu-affinity", "off");
   }
   add("exit-timeout", "none");
   add("exit-on-error", "");
-  if (plan.output.label && !line::gives(given, {"--label-io", "-l"}))
-    argv.emplace_back("--label-io");
-  return line::finish(std::move(argv), plan, "", shim);
+  if (plan.output.label) line.add({"--label-io"}, {"--label-io", "-l"});
+  return line.finish(shim, "", false);
 }
 
-}  // namespace hpclaunch::flux
+}  // namespace
+
+const Launcher flux = {.name = "flux",
+                       .programs = kPrograms,
+                       .traits = traits,
+                       .render = render,
+                       .recognition = &kRecognition,
+                       .flags = &kTable,
+                       .rank_mark = "FLUX_TASK_RANK"};
+
+}  // namespace hpclaunch::launcher

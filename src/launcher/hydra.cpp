@@ -16,11 +16,33 @@
 #include <algorithm>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::hydra {
+namespace hpclaunch::launcher {
 
 namespace {
+
+using enum Decides;
+
+constexpr Flag kFamily[] = {{ranks, "n np"},
+                            {per_node, "ppn"},
+                            {hosts, "hosts host"},
+                            {host_file, "f hostfile machinefile"},
+                            {no_env, "genvnone envnone", 0},
+                            {some_env, "genvlist envlist"},
+                            {one_env, "genv env", 2},
+                            {failure, "disable-auto-cleanup", 0},
+                            {errors, "errfile-pattern errfile"}};
+constexpr Flag kFlags[] = {{hosts, "hostlist machine machines machinelist"},
+                           {host_file, "skip-launch-node", 0},
+                           {binding, "bind-to"},
+                           {order, "map-by"},
+                           {devices, "gpus-per-proc"}};
+constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
+
+constexpr std::string_view kPrograms[] = {"mpiexec.hydra", "mpiexec.mpich", "mpiexec"};
+constexpr std::string_view kNameParts[] = {"hydra", "mpich"};
+constexpr VersionText kTexts[] = {{"HYDRA build details", "Version:"}};
+constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kNameParts};
 
 std::string binding_set(const CpuSet& cpus) {
   std::string set = cpus.to_list();
@@ -28,7 +50,12 @@ std::string binding_set(const CpuSet& cpus) {
   return set;
 }
 
-}  // namespace
+// Source: runs of 4.0.2 with each variable alone.
+bool uses_srun(const EnvSnapshot& env) {
+  for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "HYDRA_RMK"})
+    if (const std::string typed = env.get(name); !typed.empty()) return typed == "slurm";
+  return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
+}
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -37,58 +64,62 @@ LauncherTraits traits() {
   traits.local_rank_var = "MPI_LOCALRANKID";
   traits.binds_sets = true;
   traits.multi_node = true;
-  // Runs of 4.0.2: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
-  traits.termination = {.fails_fast = false,
-                        .steps = {{kKill, 10'000}},
-                        .on_parent_death = kKill,
-                        .sent = {{kHup, kTerm}, {kUsr2, 0}}};
+  traits.termination = hydra_termination();
   traits.shim_binds_why =
-      "mpiexec would read the whole topology on each node for it, and drop in silence what it "
-      "cannot "
+      "mpiexec reads the whole topology on each node to bind, and silently drops what it cannot "
       "bind; the shim binds";
   for (const char* name :
        {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE", "HYDRA_CONFIG_FILE"})
-    traits.conflicting.push_back(
-        {name, "would change what mpiexec is asked for on its command line"});
+    traits.conflicting.push_back({name, "changes what the command line of mpiexec asks for"});
   traits.conflicting.push_back(
-      {"HYDRA_ENV", "would keep variables from ranks on other nodes, the plan among them"});
+      {"HYDRA_ENV", "keeps variables from ranks on other nodes, the plan among them"});
   return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  if (const Status logs =
-          line::refuse_log_dir(plan, "mpiexec of MPICH",
-                               "--launcher-arg -outfile-pattern --launcher-arg DIR/rank-%r.log");
-      !logs)
-    return logs.error();
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {mpiexec.path};
-  if (!line::gives_word(given, {"hosts", "host", "hostlist", "machine", "machines", "machinelist",
-                                "f", "hostfile", "machinefile"})) {
+  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  line.refuse_log_dir("mpiexec of MPICH",
+                      "--launcher-arg -outfile-pattern --launcher-arg DIR/rank-%r.log");
+  if (!line.given({"hosts", "host", "hostlist", "machine", "machines", "machinelist", "f",
+                   "hostfile", "machinefile"})) {
     if (mpiexec.uses_srun && !plan.whole_allocation &&
-        !line::gives_word(given, {"launcher", "bootstrap", "rmk"}))
-      if (const Status ordered = line::check_order_of_srun(
-              plan, "mpiexec of MPICH starts its proxies by srun in a Slurm job, which",
-              "order the host file by name; or, where ssh leads to the nodes, "
-              "--launcher-arg=-launcher --launcher-arg=ssh");
-          !ordered)
-        return ordered.error();
-    const Result<Argv> hosts = line::hosts_or_file(plan, {"-hosts", "-f"}, line::host_counts(plan));
-    if (!hosts) return hosts.error();
-    argv.insert(argv.end(), hosts->begin(), hosts->end());
+        !line.given({"launcher", "bootstrap", "rmk"}))
+      line.require(check_order_of_srun(
+          plan, "mpiexec of MPICH starts its proxies by srun in a Slurm job, which",
+          "order the host file by name; or, where ssh reaches the nodes, "
+          "--launcher-arg=-launcher --launcher-arg=ssh"));
+    line.add_hosts({.list = "-hosts", .file = "-f"}, host_counts(plan));
   }
-  if (!line::gives_word(given, {"n", "np"}))
-    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
-  if (line::stretches(plan).size() == 1 && !line::gives_word(given, {"ppn"}))
-    argv.insert(argv.end(), {"-ppn", fmt::format("{}", plan.max_local_size())});
-  if (!line::gives_word(given, {"bind-to"})) {
-    std::string binding = "none";
-    if (line::launcher_binds(plan)) binding = "user:" + line::join_sets(plan, ",", binding_set);
-    argv.insert(argv.end(), {"-bind-to", binding});
-  }
-  if (plan.output.label && !line::gives_word(given, {"prepend-rank", "l", "prepend-pattern"}))
-    argv.emplace_back("-prepend-rank");
-  return line::finish(std::move(argv), plan, "", shim);
+  line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
+  if (stretches(plan).size() == 1)
+    line.add({"-ppn", fmt::format("{}", plan.max_local_size())}, {"ppn"});
+  line.add(
+      {"-bind-to", launcher_binds(plan) ? "user:" + join_sets(plan, ",", binding_set) : "none"},
+      {"bind-to"});
+  if (plan.output.label) line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
+  return line.finish(shim);
 }
 
-}  // namespace hpclaunch::hydra
+}  // namespace
+
+const FlagTable kHydraFamily = {.words = true, .flags = kFamily};
+
+// Runs of 4.0.2: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
+TerminationPolicy hydra_termination() {
+  return {.fails_fast = false,
+          .steps = {{kKill, 10'000}},
+          .on_parent_death = kKill,
+          .sent = {{kHup, kTerm}, {kUsr2, 0}}};
+}
+
+const Launcher hydra = {.name = "hydra",
+                        .programs = kPrograms,
+                        .traits = traits,
+                        .render = render,
+                        .recognition = &kRecognition,
+                        .flags = &kTable,
+                        .shared_names = true,
+                        .rank_mark = "PMI_FD",
+                        .uses_srun = uses_srun};
+
+}  // namespace hpclaunch::launcher

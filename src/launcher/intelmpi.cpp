@@ -9,22 +9,22 @@
 // I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0   the batch system's counts win over -ppn otherwise.
 // A rank sees PMI_RANK and MPI_LOCALRANKID. The environment is inherited whole (-genvall).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::intelmpi {
+namespace hpclaunch::launcher {
 
 namespace {
 
-Status check_layout(const Plan& plan) {
-  return line::check_filled(plan, "mpiexec of Intel MPI",
-                            "a file with a line HOST:RANKS for each node and "
-                            "--launcher-arg=-machinefile --launcher-arg=FILE");
-}
+using enum Decides;
 
-}  // namespace
+constexpr Flag kFlags[] = {
+    {per_node, "perhost"}, {order, "rr", 0}, {host_file, "machine hosts-group"}};
+constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
+
+constexpr std::string_view kPrograms[] = {"mpiexec.hydra", "mpiexec", "mpirun"};
+constexpr VersionText kTexts[] = {{"Intel(R) MPI", "Version"}};
+constexpr Recognition kRecognition = {.texts = kTexts, .companion = "hydra_bstrap_proxy"};
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -32,51 +32,49 @@ LauncherTraits traits() {
   traits.rank_var = "PMI_RANK";
   traits.local_rank_var = "MPI_LOCALRANKID";
   traits.multi_node = true;
-  // As MPICH's: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
-  traits.termination = {.fails_fast = false,
-                        .steps = {{kKill, 10'000}},
-                        .on_parent_death = kKill,
-                        .sent = {{kHup, kTerm}, {kUsr2, 0}}};
   traits.distribution = Distribution::fill;
-  const char* preset = "presets an option of mpiexec, which gets its own here";
+  traits.termination = hydra_termination();
   for (const char* name :
        {"HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS_GROUP", "I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"})
-    traits.conflicting.push_back({name, preset});
-  traits.conflicting.push_back(
-      {"I_MPI_PIN_", "would let the MPI library bind ranks again, away from the plan's CPUs", false,
-       false, true});
+    traits.conflicting.push_back({name, "presets an option of mpiexec that hpclaunch passes"});
+  traits.conflicting.push_back({.name = "I_MPI_PIN_",
+                                .why = "makes the MPI library rebind ranks, off the planned CPUs",
+                                .prefix = true});
   traits.presets = {
       {"I_MPI_JOB_RESPECT_PROCESS_PLACEMENT", "0",
-       "the batch system's number of ranks on a node would win over the plan's", false},
-      {"I_MPI_PIN", "0", "the shim binds; the MPI library would bind again in MPI_Init", false}};
+       "the batch system's ranks per node would override the plan's"},
+      {"I_MPI_PIN", "0", "the shim binds; the MPI library would bind again in MPI_Init"}};
   return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  if (const Status logs =
-          line::refuse_log_dir(plan, "mpiexec of Intel MPI",
-                               "--launcher-arg=-outfile-pattern --launcher-arg=DIR/rank-%r.log");
-      !logs)
-    return logs.error();
-  const std::vector<std::string> given = line::given_args(plan);
-  const bool machines = line::gives_word(given, {"machinefile", "machine"});
-  if (!machines)
-    if (const Status fits = check_layout(plan); !fits) return fits.error();
-  Argv argv = {mpiexec.path};
-  if (!machines && !line::gives_word(given, {"hosts", "hosts-group", "f", "hostfile", "host"})) {
-    const Result<Argv> hosts =
-        line::hosts_or_file(plan, {"-hosts", "-f"}, fmt::format("{}", fmt::join(plan.hosts, ",")));
-    if (!hosts) return hosts.error();
-    argv.insert(argv.end(), hosts->begin(), hosts->end());
+  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  line.refuse_log_dir("mpiexec of Intel MPI",
+                      "--launcher-arg=-outfile-pattern --launcher-arg=DIR/rank-%r.log");
+  const bool machines = line.given({"machinefile", "machine"});
+  if (!machines) {
+    line.require(check_filled(plan, "mpiexec of Intel MPI",
+                              "a file with a line HOST:RANKS for each node and "
+                              "--launcher-arg=-machinefile --launcher-arg=FILE"));
+    if (!line.given({"hosts", "hosts-group", "f", "hostfile", "host"}))
+      line.add_hosts({.list = "-hosts", .file = "-f"}, host_list(plan));
   }
-  if (!line::gives_word(given, {"n", "np"}))
-    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
-  if (!machines && !line::gives_word(given, {"ppn", "perhost", "grr", "rr"}))
-    argv.insert(argv.end(), {"-ppn", fmt::format("{}", plan.max_local_size())});
-  if (!line::gives_word(given, {"genvall", "genvnone", "genvlist"})) argv.emplace_back("-genvall");
-  if (plan.output.label && !line::gives_word(given, {"prepend-rank", "l", "prepend-pattern"}))
-    argv.emplace_back("-prepend-rank");
-  return line::finish(std::move(argv), plan, "", shim);
+  line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
+  if (!machines)
+    line.add({"-ppn", fmt::format("{}", plan.max_local_size())}, {"ppn", "perhost", "grr", "rr"});
+  line.add({"-genvall"}, {"genvall", "genvnone", "genvlist"});
+  if (plan.output.label) line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
+  return line.finish(shim);
 }
 
-}  // namespace hpclaunch::intelmpi
+}  // namespace
+
+const Launcher intelmpi = {.name = "intelmpi",
+                           .programs = kPrograms,
+                           .traits = traits,
+                           .render = render,
+                           .recognition = &kRecognition,
+                           .flags = &kTable,
+                           .shared_names = true};
+
+}  // namespace hpclaunch::launcher

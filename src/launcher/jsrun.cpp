@@ -12,28 +12,46 @@
 #include <fmt/format.h>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::jsrun {
+namespace hpclaunch::launcher {
 
 namespace {
 
+using enum Decides;
+
+constexpr Flag kFlags[] = {{ranks, "--np -p"},
+                           {per_node, "--tasks_per_rs -a"},
+                           {nodes, "--nrs -n"},
+                           {order, "--rs_per_host -r", 1, "1"},
+                           {host_file, "--erf_input -U"},
+                           {step, "--cpu_per_rs -c", 1, "ALL_CPUS"},
+                           {devices, "--gpu_per_rs -g", 1, "ALL_GPUS"},
+                           {binding, "--bind -b"},
+                           {order, "--launch_distribution -d", 1, "packed"},
+                           {one_env, "--env -E"},
+                           {failure, "--exit_on_error -X", 1, "1"}};
+constexpr FlagTable kTable = {.flags = kFlags};
+
+// JSM's programs have a folder of their own; what jsrun prints is not documented.
+constexpr std::string_view kPrograms[] = {"jsrun"};
+constexpr VersionText kTexts[] = {{"jsrun", "", true}};
+constexpr Recognition kRecognition = {
+    .folder = "/jsm_pmix/", .texts = kTexts, .name_parts = kPrograms};
+
 Status check_layout(const Plan& plan) {
-  const std::vector<line::Stretch> layout = line::stretches(plan);
+  const std::vector<Stretch> layout = stretches(plan);
   if (layout.size() > 1)
     return Error{ErrorKind::unsupported,
-                 fmt::format("jsrun gives every node the same number of ranks, it cannot start {}",
-                             line::in_words(layout)),
-                 line::even_counts(plan)};
+                 fmt::format("jsrun starts the same number of ranks on every node, not {}",
+                             in_words(layout)),
+                 even_counts(plan)};
   if (!plan.whole_allocation)
     return Error{ErrorKind::unsupported,
-                 "jsrun takes nodes of the job in its own order, it cannot be told which ones",
+                 "jsrun uses the nodes of the job in its own order and takes no list of hosts",
                  "use all nodes of the job and no host file; or describe the ranks in a resource "
                  "file and pass --launcher-arg=-U --launcher-arg=FILE"};
   return Done{};
 }
-
-}  // namespace
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -44,31 +62,31 @@ LauncherTraits traits() {
   return traits;
 }
 
-Result<Argv> render(const Plan& plan, const LauncherFacts& jsrun, const std::string& shim) {
-  if (const Status logs = line::refuse_log_dir(
-          plan, "jsrun", "--launcher-arg=--stdio_mode --launcher-arg=individual");
-      !logs)
-    return logs.error();
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {jsrun.path};
-  const auto add = [&](std::string_view flag, std::string value, std::string_view word) {
-    if (!line::gives(given, {flag, word}))
-      argv.insert(argv.end(), {std::string(flag), std::move(value)});
-  };
-  if (!line::gives(given, {"-U", "--erf_input"})) {
-    if (const Status fits = check_layout(plan); !fits) return fits.error();
-    add("-n", fmt::format("{}", plan.nodes()), "--nrs");
-    add("-r", "1", "--rs_per_host");
-    add("-a", fmt::format("{}", plan.max_local_size()), "--tasks_per_rs");
-    add("-c", "ALL_CPUS", "--cpu_per_rs");
-    if (!plan.gpu_view.empty()) add("-g", "ALL_GPUS", "--gpu_per_rs");
-    add("-b", "none", "--bind");
-    add("-d", "packed", "--launch_distribution");
+Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
+  Line line(plan, {program.path}, Line::Spelling::getopt);
+  line.refuse_log_dir("jsrun", "--launcher-arg=--stdio_mode --launcher-arg=individual");
+  if (!line.given({"-U", "--erf_input"})) {
+    line.require(check_layout(plan));
+    line.add({"-n", fmt::format("{}", plan.nodes())}, {"-n", "--nrs"});
+    line.add({"-r", "1"}, {"-r", "--rs_per_host"});
+    line.add({"-a", fmt::format("{}", plan.max_local_size())}, {"-a", "--tasks_per_rs"});
+    line.add({"-c", "ALL_CPUS"}, {"-c", "--cpu_per_rs"});
+    if (!plan.gpu_view.empty()) line.add({"-g", "ALL_GPUS"}, {"-g", "--gpu_per_rs"});
+    line.add({"-b", "none"}, {"-b", "--bind"});
+    line.add({"-d", "packed"}, {"-d", "--launch_distribution"});
   }
-  add("-X", "1", "--exit_on_error");
-  if (plan.output.label && !line::gives(given, {"--stdio_mode"}))
-    argv.insert(argv.end(), {"--stdio_mode", "prepended"});
-  return line::finish(std::move(argv), plan, "", shim);
+  line.add({"-X", "1"}, {"-X", "--exit_on_error"});
+  if (plan.output.label) line.add({"--stdio_mode", "prepended"}, {"--stdio_mode"});
+  return line.finish(shim);
 }
 
-}  // namespace hpclaunch::jsrun
+}  // namespace
+
+const Launcher jsrun = {.name = "jsrun",
+                        .programs = kPrograms,
+                        .traits = traits,
+                        .render = render,
+                        .recognition = &kRecognition,
+                        .flags = &kTable};
+
+}  // namespace hpclaunch::launcher

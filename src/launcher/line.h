@@ -6,54 +6,76 @@
 #include <vector>
 
 #include "hpclaunch/launcher.h"
+#include "launcher/flags.h"
 
-namespace hpclaunch::line {
+namespace hpclaunch::launcher {
+
+// The rows of the table; each is defined in the file of its name.
+#define HPCLAUNCH_DECLARE(name) extern const Launcher name;
+HPCLAUNCH_LAUNCHERS(HPCLAUNCH_DECLARE)
+#undef HPCLAUNCH_DECLARE
+
+using Names = std::initializer_list<std::string_view>;
 
 /// Linux refuses a longer argument (MAX_ARG_STRLEN is 32 pages).
 inline constexpr std::size_t kMaxArgument = 131'000;
 
-/// The profile's flags, then what was typed with --launcher-arg: the order in which they are passed.
-std::vector<std::string> given_args(const Plan& plan);
+/// A launch line under construction. Flags of the profile and of --launcher-arg replace those of the same
+/// name; the first error is kept, and returned at the end.
+class Line {
+ public:
+  enum class Spelling {
+    getopt,  ///< "--name", "--name=v", "-c", "-c7"
+    words,   ///< one dash or two: "-n", "--n", "--n=3", not "-n3"; names are without dashes
+  };
+  Line(const Plan& plan, Argv start, Spelling spelling);
 
-/// Do the given flags hold an option of one of these spellings? "--name" is also met by "--name=v",
-/// "-c" by "-c7". Whoever gives a flag replaces ours of that name.
-bool gives(const std::vector<std::string>& args, std::initializer_list<std::string_view> names);
+  /// Is there a flag of the profile or the user with one of these names?
+  bool given(Names names) const;
+  /// The same for `option` with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
+  bool given_key(Names options, std::string_view key) const;
 
-/// The same for an option with names of its own behind it: "-o NAME=v", "-oNAME", "--setopt=NAME=v".
-bool gives_key(const std::vector<std::string>& args, std::string_view letter, std::string_view word,
-               std::string_view key);
+  void add(Argv words) { argv_.insert(argv_.end(), words.begin(), words.end()); }
+  void add(Argv words, Names unless);  ///< nothing where one of `unless` is given
+  void require(const Status& status);
+  void refuse_log_dir(std::string_view program, std::string_view instead);
 
-/// The same for launchers whose words may have one dash or two: `names` without dashes, met by "-n",
-/// "--n" and "--n=3", not by "-n3".
-bool gives_word(const std::vector<std::string>& args,
-                std::initializer_list<std::string_view> names);
+  /// How a launcher is given many hosts: in one argument, else in the plan's file of hosts.
+  struct HostOption {
+    std::string_view list;  ///< "--hosts", or "--nodelist=" with the list joined to it
+    std::string_view file = {};
+    std::string_view hint = {};  ///< where the list is too long; "" for the usual one
+    bool with_counts = true;  ///< uneven nodes need the counts, which a file of names does not have
+  };
+  /// Errors: `unsupported` when the list is too long and no file can replace it.
+  void add_hosts(const HostOption& option, const std::string& list);
 
-/// True when the launcher shall bind and there is one list for all nodes with a set for each rank.
+  /// Adds the given flags, `separator` unless empty, the shim and the program.
+  /// Errors: `unsupported` for an argument ":" of the program, where the launcher `splits_at_colon` into
+  /// several programs, and for an IPv6 address among the hosts, which all read as a host and a count.
+  Result<Argv> finish(const std::string& shim, std::string_view separator = "",
+                      bool splits_at_colon = true);
+
+ private:
+  const Plan& plan_;
+  Argv argv_;
+  Spelling spelling_;
+  std::vector<std::string> given_;  // the profile's, then the user's
+  Status status_ = Done{};
+};
+
+/// The launcher binds, and one list for all nodes has a set for each rank.
 bool launcher_binds(const Plan& plan);
 
-/// What `text` makes of the CPUs of each local rank, joined. Only when launcher_binds.
+/// The CPUs of each local rank as `text`, joined. Only when launcher_binds.
 std::string join_sets(const Plan& plan, std::string_view separator,
                       std::string (*text)(const CpuSet&));
+std::string cpu_list(const CpuSet& cpus);  ///< "0-3,8"
 
-/// "a,b,c". Errors: `unsupported` when it is longer than one argument may be; `hint` is the way out.
-Result<std::string> host_list(const Plan& plan, std::string_view hint);
+std::string host_list(const Plan& plan);    ///< "a,b"
+std::string host_counts(const Plan& plan);  ///< "a:4,b:2": each host with its ranks
 
-/// "a:4,b:2": each host with its ranks.
-std::string host_counts(const Plan& plan);
-
-/// How a launcher gets many hosts: as one argument, or in the plan's own file of them.
-/// Errors: `unsupported` when the `list` is too long and there is no such file, or the nodes do not have
-/// equal numbers of ranks, which a file of bare names cannot say.
-struct HostWords {
-  std::string_view list_option;
-  std::string_view file_option;
-};
-Result<Argv> hosts_or_file(const Plan& plan, const HostWords& words, const std::string& list);
-
-/// Errors: `unsupported`, naming the `launcher`, when log files are asked for; `instead` is the way out.
-Status refuse_log_dir(const Plan& plan, std::string_view launcher, std::string_view instead);
-
-/// How many nodes have so many ranks, in node order, neighbours with equal counts together.
+/// Neighbouring nodes with equal numbers of ranks, in node order.
 struct Stretch {
   int nodes = 0;
   int ranks = 0;  ///< on each
@@ -66,22 +88,21 @@ std::string in_words(const std::vector<Stretch>& layout);
 /// Counts near the plan's that every node can have: "-n 3 or -n 6 (1 or 2 ranks on each of 3 nodes)".
 std::string even_counts(const Plan& plan);
 
-/// Errors: `unsupported`, naming the `launcher`, unless every node has as many ranks, apart from the last,
-/// which may have fewer; `instead` is what else to type beside counts that are even.
-Status check_filled(const Plan& plan, std::string_view launcher, std::string_view instead);
+/// Errors: `unsupported` unless all nodes have equal numbers of ranks, or only the last one fewer.
+Status check_filled(const Plan& plan, std::string_view program, std::string_view instead);
 
-/// Errors: `unsupported`, naming the `launcher`, unless the ranks are spread evenly, the first nodes
-/// having one more when it does not come out even.
-Status check_spread(const Plan& plan, std::string_view launcher);
+/// Errors: `unsupported` unless the ranks are distributed evenly, the first nodes with one more, or round
+/// robin over nodes whose granted CPUs are counted.
+Status check_even(const Plan& plan, std::string_view program);
 
-/// Errors: `unsupported`, naming `who`, when srun would put the hosts into another order: rank 0 would run on another node
-/// than the one that all are told to meet at. `instead` is the way out.
+/// Errors: `unsupported` when srun would order the hosts otherwise: rank 0 would not run on the node of
+/// the rendezvous.
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead);
 
-/// Puts given_args, `separator` unless empty, the shim and the program behind `argv`.
-/// Errors: `unsupported` for a word ":" of the program's own, where every launcher but Flux's begins
-/// another program, and for a host that is an address of IPv6, which all read as a host and a count.
-Result<Argv> finish(Argv argv, const Plan& plan, const std::string& separator,
-                    const std::string& shim);
+/// The rest of prterun's line, also for the mpirun of Open MPI 5, which is a prterun.
+Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim);
+extern const FlagTable kOpenMpiFlags;  ///< of Open MPI and PRRTE
+extern const FlagTable kHydraFamily;   ///< of MPICH's and Intel's mpiexec, which have one ancestor
+TerminationPolicy hydra_termination();
 
-}  // namespace hpclaunch::line
+}  // namespace hpclaunch::launcher

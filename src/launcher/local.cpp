@@ -1,11 +1,13 @@
 // The launcher inside hpclaunch, for one node (docs/local-launcher.md). Its command line is a hidden
-// command of hpclaunch, so that a dry run can print it; `run` calls the same function without it.
+// command of hpclaunch, which a dry run prints; `run` calls the same function directly.
 // src/sys/local starts the ranks and sets HPCLAUNCH_LOCAL_RANK for each.
 #include <fmt/format.h>
 
-#include "launcher/rows.h"
+#include "launcher/line.h"
 
-namespace hpclaunch::local {
+namespace hpclaunch::launcher {
+
+namespace {
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -17,19 +19,24 @@ LauncherTraits traits() {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::string& shim) {
   if (!plan.launcher_args.empty())
-    return Error{ErrorKind::usage, "--launcher-arg: the local launcher has no arguments to pass on",
-                 "leave it out, or choose another launcher with --launcher NAME"};
+    return Error{ErrorKind::usage, "--launcher-arg: the local launcher takes no arguments",
+                 "omit it, or choose another launcher with --launcher NAME"};
   Argv argv = {self.path, "launch-local", "--ranks", fmt::format("{}", plan.world_size())};
   if (plan.output.label) argv.push_back("--label");
   if (!plan.output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", plan.output.log_dir});
-  if (plan.time_limit_signal.signal != 0)
-    argv.insert(
-        argv.end(),
-        {"--notice", fmt::format("{}@{}", time_limit_signal_name(plan.time_limit_signal.signal),
-                                 plan.time_limit_signal.at)});
+  if (const auto& [signal, at] = plan.time_limit_signal; signal != 0)
+    argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", time_limit_signal_name(signal), at)});
   argv.insert(argv.end(), {"--grace", fmt::format("{}", plan.output.grace_seconds), "--", shim});
   argv.insert(argv.end(), plan.command.begin(), plan.command.end());
   return argv;
 }
 
-}  // namespace hpclaunch::local
+}  // namespace
+
+const Launcher local = {.name = "local",
+                        .programs = {},
+                        .traits = traits,
+                        .render = render,
+                        .rank_mark = "HPCLAUNCH_LOCAL_RANK"};
+
+}  // namespace hpclaunch::launcher

@@ -13,16 +13,37 @@
 
 #include "hpclaunch/text.h"
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::openmpi {
+namespace hpclaunch::launcher {
 
 namespace {
 
-constexpr int kFirstOfPrrte = 5;
+using enum Decides;
 
-// A version that nobody knows is today's.
+constexpr Flag kFlags[] = {{ranks, "n np c"},
+                           {per_node, "N npernode"},
+                           {hosts, "host H"},
+                           {host_file, "hostfile machinefile default-hostfile"},
+                           {host_file, "nolocal", 0},
+                           {binding, "bind-to cpu-set"},
+                           {binding, "bind-to-core bind-to-socket", 0},
+                           {order, "map-by", 1, "seq"},
+                           {order, "rank-by", 1, "slot"},
+                           {order, "rankfile rf"},
+                           {order, "bynode pernode", 0},
+                           {one_env, "x"},
+                           {failure, "enable-recovery continuous", 0},
+                           {errors_copied, "output-filename"}};
+
+constexpr std::string_view kPrograms[] = {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi",
+                                          "orterun"};
+constexpr std::string_view kNameParts[] = {"orterun", "openmpi", "ompi"};
+constexpr VersionText kTexts[] = {{"(Open MPI)", "(Open MPI)"}, {"(OpenRTE)", "(OpenRTE)"}};
+constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kNameParts};
+
+// An unknown version is a current one.
 bool is_orte(const std::string& version) {
+  constexpr int kFirstOfPrrte = 5;
   const auto major = parse_natural(split(version, '.').front());
   return major && *major < kFirstOfPrrte;
 }
@@ -42,44 +63,24 @@ std::string host_of_each_rank(const Plan& plan) {
   return list;
 }
 
-// Where the ranks go. A list by rank is too long for large jobs; the order of the nodes is then the
-// allocation's.
-Result<Argv> placement(const Plan& plan, const std::vector<std::string>& given) {
-  const bool maps = line::gives_word(
-      given, {"map-by", "rankfile", "rf", "npernode", "N", "ppr", "bynode", "byslot", "pernode"});
-  if (line::gives_word(given, {"host", "H", "hostfile", "machinefile", "default-hostfile"}))
-    return maps ? Argv{} : Argv{"--map-by", fmt::format("ppr:{}:node", plan.max_local_size())};
+// By a host for each rank; where that list is too long, in the allocation's order of nodes.
+void add_placement(const Plan& plan, Line& line) {
+  const bool maps = line.given(
+      {"map-by", "rankfile", "rf", "npernode", "N", "ppr", "bynode", "byslot", "pernode"});
+  const std::string per_node = fmt::format("ppr:{}:node", plan.max_local_size());
+  if (line.given({"host", "H", "hostfile", "machinefile", "default-hostfile"})) {
+    if (!maps) line.add({"--map-by", per_node});
+    return;
+  }
   const std::string list = host_of_each_rank(plan);
-  if (!maps && plan.nodes() > 1 && list.size() <= line::kMaxArgument)
-    return Argv{"--host", list, "--map-by", "seq", "--oversubscribe"};
-  Result<Argv> words = line::hosts_or_file(plan, {"--host", "--hostfile"}, line::host_counts(plan));
-  if (!words || maps) return words;
-  if (line::stretches(plan).size() == 1)
-    words->insert(words->end(), {"--map-by", fmt::format("ppr:{}:node", plan.max_local_size()),
-                                 "--oversubscribe"});
-  else  // with fewer slots than ranks it would deal them otherwise: let it refuse
-    words->insert(words->end(), {"--map-by", "slot"});
-  return words;
+  if (!maps && plan.nodes() > 1 && list.size() <= kMaxArgument)
+    return line.add({"--host", list, "--map-by", "seq", "--oversubscribe"});
+  line.add_hosts({.list = "--host", .file = "--hostfile"}, host_counts(plan));
+  if (maps) return;
+  // With fewer slots than ranks, "slot" with --oversubscribe would place ranks otherwise: mpirun refuses.
+  line.add(stretches(plan).size() == 1 ? Argv{"--map-by", per_node, "--oversubscribe"}
+                                       : Argv{"--map-by", "slot"});
 }
-
-Result<Argv> render_orte(const Plan& plan, const std::string& mpirun, const std::string& shim) {
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {mpirun};
-  if (!line::gives_word(given, {"n", "np", "c"}))
-    argv.insert(argv.end(), {"-np", fmt::format("{}", plan.world_size())});
-  const Result<Argv> where = placement(plan, given);
-  if (!where) return where.error();
-  argv.insert(argv.end(), where->begin(), where->end());
-  if (!line::gives_word(given,
-                        {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "rankfile", "rf"}))
-    argv.insert(argv.end(), {"--bind-to", "none"});
-  if (plan.output.label && !line::gives_word(given, {"tag-output"}))
-    argv.emplace_back("--tag-output");
-  for (const std::string& name : plan.forward) argv.insert(argv.end(), {"-x", name});
-  return line::finish(std::move(argv), plan, "", shim);
-}
-
-}  // namespace
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -89,7 +90,7 @@ LauncherTraits traits() {
   traits.multi_node = true;
   traits.termination.ranks_outlive_launcher = true;  // TERM stops them within seconds
   traits.names_variables = true;
-  const char* why = "would change how mpirun places or binds ranks, which gets its own orders here";
+  const char* why = "changes how mpirun places or binds ranks";
   for (const char* name : {"OMPI_MCA_hwloc_base_bind_to_core", "OMPI_MCA_hwloc_base_bind_to_socket",
                            "OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_list",
                            "OMPI_MCA_hwloc_base_cpu_set", "OMPI_MCA_hwloc_base_slot_list",
@@ -97,26 +98,44 @@ LauncherTraits traits() {
     traits.conflicting.push_back({name, why});
   for (const char* name :
        {"OMPI_MCA_orte_abort_on_non_zero_status", "OMPI_MCA_orte_enable_recovery"})
-    traits.conflicting.push_back({name, "would let the other ranks go on when one has failed"});
+    traits.conflicting.push_back({name, "lets the other ranks go on when one has failed"});
   traits.conflicting.push_back(
       {"OMPI_MCA_mca_base_env_list",
-       "mpirun refuses it beside -x, which names every variable for it here; "
+       "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
        "--set NAME=VALUE passes one on"});
   for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
     traits.conflicting.push_back({prefix, why, false, false, true});
-  const char* root = "Open MPI refuses to start for root, the user here, unless both are set";
+  const char* root = "Open MPI refuses to run as root unless both are set";
   traits.presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", root, true},
                     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", root, true}};
   return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
-  if (const Status logs = line::refuse_log_dir(
-          plan, "mpirun of Open MPI", "--launcher-arg=--output-filename --launcher-arg=DIR");
-      !logs)
-    return logs.error();
-  if (is_orte(mpirun.version)) return render_orte(plan, mpirun.path, shim);
-  return prrte::render_behind({mpirun.path}, plan, shim);
+  Line line(plan, {mpirun.path}, Line::Spelling::words);
+  line.refuse_log_dir("mpirun of Open MPI", "--launcher-arg=--output-filename --launcher-arg=DIR");
+  if (!is_orte(mpirun.version)) return finish_prrte(plan, line, shim);
+  line.add({"-np", fmt::format("{}", plan.world_size())}, {"n", "np", "c"});
+  add_placement(plan, line);
+  line.add({"--bind-to", "none"},
+           {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "rankfile", "rf"});
+  if (plan.output.label) line.add({"--tag-output"}, {"tag-output"});
+  for (const std::string& name : plan.forward) line.add({"-x", name});
+  return line.finish(shim);
 }
 
-}  // namespace hpclaunch::openmpi
+}  // namespace
+
+const FlagTable kOpenMpiFlags = {.words = true, .flags = kFlags};
+
+const Launcher openmpi = {.name = "openmpi",
+                          .programs = kPrograms,
+                          .traits = traits,
+                          .render = render,
+                          .recognition = &kRecognition,
+                          .flags = &kOpenMpiFlags,
+                          .shared_names = true,
+                          .by_version = true,
+                          .rank_mark = "OMPI_COMM_WORLD_RANK"};
+
+}  // namespace hpclaunch::launcher

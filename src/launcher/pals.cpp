@@ -1,8 +1,8 @@
 // HPE's mpiexec of PALS (Cray EX systems under PBS).
 //
 // Source: HPE's open front end (Cray-HPE/craycli cray/modules/mpiexec/cli.py, which names the options
-// and the variables that preset them) and the pages on running jobs in argonne-lcf/user-guides. Nobody
-// publishes the program itself.
+// and the variables that preset them) and the pages on running jobs in argonne-lcf/user-guides. The
+// program itself is not published.
 // --np N, --ppn P            ranks in all and on each node. Nodes are filled one after the other.
 // --hosts a,b                bare names without counts; left out, the job's own list is used.
 // --cpu-bind list:S:S:...    one set per local rank. ':' stands between ranks, ',' and '-' inside a
@@ -14,20 +14,28 @@
 #include <fmt/format.h>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::pals {
+namespace hpclaunch::launcher {
 
 namespace {
 
-Status check_layout(const Plan& plan) {
-  const int per_node = plan.max_local_size();
-  const int filled = (plan.world_size() + per_node - 1) / per_node;
-  return line::check_filled(plan, "mpiexec of PALS",
-                            fmt::format("-N {} --ppn {}", filled, per_node));
-}
+using enum Decides;
 
-}  // namespace
+constexpr Flag kFlags[] = {{ranks, "n np"},
+                           {per_node, "ppn"},
+                           {hosts, "hosts host hostlist"},
+                           {host_file, "hostfile f"},
+                           {binding, "cpu-bind d depth"},
+                           {devices, "gpu-bind", 1, "none"},
+                           {no_env, "envnone genvnone", 0},
+                           {some_env, "envlist genvlist"},
+                           {one_env, "env genv"},
+                           {failure, "no-abort-on-failure", 0}};
+constexpr FlagTable kTable = {.words = true, .flags = kFlags};
+
+constexpr std::string_view kPrograms[] = {"mpiexec", "mpirun"};
+constexpr VersionText kTexts[] = {{"[global_options] [command_options]", std::nullopt}};
+constexpr Recognition kRecognition = {.folder = "/cray/pals/", .texts = kTexts};
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -39,47 +47,46 @@ LauncherTraits traits() {
   traits.distribution = Distribution::fill;
   for (const char* name : {"PALS_CPU_BIND", "PALS_MEM_BIND", "PALS_PPN", "PALS_NRANKS",
                            "PALS_DEPTH", "PALS_HOSTFILE", "PALS_HOSTLIST"})
-    traits.conflicting.push_back({name, "presets an option of mpiexec, which gets its own here"});
+    traits.conflicting.push_back({name, "presets an option of mpiexec that hpclaunch passes"});
   return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  const Status fits = check_layout(plan);
-  if (!fits) return fits.error();
-  if (!plan.output.log_dir.empty())
-    return Error{ErrorKind::unsupported, "mpiexec of PALS cannot write a log file per rank",
-                 "leave --log-dir out"};
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {mpiexec.path};
-  if (!line::gives_word(given, {"n", "np"}))
-    argv.insert(argv.end(), {"--np", fmt::format("{}", plan.world_size())});
-  if (!line::gives_word(given, {"ppn"}))
-    argv.insert(argv.end(), {"--ppn", fmt::format("{}", plan.max_local_size())});
-  if (!plan.whole_allocation &&
-      !line::gives(given, {"--hosts", "--host", "--hostlist", "--hostfile", "-f"})) {
-    const Result<std::string> hosts = line::host_list(
-        plan, "use the job's nodes without a host file, or --launcher-arg=--hostfile=FILE");
-    if (hosts)
-      argv.insert(argv.end(), {"--hosts", *hosts});
-    else if (!plan.hosts_file.empty())  // too many for one argument
-      argv.insert(argv.end(), {"--hostfile", plan.hosts_file});
-    else
-      return hosts.error();
-  }
-  if (!line::gives(given, {"--cpu-bind"}) && plan.gpu_view != "launcher") {
-    const std::string bind =
-        line::launcher_binds(plan)
-            ? "list:" + line::join_sets(plan, ":", [](const CpuSet& set) { return set.to_list(); })
-            : "none";
-    argv.insert(argv.end(), {"--cpu-bind", bind});
-  }
-  if (!line::gives(given, {"--envall", "--genvall", "--envnone", "--genvnone", "--envlist"}))
-    argv.emplace_back("--envall");
-  if (!line::gives(given, {"--abort-on-failure", "--no-abort-on-failure"}))
-    argv.emplace_back("--abort-on-failure");
-  argv.emplace_back("--line-buffer");
-  if (plan.output.label) argv.emplace_back("--label");
-  return line::finish(std::move(argv), plan, "--", shim);
+  const int per_node = plan.max_local_size();
+  const int filled = (plan.world_size() + per_node - 1) / per_node;
+  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  line.require(
+      check_filled(plan, "mpiexec of PALS", fmt::format("-N {} --ppn {}", filled, per_node)));
+  line.refuse_log_dir("mpiexec of PALS", "");
+  line.add({"--np", fmt::format("{}", plan.world_size())}, {"n", "np"});
+  line.add({"--ppn", fmt::format("{}", per_node)}, {"ppn"});
+  if (!plan.whole_allocation && !line.given({"hosts", "host", "hostlist", "hostfile", "f"}))
+    line.add_hosts(
+        {.list = "--hosts",
+         .file = "--hostfile",
+         .hint = "use the job's nodes without a host file, or --launcher-arg=--hostfile=FILE",
+         .with_counts = false},
+        host_list(plan));
+  if (plan.gpu_view != "launcher")
+    line.add(
+        {"--cpu-bind", launcher_binds(plan) ? "list:" + join_sets(plan, ":", cpu_list) : "none"},
+        {"cpu-bind"});
+  line.add({"--envall"}, {"envall", "genvall", "envnone", "genvnone", "envlist"});
+  line.add({"--abort-on-failure"}, {"abort-on-failure", "no-abort-on-failure"});
+  line.add({"--line-buffer"});
+  if (plan.output.label) line.add({"--label"});
+  return line.finish(shim, "--");
 }
 
-}  // namespace hpclaunch::pals
+}  // namespace
+
+const Launcher pals = {.name = "pals",
+                       .programs = kPrograms,
+                       .traits = traits,
+                       .render = render,
+                       .recognition = &kRecognition,
+                       .flags = &kTable,
+                       .shared_names = true,
+                       .rank_mark = "PALS_RANKID"};
+
+}  // namespace hpclaunch::launcher

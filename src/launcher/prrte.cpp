@@ -12,9 +12,14 @@
 #include <fmt/format.h>
 
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::prrte {
+namespace hpclaunch::launcher {
+
+namespace {
+
+constexpr std::string_view kPrograms[] = {"prterun"};
+constexpr VersionText kTexts[] = {{"(PRRTE)", "(PRRTE)"}};
+constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
 
 LauncherTraits traits() {
   LauncherTraits traits;
@@ -26,42 +31,42 @@ LauncherTraits traits() {
   traits.names_variables = true;
   for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
     traits.conflicting.push_back(
-        {prefix, "would change how prterun places or binds ranks, which gets its own orders here",
-         false, false, true});
-  const char* root = "PRRTE refuses to start for root, the user here, unless all four are set";
+        {prefix, "changes how prterun places or binds ranks", false, false, true});
+  const char* root = "PRRTE refuses to run as root unless all four are set";
   for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                            "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
     traits.presets.push_back({name, "1", root, true});
   return traits;
 }
 
-Result<Argv> render_behind(Argv argv, const Plan& plan, const std::string& shim) {
-  const std::vector<std::string> given = line::given_args(plan);
-  if (!line::gives_word(given, {"n", "np"}))
-    argv.insert(argv.end(), {"-n", fmt::format("{}", plan.world_size())});
-  if (!line::gives_word(given, {"host", "H", "hostfile", "machinefile"})) {
-    const Result<Argv> hosts =
-        line::hosts_or_file(plan, {"--host", "--hostfile"}, line::host_counts(plan));
-    if (!hosts) return hosts.error();
-    argv.insert(argv.end(), hosts->begin(), hosts->end());
-  }
-  if (!line::gives_word(given, {"map-by", "mapby", "rankfile", "N", "npernode"})) {
-    const bool even = line::stretches(plan).size() == 1;
-    argv.insert(argv.end(),
-                {"--map-by", even ? fmt::format("ppr:{}:node:OVERSUBSCRIBE", plan.max_local_size())
-                                  : std::string("slot")});
-  }
-  if (!line::gives_word(given, {"bind-to", "bindto"}))
-    argv.insert(argv.end(), {"--bind-to", "none"});
-  if (plan.output.label && !line::gives_word(given, {"output", "tag-output"}))
-    argv.insert(argv.end(), {"--output", "tag"});
-  for (const std::string& name : plan.forward) argv.insert(argv.end(), {"-x", name});
-  return line::finish(std::move(argv), plan, "", shim);
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
-  if (const Status logs = line::refuse_log_dir(plan, "prterun", ""); !logs) return logs.error();
-  return render_behind({prterun.path, "--personality", "ompi"}, plan, shim);
+  Line line(plan, {prterun.path, "--personality", "ompi"}, Line::Spelling::words);
+  line.refuse_log_dir("prterun", "");
+  return finish_prrte(plan, line, shim);
 }
 
-}  // namespace hpclaunch::prrte
+}  // namespace
+
+Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim) {
+  line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
+  if (!line.given({"host", "H", "hostfile", "machinefile"}))
+    line.add_hosts({.list = "--host", .file = "--hostfile"}, host_counts(plan));
+  const bool even = stretches(plan).size() == 1;
+  line.add({"--map-by", even ? fmt::format("ppr:{}:node:OVERSUBSCRIBE", plan.max_local_size())
+                             : std::string("slot")},
+           {"map-by", "mapby", "rankfile", "N", "npernode"});
+  line.add({"--bind-to", "none"}, {"bind-to", "bindto"});
+  if (plan.output.label) line.add({"--output", "tag"}, {"output", "tag-output"});
+  for (const std::string& name : plan.forward) line.add({"-x", name});
+  return line.finish(shim);
+}
+
+const Launcher prrte = {.name = "prrte",
+                        .programs = kPrograms,
+                        .traits = traits,
+                        .render = render,
+                        .recognition = &kRecognition,
+                        .flags = &kOpenMpiFlags,
+                        .shared_names = true};
+
+}  // namespace hpclaunch::launcher

@@ -19,14 +19,41 @@
 // A rank sees SLURM_PROCID and SLURM_LOCALID.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "launcher/line.h"
-#include "launcher/rows.h"
 
-namespace hpclaunch::slurm {
+namespace hpclaunch::launcher {
 
 namespace {
+
+using enum Decides;
+
+constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
+                           {per_node, "--ntasks-per-node"},
+                           {nodes, "--nodes -N"},
+                           {hosts, "--nodelist -w"},
+                           {host_file, "--nodefile -F --exclude -x"},
+                           {errors, "--output -o --error -e"},
+                           {order, "--relative -r"},
+                           {binding, "--cpu-bind --cpu_bind"},
+                           {step, "--cpus-per-task -c --hint --threads-per-core"},
+                           {step, "--exact --exclusive", 0},
+                           {order, "--distribution -m", 1, "block"},
+                           {devices, "--gpu-bind --tres-bind", 1, "none"},
+                           {devices, "--gpus-per-task"},
+                           {nothing, "--gpus"},
+                           {node_gpus, "--gpus-per-node"},
+                           {node_gres, "--gres"},
+                           {some_env, "--export"},
+                           {failure, "--kill-on-bad-exit -K", 0, "1"},
+                           {failure, "--wait -W", 1, "0"}};
+constexpr FlagTable kTable = {
+    .flags = kFlags, .switches = "EHOQVXZhklsuv", .sorts_hosts = true, .strict_step = true};
+
+// Without a configuration in reach it complains instead of printing its version.
+constexpr std::string_view kPrograms[] = {"srun"};
+constexpr VersionText kTexts[] = {
+    {"slurm ", "slurm", true}, {"slurm-wlm ", "slurm", true}, {"srun: ", std::nullopt, true}};
+constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
 
 std::string mask(const CpuSet& cpus) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -41,18 +68,6 @@ std::string mask(const CpuSet& cpus) {
   return text;
 }
 
-void add_binding(const Plan& plan, const std::vector<std::string>& given, Argv& argv) {
-  if (plan.gpu_view == "launcher") return;  // the profile's flags bind CPUs and GPUs together
-  if (!line::gives(given, {"--cpu-bind", "--cpu_bind"}))
-    argv.push_back(line::launcher_binds(plan)
-                       ? "--cpu-bind=mask_cpu:" + line::join_sets(plan, ",", mask)
-                       : "--cpu-bind=none");
-  if (!plan.gpu_view.empty() && !line::gives(given, {"--gpu-bind", "--tres-bind"}))
-    argv.emplace_back("--gpu-bind=none");
-}
-
-}  // namespace
-
 LauncherTraits traits() {
   LauncherTraits traits;
   traits.name = "slurm";
@@ -65,22 +80,21 @@ LauncherTraits traits() {
   traits.termination.variable = "SLURM_DISABLE_STATUS=1";
   traits.termination.sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}};
   traits.step_var = "SLURM_STEP_ID";
-  const char* preset = "presets an option of srun, which gets its own here";
+  const char* preset = "presets an option of srun that hpclaunch passes";
   for (const char* name : {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
                            "SLURM_CPU_BIND_VERBOSE", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
                            "SRUN_EXPORT_ENV", "SLURM_GPU_BIND", "SLURM_TRES_BIND", "SLURM_LABELIO"})
     traits.conflicting.push_back({name, preset, true});
+  traits.conflicting.push_back({"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"});
   traits.conflicting.push_back(
-      {"SLURM_HOSTFILE", "would put the ranks onto hosts in its own order"});
-  traits.conflicting.push_back(
-      {"SLURM_SRUN_MULTI", "would read the program as a list of programs"});
+      {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"});
   for (const char* name : {"SLURM_STDERRMODE", "SLURM_STDOUTMODE"})
     traits.conflicting.push_back({name,
-                                  "would send output elsewhere, and with it how each rank ended; "
-                                  "--launcher-arg=--output=FILE says it for this launch"});
+                                  "redirects output, and with it how each rank exited; "
+                                  "--launcher-arg=--output=FILE redirects it for this launch"});
   for (const char* name : {"SLURM_GRES", "SLURM_STEP_GRES"})
     traits.conflicting.push_back(
-        {name, "would give srun's step other devices than the job has", false, true});
+        {name, "gives srun's step other devices than the job has", false, true});
   // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
   traits.presets = {{"SLURM_STDINMODE", "0",
                      "standard input goes to rank 0, as under other launchers; "
@@ -91,44 +105,49 @@ LauncherTraits traits() {
                            "SLURM_EXCLUSIVE", "SLURM_GPUS_PER_TASK", "SLURM_HINT",
                            "SLURM_NTASKS_PER_GPU", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK"})
     traits.conflicting.push_back(
-        {name,
-         "would make srun's step smaller than the nodes, and refuse what is bound to the rest",
-         true, true});
+        {name, "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
+         true});
   return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
-  const Status fits = line::check_spread(plan, "srun");
-  if (!fits) return fits.error();
-  if (!plan.output.log_dir.empty())
-    return Error{ErrorKind::unsupported,
-                 "srun cannot write a log file per rank and keep the output",
-                 "leave --log-dir out, or pass --launcher-arg=--output=DIR/rank-%t.log"};
-  const std::vector<std::string> given = line::given_args(plan);
-  Argv argv = {srun.path};
-  const auto add = [&](std::string flag, std::initializer_list<std::string_view> names) {
-    if (!line::gives(given, names)) argv.push_back(std::move(flag));
-  };
-  add(fmt::format("--nodes={}", plan.nodes()), {"--nodes", "-N"});
-  add(fmt::format("--ntasks={}", plan.world_size()), {"--ntasks", "-n"});
-  add(fmt::format("--ntasks-per-node={}", plan.max_local_size()), {"--ntasks-per-node"});
-  if (!plan.whole_allocation && !line::gives(given, {"--nodelist", "-w", "--nodefile", "-F"})) {
-    const Status ordered = line::check_order_of_srun(
-        plan, "srun", "order the host file by name, or leave it out and use the job's own nodes");
-    if (!ordered) return ordered.error();
-    const Result<std::string> hosts = line::host_list(
-        plan, "use the job's nodes without a host file, or --launcher-arg=--nodefile=FILE");
-    if (!hosts) return hosts.error();
-    argv.push_back("--nodelist=" + *hosts);
+  Line line(plan, {srun.path}, Line::Spelling::getopt);
+  line.require(check_even(plan, "srun"));
+  line.refuse_log_dir("srun", "--launcher-arg=--output=DIR/rank-%t.log");
+  line.add({fmt::format("--nodes={}", plan.nodes())}, {"--nodes", "-N"});
+  line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
+  line.add({fmt::format("--ntasks-per-node={}", plan.max_local_size())}, {"--ntasks-per-node"});
+  if (!plan.whole_allocation && !line.given({"--nodelist", "-w", "--nodefile", "-F"})) {
+    line.require(check_order_of_srun(
+        plan, "srun", "order the host file by name, or omit it and use the job's own nodes"));
+    line.add_hosts(
+        {.list = "--nodelist=",
+         .hint = "use the job's nodes without a host file, or --launcher-arg=--nodefile=FILE",
+         .with_counts = false},
+        host_list(plan));
   }
-  add("--distribution=block", {"--distribution", "-m"});
-  add_binding(plan, given, argv);
-  add("--export=ALL", {"--export"});
-  add("--kill-on-bad-exit=1", {"--kill-on-bad-exit", "-K"});
-  add("--wait=0", {"--wait", "-W"});
-  if (plan.inside_step) add("--overlap", {"--overlap"});
-  if (plan.output.label) add("--label", {"--label", "-l"});
-  return line::finish(std::move(argv), plan, "--", shim);
+  line.add({"--distribution=block"}, {"--distribution", "-m"});
+  if (plan.gpu_view != "launcher") {  // then the profile's flags bind CPUs and GPUs together
+    line.add({launcher_binds(plan) ? "--cpu-bind=mask_cpu:" + join_sets(plan, ",", mask)
+                                   : "--cpu-bind=none"},
+             {"--cpu-bind", "--cpu_bind"});
+    if (!plan.gpu_view.empty()) line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
+  }
+  line.add({"--export=ALL"}, {"--export"});
+  line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
+  line.add({"--wait=0"}, {"--wait", "-W"});
+  if (plan.inside_step) line.add({"--overlap"}, {"--overlap"});
+  if (plan.output.label) line.add({"--label"}, {"--label", "-l"});
+  return line.finish(shim, "--");
 }
 
-}  // namespace hpclaunch::slurm
+}  // namespace
+
+const Launcher slurm = {.name = "slurm",
+                        .programs = kPrograms,
+                        .traits = traits,
+                        .render = render,
+                        .recognition = &kRecognition,
+                        .flags = &kTable};
+
+}  // namespace hpclaunch::launcher

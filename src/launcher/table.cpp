@@ -1,43 +1,115 @@
-#include <array>
+// The launchers in one table, and how a program is recognised as one of them.
+//
+// Sources of the version texts: runs of MPICH 4.0.2 and 4.2.1, Open MPI 4.1.4 and 5.0.7, PRRTE 3.0.8,
+// flux-core 0.88.0 and Slurm 24.11; for Intel MPI and PALS their documentation and reports.
+#include <algorithm>
+#include <iterator>
 
-#include "launcher/rows.h"
+#include "launcher/line.h"
 
 namespace hpclaunch {
 
 namespace {
 
-// mpiexec is a name that five launchers share: whoever finds one asks identify_launcher.
-constexpr std::array<std::string_view, 3> kHydraPrograms = {"mpiexec.hydra", "mpiexec.mpich",
-                                                            "mpiexec"};
-constexpr std::array<std::string_view, 3> kIntelPrograms = {"mpiexec.hydra", "mpiexec", "mpirun"};
-constexpr std::array<std::string_view, 5> kOpenMpiPrograms = {"mpirun", "mpiexec", "mpirun.openmpi",
-                                                              "mpiexec.openmpi", "orterun"};
-constexpr std::array<std::string_view, 2> kPalsPrograms = {"mpiexec", "mpirun"};
-constexpr std::array<std::string_view, 1> kPrrtePrograms = {"prterun"};
-constexpr std::array<std::string_view, 1> kSlurmPrograms = {"srun"};
-constexpr std::array<std::string_view, 1> kFluxPrograms = {"flux"};
-constexpr std::array<std::string_view, 1> kJsrunPrograms = {"jsrun"};
+// The first "N.N..." behind `part`: digits and dots, at least one dot.
+std::string version_behind(std::string_view text, std::string_view part) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::size_t at = text.find(part);
+  if (at == std::string_view::npos) return {};
+  at = text.find_first_of(kDigits, at + part.size());
+  while (at != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789.", at), text.size());
+    std::string_view version = text.substr(at, end - at);
+    while (version.ends_with('.')) version.remove_suffix(1);
+    if (version.find('.') != std::string_view::npos) return std::string(version);
+    at = text.find_first_of(kDigits, end);
+  }
+  return {};
+}
 
-constexpr std::array kLaunchers = {
-    Launcher{"flux", kFluxPrograms, flux::traits, flux::render},
-    Launcher{"hydra", kHydraPrograms, hydra::traits, hydra::render, true},
-    Launcher{"intelmpi", kIntelPrograms, intelmpi::traits, intelmpi::render, true},
-    Launcher{"jsrun", kJsrunPrograms, jsrun::traits, jsrun::render},
-    Launcher{"local", {}, local::traits, local::render},
-    Launcher{"openmpi", kOpenMpiPrograms, openmpi::traits, openmpi::render, true, true},
-    Launcher{"pals", kPalsPrograms, pals::traits, pals::render, true},
-    Launcher{"prrte", kPrrtePrograms, prrte::traits, prrte::render, true},
-    Launcher{"slurm", kSlurmPrograms, slurm::traits, slurm::render},
-};
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool has(std::string_view text, std::string_view part) {
+  return !part.empty() && text.find(part) != std::string_view::npos;
+}
+
+bool is_named(const Launcher& launcher, std::string_view name) {
+  return std::find(launcher.programs.begin(), launcher.programs.end(), name) !=
+         launcher.programs.end();
+}
+
+std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
+  for (const Launcher& one : launchers())
+    if (one.recognition != nullptr && has(real_path, one.recognition->folder))
+      return LauncherIdentity{std::string(one.name),
+                              version_behind(real_path, one.recognition->folder)};
+  return std::nullopt;
+}
 
 }  // namespace
 
-std::span<const Launcher> launchers() { return kLaunchers; }
+std::span<const Launcher> launchers() {
+#define HPCLAUNCH_ROW(name) launcher::name,
+  static const Launcher kAll[] = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_ROW)};
+#undef HPCLAUNCH_ROW
+  return kAll;
+}
 
 const Launcher* find_launcher(std::string_view name) {
-  for (const Launcher& launcher : kLaunchers)
-    if (launcher.name == name) return &launcher;
-  return nullptr;
+  const auto all = launchers();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Launcher& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// The text that comes first in the output decides.
+std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
+                                                  std::string_view version_text) {
+  std::optional<LauncherIdentity> found = by_folder(real_path);
+  if (found && !found->version.empty()) return found;
+  std::size_t first = std::string_view::npos;
+  for (const Launcher& one : launchers()) {
+    if (one.recognition == nullptr || (found && found->name != one.name)) continue;
+    for (const VersionText& text : one.recognition->texts) {
+      const std::size_t at = version_text.find(text.part);
+      if (at >= first || (text.at_start && at != 0)) continue;
+      first = at;
+      found = {std::string(one.name),
+               text.before_version ? version_behind(version_text, *text.before_version) : ""};
+    }
+  }
+  return found;
+}
+
+std::optional<LauncherIdentity> identify_launcher_by_path(
+    std::string_view real_path, bool (*is_executable)(const std::string& path)) {
+  if (auto found = by_folder(real_path)) return found;
+  const std::string_view name = file_name(real_path);
+  const std::string folder(real_path.substr(0, real_path.size() - name.size()));
+  std::string_view longest;
+  std::optional<LauncherIdentity> found;
+  for (const Launcher& one : launchers()) {
+    if (one.recognition == nullptr) continue;
+    const std::string_view companion = one.recognition->companion;
+    if (!companion.empty() && is_named(one, name) && is_executable(folder + std::string(companion)))
+      return LauncherIdentity{std::string(one.name), ""};
+    for (const std::string_view part : one.recognition->name_parts)
+      if (has(name, part) && part.size() > longest.size()) {
+        longest = part;
+        found = LauncherIdentity{std::string(one.name), ""};
+      }
+  }
+  return found;
+}
+
+std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env) {
+  for (const Launcher& one : launchers())
+    if (!one.rank_mark.empty() && env.has(one.rank_mark))
+      return Diagnostic{
+          "inside-a-rank", Severity::error,
+          std::string(one.rank_mark) + " is set: this is already a rank of a job",
+          "start hpclaunch from the batch script or the login shell, or pass --force"};
+  return std::nullopt;
 }
 
 }  // namespace hpclaunch

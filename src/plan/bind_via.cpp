@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "plan/fold.h"
-#include "plan/part.h"
+#include "plan/devices/part.h"
+#include "plan/environment/fold.h"
 
 namespace hpclaunch {
 

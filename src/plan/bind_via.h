@@ -1,7 +1,7 @@
 #pragma once
 // Who binds the ranks: the launcher, the shim, or nobody.
 #include "hpclaunch/make_plan.h"
-#include "plan/units.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "plan/fold.h"
-#include "plan/part.h"
+#include "plan/devices/part.h"
+#include "plan/environment/fold.h"
 
 namespace hpclaunch {
 

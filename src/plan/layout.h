@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
-#include "plan/units.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 

@@ -11,17 +11,17 @@
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
 #include "plan/bind_via.h"
-#include "plan/environment.h"
-#include "plan/forward.h"
+#include "plan/devices/node_ranks.h"
+#include "plan/devices/part.h"
+#include "plan/devices/vendors.h"
+#include "plan/devices/visibility.h"
+#include "plan/environment/forward.h"
+#include "plan/environment/own_settings.h"
+#include "plan/environment/rules.h"
+#include "plan/environment/supervise.h"
 #include "plan/layout.h"
-#include "plan/node_ranks.h"
-#include "plan/part.h"
 #include "plan/refusals.h"
 #include "plan/reports.h"
-#include "plan/rules.h"
-#include "plan/supervise.h"
-#include "plan/vendors.h"
-#include "plan/visibility.h"
 #include "plan/words.h"
 
 namespace hpclaunch {
@@ -33,6 +33,7 @@ struct LaidOut {
   std::string condition;              // of the first class
   std::vector<OverruledBinding> overruled;
   std::vector<std::string> remarks;
+  std::vector<Diagnostic> reports;
   int far = 0;  // most ranks of a node that are not near their device
   int far_of = 0;
 };
@@ -69,6 +70,7 @@ Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units&
         laid.overruled = std::move(placed->overruled);
       }
       laid.rules.push_back(placed->rule);
+      laid.reports.insert(laid.reports.end(), placed->reports.begin(), placed->reports.end());
       for (std::string& remark : placed->remarks)
         if (std::find(laid.remarks.begin(), laid.remarks.end(), remark) == laid.remarks.end())
           laid.remarks.push_back(std::move(remark));
@@ -261,6 +263,7 @@ Result<LaidOut> lay_out_in_view(const PlanInput& input, const std::vector<int>& 
                                         "device",
                                         laid->far, counted(laid->far_of, "rank")),
                             "hpclaunch plan --picture shows which"});
+  if (laid) plan.reports.insert(plan.reports.end(), laid->reports.begin(), laid->reports.end());
   return laid;
 }
 

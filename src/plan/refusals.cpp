@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "hpclaunch/text.h"
-#include "plan/fold.h"
+#include "plan/environment/fold.h"
 
 namespace hpclaunch {
 

@@ -1,7 +1,7 @@
 #pragma once
 // What was typed and cannot be planned: each an error `usage` that says what would do, but where noted.
 #include "hpclaunch/make_plan.h"
-#include "plan/units.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 

@@ -1,12 +1,15 @@
 #include "plan/reports.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "plan/visibility.h"
+#include "plan/cores/locality.h"
+#include "plan/devices/visibility.h"
 
 namespace hpclaunch {
 
@@ -42,6 +45,28 @@ void report_view(const Units& units, Plan& plan) {
        fmt::format("nothing is known of flags by which {} gives each rank its device",
                    plan.launcher),
        "--gpu-view own, or all"});
+}
+
+// Devices of ranks whose locality is known, and without a CPU: the topology was cut by a cgroup.
+void report_devices(const PlanInput& input, Plan& plan) {
+  std::vector<std::string> names;
+  std::set<int> used;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) {
+      used.insert(rank.device);
+      for (const UnitRef& more : rank.more_units) used.insert(more.device);
+    }
+  for (const Device& device : input.node.devices)
+    if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
+      names.push_back(device.numa < 0
+                          ? std::to_string(device.index)
+                          : fmt::format("{} (NUMA node {})", device.index, device.numa));
+  if (names.empty()) return;
+  plan.reports.push_back(
+      {"device-without-cpus", Severity::note,
+       fmt::format("no usable CPU near device {}: ranks reach {} from another NUMA node",
+                   fmt::join(names, ", "), names.size() == 1 ? "it" : "them"),
+       "plan with the topology of the whole node, or request CPUs on these NUMA nodes"});
 }
 
 void report_size(const PlanInput& input, Plan& plan) {
@@ -117,6 +142,7 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 }  // namespace
 
 void report_placement(const PlanInput& input, const Units& units, Plan& plan) {
+  report_devices(input, plan);
   report_services(input, plan);
   report_view(units, plan);
   report_order(input, units, plan);

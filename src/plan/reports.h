@@ -1,7 +1,7 @@
 #pragma once
 // What the planner itself has to say about a plan that is made.
 #include "hpclaunch/make_plan.h"
-#include "plan/units.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 

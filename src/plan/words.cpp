@@ -8,10 +8,10 @@
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "plan/fold.h"
-#include "plan/masks.h"
-#include "plan/nics.h"
-#include "plan/reach.h"
+#include "plan/cores/locality.h"
+#include "plan/devices/masks.h"
+#include "plan/devices/nics.h"
+#include "plan/environment/fold.h"
 
 namespace hpclaunch {
 

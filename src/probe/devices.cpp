@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "probe/attach.h"
-#include "probe/boards.h"
 #include "probe/kfd.h"
+#include "probe/locality.h"
 #include "probe/sysfs.h"
+#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -67,11 +67,11 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     device.model = std::move(name);
   device.partition = read_small(below(folder, "current_compute_partition"));
   device.memory_bytes = number_in(read_small(below(folder, "mem_info_vram_total"))).value_or(0);
-  device.uuid = amd_uuid(read_small(below(folder, "unique_id")));
+  device.uuid = vendor::amd_uuid(read_small(below(folder, "unique_id")));
   if (!parts.empty()) one.number = parts.front().number;
   if (parts.size() < 2) return {std::move(one)};
   if (device.partition.empty() || device.partition == "SPX")
-    device.partition = partition_name(static_cast<int>(parts.size()));
+    device.partition = vendor::partition_name(static_cast<int>(parts.size()));
   std::set<std::string> ids;
   for (const KfdNode& part : parts) ids.insert(part.unique_id);
   std::vector<FoundDevice> devices;
@@ -79,7 +79,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     FoundDevice cut = one;
     cut.number = part.number;
     // Some kernels give all partitions the whole device's number, which then names none of them.
-    cut.device.uuid = ids.size() == parts.size() ? amd_uuid(part.unique_id) : "";
+    cut.device.uuid = ids.size() == parts.size() ? vendor::amd_uuid(part.unique_id) : "";
     cut.device.memory_bytes = part.memory_bytes;
     devices.push_back(std::move(cut));
   }
@@ -160,7 +160,7 @@ void add_devices(const std::string& root, Topology& topology) {
   std::vector<int> numbers;
   numbers.reserve(found.size());
   for (const FoundDevice& one : found) numbers.push_back(one.number);
-  const std::vector<std::size_t> order = attach_devices(std::move(found), topology);
+  const std::vector<std::size_t> order = add_in_order(std::move(found), topology);
   std::map<int, int> index;
   for (std::size_t i = 0; i < order.size(); ++i)
     if (numbers[order[i]] >= 0) index[numbers[order[i]]] = static_cast<int>(i);

@@ -31,11 +31,11 @@ Error failed(const char* call) {
   return Error{ErrorKind::system, fmt::format("{}: {}", call, std::strerror(errno))};
 }
 
-/// Only what `convert` asks for and, with `io`, add_io; the rest costs time. A library older than its
-/// header refuses some flags, so the last resort is the one that matters.
+/// Keeps only what `convert` and, with `io`, add_io read; the rest costs time. A library older than its
+/// header refuses some flags; kNeeded alone must work.
 Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-  // Groups are not read, but a NUMA node smaller than a package hangs below one: without them hwloc
+  // Groups are not read, but a NUMA node smaller than a package is a child of one: without them hwloc
   // would give it the CPUs of the whole package.
   constexpr std::pair<hwloc_obj_type_t, hwloc_type_filter_e> kKept[] = {
       {HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL},
@@ -52,7 +52,7 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
     }
   }
   if (io) {
-    // What I/O objects hang below says where they are: a die that is dropped takes that along.
+    // The parent of an I/O object is its locality: a die that is dropped loses it.
     constexpr hwloc_obj_type_t kIo[] = {HWLOC_OBJ_DIE, HWLOC_OBJ_BRIDGE, HWLOC_OBJ_PCI_DEVICE,
                                         HWLOC_OBJ_OS_DEVICE};
     for (const hwloc_obj_type_t type : kIo)
@@ -96,8 +96,7 @@ Result<Handle> load(const std::string* xml) {
   return topology;
 }
 
-/// What sched_setaffinity or a batch system left to this process; all that exist where nobody can
-/// say.
+/// The affinity mask of this process; all existing PUs where the system has none.
 CpuSet affinity_of_this_process(const CpuSet& existing) {
 #ifdef __linux__
   for (std::size_t cpus = 8192; cpus <= std::size_t{1} << 20; cpus *= 2) {
@@ -117,7 +116,7 @@ CpuSet affinity_of_this_process(const CpuSet& existing) {
   return existing;
 }
 
-/// The version that an XML text gives itself, for a message; "1" where it gives none.
+/// The format version in an XML text, for messages; "1" without one.
 std::string xml_version(std::string_view xml) {
   const std::size_t element = xml.find("<topology");
   if (element == std::string_view::npos) return "";
@@ -139,7 +138,7 @@ Result<Topology> load_live() {
   Result<Handle> handle = Error{};
   const bool enough = false;
 #endif
-  if (!enough) {  // no usable /sys: let every component of hwloc have a say
+  if (!enough) {  // no usable /sys: use every component of hwloc
     handle = Error{};
     choose_components(nullptr, nullptr);
     handle = load(nullptr);
@@ -153,8 +152,9 @@ Result<Topology> load_live() {
   if (!affinity.intersects(topology->allowed)) {
     return Error{
         ErrorKind::system,
-        fmt::format("no CPU is left to this process: the cgroup allows {}, the affinity mask {}",
-                    topology->allowed.to_list(), affinity.to_list())};
+        fmt::format(
+            "no CPU is available to this process: the cgroup allows {}, the affinity mask {}",
+            topology->allowed.to_list(), affinity.to_list())};
   }
   topology->allowed &= affinity;
   add_devices("", *topology);
@@ -165,7 +165,7 @@ Result<Topology> load_live() {
 Result<Topology> load_xml(const std::string& text) {
   const std::string version = xml_version(text);
   if (version.empty()) {
-    return Error{ErrorKind::invalid, "XML, but not of hwloc: it has no <topology> element",
+    return Error{ErrorKind::invalid, "not hwloc XML: no <topology> element",
                  "write one with: lstopo --of xml FILE"};
   }
   choose_components(nullptr, kNoPlugins);
@@ -181,10 +181,10 @@ Result<Topology> load_xml(const std::string& text) {
     return Error{ErrorKind::invalid,
                  fmt::format("hwloc (API {}.{}) cannot read it (format version {})", newest,
                              (api >> 8) & 0xff, version),
-                 newer ? fmt::format("write an older format, where it was made: lstopo --of xml "
+                 newer ? fmt::format("write an older format on that machine: lstopo --of xml "
                                      "--export-xml-flags v{} FILE",
                                      newest)
-                       : "is it whole, and as lstopo --of xml writes it?"};
+                       : "check that the file is complete and written by lstopo --of xml"};
   }
   Result<Topology> topology = convert(handle->get());
   if (!topology) return topology;

@@ -9,6 +9,7 @@
 
 #include "hpclaunch/text.h"
 #include "probe/hwloc_objects.h"
+#include "probe/locality.h"
 
 namespace hpclaunch::probe {
 
@@ -71,9 +72,8 @@ class SetReader {
     return whole;
   }
 
-  /// Memory without CPUs of its own belongs to the part of the machine that it hangs below, unless
-  /// that is all of it (format 1 writes high-bandwidth memory like this). One whose CPUs are merely not
-  /// shown, offline or in nobody's cgroup, has no others.
+  /// Memory without CPUs belongs to the object above it, unless that is the machine (format 1 writes
+  /// high-bandwidth memory like this). Memory whose CPUs are offline or outside the cgroup has none.
   static hwloc_obj_t home(hwloc_obj_t object) {
     if (object->complete_cpuset != nullptr && !hwloc_bitmap_iszero(object->complete_cpuset))
       return object;
@@ -146,8 +146,7 @@ Status read_groups(hwloc_topology_t from, Topology& to) {
   return Done{};
 }
 
-/// By position; where several hold the same CPUs, the lowest number first (DDR before HBM), which
-/// is the one that cores will name.
+/// By position; of nodes with equal CPUs the lowest number first (DDR before HBM), which cores name.
 void order_numa_nodes(Topology& topology) {
   const auto position = [&](const NumaNode& node) {
     const auto first =
@@ -164,12 +163,7 @@ void place_cores(Topology& topology) {
     for (const Package& package : topology.packages) {
       if (package.pus.contains(core.pus)) core.package = package.os_index;
     }
-    int fewest = INT_MAX;
-    for (const NumaNode& node : topology.numa_nodes) {
-      if (!node.pus.contains(core.pus) || node.pus.count() >= fewest) continue;
-      fewest = node.pus.count();
-      core.numa = node.os_index;
-    }
+    core.numa = home_of(core.pus, topology);
   }
 }
 

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "hpclaunch/text.h"
-#include "probe/attach.h"
 #include "probe/hwloc_objects.h"
+#include "probe/locality.h"
 #include "probe/pci.h"
+#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -84,7 +85,7 @@ void take_infos(hwloc_obj_t osdev, Device& device) {
   text(device.model, "LevelZeroModel");
   text(device.uuid, "NVIDIAUUID");
   text(device.uuid, "LevelZeroUUID");
-  if (const std::string serial = amd_uuid(info(osdev, "AMDUUID")); !serial.empty())
+  if (const std::string serial = vendor::amd_uuid(info(osdev, "AMDUUID")); !serial.empty())
     device.uuid = serial;
   for (const char* name : {"CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize"})
     if (device.memory_bytes == 0) device.memory_bytes = kib(osdev, name);
@@ -102,7 +103,7 @@ struct Found {
 
 class DeviceReader {
  public:
-  DeviceReader(hwloc_topology_t from, const Whereabouts& where) : from_(from), where_(where) {}
+  DeviceReader(hwloc_topology_t from, const ObjectLocality& where) : from_(from), where_(where) {}
 
   std::vector<Found> read() {
     sort_os_devices();
@@ -129,7 +130,7 @@ class DeviceReader {
     const PciFunction function = function_of(pci);
     const std::vector<hwloc_obj_t>& objects = below_[pci];
     std::string vendor = accelerator_vendor(function);
-    for (const hwloc_obj_t osdev : objects) {  // a class that nobody expected
+    for (const hwloc_obj_t osdev : objects) {  // an unexpected PCI class
       const ApiName name = api_name(osdev);
       const bool driven = name.api != Api::opencl && name.api != Api::level_zero;
       if (vendor.empty() && driven && function.address.bus != 0)
@@ -180,14 +181,14 @@ class DeviceReader {
     for (const hwloc_obj_t osdev : osdevs) {
       Found part = whole;
       part.device.sequence = api_name(osdev).number;
-      part.device.device.partition = partition_name(static_cast<int>(osdevs.size()));
+      part.device.device.partition = vendor::partition_name(static_cast<int>(osdevs.size()));
       take_objects({osdev}, part);
       found_.push_back(std::move(part));
     }
   }
 
-  /// Devices that programs see and that no PCI function was found for. An older hwloc leaves all but the
-  /// first partition of an AMD device outside its function: they have its place and follow it in number.
+  /// Devices without a PCI function. An older hwloc puts all but the first partition of an AMD device outside
+  /// its function: they have its locality and the following numbers.
   void add_orphans() {
     std::map<std::string, Api> chosen;  // one interface for each vendor, the first of Api
     for (const hwloc_obj_t osdev : orphans_) {
@@ -239,11 +240,11 @@ class DeviceReader {
     for (Found& other : found_)
       if (other.device.address == one.device.address) parts.push_back(&other);
     for (Found* part : parts)
-      part->device.device.partition = partition_name(static_cast<int>(parts.size()));
+      part->device.device.partition = vendor::partition_name(static_cast<int>(parts.size()));
   }
 
   hwloc_topology_t from_;
-  const Whereabouts& where_;
+  const ObjectLocality& where_;
   std::map<hwloc_obj_t, std::vector<hwloc_obj_t>> below_;
   std::vector<hwloc_obj_t> orphans_;
   std::vector<Found> found_;
@@ -268,20 +269,19 @@ Status check_accelerators(hwloc_topology_t topology) {
   for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(topology, pci)) != nullptr;) {
     const PciFunction function = function_of(pci);
     if (accelerator_vendor(function).empty() || seen.insert(function.address).second) continue;
-    return Error{ErrorKind::invalid,
-                 fmt::format("the GPU {} is there twice", to_string(function.address))};
+    return Error{ErrorKind::invalid, fmt::format("duplicate GPU {}", to_string(function.address))};
   }
   return Done{};
 }
 
 void add_io(hwloc_topology_t from, Topology& to) {
-  const Whereabouts where(from, to);
+  const ObjectLocality where(from, to);
   DeviceReader reader(from, where);
   std::vector<Found> found = reader.read();
   std::vector<FoundDevice> devices;
   devices.reserve(found.size());
   for (Found& one : found) devices.push_back(std::move(one.device));
-  const std::vector<std::size_t> order = attach_devices(std::move(devices), to);
+  const std::vector<std::size_t> order = add_in_order(std::move(devices), to);
   std::map<hwloc_obj_t, int> numbers;
   for (std::size_t index = 0; index < order.size(); ++index)
     for (const hwloc_obj_t object : found[order[index]].objects)

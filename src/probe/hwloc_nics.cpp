@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "probe/attach.h"
-#include "probe/boards.h"
 #include "probe/hwloc_io.h"
 #include "probe/hwloc_objects.h"
+#include "probe/locality.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -21,7 +20,7 @@ bool is_type(hwloc_obj_t osdev, hwloc_obj_osdev_type_t type) {
 #endif
 }
 
-/// The names of one function that carries a network.
+/// The OS devices of one network function.
 struct Ports {
   std::vector<hwloc_obj_t> interfaces;
   std::vector<hwloc_obj_t> fabrics;
@@ -55,8 +54,8 @@ std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const st
   return fabric.empty() ? "ethernet" : "roce";
 }
 
-/// hwloc shows "4" for "4: ACTIVE" of a port. Where the port is not known, or has no state, one that works
-/// speaks for the adapter.
+/// hwloc shows "4" for "4: ACTIVE" of a port. Where the port is unknown or has no state, one active port makes
+/// the adapter active.
 std::string state_of(hwloc_obj_t fabric, const std::string& port) {
   const std::string own = port.empty() ? "" : info(fabric, ("Port" + port + "State").c_str());
   if (!own.empty()) return own == "4" ? "up" : "down";
@@ -70,8 +69,8 @@ std::string state_of(hwloc_obj_t fabric, const std::string& port) {
   return any ? "down" : "";
 }
 
-/// The port of the function's adapter that is the interface's; "" where nothing says it, or it is said of
-/// several (older kernels tell InfiniBand's by dev_id alone, and hwloc reads dev_port where it is there).
+/// The adapter port of the interface; "" where it is unknown or not unique (older kernels number InfiniBand
+/// ports in dev_id only, and hwloc reads dev_port where it exists).
 std::string port_of(hwloc_obj_t interface, const Ports& ports) {
   if (interface == nullptr) return "";
   const std::string port = info(interface, "Port");
@@ -81,16 +80,16 @@ std::string port_of(hwloc_obj_t interface, const Ports& ports) {
 }
 
 void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
-             const std::string& port, const Place& place, const std::vector<std::string>& bridges,
-             Topology& to) {
+             const std::string& port, const Locality& place,
+             const std::vector<std::string>& bridges, Topology& to) {
   Nic nic;
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
   nic.pci = to_string(function.address);
-  put(nic, place, to);
+  set_locality(nic, place, to);
   nic.bridges = bridges;
   nic.kind = kind_of(function, interface, nic.fabric);
-  if (nic.kind == "slingshot" && nic.fabric.empty()) {  // cxi0 is what hsn0 runs on
+  if (nic.kind == "slingshot" && nic.fabric.empty()) {  // hsn0 runs on cxi0
     const std::size_t digits = nic.name.find_last_not_of("0123456789") + 1;
     if (digits < nic.name.size()) nic.fabric = "cxi" + nic.name.substr(digits);
   }
@@ -132,7 +131,7 @@ std::vector<std::string> bridges_above(hwloc_obj_t pci) {
   return {};
 }
 
-Whereabouts::Whereabouts(hwloc_topology_t from, const Topology& to)
+ObjectLocality::ObjectLocality(hwloc_topology_t from, const Topology& to)
     : from_(from), to_(to), board_(info(hwloc_get_root_obj(from), "DMIBoardName")) {
 #if HWLOC_API_VERSION >= 0x00030000
   const char* name = hwloc_get_info_by_name(hwloc_topology_get_infos(from), "DMIBoardName");
@@ -140,7 +139,7 @@ Whereabouts::Whereabouts(hwloc_topology_t from, const Topology& to)
 #endif
 }
 
-CpuSet Whereabouts::near(hwloc_obj_t object) const {
+CpuSet ObjectLocality::near(hwloc_obj_t object) const {
   if (const hwloc_obj_t pci = pci_above(object); pci != nullptr) {
     const CpuSet wired = near_on_board(board_, function_of(pci).address, to_);
     if (!wired.empty()) return wired;
@@ -154,7 +153,7 @@ CpuSet Whereabouts::near(hwloc_obj_t object) const {
   return set ? *set : CpuSet{};
 }
 
-int Whereabouts::bare_node(hwloc_obj_t object) const {
+int ObjectLocality::bare_node(hwloc_obj_t object) const {
   const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
   const bool bare = home != nullptr && hwloc_bitmap_iszero(home->cpuset) &&
                     home->complete_cpuset != nullptr &&
@@ -165,7 +164,7 @@ int Whereabouts::bare_node(hwloc_obj_t object) const {
 
 namespace {
 
-/// Functions that carry a network, with what programs see of each.
+/// Network functions with the OS devices of each.
 std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
   std::map<hwloc_obj_t, Ports> functions;
   for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
@@ -185,8 +184,8 @@ bool is_share(hwloc_obj_t pci) {
          info(pci, "PCIDevice").find("Virtual Function") != std::string::npos;
 }
 
-/// A port of a root or of a switch, and the vendor of what it leads to: a function and its shares have both.
-/// Beside a share on bus 0 of a virtual machine stands what it has nothing to do with.
+/// A root or switch port and the vendor below it: a physical function and its virtual functions share both.
+/// None on bus 0 of a virtual machine, where unrelated functions are neighbours.
 using Family = std::pair<hwloc_obj_t, unsigned>;
 
 std::optional<Family> family_of(hwloc_obj_t pci) {
@@ -196,8 +195,8 @@ std::optional<Family> family_of(hwloc_obj_t pci) {
   return Family(above, function_of(pci).vendor);
 }
 
-/// What SR-IOV shares out counts once: as the physical function, or as the shares that have interfaces where
-/// it has none (a pod, which sees the adapters of all).
+/// SR-IOV functions count once: as the physical function, or as the virtual functions with interfaces where it
+/// has none (a pod, which sees the adapters of all).
 void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
   struct Members {
     bool there = false, have_interface = false;
@@ -224,11 +223,11 @@ void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
 
 }  // namespace
 
-void add_interfaces(hwloc_topology_t from, const Whereabouts& where, Topology& to) {
+void add_interfaces(hwloc_topology_t from, const ObjectLocality& where, Topology& to) {
   std::map<hwloc_obj_t, Ports> functions = network_functions(from);
   count_shares_once(functions);
   for (const auto& [pci, ports] : functions) {
-    const Place place = place_of(where.near(pci), where.bare_node(pci), to);
+    const Locality place = locality_of(where.near(pci), where.bare_node(pci), to);
     const std::vector<std::string> bridges = bridges_above(pci);
     const std::size_t count = std::max(ports.interfaces.size(), ports.fabrics.size());
     for (std::size_t i = 0; i < count; ++i) {

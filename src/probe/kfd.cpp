@@ -53,7 +53,7 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
     const auto number = parse_natural(name);
     if (!number) continue;
     auto values = properties_in(below(below(nodes, name), "properties"));
-    if (values["simd_count"] == 0) continue;  // processors, and what the cgroup keeps from us
+    if (values["simd_count"] == 0) continue;  // processors, and devices outside the cgroup
     const unsigned long location = values["location_id"];
     KfdNode node;
     node.number = static_cast<int>(*number);
@@ -69,7 +69,7 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
   return found;
 }
 
-/// p2p_links stand for pairs that reach each other over PCI Express alone, and are left out (amdkfd,
+/// p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
 /// kfd_topology.c, kfd_dev_create_p2p_links).
 std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
   constexpr unsigned long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI
@@ -83,8 +83,8 @@ std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, in
       if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
       vendor::XgmiPath path;
       path.weight = values["weight"];
-      path.least_bandwidth = values["min_bandwidth"];
-      path.most_bandwidth = values["max_bandwidth"];
+      path.min_bandwidth = values["min_bandwidth"];
+      path.max_bandwidth = values["max_bandwidth"];
       int& most = lanes[std::minmax(from, to->second)];
       most = std::max(most, vendor::xgmi_lanes(path));
     }

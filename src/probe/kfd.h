@@ -1,7 +1,7 @@
 #pragma once
 // What KFD, the kernel's part of ROCm, shows in /sys/class/kfd/kfd/topology/nodes: the GPUs in the order in
-// which ROCr and HIP count them, and the XGMI links between them. A file that is not there leaves a field
-// unknown.
+// which ROCr and HIP count them, and the XGMI links between them. A missing file means an unknown
+// field.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,7 +21,7 @@ struct KfdNode {
 
 using KfdKey = std::tuple<unsigned, unsigned, unsigned>;  ///< PCI domain, bus, device
 
-/// By place, in the order of their numbers. Processors, and what the cgroup keeps from us, are left out.
+/// By PCI function, in the order of their numbers, without processors and devices outside the cgroup.
 std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root);
 
 /// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. Lanes are as

@@ -17,11 +17,11 @@
 namespace hpclaunch::probe {
 namespace {
 
-/// What one entry of its answer says.
+/// One entry of its answer.
 struct Service {
   std::string provider;
   std::string domain;
-  std::string pci;  ///< "" when it does not tell
+  std::string pci;  ///< "" when unknown
   bool rdm = false;
 };
 
@@ -45,17 +45,17 @@ Result<std::string> list_services(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return Error{ErrorKind::unsupported,
-                 fmt::format("libfabric is not here: {}", text_or_empty(dlerror())),
-                 "load its module, or put its folder into LD_LIBRARY_PATH"};
+                 fmt::format("libfabric not found: {}", text_or_empty(dlerror())),
+                 "load its module, or add its directory to LD_LIBRARY_PATH"};
   const auto get = reinterpret_cast<ofi::GetInfo*>(dlsym(handle, "fi_getinfo"));
   if (get == nullptr)
     return Error{ErrorKind::unsupported,
-                 fmt::format("{} has no fi_getinfo: not libfabric", library)};
+                 fmt::format("{} is not libfabric: it has no fi_getinfo", library)};
   ofi::Info* answer = nullptr;
   const int status = get(ofi::kVersion, nullptr, nullptr, 0, nullptr, &answer);
   if (status != 0)
     return Error{ErrorKind::unsupported,
-                 fmt::format("libfabric offers nothing: fi_getinfo says {} ({})", status,
+                 fmt::format("libfabric offers no provider: fi_getinfo returned {} ({})", status,
                              std::strerror(status < 0 ? -status : status))};
   std::string lines;
   for (const ofi::Info* info = answer; info != nullptr; info = info->next) {
@@ -63,7 +63,7 @@ Result<std::string> list_services(const std::string& library) {
     lines += fmt::format("{}\t{}\t{}\t{}\n", service.provider, service.domain, service.pci,
                          service.rdm ? "R" : "");
   }
-  return lines;  // this process ends now: nothing is freed, no destructor of a provider runs
+  return lines;  // this process exits now: nothing is freed, no destructor of a provider runs
 }
 
 std::vector<Service> services_in(const std::string& lines) {
@@ -79,7 +79,7 @@ std::vector<Service> services_in(const std::string& lines) {
 
 bool on_a_fabric(const Nic& nic) { return !nic.kind.empty() && nic.kind != "ethernet"; }
 
-/// Sockets reach an interface on any fabric too; that is no provider of the fabric.
+/// Socket providers work on any interface and are not the fabric's.
 bool by_sockets(const std::string& provider) {
   constexpr std::string_view kNames[] = {"tcp", "sockets", "net", "udp", "shm", "sm2", "lnx"};
   const std::string_view core = std::string_view(provider).substr(0, provider.find(';'));

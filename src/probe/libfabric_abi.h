@@ -1,14 +1,14 @@
 #pragma once
 // The part of libfabric's binary interface that is read here, declared by hand: the library is opened at
 // run time and its header need not be there. Source: rdma/fabric.h of libfabric 1.17; every release since
-// 1.7 (2019) has these members at these places. tests/probe/libfabric_test.cpp holds them against the real
+// 1.7 (2019) has these members at these places. tests/probe/libfabric_test.cpp compares them with the real
 // header where there is one.
 #include <cstddef>
 #include <cstdint>
 
 namespace hpclaunch::probe::ofi {
 
-constexpr std::uint32_t kVersion = 1U << 16 | 9U;  ///< FI_VERSION(1, 9): what we speak
+constexpr std::uint32_t kVersion = 1U << 16 | 9U;  ///< FI_VERSION(1, 9): the version we use
 constexpr int kEndpointRdm = 3;                    ///< FI_EP_RDM: reliable, without connections
 constexpr int kBusPci = 1;                         ///< FI_BUS_PCI
 

@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "probe/attach.h"
-#include "probe/boards.h"
+#include "probe/locality.h"
 #include "probe/sysfs.h"
 
 namespace hpclaunch::probe {
@@ -17,10 +16,9 @@ constexpr const char* kInfiniband = "32";
 
 std::string up_or_down(bool up) { return up ? "up" : "down"; }
 
-// ---- adapters of a fabric
-// --------------------------------------------------------------------------
+// ---- adapters of a fabric --------------------------------------------------------------------------
 
-/// One port of an adapter, or all of it where the adapter has none to tell apart.
+/// One port of an adapter, or the adapter itself where it has no ports.
 struct Wire {
   std::string number;  ///< as its folder is named, "1"
   std::string kind;
@@ -37,7 +35,7 @@ struct Adapter {
   std::string whole;        ///< PCI address of the physical function, of a share (SR-IOV)
 };
 
-/// The port with that number; without one, the first that works speaks for the adapter, else the first.
+/// The port with that number, else the first active one, else the first.
 const Wire& wire_of(const Adapter& adapter, const std::string& number) {
   const auto find = [&](const auto& wanted) {
     return std::find_if(adapter.wires.begin(), adapter.wires.end(), wanted);
@@ -63,7 +61,7 @@ std::string kind_of(const std::string& name, const std::string& driver, const st
   return layer == "Ethernet" ? "roce" : "";
 }
 
-/// The physical function that the device in `folder` is a share of; "" when it is none.
+/// The physical function of the virtual function in `folder`; "" for any other device.
 std::string whole_of(const std::string& folder) {
   const std::string physical = below(folder, "physfn");
   if (!exists(physical)) return "";
@@ -96,7 +94,7 @@ Adapter verbs_adapter(const std::string& classes, const std::string& name) {
 std::vector<Adapter> adapters(const std::string& root) {
   std::vector<Adapter> found;
   const auto take = [&](Adapter adapter) {
-    if (adapter.pci.empty()) return;  // made up over an interface of any kind (rxe, siw)
+    if (adapter.pci.empty()) return;  // a software device over any interface (rxe, siw)
     adapter.whole = whole_of(below(adapter.path, "device"));
     found.push_back(std::move(adapter));
   };
@@ -113,7 +111,7 @@ std::vector<Adapter> adapters(const std::string& root) {
 
 // ---- interfaces ------------------------------------------------------------------------------------
 
-/// An interface that hangs on a device.
+/// An interface of a device.
 struct Port {
   std::string name;
   std::string path;
@@ -152,9 +150,9 @@ std::vector<Port> ports(const std::string& root) {
   return found;
 }
 
-/// What SR-IOV shares out counts once: as the physical function where its interface is here, else as the
-/// shares that are. A pod that was given a share has that interface in its network namespace, but is
-/// often shown the adapters of all functions, which are then not its own to use.
+/// SR-IOV functions count once: as the physical function where its interface is visible, else as the visible
+/// virtual functions. A pod has the interface of its virtual function in its network namespace, but often sees
+/// the adapters of all functions, which it cannot use.
 void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters) {
   const auto erase_if = [](auto& from, const auto& gone) {
     from.erase(std::remove_if(from.begin(), from.end(), gone), from.end());
@@ -180,17 +178,17 @@ void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters)
   });
 }
 
-/// Which port of an adapter with several is the interface's. Older kernels tell InfiniBand's by dev_id, all
-/// others by dev_port, and the one that does not tell it says 0.
+/// The adapter port of an interface. Older kernels number InfiniBand ports in dev_id, all others in dev_port;
+/// the other file has 0.
 std::string port_of(const std::string& path) {
   unsigned long last = 0;
-  bool told = false;
+  bool known = false;
   for (const char* name : {"dev_port", "dev_id"}) {
     const auto number = number_in(read_small(below(path, name)));
-    told = told || number.has_value();
+    known = known || number.has_value();
     last = std::max(last, number.value_or(0));
   }
-  return told ? std::to_string(last + 1) : "";
+  return known ? std::to_string(last + 1) : "";
 }
 
 std::string state_of(const std::string& path) {
@@ -202,7 +200,7 @@ std::string state_of(const std::string& path) {
   return up_or_down(carrier == "1");
 }
 
-/// The interface that has the addresses: a bond, a bridge or a VLAN stands above the one with the cable.
+/// The interface with the addresses: a bond, a bridge or a VLAN may be above the physical one.
 std::string carrier_of_addresses(const std::string& net, const std::string& name,
                                  const std::map<std::string, std::vector<std::string>>& addresses,
                                  int depth = 0) {
@@ -241,7 +239,7 @@ class Locator {
     CpuSet near;
     if (const auto address = parse_pci(nic.pci)) near = near_on_board(board_, *address, topology_);
     if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
-    put(nic, place_of(near, node_in(below(folder, "numa_node")), topology_), topology_);
+    set_locality(nic, locality_of(near, node_in(below(folder, "numa_node")), topology_), topology_);
     if (!nic.pci.empty()) nic.bridges = bridges_above(folder);
   }
 
@@ -261,8 +259,8 @@ Nic nic_of(const Port& port) {
   return nic;
 }
 
-/// What the port of its adapter knows better than the interface.
-void heed(const Adapter& adapter, const Wire& wire, Nic& nic) {
+/// Applies what the adapter's port knows better than the interface.
+void apply(const Adapter& adapter, const Wire& wire, Nic& nic) {
   nic.fabric = adapter.name;
   if (!wire.kind.empty()) nic.kind = wire.kind;
   // Verbs need no IP interface that is up; its addresses are then missing.
@@ -288,7 +286,7 @@ Nic nic_of(const Adapter& adapter) {
 void add_nics(const std::string& root, const std::vector<Interface>& addresses,
               Topology& topology) {
   const std::string net = below(root, "sys/class/net");
-  // One that is down may keep its addresses, and nobody is reached by them.
+  // An interface that is down may keep addresses that do not work.
   std::map<std::string, std::vector<std::string>> address_of;
   for (const Interface& one : addresses)
     if (one.up && state_of(below(net, one.name)) != "down") address_of[one.name] = one.addresses;
@@ -305,7 +303,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     const auto adapter = std::find_if(known.begin(), known.end(),
                                       [&](const Adapter& one) { return one.pci == port.pci; });
     if (adapter != known.end()) {
-      heed(*adapter, wire_of(*adapter, port_of(port.path)), nic);
+      apply(*adapter, wire_of(*adapter, port_of(port.path)), nic);
       used.insert(adapter->name);
     }
     topology.nics.push_back(std::move(nic));

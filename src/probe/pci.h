@@ -34,11 +34,11 @@ struct PciFunction {
 };
 
 /// "nvidia", "amd", "intel" when programs can compute on it; "" for anything else: the picture of a
-/// service processor, a processor's own graphics on bus 0, bridges, switches, sound. The rules stand in
-/// docs/topology.md.
+/// service processor, a processor's own graphics on bus 0, bridges, switches, sound. docs/topology.md has
+/// the rules.
 std::string accelerator_vendor(const PciFunction& function);
 
-/// The name that it is sold under, for what a node for computing may hold; "" when it is not listed.
+/// The product name of accelerators found in compute nodes; "" for any other.
 /// Sources: pci.ids of 2023, and a later one for 74a5, 2901 and 2941; the Linux driver amdgpu for 74a0 and 74a1;
 /// devid_names.py of NVIDIA/gpu-admin-tools for 2321, 2335 to 2348 and 26b9.
 std::string model_name(const PciFunction& function);

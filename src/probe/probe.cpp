@@ -15,27 +15,26 @@
 namespace hpclaunch {
 namespace {
 
-constexpr std::size_t kMaxFile = std::size_t{16}
-                                 << 20;  ///< hwloc XML of a large node has 1 to 3 MB
+/// hwloc XML of a large node has 1 to 3 MB.
+constexpr std::size_t kMaxFile = std::size_t{16} << 20;
 
-std::string notes_to_json(const std::vector<LibraryNote>& notes) {
+std::string to_json_line(const std::vector<Diagnostic>& diagnostics) {
   nlohmann::json all = nlohmann::json::array();
-  for (const LibraryNote& note : notes) all.push_back({note.library, note.what});
+  for (const Diagnostic& one : diagnostics) all.push_back({one.id, one.message});
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<LibraryNote> notes_from_json(std::string_view text) {
-  std::vector<LibraryNote> notes;
+std::vector<Diagnostic> notes_from_json(std::string_view text) {
+  std::vector<Diagnostic> notes;
   const nlohmann::json all = nlohmann::json::parse(text, nullptr, false);
   if (!all.is_array()) return notes;
-  for (const nlohmann::json& note : all) {
-    notes.push_back({note.at(0).get<std::string>(), note.at(1).get<std::string>()});
-  }
+  for (const nlohmann::json& one : all)
+    notes.push_back({one.at(0).get<std::string>(), Severity::note, one.at(1).get<std::string>()});
   return notes;
 }
 
-/// Runs a reader in a child. What it read crosses as a line of notes and our JSON, which is checked on
-/// this side.
+/// Runs a reader in a child process. The answer is a line of diagnostics and the topology's JSON, which is
+/// checked on this side.
 Result<LiveNode> isolated(
     const std::function<Result<LiveNode>()>& read, const std::string& name, double limit_seconds,
     const std::function<void()>& meanwhile = [] {}) {
@@ -46,7 +45,7 @@ Result<LiveNode> isolated(
         if (const Status lawful = check_topology(node->topology); !lawful) {
           return Error{ErrorKind::invalid, lawful.error().message};
         }
-        return notes_to_json(node->notes) + "\n" + topology_to_json(node->topology);
+        return to_json_line(node->diagnostics) + "\n" + topology_to_json(node->topology);
       },
       limit_seconds, meanwhile);
   if (!text) return text.error();
@@ -57,18 +56,18 @@ Result<LiveNode> isolated(
   return LiveNode{std::move(*topology), notes_from_json(all.substr(0, line))};
 }
 
-Result<LiveNode> without_notes(const Result<Topology>& topology) {
+Result<LiveNode> live_node(const Result<Topology>& topology) {
   if (!topology) return topology.error();
   return LiveNode{*topology, {}};
 }
 
-/// Whether a batch system gave this process devices by names that begin so.
+/// Whether CUDA_VISIBLE_DEVICES names devices by this prefix.
 bool named(std::string_view form) {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
   return mask != nullptr && std::string_view(mask).find(form) != std::string_view::npos;
 }
 
-/// The driver's files in /proc have these as a rule.
+/// Whether an NVIDIA device has no UUID; the driver's files in /proc usually have it.
 bool lacks_uuid(const Topology& topology) {
   return std::any_of(topology.devices.begin(), topology.devices.end(), [](const Device& device) {
     return device.vendor == "nvidia" && device.uuid.empty();
@@ -81,8 +80,8 @@ Result<LiveNode> probe::probe_asking(
     const std::function<vendor::Libraries(const Topology&)>& choose, double limit_seconds,
     const std::function<void()>& meanwhile) {
   const auto read = [&]() -> Result<LiveNode> {
-    Result<LiveNode> node = without_notes(load_live());
-    if (node) node->notes = vendor::enrich(node->topology, choose(node->topology));
+    Result<LiveNode> node = live_node(load_live());
+    if (node) node->diagnostics = vendor::enrich(node->topology, choose(node->topology));
     return node;
   };
   return isolated(read, "<hwloc>", limit_seconds, meanwhile);
@@ -90,12 +89,12 @@ Result<LiveNode> probe::probe_asking(
 
 Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
                             const std::function<void()>& meanwhile) {
-  // The child's environment has no mask.
+  // Read here: the child's environment has no mask.
   const bool instances = named("MIG-");  // which only NVML can match with devices
   const bool by_uuid = named("GPU-");
   const auto choose = [&](const Topology& topology) {
-    return probe::vendor::worth_opening(topology, libraries,
-                                        instances || (by_uuid && lacks_uuid(topology)));
+    return probe::vendor::libraries_to_open(topology, libraries,
+                                            instances || (by_uuid && lacks_uuid(topology)));
   };
   return probe::probe_asking(choose, limit_seconds, meanwhile);
 }
@@ -121,7 +120,7 @@ Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
                  "", SourceRef{path}};
   }
   Result<LiveNode> node =
-      isolated([&] { return without_notes(probe::load_xml(*text)); }, path, limit_seconds);
+      isolated([&] { return live_node(probe::load_xml(*text)); }, path, limit_seconds);
   if (node) return std::move(node->topology);
   Error error = node.error();
   if (error.where) return error;
@@ -135,10 +134,10 @@ Result<Topology> read_topology(const std::string& path, double limit_seconds) {
   Result<Topology> topology = read_file_at(path, limit_seconds);
   if (topology || !topology.error().hint.empty()) return topology;
   Error error = topology.error();
-  error.hint =
-      error.where && error.where->line > 0
-          ? "mend it there; docs/topology.md has the format, hpclaunch topo --json an example"
-          : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
+  error.hint = error.where && error.where->line > 0
+                   ? "fix it there; docs/topology.md describes the format, hpclaunch topo --json "
+                     "prints an example"
+                   : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
   return error;
 }
 

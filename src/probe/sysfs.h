@@ -1,6 +1,6 @@
 #pragma once
-// Devices and network interfaces as the kernel shows them. `root` stands before /sys and /proc: "" here,
-// a folder with a made-up tree in tests.
+// Devices and network interfaces as the kernel shows them. `root` is the prefix of /sys and /proc: ""
+// on a real machine, a directory in tests.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,11 +13,11 @@
 namespace hpclaunch::probe {
 
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
-/// driver tell of them in files; partitions and XGMI links as the kernel's KFD has them. No library is
-/// opened, no device. docs/topology.md has the rules. A file that is not there leaves a field unknown.
+/// driver tell of them in files; partitions and XGMI links as the kernel's KFD has them. Opens no
+/// library and no device. docs/topology.md has the rules. A missing file means an unknown field.
 void add_devices(const std::string& root, Topology& topology);
 
-/// Network interfaces that hang on a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that
+/// Network interfaces of a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that
 /// have none. `addresses` are this host's (sys::interfaces).
 void add_nics(const std::string& root, const std::vector<Interface>& addresses, Topology& topology);
 

@@ -61,7 +61,7 @@ std::optional<std::string> look_up(const std::map<std::string, std::string, std:
   return found->second;
 }
 
-/// Calls `text` for what stands there literally and `fact` for each name in ${...}. False where a
+/// Calls `text` for each literal part and `fact` for each name in ${...}. False where a
 /// dollar sign begins neither ${...} nor $$; `bad` is then its offset.
 template <class Text, class Fact>
 bool walk(std::string_view value, Text text, Fact fact, std::size_t& bad) {
@@ -150,7 +150,7 @@ Result<std::string> expand(std::string_view text, const Facts& facts) {
       bad);
   if (!good) {
     return Error{ErrorKind::invalid,
-                 fmt::format("a '$' in \"{}\" begins neither ${{fact}} nor $$", text),
+                 fmt::format("a '$' in \"{}\" starts neither ${{fact}} nor $$", text),
                  "write $$ for a dollar sign"};
   }
   if (missing.empty()) return out;

@@ -62,7 +62,7 @@ std::string complaint(const std::string& what) {
 std::string hint_for(const std::string& message) {
   const auto has = [&](std::string_view part) { return message.find(part) != std::string::npos; };
   if (has("unexpected '}'") || has("unexpected ']'")) {
-    return "take away the comma before it, or add what is missing";
+    return "remove the comma before it, or add what is missing";
   }
   if (has("unexpected end of input")) return "close every bracket, brace and quote";
   if (has("unexpected string literal") || has("unexpected '{'") || has("unexpected '['")) {
@@ -96,11 +96,12 @@ class Builder {
   }
   bool number_integer(number_integer_t number) { return whole(number); }
   bool number_unsigned(number_unsigned_t number) {
-    if (number > static_cast<number_unsigned_t>(INT64_MAX)) return number_float(0, "");
+    if (number > static_cast<number_unsigned_t>(INT64_MAX))
+      return number_float(0, std::to_string(number));
     return whole(static_cast<std::int64_t>(number));
   }
-  bool number_float(number_float_t /*number*/, const string_t& /*written*/) {
-    value(Json::Kind::number, number_start());
+  bool number_float(number_float_t /*number*/, const string_t& written) {
+    value(Json::Kind::number, number_start())->text = written;
     return true;
   }
   bool string(string_t& text) {
@@ -166,7 +167,7 @@ class Builder {
   }
 
   /// The place for the next value: at the top, in the open array, or at the key that was just read.
-  /// A key that stands twice is reported; its second value is built aside and forgotten.
+  /// A repeated key is reported; its second value is dropped.
   Json* value(Json::Kind kind, std::size_t mark) {
     Json* made = &root;
     if (!open_.empty() && open_.back().container->kind == Json::Kind::array) {
@@ -176,8 +177,7 @@ class Builder {
       mark = key_mark_;
       if (!open_.back().keys.insert(key_).second) {
         problems_.add(mark, open_.back().pointer + step(key_),
-                      fmt::format("the key {} stands here twice", shown(key_)),
-                      "keep one of the two");
+                      fmt::format("the key {} appears twice", shown(key_)), "keep one of the two");
         made = &aside_.emplace_back();
       } else {
         made = &object.members.emplace_back(Member{key_, {}}).value;
@@ -198,8 +198,8 @@ class Builder {
     if (open_.size() >= kMaxDepth) {
       failed = true;
       problems_.add(taken_ - 1, pointer,
-                    fmt::format("more than {} objects and arrays inside one another", kMaxDepth),
-                    "no part of a profile is that deep");
+                    fmt::format("more than {} nested objects and arrays", kMaxDepth),
+                    "no profile is that deep");
       return false;
     }
     Json* made = value(kind, taken_ - 1);
@@ -231,22 +231,9 @@ const Json* Json::find(std::string_view key) const {
 }
 
 std::string_view noun(Json::Kind kind) {
-  switch (kind) {
-    case Json::Kind::null:
-      return "null";
-    case Json::Kind::boolean:
-      return "true or false";
-    case Json::Kind::integer:
-    case Json::Kind::number:
-      return "a number";
-    case Json::Kind::string:
-      return "a string";
-    case Json::Kind::array:
-      return "a list";
-    case Json::Kind::object:
-      return "an object";
-  }
-  return "";
+  constexpr std::string_view kNouns[] = {"null",     "true or false", "a number", "a number",
+                                         "a string", "a list",        "an object"};
+  return kNouns[static_cast<std::size_t>(kind)];
 }
 
 std::string step(std::string_view key) {
@@ -257,10 +244,9 @@ std::string step(std::size_t index) { return "/" + std::to_string(index); }
 
 std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
   if (text.size() > kMaxText) {
-    problems.add(
-        0, "",
-        fmt::format("{} bytes are more than the {} that a profile may have", text.size(), kMaxText),
-        "split the profile and use \"extends\"");
+    problems.add(0, "",
+                 fmt::format("the file has {} bytes, the limit is {}", text.size(), kMaxText),
+                 "split the profile and use \"extends\"");
     return std::nullopt;
   }
   std::size_t taken = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// JSON as a tree that remembers where each value stands and the order of members.
+// JSON as a tree that keeps the place of each value and the order of members.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,7 +37,7 @@ std::string_view noun(Json::Kind kind);
 std::string step(std::string_view key);
 std::string step(std::size_t index);
 
-/// Reports broken JSON, text that is too long or too deep, and keys that stand twice (of which the
+/// Reports broken JSON, text that is too long or too deep, and repeated keys (of which the
 /// first is kept). `//` comments are skipped. nullopt when there is no tree.
 std::optional<Json> parse_tree(std::string_view text, Problems& problems);
 

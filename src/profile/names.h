@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <string_view>
 
+#include "hpclaunch/launcher_traits.h"
+
 namespace hpclaunch::profile {
 
-inline constexpr std::array<std::string_view, 9> kLaunchers = {
-    "pals", "slurm", "flux", "hydra", "intelmpi", "jsrun", "local", "openmpi", "prrte"};
 inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
                                                                 "lsf", "cobalt", "sge"};
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
 
 inline constexpr int kMaxOffset = 4095;  ///< of a core, anywhere in a profile
 inline constexpr std::size_t kMaxText = 1'048'576;
-inline constexpr std::size_t kMaxDepth = 32;      ///< objects and arrays inside one another
+inline constexpr std::size_t kMaxDepth = 32;      ///< nested objects and arrays
 inline constexpr std::size_t kMaxProblems = 100;  ///< in one report
 
 }  // namespace hpclaunch::profile

@@ -37,11 +37,11 @@ void parse_extends(Object& object, Profile& profile) {
   for (const Item& item : items) {
     std::string name = object.context().text(item);
     if (!name.empty() && !is_profile_name(name)) {
-      object.context().fault(item, fmt::format("{} is no name of a profile", shown(name)),
+      object.context().fault(item, fmt::format("{} is not a profile name", shown(name)),
                              "name profiles, not files");
     }
     if (std::find(profile.extends.begin(), profile.extends.end(), name) != profile.extends.end())
-      object.context().fault(item, fmt::format("{} stands here twice", shown(name)),
+      object.context().fault(item, fmt::format("{} appears twice", shown(name)),
                              "name each profile once");
     profile.places[item.pointer] = object.context().place(item);
     profile.extends.push_back(std::move(name));
@@ -56,7 +56,7 @@ void parse_retired(Object& object, Profile& profile) {
   const Item date = retired.find("date", Need::required);
   if (date) retirement.date = object.context().text(date);
   if (!retirement.date.empty() && !is_date(retirement.date)) {
-    object.context().fault(date, fmt::format("{} is no date", shown(retirement.date)),
+    object.context().fault(date, fmt::format("{} is not a date", shown(retirement.date)),
                            "write YYYY-MM-DD");
   }
   const Item successor = retired.find("successor");
@@ -65,7 +65,7 @@ void parse_retired(Object& object, Profile& profile) {
     profile.places[successor.pointer] = object.context().place(successor);
     if (!retirement.successor.empty() && !is_profile_name(retirement.successor)) {
       object.context().fault(successor,
-                             fmt::format("{} is no name of a profile", shown(retirement.successor)),
+                             fmt::format("{} is not a profile name", shown(retirement.successor)),
                              "use letters, digits, '-' and '.'");
     }
   }
@@ -108,7 +108,7 @@ void parse_detect(Object& object, Profile& profile) {
   for (const Item& item : object.elements("detect", "signals"))
     profile.detect.push_back(parse_signal(object.context(), item));
   if (profile.part)
-    object.refuse("detect", "a part is never matched", "take \"detect\" or \"part\" away");
+    object.refuse("detect", "a part matches no site", "remove \"detect\" or \"part\"");
 }
 
 void parse_members(Context& context, const Item& root, Profile& profile) {
@@ -120,7 +120,7 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   profile.part = object.truth("part", false);
   parse_extends(object, profile);
   parse_retired(object, profile);
-  profile.launcher = object.choice("launcher", kLaunchers);
+  profile.launcher = object.choice("launcher", kLauncherNames);
   profile.scheduler = object.choice("scheduler", kSchedulers);
   if (object.has("lsf_launch_node"))
     profile.lsf_launch_node = object.truth("lsf_launch_node", false);

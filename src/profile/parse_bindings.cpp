@@ -22,7 +22,7 @@ void parse_width(Object& object, Binding& binding) {
     binding.low = static_cast<int>(*low);
     binding.high = static_cast<int>(*high);
   } else if (!text.empty()) {
-    object.context().fault(at, fmt::format("{} is no range of cores", shown(text)),
+    object.context().fault(at, fmt::format("{} is not a core range", shown(text)),
                            "write it like \"0-3\"");
   }
 }
@@ -64,7 +64,7 @@ std::vector<int> parse_order(Object& object) {
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
-    object.context().fault(at, fmt::format("group {} stands here twice", *twice),
+    object.context().fault(at, fmt::format("group {} appears twice", *twice),
                            "name each group once");
   }
   return order;
@@ -77,7 +77,7 @@ std::vector<Binding::Role> parse_roles(Object& binding) {
   Context& context = binding.context();
   for (const auto& [name, value] : context.members(at, "roles")) {
     if (!is_word(name)) {
-      context.fault(value, fmt::format("{} is no name", shown(name)),
+      context.fault(value, fmt::format("{} is not a valid name", shown(name)),
                     "use letters, digits, '-', '.', '_' and '+'");
     }
     Object object(context, value);
@@ -96,12 +96,11 @@ std::vector<Binding::Role> parse_roles(Object& binding) {
 
 void refuse_contradictions(Object& object, const Binding& binding) {
   for (const char* key : {"first", "stride", "at_least"}) {
-    if (!binding.at.empty())
-      object.refuse(key, "\"at\" names every base", "take one of the two away");
+    if (!binding.at.empty()) object.refuse(key, "\"at\" names every base", "remove one of the two");
   }
   if (!binding.split) return;
   for (const char* key : {"stride", "cores", "at", "at_least"})
-    object.refuse(key, "\"split\" shares all cores evenly", "take one of the two away");
+    object.refuse(key, "\"split\" shares all cores evenly", "remove one of the two");
 }
 
 Binding::Per parse_per(Object& object) {

@@ -52,13 +52,13 @@ Signal parse_signal(Context& context, const Item& at) {
   if (host) {
     const std::string pattern = context.text(host);
     if (!env) signal.like = pattern;
-    if (env) context.fault(host, "\"host\" stands beside \"env\"", "make it two entries");
-    if (like && !env) object.refuse("like", "\"host\" is the pattern", "take it away");
+    if (env) context.fault(host, "\"host\" and \"env\" are both given", "make it two entries");
+    if (like && !env) object.refuse("like", "\"host\" is the pattern", "remove it");
     if (signal.proves && pattern.find_first_not_of("*?") == std::string::npos && !pattern.empty())
       context.fault(host, fmt::format("{} matches every machine", shown(pattern)),
                     "name what only this site has");
   } else if (!env && at.json->kind == Json::Kind::object) {
-    context.fault(at, "neither \"env\" nor \"host\" is here",
+    context.fault(at, "neither \"env\" nor \"host\" is given",
                   R"(write {"env": "NAME", "like": "pattern"} or {"host": "pattern"})");
   }
   if (signal.like.size() > kMaxPattern)

@@ -34,7 +34,7 @@ std::optional<std::string> parse_lists(Object& object, const char* key) {
       text.empty() ? std::vector<std::string_view>() : split(text, ':');
   for (const std::string_view list : lists) {
     if (CpuSet::parse(list)) continue;
-    object.context().fault(at, fmt::format("{} is no list of numbers", shown(list)),
+    object.context().fault(at, fmt::format("{} is not a list of numbers", shown(list)),
                            "write one list per rank, ':' between them: \"0-3:4-7\"");
     break;
   }

@@ -119,7 +119,7 @@ CpuSet NodeReader::read_cores(Object& object, Need need) {
   if (!at) return {};
   const CpuSet cores = context_.cores(at);
   if (cores.last() >= shape_.cores()) {
-    context_.fault(at, fmt::format("there is no core {}", cores.last()),
+    context_.fault(at, fmt::format("core {} does not exist", cores.last()),
                    fmt::format("the node has cores 0 to {}", shape_.cores() - 1));
   }
   return shape_.pus_of_cores(cores);
@@ -157,7 +157,7 @@ int NodeReader::read_numa(Object& object) {
   const bool known = std::any_of(nodes.begin(), nodes.end(),
                                  [&](const NumaNode& n) { return n.os_index == numa; });
   if (known) return numa;
-  context_.fault(at, fmt::format("there is no NUMA node {}", numa),
+  context_.fault(at, fmt::format("NUMA node {} does not exist", numa),
                  fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
   return -1;
 }
@@ -177,7 +177,7 @@ std::string read_pci(Object& object) {
   if (!at) return "";
   std::string pci = object.context().text(at);
   if (!pci.empty() && !is_pci(pci)) {
-    object.context().fault(at, fmt::format("{} is no PCI address", shown(pci)),
+    object.context().fault(at, fmt::format("{} is not a PCI address", shown(pci)),
                            "write it like \"0000:18:00.0\", in small letters");
   }
   return pci;
@@ -193,7 +193,7 @@ std::vector<std::string> read_bridges(Object& object) {
     const bool root = bridges.empty();
     if (!bridge.empty() && !is_pci(root ? bridge + ":00.0" : bridge))
       object.context().fault(
-          item, fmt::format("{} is no {} of PCI", shown(bridge), root ? "root" : "bridge"),
+          item, fmt::format("{} is not a PCI {}", shown(bridge), root ? "root" : "bridge"),
           R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")");
     bridges.push_back(bridge);
   }
@@ -264,7 +264,7 @@ void NodeReader::read_links(Object& devices) {
         links.begin(), links.end(), link,
         [&](const Link& one, const Link& other) { return place(one) < place(other); });
     if (at != links.end() && place(*at) == place(link))
-      context_.fault(item, "this link stands there twice", "count links side by side in \"lanes\"");
+      context_.fault(item, "this link appears twice", "count links side by side in \"lanes\"");
     else if (link.from >= link.to)
       context_.fault(item, "a link goes from the lower device to the higher", "swap the two");
     else

@@ -62,14 +62,10 @@ std::map<std::string, std::vector<std::string>> parse_words(Object& rule, const 
   const Item at = rule.find(key);
   if (!at) return words;
   Context& context = rule.context();
-  const std::vector<std::string> candidates(known.begin(), known.end());
   for (const auto& [name, list] : context.members(at, "lists")) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      std::string hint = suggestion(name, candidates);
-      for (const std::string& one : hint.empty() ? candidates : std::vector<std::string>())
-        hint += (hint.empty() ? "one of " : ", ") + one;
-      context.fault(list, fmt::format("\"{}\" knows no {}", key, shown(name)), std::move(hint));
-    }
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      context.fault(list, fmt::format("\"{}\" takes no {}", key, shown(name)),
+                    suggestion_or_all(name, known));
     for (const Item& item : context.elements(list, "flags"))
       words[name].push_back(parse_template(context, item, allowed));
   }
@@ -85,8 +81,8 @@ std::vector<std::string> parse_folders(Object& rule, const Allowed& allowed) {
     const bool rooted = folder.starts_with("/") || folder.starts_with("${");
     const bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
     if (!folder.empty() && (!rooted || climbs)) {
-      rule.context().fault(item, fmt::format("{} is no absolute path", shown(folder)),
-                           "begin it with '/' or ${fact}, and leave \"..\" out");
+      rule.context().fault(item, fmt::format("{} is not an absolute path", shown(folder)),
+                           "start it with '/' or ${fact}, and leave \"..\" out");
     }
     folders.push_back(std::move(folder));
   }
@@ -112,10 +108,9 @@ void check_once(Object& object) {
   const auto note = [&](const std::string& name, const Item& at, const char* verb) {
     const auto [first, added] = seen.emplace(name, verb);
     if (added) return;
-    object.context().fault(at,
-                           fmt::format("{} stands in \"{}\" and in \"{}\" of the same rule",
-                                       shown(name), first->second, verb),
-                           "make it two rules, or take one away");
+    object.context().fault(
+        at, fmt::format("{} is in both \"{}\" and \"{}\"", shown(name), first->second, verb),
+        "make it two rules, or remove one");
   };
   const std::string& pointer = object.at().pointer;
   for (const char* verb : {"default", "require", "prepend"}) {
@@ -156,7 +151,7 @@ Rule parse_rule(Context& context, const Item& at) {
   rule.require = parse_assignments(object, "require", allowed.late);
   rule.prepend = parse_assignments(object, "prepend", allowed.late);
   rule.unset = parse_unset(object);
-  rule.launch = parse_words(object, "launch", kLaunchers, allowed);
+  rule.launch = parse_words(object, "launch", kLauncherNames, allowed);
   rule.batch = parse_words(object, "batch", kSchedulers, allowed);
   const Item limit = object.find("core_limit");
   if (limit) rule.core_limit = context.core_limit(limit);

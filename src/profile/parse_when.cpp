@@ -10,24 +10,6 @@
 namespace hpclaunch::profile {
 namespace {
 
-struct Operator {
-  std::string_view name;
-  Test::Op op;
-  enum class Kind { equal, order, pattern, set } kind;
-};
-
-constexpr std::array kOperators = std::to_array<Operator>({
-    {"eq", Test::Op::eq, Operator::Kind::equal},
-    {"ne", Test::Op::ne, Operator::Kind::equal},
-    {"lt", Test::Op::lt, Operator::Kind::order},
-    {"le", Test::Op::le, Operator::Kind::order},
-    {"gt", Test::Op::gt, Operator::Kind::order},
-    {"ge", Test::Op::ge, Operator::Kind::order},
-    {"like", Test::Op::like, Operator::Kind::pattern},
-    {"unlike", Test::Op::unlike, Operator::Kind::pattern},
-    {"set", Test::Op::is_set, Operator::Kind::set},
-});
-
 constexpr std::size_t kMaxPattern = 256;
 
 /// Why a fact may not be used here; "" when it may. `when`: in a condition, else in a template.
@@ -36,11 +18,11 @@ std::pair<std::string, std::string> objection(std::string_view name, const Allow
   const FactInfo* fact = find_fact(name);
   if (fact == nullptr) {
     const std::string hint = suggestion(name, fact_candidates(name));
-    return {fmt::format("no fact is named {}", shown(name)),
+    return {fmt::format("unknown fact {}", shown(name)),
             hint.empty() ? "docs/profiles.md lists the facts" : hint};
   }
   if (is_rank_fact(*fact) && !allowed.rank && !(allowed.unit && name == "unit")) {
-    return {fmt::format("{} differs by rank and means nothing here", shown(name)),
+    return {fmt::format("{} differs by rank and cannot be used here", shown(name)),
             when ? "conditions use facts of the whole job"
                  : "use it in the values of \"default\", \"require\" and \"prepend\""};
   }
@@ -50,7 +32,7 @@ std::pair<std::string, std::string> objection(std::string_view name, const Allow
                  : "use it in a rule whose \"when\" asks for value.NAME"};
   }
   if (!allowed.never.empty() && name == allowed.never) {
-    return {fmt::format("{} is what this decides", shown(name)), "ask for something else"};
+    return {fmt::format("{} is decided by this condition", shown(name)), "use another fact"};
   }
   return {};
 }
@@ -138,21 +120,17 @@ std::span<const std::string_view> values_of(std::string_view fact) {
     return kYesNo;
   if (fact == "gpu_view") return kGpuViews;
   if (fact == "scheduler") return kNone;
-  if (fact == "launcher") return kLaunchers;
+  if (fact == "launcher") return kLauncherNames;
   return {};
 }
 
 void check_words(Context& context, const Test& test, const Item& at) {
   const auto known = values_of(test.fact);
   if (known.empty() || (test.op != Test::Op::eq && test.op != Test::Op::ne)) return;
-  const std::vector<std::string> candidates(known.begin(), known.end());
   for (const std::string& value : test.values) {
     if (value.empty() || std::find(known.begin(), known.end(), value) != known.end()) continue;
-    const std::string hint = suggestion(value, candidates);
-    std::string all;
-    for (const std::string& one : candidates) all += (all.empty() ? "one of " : ", ") + one;
     context.fault(at, fmt::format("\"{}\" is never {}", test.fact, shown(value)),
-                  hint.empty() ? all : hint);
+                  suggestion_or_all(value, known));
   }
 }
 
@@ -170,7 +148,7 @@ void parse_tests(Context& context, const std::string& fact, const Item& at, When
       candidates.reserve(kOperators.size());
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
       const std::string hint = suggestion(name, candidates);
-      context.fault(value, fmt::format("no operator is named {}", shown(name)),
+      context.fault(value, fmt::format("unknown operator {}", shown(name)),
                     hint.empty() ? "operators: eq ne lt le gt ge like unlike set" : hint);
       continue;
     }
@@ -194,7 +172,7 @@ When parse_when(Context& context, const Item& at, const Allowed& allowed) {
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed) {
   std::string text = context.text(at);
   if (broken_dollar(text) != std::string::npos) {
-    context.fault(at, "a '$' begins neither ${fact} nor $$", "write $$ for a dollar sign");
+    context.fault(at, "a '$' starts neither ${fact} nor $$", "write $$ for a dollar sign");
     return text;
   }
   for (const std::string& name : facts_in({text, Template::Each::once, ""})) {

@@ -39,7 +39,7 @@ std::vector<Error> Problems::take() {
                    [&](const Error& a, const Error& b) { return at(a) < at(b); });
   if (cut) {
     list_.push_back({ErrorKind::invalid, "too many problems: the rest of the file was not reported",
-                     "mend those above first", SourceRef{file_, 0, 0, ""}});
+                     "fix those above first", SourceRef{file_, 0, 0, ""}});
   }
   return std::move(list_);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What is wrong with one file, with places that an editor understands.
+// What is wrong with one file, with places for editors.
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -49,11 +49,16 @@ bool is_date(std::string_view text) {
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kLongest =
-      64;  // what is longer is no misspelling, and takes long to compare
+  constexpr std::size_t kLongest = 64;  // longer words are no misspellings and slow to compare
   if (word.size() > kLongest) return "";
   const auto meant = nearest(word, candidates);
   return meant ? fmt::format("did you mean \"{}\"?", *meant) : "";
+}
+
+std::string suggestion_or_all(std::string_view word, std::span<const std::string_view> known) {
+  const std::vector<std::string> candidates(known.begin(), known.end());
+  const std::string hint = suggestion(word, candidates);
+  return hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint;
 }
 
 // ---- Context ---------------------------------------------------------------------------------------
@@ -81,9 +86,9 @@ std::string Context::text(const Item& at) {
   }
   const std::string& text = at.json->text;
   if (text.empty()) {
-    fault(at, "an empty string means nothing here", "fill it in, or leave the key out");
+    fault(at, "empty string", "fill it in, or omit the key");
   } else if (std::any_of(text.begin(), text.end(), is_control)) {
-    fault(at, "a control character stands in this string", "write one line of plain text");
+    fault(at, "this string contains a control character", "write one line of plain text");
   }
   return text;
 }
@@ -91,7 +96,7 @@ std::string Context::text(const Item& at) {
 std::string Context::word(const Item& at) {
   std::string name = text(at);
   if (!name.empty() && !is_word(name)) {
-    fault(at, fmt::format("{} is no name", shown(name)),
+    fault(at, fmt::format("{} is not a valid name", shown(name)),
           "use letters, digits, '-', '.', '_' and '+'; the first is a letter or a digit");
   }
   return name;
@@ -150,7 +155,7 @@ std::string Context::core_limit(const Item& at) {
                       limit.find_first_not_of("0123456789") == std::string::npos &&
                       (limit == "0" || limit[0] != '0');
   if (!limit.empty() && limit != "unlimited" && !number) {
-    fault(at, fmt::format("{} is no limit for core files", shown(limit)),
+    fault(at, fmt::format("{} is not a core file limit", shown(limit)),
           "write \"0\", a number of bytes, or \"unlimited\"");
   }
   return limit;
@@ -162,7 +167,7 @@ std::vector<Item> Context::elements(const Item& at, std::string_view of_what) {
     return {};
   }
   if (at.json->items.empty()) {
-    fault(at, fmt::format("an empty list of {}", of_what), "fill it in, or leave the key out");
+    fault(at, fmt::format("an empty list of {}", of_what), "fill it in, or omit the key");
   }
   std::vector<Item> items;
   items.reserve(at.json->items.size());
@@ -178,7 +183,7 @@ std::vector<std::pair<std::string, Item>> Context::members(const Item& at,
     return {};
   }
   if (at.json->members.empty()) {
-    fault(at, fmt::format("an empty object of {}", of_what), "fill it in, or leave the key out");
+    fault(at, fmt::format("an empty object of {}", of_what), "fill it in, or omit the key");
   }
   std::vector<std::pair<std::string, Item>> members;
   members.reserve(at.json->members.size());
@@ -254,27 +259,23 @@ Origin Object::origin(Need why) {
   Origin origin;
   origin.profile = context_.profile;
   origin.where = context_.place(at_);
+  const auto check = [&](const char* key, bool good, const std::string& message, const char* hint) {
+    if (!good) context_.fault(find(key), message, hint);
+  };
   origin.why = text("why", why);
-  if (origin.why.ends_with('.')) {
-    context_.fault(find("why"), "\"why\" ends with a full stop", "take the full stop away");
-  }
+  check("why", !origin.why.ends_with('.'), "\"why\" ends with a full stop", "remove the full stop");
   origin.source = text("source");
-  if (!origin.source.empty() &&
-      ((!origin.source.starts_with("https://") && !origin.source.starts_with("http://")) ||
-       origin.source.find(' ') != std::string::npos)) {
-    context_.fault(find("source"), fmt::format("{} is no URL", shown(origin.source)),
-                   "begin it with https://");
-  }
+  const bool url = origin.source.starts_with("https://") || origin.source.starts_with("http://");
+  check("source", origin.source.empty() || (url && origin.source.find(' ') == std::string::npos),
+        fmt::format("{} is not a URL", shown(origin.source)), "start it with https://");
   origin.checked = text("checked");
-  if (!origin.checked.empty() && !is_date(origin.checked)) {
-    context_.fault(find("checked"), fmt::format("{} is no date", shown(origin.checked)),
-                   "write YYYY-MM-DD");
-  }
+  check("checked", origin.checked.empty() || is_date(origin.checked),
+        fmt::format("{} is not a date", shown(origin.checked)), "write YYYY-MM-DD");
   origin.printed = text("printed");
   origin.printed_why = text("printed_why");
   origin.disputed = text("disputed");
   if (!has("printed")) {
-    refuse("printed_why", "nothing says what was printed", "add \"printed\", or take this away");
+    refuse("printed_why", "\"printed\" is missing", "add \"printed\", or remove this");
   }
   return origin;
 }
@@ -293,7 +294,7 @@ void Object::finish() {
     if (context_.full()) return;
     if (std::binary_search(asked_.begin(), asked_.end(), member.key)) continue;
     std::string hint = suggestion(member.key, asked_);
-    if (hint.empty()) hint = fmt::format("known here: {}", fmt::join(asked_, ", "));
+    if (hint.empty()) hint = fmt::format("known: {}", fmt::join(asked_, ", "));
     context_.fault({&member.value, at_.pointer + step(member.key)},
                    fmt::format("unknown key {}", shown(member.key)), std::move(hint));
   }

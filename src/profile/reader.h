@@ -15,7 +15,7 @@
 
 namespace hpclaunch::profile {
 
-/// A value and where it stands.
+/// A value and its place.
 struct Item {
   const Json* json = nullptr;
   std::string pointer;
@@ -33,6 +33,9 @@ bool is_date(std::string_view text);
 
 /// `did you mean "x"?`, or "" when nothing is near.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
+
+/// The same, or all that is known.
+std::string suggestion_or_all(std::string_view word, std::span<const std::string_view> known);
 
 /// What reading needs everywhere: where complaints go, and in which profile we are.
 class Context {
@@ -79,7 +82,7 @@ class Context {
   Problems& problems_;
 };
 
-/// An object whose members are asked for one by one; what nobody asked for is reported at the end.
+/// An object whose members are read one by one; members that were not read are reported at the end.
 class Object {
  public:
   Object(Context& context, Item at);
@@ -99,7 +102,7 @@ class Object {
   /// why, source, checked, printed, printed_why, disputed.
   Origin origin(Need why);
 
-  /// Reports `key` when it stands beside what makes it meaningless.
+  /// Reports `key` when another member makes it meaningless.
   void refuse(const char* key, std::string_view because, std::string hint);
 
   void finish();

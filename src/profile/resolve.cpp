@@ -1,3 +1,4 @@
+// Merges a profile with those that it extends.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,64 +12,51 @@ namespace {
 
 constexpr std::size_t kMaxLevels = 4;
 
-/// Profiles in the order in which they are merged: what is extended first, each once, so that a base
-/// that two others share does not undo what one of them changed.
-class Collector {
- public:
-  explicit Collector(const ProfileLookup& find) : find_(find) {}
+SourceRef place(const Profile& profile, const std::string& pointer) {
+  const auto found = profile.places.find(pointer);
+  return found == profile.places.end() ? profile.where : found->second;
+}
+
+/// Profiles in the order of merging: bases first, each once, so that a base shared by two others does not
+/// undo what one of them changed. A depth-first search; `chain` are the profiles being visited.
+struct Order {
+  const ProfileLookup& find;
+  std::vector<std::string> chain = {};
+  std::vector<Profile> done = {};
 
   Status add(const Profile& profile) {
-    chain_.push_back(profile.name);
+    chain.push_back(profile.name);
     for (std::size_t i = 0; i < profile.extends.size(); ++i) {
       const SourceRef where = place(profile, fmt::format("/extends/{}", i));
       if (Status ok = add_base(profile.extends[i], where); !ok) return ok;
     }
-    chain_.pop_back();
-    done_.push_back(profile.name);
-    order.push_back(profile);
+    chain.pop_back();
+    done.push_back(profile);
     return Done{};
   }
 
-  static SourceRef place(const Profile& profile, const std::string& pointer) {
-    const auto found = profile.places.find(pointer);
-    return found == profile.places.end() ? profile.where : found->second;
-  }
-
-  std::vector<Profile> order;
-
- private:
   Status add_base(const std::string& name, const SourceRef& where) {
-    if (std::find(chain_.begin(), chain_.end(), name) != chain_.end()) {
+    const std::string way = fmt::format("{} -> {}", fmt::join(chain, " -> "), name);
+    if (std::find(chain.begin(), chain.end(), name) != chain.end())
+      return Error{ErrorKind::invalid, "profiles extend one another in a circle: " + way,
+                   "remove one of these \"extends\"", where};
+    if (chain.size() > kMaxLevels)
       return Error{ErrorKind::invalid,
-                   fmt::format("profiles extend one another in a circle: {} -> {}",
-                               fmt::join(chain_, " -> "), name),
-                   "take one of these \"extends\" away", where};
-    }
-    if (chain_.size() > kMaxLevels) {
-      return Error{ErrorKind::invalid,
-                   fmt::format("more than {} levels of \"extends\": {} -> {}", kMaxLevels,
-                               fmt::join(chain_, " -> "), name),
-                   "extend fewer profiles, or name them side by side", where};
-    }
-    if (std::find(done_.begin(), done_.end(), name) != done_.end()) return Done{};
-    Result<Profile> base = find_(name);
-    if (!base) {
-      Error error = base.error();
-      if (!error.where) error.where = where;
-      return error;
-    }
-    // A look-up by another spelling must not open a way around the search for circles.
-    base = [&] {
-      Profile named = *std::move(base);
-      named.name = name;
-      return named;
-    }();
-    return add(*base);
+                   fmt::format("more than {} levels of \"extends\": {}", kMaxLevels, way),
+                   "extend fewer profiles, or list them side by side", where};
+    if (std::any_of(done.begin(), done.end(), [&](const Profile& one) { return one.name == name; }))
+      return Done{};
+    Result<Profile> base = find(name);
+    if (!base) return located(base.error(), where);
+    Profile named = *std::move(base);
+    named.name = name;  // another spelling must not hide a circle
+    return add(named);
   }
 
-  const ProfileLookup& find_;
-  std::vector<std::string> chain_;
-  std::vector<std::string> done_;
+  static Error located(Error error, const SourceRef& where) {
+    if (!error.where) error.where = where;
+    return error;
+  }
 };
 
 template <class Entry>
@@ -129,76 +117,68 @@ std::vector<std::string> names_of(const std::vector<Entry>& entries) {
   return names;
 }
 
-Error unknown(std::string_view what, const std::string& name, const std::vector<std::string>& known,
-              const SourceRef& where) {
-  const auto meant = nearest(name, known);
-  std::string hint = meant           ? fmt::format("did you mean \"{}\"?", *meant)
-                     : known.empty() ? fmt::format("the profile has no {}", what)
-                                     : fmt::format("known here: {}", fmt::join(known, ", "));
-  return {ErrorKind::invalid, fmt::format("no {} is named \"{}\"", what, name), std::move(hint),
-          where};
-}
+/// What "defaults" and conditions refer to by name.
+struct Names {
+  std::string_view what;
+  std::string_view fact;
+  std::vector<std::string> known;
 
-/// A test for a name that no list has would never hold. Where the profile has no such list, the names
-/// are somebody else's.
-Status check_tests(const Profile& profile, const When& when, const Origin& origin) {
-  if (origin.profile != profile.name) return Done{};
-  for (const Test& test : when) {
-    const bool stack = test.fact == "stack";
-    const bool mode = test.fact == "device_mode";
-    const bool node = test.fact == "node_type";
-    if ((!stack && !mode && !node) || (test.op != Test::Op::eq && test.op != Test::Op::ne))
-      continue;
-    std::vector<std::string> known = stack  ? names_of(profile.stacks)
-                                     : mode ? names_of(profile.device_modes)
-                                            : names_of(profile.nodes);
-    if (known.empty()) continue;
-    if (node) known.emplace_back("live");
-    for (const std::string& value : test.values) {
-      if (!value.empty() && std::find(known.begin(), known.end(), value) == known.end())
-        return unknown(stack  ? "stack"
-                       : mode ? "device mode"
-                              : "node type",
-                       value, known, origin.where);
-    }
+  bool has(const std::string& name) const {
+    return std::find(known.begin(), known.end(), name) != known.end();
   }
+  Error unknown(const std::string& name, const SourceRef& where) const {
+    const auto meant = nearest(name, known);
+    std::string hint = meant           ? fmt::format("did you mean \"{}\"?", *meant)
+                       : known.empty() ? fmt::format("the profile has no {}", what)
+                                       : fmt::format("known: {}", fmt::join(known, ", "));
+    return {ErrorKind::invalid, fmt::format("unknown {} \"{}\"", what, name), std::move(hint),
+            where};
+  }
+};
+
+/// A test for an unknown name never holds. Without such a list in the profile, names are not checked.
+Status check_tests(const Profile& profile, const std::vector<Names>& all, const When& when,
+                   const Origin& origin) {
+  if (origin.profile != profile.name) return Done{};
+  for (const Test& test : when)
+    for (const Names& names : all) {
+      if (test.fact != names.fact || names.known.empty() ||
+          (test.op != Test::Op::eq && test.op != Test::Op::ne))
+        continue;
+      for (const std::string& value : test.values)
+        if (!value.empty() && !names.has(value) && (value != "live" || test.fact != "node_type"))
+          return names.unknown(value, origin.where);
+    }
   return Done{};
 }
 
-Status check_references(const Profile& profile, const ProfileLookup& find) {
-  if (!profile.part && !profile.stack.empty() && profile.find_stack(profile.stack) == nullptr) {
-    return unknown("stack", profile.stack, names_of(profile.stacks),
-                   Collector::place(profile, "/defaults/stack"));
-  }
-  if (!profile.part && !profile.device_mode.empty() &&
-      profile.find_mode(profile.device_mode) == nullptr) {
-    return unknown("device mode", profile.device_mode, names_of(profile.device_modes),
-                   Collector::place(profile, "/defaults/device_mode"));
-  }
-  for (const Rule& rule : profile.rules) {
-    if (profile.part) break;
-    if (Status ok = check_tests(profile, rule.when, rule.origin); !ok) return ok;
-  }
-  for (const Binding& binding : profile.bindings) {
-    if (profile.part) break;
-    if (Status ok = check_tests(profile, binding.when, binding.origin); !ok) return ok;
-  }
-  if (!profile.retired || profile.retired->successor.empty()) return Done{};
-  const Result<Profile> successor = find(profile.retired->successor);
-  if (successor) return Done{};
-  Error error = successor.error();
-  if (!error.where) error.where = Collector::place(profile, "/retired/successor");
-  return error;
+Status check_names(const Profile& profile) {
+  const std::vector<Names> all = {{"stack", "stack", names_of(profile.stacks)},
+                                  {"device mode", "device_mode", names_of(profile.device_modes)},
+                                  {"node type", "node_type", names_of(profile.nodes)}};
+  if (!profile.stack.empty() && !all[0].has(profile.stack))
+    return all[0].unknown(profile.stack, place(profile, "/defaults/stack"));
+  if (!profile.device_mode.empty() && !all[1].has(profile.device_mode))
+    return all[1].unknown(profile.device_mode, place(profile, "/defaults/device_mode"));
+  for (const Rule& rule : profile.rules)
+    if (Status ok = check_tests(profile, all, rule.when, rule.origin); !ok) return ok;
+  for (const Binding& binding : profile.bindings)
+    if (Status ok = check_tests(profile, all, binding.when, binding.origin); !ok) return ok;
+  return Done{};
 }
 
 }  // namespace
 
 Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find) {
-  Collector collector(find);
-  if (Status ok = collector.add(profile); !ok) return ok.error();
+  Order order{find};
+  if (Status ok = order.add(profile); !ok) return ok.error();
   Profile resolved = head_of(profile);
-  for (const Profile& one : collector.order) merge_profile(resolved, one);
-  if (Status ok = check_references(resolved, find); !ok) return ok.error();
+  for (const Profile& one : order.done) merge_profile(resolved, one);
+  if (!resolved.part)
+    if (Status ok = check_names(resolved); !ok) return ok.error();
+  if (resolved.retired && !resolved.retired->successor.empty())
+    if (const Result<Profile> successor = find(resolved.retired->successor); !successor)
+      return Order::located(successor.error(), place(resolved, "/retired/successor"));
   return resolved;
 }
 

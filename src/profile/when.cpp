@@ -1,8 +1,10 @@
+// Evaluates conditions, and explains which of their tests hold.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 
+#include "facts.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The digits that a text begins with, without leading zeros.
+/// The leading digits of a text, without zeros in front.
 std::string_view number_of(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
   std::string_view digits = text.substr(0, static_cast<std::size_t>(end - text.begin()));
@@ -59,16 +61,8 @@ bool in_order(std::string_view fact, Test::Op op, std::string_view value) {
   value = without_v(value);
   if (fact.empty() || value.empty() || !is_digit(fact[0]) || !is_digit(value[0])) return false;
   const int order = compare_versions(fact, value);
-  switch (op) {
-    case Test::Op::lt:
-      return order < 0;
-    case Test::Op::le:
-      return order <= 0;
-    case Test::Op::gt:
-      return order > 0;
-    default:
-      return order >= 0;
-  }
+  if (order == 0) return op == Test::Op::le || op == Test::Op::ge;
+  return (order < 0) == (op == Test::Op::lt || op == Test::Op::le);
 }
 
 bool matches(const std::string& pattern, const std::string& text) {
@@ -85,24 +79,9 @@ const std::string* first_met(const Test& test, const std::string& fact) {
 }
 
 std::string_view symbol(Test::Op op) {
-  switch (op) {
-    case Test::Op::ne:
-      return "!=";
-    case Test::Op::lt:
-      return "<";
-    case Test::Op::le:
-      return "<=";
-    case Test::Op::gt:
-      return ">";
-    case Test::Op::ge:
-      return ">=";
-    case Test::Op::like:
-      return "like";
-    case Test::Op::unlike:
-      return "unlike";
-    default:
-      return "=";
-  }
+  const auto at = std::find_if(profile::kOperators.begin(), profile::kOperators.end(),
+                               [&](const profile::Operator& one) { return one.op == op; });
+  return at == profile::kOperators.end() ? "=" : at->sign;
 }
 
 std::string listed(const std::vector<std::string>& values) {

@@ -25,19 +25,21 @@ bool fits_single_quotes(std::string_view value) {
 // ${...} somewhere, compose also $NAME in double quotes, and neither agrees how to escape that.
 Status check_dotenv(const EnvChange& change) {
   if (Status fine = check_change("dotenv", change); !fine) return fine;
-  if (!change.value) return cannot_hold("dotenv", change, "it has no way to remove a variable");
+  if (!change.value)
+    return not_representable("dotenv", change, "the format cannot remove a variable");
   if (change.name.compare(0, 6, "export") == 0)
-    return cannot_hold("dotenv", change, "readers take export for a keyword");
+    return not_representable("dotenv", change, "readers treat export as a keyword");
   const std::string& value = *change.value;
-  if (!is_utf8(value)) return cannot_hold("dotenv", change, "the value is not UTF-8");
+  if (!is_utf8(value)) return not_representable("dotenv", change, "the value is not UTF-8");
   if (value.find("${") != std::string::npos)
-    return cannot_hold("dotenv", change, "readers would expand the ${ in its value");
+    return not_representable("dotenv", change, "readers expand the ${ in its value");
   if (fits_single_quotes(value)) return Done{};
   if (value.find('$') != std::string::npos)
-    return cannot_hold("dotenv", change,
-                       "the value has a $ beside a quote, a backslash or a carriage return");
+    return not_representable(
+        "dotenv", change,
+        "the value has $ together with a quote, a backslash or a carriage return");
   if (value.back() == '\\' || value.back() == '"')
-    return cannot_hold("dotenv", change, "the value ends in a backslash or a double quote");
+    return not_representable("dotenv", change, "the value ends in a backslash or a double quote");
   return Done{};
 }
 
@@ -97,9 +99,9 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   nlohmann::ordered_json set = nlohmann::ordered_json::object();
   std::vector<std::string> unset;
   for (const EnvChange& change : changes) {
-    if (!is_utf8(change.name)) return cannot_hold("json", change, "the name is not UTF-8");
+    if (!is_utf8(change.name)) return not_representable("json", change, "the name is not UTF-8");
     if (change.value && !is_utf8(*change.value))
-      return cannot_hold("json", change, "the value is not UTF-8");
+      return not_representable("json", change, "the value is not UTF-8");
     set.erase(change.name);
     std::erase(unset, change.name);
     if (change.value)

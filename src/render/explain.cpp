@@ -10,10 +10,10 @@ namespace hpclaunch {
 
 namespace {
 
-constexpr int kVerdict = 11;      // "  overruled", the widest
+constexpr int kVerdict = 12;      // "  overridden", the widest
 constexpr int kWidestValue = 40;  // wider ones get what follows them on a line of its own
 
-/// A value as the row shows it, and the lines below for one that has no place in the row.
+/// A value in its row, and the lines below it where it is too wide.
 struct Shown {
   std::string inline_text;
   std::vector<std::string> below;
@@ -42,22 +42,22 @@ struct Widths {
   int value = 0;
 };
 
-// Why, by which rule, under which condition, and who says so.
+// The reason, its rule, condition and source.
 std::vector<std::string> reasons(const Decision& decision) {
-  std::vector<std::string> said;
-  if (!decision.why.empty()) said.push_back(decision.why);
+  std::vector<std::string> lines;
+  if (!decision.why.empty()) lines.push_back(decision.why);
   if (!decision.rule.empty())
-    said.push_back(fmt::format("rule {} of profile {}", decision.rule, decision.profile));
-  if (!decision.condition.empty()) said.push_back("because " + decision.condition);
+    lines.push_back(fmt::format("rule {} of profile {}", decision.rule, decision.profile));
+  if (!decision.condition.empty()) lines.push_back("because " + decision.condition);
   if (!decision.source.empty())
-    said.push_back(fmt::format(
+    lines.push_back(fmt::format(
         "source {}{}", decision.source,
-        decision.checked.empty() ? "" : fmt::format(", compared on {}", decision.checked)));
+        decision.checked.empty() ? "" : fmt::format(", checked on {}", decision.checked)));
   if (!decision.printed.empty())
-    said.push_back(fmt::format("the source prints: {}{}", decision.printed,
-                               decision.printed_why.empty() ? "" : "; " + decision.printed_why));
-  if (!decision.disputed.empty()) said.push_back("another source: " + decision.disputed);
-  return said;
+    lines.push_back(fmt::format("the source has: {}{}", decision.printed,
+                                decision.printed_why.empty() ? "" : "; " + decision.printed_why));
+  if (!decision.disputed.empty()) lines.push_back("another source: " + decision.disputed);
+  return lines;
 }
 
 std::string block(const Setting& setting, const Style& style) {
@@ -71,10 +71,10 @@ std::string block(const Setting& setting, const Style& style) {
   std::string text =
       render::tinted(render::printable(setting.name), render::Tone::strong, style) + "\n";
   for (auto d = setting.history.rbegin(); d != setting.history.rend(); ++d) {
-    const bool holds = d == setting.history.rbegin();
+    const bool last = d == setting.history.rbegin();
     const Shown value = shown(setting, *d);
     const std::string where = render::where_text(d->where);
-    std::string row = render::pad_right(holds ? "  holds" : "  overruled", kVerdict) + "  " +
+    std::string row = render::pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
                       render::pad_right(to_string(d->layer), widths.layer) + "  ";
     const bool wide = render::columns(value.inline_text) > kWidestValue;
     if (wide || where.empty())
@@ -82,14 +82,14 @@ std::string block(const Setting& setting, const Style& style) {
     else
       row += render::pad_right(value.inline_text, widths.value) + "  " + where;
     const auto tone = [&](const std::string& line) {
-      return (holds ? line : render::tinted(line, render::Tone::faint, style)) + "\n";
+      return (last ? line : render::tinted(line, render::Tone::faint, style)) + "\n";
     };
     text += tone(row);
     for (const std::string& line : value.below) text += tone(indent + line);
     if (wide && !where.empty()) text += tone(indent + where);
     const int room = std::max(style.width - static_cast<int>(indent.size()), 20);
-    for (const std::string& said : reasons(*d))
-      for (const std::string& line : render::wrap(render::printable(said), room, ' '))
+    for (const std::string& reason : reasons(*d))
+      for (const std::string& line : render::wrap(render::printable(reason), room, ' '))
         text += render::tinted(indent + line, render::Tone::faint, style) + "\n";
   }
   return text;

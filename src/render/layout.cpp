@@ -171,7 +171,7 @@ Size Layout::block(int at, int width, const Pen& pen) {
   const Region& one = regions_.all[static_cast<std::size_t>(at)];
   const int room = width - 2 * m_.pad_x;
   const Size within = contents(at, room, {});
-  // What stands alone has room for its names; what stands beside others does not take theirs.
+  // The machine is as wide as its name; regions side by side are not widened.
   int name_w = one.has_neighbours ? m_.name_w : 0;
   for (const std::vector<std::string>& name : names(one))
     if (at == 0) name_w = std::max(name_w, m_.measure(name.front(), m_.font, true));
@@ -221,16 +221,16 @@ Size Layout::machine(const Pen& pen) {
     if (!root.cores.empty()) stack(cores(root.cores, m_.width, pen), m_.gap_y);
     if (!root.inner.empty()) stack(inner(root.inner, m_.width, pen.at(0, all.h)), m_.gap_y);
     if (!root.devices.empty() || !root.nics.empty())
-      stack(caption("near all CPUs alike", pen.at(0, all.h)), 0);
+      stack(caption("equally near all CPUs", pen.at(0, all.h)), 0);
     stack(devices(root.devices, m_.width, pen.at(0, all.h)), m_.gap_y);
     stack(nics(root.nics, m_.width, pen.at(0, all.h)), m_.gap_y);
   }
-  if (!regions_.memory.empty()) stack(caption("memory near no CPU", pen.at(0, all.h)), 0);
+  if (!regions_.memory.empty()) stack(caption("memory without CPUs", pen.at(0, all.h)), 0);
   stack(memory(regions_.memory, m_.width, pen.at(0, all.h)), m_.gap_y);
-  if (!regions_.lost_devices.empty() || !regions_.lost_nics.empty())
-    stack(caption("nobody knows which CPUs these are near", pen.at(0, all.h)), 0);
-  stack(devices(regions_.lost_devices, m_.width, pen.at(0, all.h)), m_.gap_y);
-  stack(nics(regions_.lost_nics, m_.width, pen.at(0, all.h)), m_.gap_y);
+  if (!regions_.unplaced_devices.empty() || !regions_.unplaced_nics.empty())
+    stack(caption("locality unknown", pen.at(0, all.h)), 0);
+  stack(devices(regions_.unplaced_devices, m_.width, pen.at(0, all.h)), m_.gap_y);
+  stack(nics(regions_.unplaced_nics, m_.width, pen.at(0, all.h)), m_.gap_y);
   all.h -= m_.gap_y;
   return all;
 }
@@ -238,15 +238,15 @@ Size Layout::machine(const Pen& pen) {
 /// From the edge of one box to that edge of the other which faces it.
 void Layout::lead(Scene& scene) const {
   for (const End& end : ends_) {
-    const auto start = starts_.find(end.hold->rank);
+    const auto start = starts_.find(end.use->rank);
     if (start == starts_.end()) continue;
     const Box& bar = scene.boxes[static_cast<std::size_t>(start->second)];
     const Box& unit = scene.boxes[static_cast<std::size_t>(end.box)];
     const bool down = bar.y < unit.y;
     scene.leads.push_back({bar.x + bar.w / 2, down ? bar.y + bar.h : bar.y, unit.x + unit.w / 2,
                            down ? unit.y : unit.y + unit.h,
-                           fmt::format("rank {} is far from device {}: {}", end.hold->rank,
-                                       end.hold->device, end.hold->far)});
+                           fmt::format("rank {} is far from device {}: {}", end.use->rank,
+                                       end.use->device, end.use->far)});
   }
 }
 

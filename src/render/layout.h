@@ -1,6 +1,6 @@
 #pragma once
-// Where everything in a picture stands. One function both measures and draws each thing, so that the
-// two agree: without a scene, a pen only measures.
+// The position of everything in a picture. One function both measures and draws each thing: without a scene,
+// a pen only measures.
 #include <map>
 #include <string>
 #include <utility>
@@ -24,14 +24,14 @@ struct Pen {
   Pen at(int dx, int dy) const { return {scene, x + dx, y + dy, box}; }
 };
 
-/// Whose some PUs are, as far as neighbours can share a bar.
+/// The owner of some PUs; neighbours with equal looks share a bar.
 struct Look {
   Paint paint = Paint::plain;
   std::vector<int> ranks;  ///< local, ascending
   std::string service;
-  std::vector<int> far;  ///< those of them that are far from what they hold, ascending
+  std::vector<int> far;  ///< those of them that are far from what they use, ascending
 
-  /// In ascending order; a rank may be told of more than once.
+  /// In ascending order; a rank may be added more than once.
   void add_far(int rank) {
     if (far.empty() || far.back() != rank) far.push_back(rank);
   }
@@ -82,7 +82,7 @@ class Layout {
   Size device(int at, int width, const Pen& pen);
   void device_lines(const Device& one, Box& box) const;
   void unit(const Pen& pen, const Device& one, int part, Size size);
-  Look holders(const Device& one, int part) const;
+  Look users_of(const Device& one, int part) const;
   void nic(int at, Size size, const Pen& pen) const;
 
   const Subject& subject_;
@@ -95,7 +95,7 @@ class Layout {
   std::map<std::pair<int, int>, Size> sizes_;
   std::map<int, int> starts_;  ///< the box of each rank's first bar
   struct End {
-    const Hold* hold;
+    const DeviceUse* use;
     int box;  ///< of the unit
   };
   std::vector<End> ends_;

@@ -34,9 +34,9 @@ Look Layout::look_of(const CpuSet& pus) const {
   for (const PictureMarks::Service& service : subject_.marks.services)
     if (service.pus.intersects(pus))
       look.service += (look.service.empty() ? "" : ", ") + printable(service.name);
-  for (const Hold& hold : subject_.holds)
-    if (!hold.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), hold.rank))
-      look.add_far(hold.rank);
+  for (const DeviceUse& use : subject_.uses)
+    if (!use.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), use.rank))
+      look.add_far(use.rank);
   if (look.ranks.size() == 1)
     look.paint = Paint::rank;
   else if (!look.ranks.empty())
@@ -50,7 +50,7 @@ Look Layout::look_of(const CpuSet& pus) const {
   return look;
 }
 
-/// What a bar or a core says, from the longest to the shortest.
+/// Labels of a bar or a core, the longest first.
 std::vector<std::string> Layout::labels(const Look& look) const {
   switch (look.paint) {
     case Paint::plain:
@@ -87,13 +87,13 @@ std::string Layout::pu_words(int pu, const Look& look) const {
   if (!look.ranks.empty())
     text +=
         fmt::format(", {} {}", look.ranks.size() == 1 ? "rank" : "ranks", number_set(look.ranks));
-  if (subject_.marks.reserved.has(pu)) text += ", kept for the system";
+  if (subject_.marks.reserved.has(pu)) text += ", reserved for the system";
   if (!look.service.empty()) text += ", service " + look.service;
   if (!node_.allowed.has(pu)) text += ", not allowed";
   return text;
 }
 
-/// What is told of every rank in `desc`, for as many as one can read under the pointer.
+/// The description of each rank, for as many as fit into a tooltip.
 std::string Layout::ranks_tip(const Look& look) const {
   constexpr std::size_t kMost = 8;
   if (look.ranks.size() > kMost) return "ranks " + number_set(look.ranks);
@@ -102,7 +102,7 @@ std::string Layout::ranks_tip(const Look& look) const {
   return tip;
 }
 
-/// On a terminal, where a core is one cell: whose it is, or its first CPU's number without ranks.
+/// The one cell of a core on a terminal: its rank, or its first CPU without ranks.
 std::string Layout::core_text(int at) const {
   const Look& look = looks_[static_cast<std::size_t>(at)];
   const CpuSet& pus = node_.cores[static_cast<std::size_t>(at)].pus;

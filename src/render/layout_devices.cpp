@@ -1,4 +1,4 @@
-// Devices with their parts, network interfaces, and memory near no CPU.
+// Devices with their parts, network interfaces, and memory without CPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Size Layout::devices(const std::vector<int>& list, int width, const Pen& pen) {
           shelf.rows.rows * (h + m_.gap_y) - m_.gap_y};
 }
 
-/// Name, model and address. A terminal has one line, and none where the one unit says it all.
+/// Name, model and address. A terminal has one line, and none for a device without parts.
 void Layout::device_lines(const Device& one, Box& box) const {
   const int inner = box.w - 2 * m_.box_pad;
   int y = box.y + m_.line_base;
@@ -94,14 +94,14 @@ Size Layout::device(int at, int width, const Pen& pen) {
   return size;
 }
 
-/// The ranks that have this part of a device, or all of it.
-Look Layout::holders(const Device& one, int part) const {
+/// The ranks that use this part of a device, or all of it.
+Look Layout::users_of(const Device& one, int part) const {
   Look look;
-  for (const Hold& hold : subject_.holds) {
-    if (hold.device != one.index) continue;
-    if (hold.subdevice >= 0 && part >= 0 && hold.subdevice != part) continue;
-    look.ranks.push_back(hold.rank);
-    if (!hold.far.empty()) look.add_far(hold.rank);
+  for (const DeviceUse& use : subject_.uses) {
+    if (use.device != one.index) continue;
+    if (use.subdevice >= 0 && part >= 0 && use.subdevice != part) continue;
+    look.ranks.push_back(use.rank);
+    if (!use.far.empty()) look.add_far(use.rank);
   }
   look.ranks.erase(std::unique(look.ranks.begin(), look.ranks.end()), look.ranks.end());
   if (!look.ranks.empty()) look.paint = look.ranks.size() == 1 ? Paint::rank : Paint::shared;
@@ -109,7 +109,7 @@ Look Layout::holders(const Device& one, int part) const {
 }
 
 void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
-  const Look look = holders(one, part);
+  const Look look = users_of(one, part);
   const std::string name =
       part < 0 ? fmt::format("device {}", one.index) : fmt::format("{}.{}", one.index, part);
   std::vector<std::string> texts = {"-"};
@@ -143,10 +143,10 @@ void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
   if (part >= 0 && static_cast<std::size_t>(part) < one.instances.size())
     box.tip += ", " + printable(one.instances[static_cast<std::size_t>(part)]);
   if (!look.ranks.empty()) box.tip += ": " + ranks_tip(look);
-  for (const Hold& hold : subject_.holds)
-    if (hold.device == one.index && !hold.far.empty() &&
-        (part < 0 || hold.subdevice == part || (hold.subdevice < 0 && part == 0)))
-      ends_.push_back({&hold, static_cast<int>(pen.scene->boxes.size()) - 1});
+  for (const DeviceUse& use : subject_.uses)
+    if (use.device == one.index && !use.far.empty() &&
+        (part < 0 || use.subdevice == part || (use.subdevice < 0 && part == 0)))
+      ends_.push_back({&use, static_cast<int>(pen.scene->boxes.size()) - 1});
 }
 
 Size Layout::nics(const std::vector<int>& list, int width, const Pen& pen) const {
@@ -179,10 +179,10 @@ void Layout::nic(int at, Size size, const Pen& pen) const {
                          false, strong, alarm, fitting(texts, inner, m_.small, strong, m_), inner});
   };
   Look look;
-  for (const NicHold& hold : subject_.nics) {
-    if (hold.nic != at) continue;
-    look.ranks.push_back(hold.rank);
-    if (!hold.far.empty()) look.add_far(hold.rank);
+  for (const NicUse& use : subject_.nics) {
+    if (use.nic != at) continue;
+    look.ranks.push_back(use.rank);
+    if (!use.far.empty()) look.add_far(use.rank);
   }
   box.far = !look.far.empty();
   look.paint = look.ranks.empty() ? Paint::plain : Paint::shared;
@@ -220,7 +220,7 @@ Size Layout::memory(const std::vector<int>& list, int width, const Pen& pen) con
     Box& box = put(pen.at(at % rows.per_row * (w + m_.gap_x), at / rows.per_row * (h + m_.gap_y)),
                    What::memory, {w, h});
     box.number = one.os_index;
-    box.tip = numa_text(one) + ", memory near no CPU";
+    box.tip = numa_text(one) + ", memory without CPUs";
     box.texts.push_back({box.x + m_.box_pad, box.y + m_.line_base, m_.small, false, false, false,
                          numa_text(one), w - m_.box_pad});
   }

@@ -14,7 +14,7 @@ struct Ink {
 struct Palette {
   std::string_view page, text, faint, alarm;
   std::string_view group, group_edge;  ///< behind packages and what is in them
-  std::string_view cell, cell_edge;    ///< a core or device that is nobody's
+  std::string_view cell, cell_edge;    ///< an unused core or device
   std::string_view closed;             ///< text of what is not allowed
   std::array<Ink, 8> ranks;            ///< of local ranks, in turn
   Ink shared, reserved, service;

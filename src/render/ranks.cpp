@@ -1,6 +1,7 @@
 #include "ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,7 @@ namespace {
 
 std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
 
-/// The NUMA nodes or packages that the rank's CPUs lie on; "-" when nobody knows.
+/// The NUMA nodes or packages that the rank's CPUs lie on; "-" when unknown.
 template <class Part>
 std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>& parts) {
   if (planned >= 0) return fmt::format("{}", planned);
@@ -25,7 +26,7 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
   return touched.empty() ? "-" : touched.to_list();
 }
 
-constexpr std::size_t kColumns = 7;  // all but the CPUs, which stand last and wrap
+constexpr std::size_t kColumns = 7;  // without the CPUs, which come last and wrap
 using Row = std::array<std::string, kColumns>;
 constexpr std::array<std::string_view, kColumns> kHeads = {"local",   "ranks", "device", "NIC",
                                                            "package", "NUMA",  "cores"};
@@ -134,8 +135,9 @@ std::string kind_title(const Kind& kind, const Plan& plan) {
   const std::string hosts = host_list(kind.hosts, kHostColumns, style);
   std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
   if (plan.nodes() > 1)
-    text += fmt::format("; the numbers are local ranks, local rank 0 is global rank {}",
-                        number_list(kind.first_ranks, style));
+    text += fmt::format("; numbers are local ranks; local rank 0 = global {} {}",
+                        kind.first_ranks.size() == 1 ? "rank" : "ranks",
+                        number_list(kind.first_ranks, style, ", "));
   return text;
 }
 
@@ -154,17 +156,17 @@ std::string host_list(const std::vector<std::string>& hosts, int width, const St
   return front + tail;
 }
 
-std::string number_list(const std::vector<int>& numbers, const Style& style) {
+std::string number_list(const std::vector<int>& numbers, const Style& style,
+                        std::string_view separator) {
   constexpr std::size_t kWhole = 4;
-  std::string text;
   if (numbers.size() <= kWhole) {
-    for (const int number : numbers) text += fmt::format("{}{}", text.empty() ? "" : " ", number);
-    return text;
+    return fmt::format("{}", fmt::join(numbers, separator));
   }
   bool even = true;
   for (std::size_t i = 2; i < numbers.size(); ++i)
     even = even && numbers[i] - numbers[i - 1] == numbers[1] - numbers[0];
-  text = fmt::format("{} {} {} {}", numbers[0], numbers[1], dots(style), numbers.back());
+  const std::string text = fmt::format("{}{}{}{}{} {}", numbers[0], separator, numbers[1],
+                                       separator, dots(style), numbers.back());
   return even ? text
               : text + fmt::format(" ({})", counted(static_cast<long>(numbers.size()), "rank"));
 }

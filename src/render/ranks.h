@@ -1,6 +1,7 @@
 #pragma once
 // The table ranks -> CPUs of a plan.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/plan.h"
@@ -14,7 +15,8 @@ std::string host_list(const std::vector<std::string>& hosts, int width, const St
 
 /// Ascending numbers: "3", "0 4", "0 4 8 12"; longer ones "0 4 ... 508" when the steps are equal,
 /// else with their count, "0 4 ... 55 (14 ranks)".
-std::string number_list(const std::vector<int>& numbers, const Style& style);
+std::string number_list(const std::vector<int>& numbers, const Style& style,
+                        std::string_view separator = " ");
 
 /// One kind of node: the ranks on one of them, and all the nodes of that kind.
 struct Kind {
@@ -29,7 +31,7 @@ std::vector<Kind> kinds(const Plan& plan);
 /// "24 ranks on 2 nodes".
 std::string plan_title(const Plan& plan);
 
-/// "2 nodes: a, b; local rank 0 is rank 0 12" for the head of a picture.
+/// "2 nodes: a, b; ... local rank 0 = global ranks 0, 12" for the head of a picture.
 std::string kind_title(const Kind& kind, const Plan& plan);
 
 /// One table per kind of node; classes that are laid out alike share one.

@@ -33,7 +33,7 @@ std::vector<Member> members_of(const Topology& topology) {
   return members;
 }
 
-/// The smallest region so far that holds each PU, and what encloses each region.
+/// The smallest region so far with each PU, and the parent of each region.
 struct Homes {
   std::array<int, CpuSet::kCapacity> of{};
   std::vector<int> parents = {-1};
@@ -74,7 +74,7 @@ void settle_cores(const Topology& topology, Regions& regions, const Homes& homes
   }
 }
 
-/// The smallest region with neighbours that holds `pus`.
+/// The smallest region with neighbours that contains `pus`.
 int home_of(const CpuSet& pus, const Regions& regions, const Homes& homes) {
   int at = homes.at(pus.first());
   while (at > 0) {
@@ -112,11 +112,12 @@ Regions regions_of(const Topology& topology) {
   };
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];
-    place(near_pus(topology, device.pus, device.numa), i, &Region::devices, regions.lost_devices);
+    place(near_pus(topology, device.pus, device.numa), i, &Region::devices,
+          regions.unplaced_devices);
   }
   for (std::size_t i = 0; i < topology.nics.size(); ++i)
     place(near_pus(topology, topology.nics[i].pus, topology.nics[i].numa), i, &Region::nics,
-          regions.lost_nics);
+          regions.unplaced_nics);
   return regions;
 }
 

@@ -7,7 +7,7 @@
 
 namespace hpclaunch::render {
 
-/// Everything that has exactly these PUs. Numbers are places in the vectors of the Topology.
+/// Everything with exactly these PUs. Numbers are positions in the vectors of the Topology.
 struct Region {
   CpuSet pus;
   std::vector<int> packages, numa_nodes, caches;
@@ -20,9 +20,9 @@ struct Region {
 };
 
 struct Regions {
-  std::vector<Region> all;                   ///< [0] is the whole machine; never empty
-  std::vector<int> memory;                   ///< NUMA nodes that are near no CPU
-  std::vector<int> lost_devices, lost_nics;  ///< nobody knows what they are near
+  std::vector<Region> all;                           ///< [0] is the whole machine; never empty
+  std::vector<int> memory;                           ///< NUMA nodes without CPUs
+  std::vector<int> unplaced_devices, unplaced_nics;  ///< of unknown locality
 };
 
 /// `topology` obeys check_topology.

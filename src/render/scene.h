@@ -1,5 +1,5 @@
 #pragma once
-// A picture as boxes and texts at whole numbers, before anybody draws it.
+// A picture as boxes and texts at whole numbers, before it is drawn.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,13 +11,13 @@ namespace hpclaunch::render {
 enum class What {
   node,   ///< all of one node
   group,  ///< a package, a NUMA node, a cache, or several of them with the same PUs
-  bar,    ///< over neighbouring cores that are alike: whose they are
+  bar,    ///< over neighbouring cores of one owner
   core,
   pu,
   device,
   unit,  ///< a device as a rank gets it: the whole, or one of its parts
   nic,
-  memory,  ///< a NUMA node near no CPU
+  memory,  ///< a NUMA node without CPUs
 };
 
 enum class Paint {
@@ -75,7 +75,7 @@ struct Metrics {
   int core_gap = 0, row_gap = 0;  ///< between cores, between rows of them
   int pu_w = 0, pu_h = 0;         ///< 0: PUs have no boxes, as on a terminal
   int core_w = 0;                 ///< where PUs have no boxes
-  int bar_h = 0;                  ///< 0: no bars; the core itself says whose it is
+  int bar_h = 0;                  ///< 0: no bars; the core has the label
   int device_least = 0, device_most = 0;     ///< widths
   int nic_least = 0, nic_most = 0;           ///< widths
   int box_pad = 0, box_pad_y = 0;            ///< inside devices and the like

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "hpclaunch/text.h"
 #include "text.h"
@@ -18,7 +16,7 @@ namespace hpclaunch {
 
 namespace {
 
-/// Bytes that are ordinary in every shell wherever they stand in a word, but for '=' and '~' in
+/// Bytes that are ordinary in every shell anywhere in a word, except '=' and '~' in
 /// front.
 bool is_plain(std::string_view text) {
   const auto ordinary = [](char c) {
@@ -43,9 +41,9 @@ std::string quote_sh(std::string_view value) {
 }
 
 // csh replaces '!' inside quotes too, and a newline in quotes needs a backslash. What a backslash
-// means inside quotes depends on a variable of the user's (backslash_quote), so quotes hold none
+// means inside quotes depends on a variable of the user's (backslash_quote), so quotes have none
 // but the one before a newline; that one has quotes of its own, or a lead byte of a double-byte
-// locale standing before it would swallow it.
+// locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
   std::string out;
@@ -101,46 +99,19 @@ namespace render {
 
 namespace {
 
-using Names = std::span<const std::string_view>;
+// Variables that a shell reserves: assigning them fails or does something else. bash 5.2 and dash
+// 0.5.12 for sh, fish 3.6.
+constexpr std::string_view kReservedBySh =
+    "BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_COMMAND BASH_COMPAT BASH_LINENO "
+    "BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME "
+    "GROUPS HISTCMD LINENO OPTIND PIPESTATUS PPID RANDOM SECONDS SHELLOPTS SHLVL SRANDOM UID _";
+constexpr std::string_view kReservedByFish =
+    "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
+    "status status_generation umask version";
 
-// Variables that a shell of the family keeps for itself: assigning them fails or does something
-// else. bash 5.2 and dash 0.5.12 for sh, fish 3.6.
-constexpr std::array<std::string_view, 29> kKeptBySh = {"BASHOPTS",
-                                                        "BASHPID",
-                                                        "BASH_ARGC",
-                                                        "BASH_ARGV",
-                                                        "BASH_ARGV0",
-                                                        "BASH_COMMAND",
-                                                        "BASH_COMPAT",
-                                                        "BASH_LINENO",
-                                                        "BASH_SOURCE",
-                                                        "BASH_SUBSHELL",
-                                                        "BASH_VERSINFO",
-                                                        "DIRSTACK",
-                                                        "EPOCHREALTIME",
-                                                        "EPOCHSECONDS",
-                                                        "EUID",
-                                                        "FUNCNAME",
-                                                        "GROUPS",
-                                                        "HISTCMD",
-                                                        "LINENO",
-                                                        "OPTIND",
-                                                        "PIPESTATUS",
-                                                        "PPID",
-                                                        "RANDOM",
-                                                        "SECONDS",
-                                                        "SHELLOPTS",
-                                                        "SHLVL",
-                                                        "SRANDOM",
-                                                        "UID",
-                                                        "_"};
-constexpr std::array<std::string_view, 14> kKeptByFish = {
-    "FISH_VERSION", "PWD",     "SHLVL",    "_",          "fish_kill_signal", "fish_killring",
-    "fish_pid",     "history", "hostname", "pipestatus", "status",           "status_generation",
-    "umask",        "version"};
-
-bool has(Names names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+bool has(std::string_view names, std::string_view name) {
+  const auto words = split(names, ' ');
+  return std::find(words.begin(), words.end(), name) != words.end();
 }
 
 bool has_empty_element(std::string_view list) {
@@ -150,17 +121,17 @@ bool has_empty_element(std::string_view list) {
 
 }  // namespace
 
-Error cannot_hold(std::string_view format, const EnvChange& change, std::string_view reason) {
+Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason) {
   return Error{ErrorKind::unsupported,
-               fmt::format("{} cannot hold {}: {}", format, printable(change.name), reason),
+               fmt::format("{} cannot represent {}: {}", format, printable(change.name), reason),
                format == "json" ? "use --format sh" : "use --format json"};
 }
 
 Status check_change(std::string_view format, const EnvChange& change) {
   if (!is_identifier(change.name))
-    return cannot_hold(format, change, "the name is not letters, digits and underscores");
+    return not_representable(format, change, "a name must be letters, digits and underscores");
   if (change.value && change.value->find('\0') != std::string::npos)
-    return cannot_hold(format, change, "the value has a zero byte, which no environment can hold");
+    return not_representable(format, change, "the value has a zero byte");
   return Done{};
 }
 
@@ -176,8 +147,8 @@ std::string comment_text(std::string_view comment) {
 
 Status check_sh(const EnvChange& change) {
   if (Status fine = check_change("sh", change); !fine) return fine;
-  if (has(kKeptBySh, change.name))
-    return cannot_hold("sh", change, "the shell keeps it for itself");
+  if (has(kReservedBySh, change.name))
+    return not_representable("sh", change, "the shell reserves this name");
   return Done{};
 }
 
@@ -195,11 +166,12 @@ std::string csh_line(const EnvChange& change) {
 
 Status check_fish(const EnvChange& change) {
   if (Status fine = check_change("fish", change); !fine) return fine;
-  if (has(kKeptByFish, change.name))
-    return cannot_hold("fish", change, "the shell keeps it for itself");
+  if (has(kReservedByFish, change.name))
+    return not_representable("fish", change, "the shell reserves this name");
   const bool filled = change.name == "PATH" || change.name == "CDPATH";
   if (filled && change.value && has_empty_element(*change.value))
-    return cannot_hold("fish", change, "fish writes a dot for an empty part of this variable");
+    return not_representable("fish", change,
+                             "fish replaces an empty element of this variable with a dot");
   return Done{};
 }
 

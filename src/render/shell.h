@@ -1,5 +1,5 @@
 #pragma once
-// One change in each format. The check says whether the format can hold it; the line presumes so.
+// One change in each format. The check says whether the format can represent it; the line assumes so.
 #include <string>
 #include <string_view>
 
@@ -10,10 +10,10 @@ namespace hpclaunch::render {
 /// A comment on one line, with nothing in it that could end the comment.
 std::string comment_text(std::string_view comment);
 
-/// "FORMAT cannot hold NAME: REASON", `unsupported`.
-Error cannot_hold(std::string_view format, const EnvChange& change, std::string_view reason);
+/// "FORMAT cannot represent NAME: REASON", `unsupported`.
+Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason);
 
-/// What every format but json asks: an identifier, and no zero byte. Errors: `unsupported`.
+/// Every format except json needs an identifier and no zero byte. Errors: `unsupported`.
 Status check_change(std::string_view format, const EnvChange& change);
 
 Status check_sh(const EnvChange& change);

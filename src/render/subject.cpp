@@ -14,7 +14,7 @@ namespace hpclaunch::render {
 
 namespace {
 
-/// Whether some package holds threads of both sets; true when no package is known.
+/// Whether a package has threads of both sets; true when no package is known.
 bool share_package(const Topology& node, const CpuSet& a, const CpuSet& b) {
   if (node.packages.empty()) return true;
   return std::any_of(node.packages.begin(), node.packages.end(), [&](const Package& package) {
@@ -27,7 +27,7 @@ std::string far_text(const Topology& node, const CpuSet& near, const CpuSet& cpu
   return share_package(node, near, cpus) ? "on another NUMA node" : "on another package";
 }
 
-void add_hold(int rank, int index, int subdevice, const CpuSet& cpus, Subject& subject) {
+void add_device(int rank, int index, int subdevice, const CpuSet& cpus, Subject& subject) {
   if (index < 0) return;
   const Topology& node = *subject.node;
   const auto device = std::find_if(node.devices.begin(), node.devices.end(),
@@ -35,7 +35,7 @@ void add_hold(int rank, int index, int subdevice, const CpuSet& cpus, Subject& s
   const CpuSet near =
       device == node.devices.end() ? CpuSet{} : near_pus(node, device->pus, device->numa);
   const bool known = !near.empty() && !cpus.empty();
-  subject.holds.push_back({rank, index, subdevice, far_text(node, near, cpus), known});
+  subject.uses.push_back({rank, index, subdevice, far_text(node, near, cpus), known});
 }
 
 void add_nic(int rank, int place, const CpuSet& cpus, Subject& subject) {
@@ -156,29 +156,29 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
     const int local = static_cast<int>(r);
     for (const int pu : rank.cpus.to_vector())
       subject.owners[static_cast<std::size_t>(pu)].push_back(local);
-    add_hold(local, rank.device, rank.subdevice, rank.cpus, subject);
+    add_device(local, rank.device, rank.subdevice, rank.cpus, subject);
     for (const UnitRef& more : rank.more_units)
-      add_hold(local, more.device, more.subdevice, rank.cpus, subject);
+      add_device(local, more.device, more.subdevice, rank.cpus, subject);
     add_nic(local, rank.nic, rank.cpus, subject);
   }
   return subject;
 }
 
-std::vector<const Hold*> far_holds(const Subject& subject) {
-  std::vector<const Hold*> far;
-  for (const Hold& hold : subject.holds)
-    if (!hold.far.empty()) far.push_back(&hold);
+std::vector<const DeviceUse*> far_uses(const Subject& subject) {
+  std::vector<const DeviceUse*> far;
+  for (const DeviceUse& use : subject.uses)
+    if (!use.far.empty()) far.push_back(&use);
   return far;
 }
 
 namespace {
 
-/// Ranks for which `holds` has something of which `is` says yes.
+/// Ranks with a use that satisfies `is`.
 template <class Holds, class Is>
-std::vector<int> ranks_where(const Holds& holds, Is is) {
+std::vector<int> ranks_where(const Holds& uses, Is is) {
   std::vector<int> ranks;
-  for (const auto& hold : holds)
-    if (is(hold) && (ranks.empty() || ranks.back() != hold.rank)) ranks.push_back(hold.rank);
+  for (const auto& use : uses)
+    if (is(use) && (ranks.empty() || ranks.back() != use.rank)) ranks.push_back(use.rank);
   return ranks;
 }
 
@@ -188,64 +188,61 @@ std::string named(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::string verdict(const Subject& subject) {
+std::string locality_text(const Subject& subject) {
   if (subject.ranks == nullptr) return "";
   const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
-  const auto is_far = [](const auto& hold) { return !hold.far.empty(); };
-  const std::vector<int> far = ranks_where(subject.holds, is_far);
+  const auto is_far = [](const auto& use) { return !use.far.empty(); };
+  const std::vector<int> far = ranks_where(subject.uses, is_far);
   const std::vector<int> far_nics = ranks_where(subject.nics, is_far);
   const std::vector<int> unknown =
-      ranks_where(subject.holds, [](const Hold& hold) { return !hold.known; });
+      ranks_where(subject.uses, [](const DeviceUse& use) { return !use.known; });
   std::string text = all;
-  if (subject.holds.empty())
+  if (subject.uses.empty())
     text += ", no devices";
   else if (!far.empty())
     text = fmt::format("FAR: {} of {}, not near their devices: {}", far.size(), all, named(far));
   else if (unknown.empty())
     text += subject.ranks->ranks.size() == 1 ? ", near its devices" : ", each near its devices";
-  if (!unknown.empty()) text += "; nobody knows how near a device is: " + named(unknown);
+  if (!unknown.empty()) text += "; device locality unknown for " + named(unknown);
   if (!far_nics.empty()) text += "; FAR from their interface: " + named(far_nics);
   return text;
 }
 
 std::string machine_words(const Subject& subject) {
   const Topology& node = *subject.node;
-  std::string text;
-  const auto count = [&](std::size_t n, std::string_view noun) {
-    if (n > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(n), noun);
-  };
-  count(node.packages.size(), "package");
-  count(node.numa_nodes.size(), "NUMA node");
-  std::map<std::pair<int, std::uint64_t>, long> caches;  // the largest level first
+  std::map<std::pair<int, std::uint64_t>, std::size_t> caches;  // the largest level first
   for (const Cache& cache : node.caches) ++caches[{-cache.level, cache.size_bytes}];
+  std::string text =
+      counts({{node.packages.size(), "package"}, {node.numa_nodes.size(), "NUMA node"}});
   for (const auto& [cache, number] : caches) {
-    count(static_cast<std::size_t>(number), fmt::format("shared L{}", -cache.first));
+    text +=
+        (text.empty() ? "" : ", ") + counts({{number, fmt::format("shared L{}", -cache.first)}});
     if (cache.second > 0) text += " of " + human_bytes(cache.second);
   }
-  count(node.cores.size(), "core");
-  count(static_cast<std::size_t>(node.all_pus().count()), "PU");
-  count(node.devices.size(), "device");
-  count(node.nics.size(), "network interface");
+  text +=
+      (text.empty() ? "" : ", ") + counts({{node.cores.size(), "core"},
+                                           {static_cast<std::size_t>(node.all_pus().count()), "PU"},
+                                           {node.devices.size(), "device"},
+                                           {node.nics.size(), "network interface"}});
   if (const CpuSet closed = node.all_pus() - node.allowed - subject.marks.reserved; !closed.empty())
     text += fmt::format("; not allowed: CPUs {}", closed.to_list());
   if (!subject.marks.reserved.empty())
-    text += fmt::format("; kept for the system: CPUs {}", subject.marks.reserved.to_list());
+    text += fmt::format("; reserved for the system: CPUs {}", subject.marks.reserved.to_list());
   return text;
 }
 
 std::vector<std::string> far_words(const Subject& subject) {
   std::map<std::string, std::string> lists;
-  for (const NicHold& hold : subject.nics) {
-    if (hold.far.empty()) continue;
-    std::string& list = lists[hold.far];
-    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", hold.rank,
-                        nic_name(subject.node->nics[static_cast<std::size_t>(hold.nic)]));
+  for (const NicUse& use : subject.nics) {
+    if (use.far.empty()) continue;
+    std::string& list = lists[use.far];
+    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", use.rank,
+                        nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]));
   }
-  for (const Hold* hold : far_holds(subject)) {
-    std::string& list = lists[hold->far];
-    list +=
-        fmt::format("{}rank {} - device {}", list.empty() ? "" : ", ", hold->rank, hold->device);
-    if (hold->subdevice >= 0) list += fmt::format(".{}", hold->subdevice);
+  for (const DeviceUse* use : far_uses(subject)) {
+    std::string& list = lists[use->far];
+    list += fmt::format("{}rank {} - device {}", list.empty() ? "" : ", ", use->rank, use->device);
+    if (use->subdevice >= 0) list += fmt::format(".{}", use->subdevice);
   }
   std::vector<std::string> words;
   words.reserve(lists.size());
@@ -263,25 +260,26 @@ std::string rank_words(const Subject& subject, int local) {
                         subject.ranks->granted);
   else
     text += "not bound";
-  for (const Hold& hold : subject.holds) {
-    if (hold.rank != local) continue;
-    text += fmt::format(", device {}", hold.device);
-    if (hold.subdevice >= 0) text += fmt::format(".{}", hold.subdevice);
-    if (!hold.far.empty()) text += fmt::format(" (FAR: {})", hold.far);
+  for (const DeviceUse& use : subject.uses) {
+    if (use.rank != local) continue;
+    text += fmt::format(", device {}", use.device);
+    if (use.subdevice >= 0) text += fmt::format(".{}", use.subdevice);
+    if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
   }
-  for (const NicHold& hold : subject.nics) {
-    if (hold.rank != local) continue;
-    text += ", interface " + nic_name(subject.node->nics[static_cast<std::size_t>(hold.nic)]);
-    if (!hold.far.empty()) text += fmt::format(" (FAR: {})", hold.far);
+  for (const NicUse& use : subject.nics) {
+    if (use.rank != local) continue;
+    text += ", interface " + nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]);
+    if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
   }
   return text;
 }
 
-std::vector<std::string> words_of(const Subject& subject) {
+std::vector<std::string> description_of(const Subject& subject) {
   std::vector<std::string> words = {machine_words(subject)};
-  if (const std::string text = verdict(subject); !text.empty()) words.push_back(text);
+  if (const std::string text = locality_text(subject); !text.empty()) words.push_back(text);
   if (!subject.marks.reserved.empty()) {
-    words.push_back(fmt::format("kept for the system: CPUs {}", subject.marks.reserved.to_list()));
+    words.push_back(
+        fmt::format("reserved for the system: CPUs {}", subject.marks.reserved.to_list()));
     if (!subject.marks.reserved_why.empty())
       words.back() += fmt::format(" ({})", printable(subject.marks.reserved_why));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What a picture is about: one node, and the ranks on nodes like it, in words that need no plan.
+// The contents of a picture: one node, and the ranks on nodes like it. Needs no plan.
 #include <string>
 #include <vector>
 
@@ -9,17 +9,17 @@
 
 namespace hpclaunch::render {
 
-/// A rank's hold on a device, or on a part of one.
-struct Hold {
+/// A device, or a part of one, that a rank uses.
+struct DeviceUse {
   int rank = 0;        ///< local
   int device = 0;      ///< Device::index
   int subdevice = -1;  ///< -1: the whole
   std::string far;     ///< "", or why the device is far from the rank: "on another package"
-  bool known = true;   ///< false: nobody knows where the device or the rank is, so `far` is ""
+  bool known = true;   ///< false: the locality of the device or the rank is unknown, so `far` is ""
 };
 
 /// A rank's nearest interface.
-struct NicHold {
+struct NicUse {
   int rank = 0;  ///< local
   int nic = 0;   ///< place in Topology::nics
   std::string far;
@@ -30,8 +30,8 @@ struct Subject {
   std::string title;                 ///< printable; "" for the node's own name
   const NodeClass* ranks = nullptr;  ///< nullptr: the bare machine
   PictureMarks marks;
-  std::vector<Hold> holds;               ///< ascending rank, then as the rank counts them
-  std::vector<NicHold> nics;             ///< ascending rank
+  std::vector<DeviceUse> uses;           ///< ascending rank, then as the rank counts them
+  std::vector<NicUse> nics;              ///< ascending rank
   std::vector<std::vector<int>> owners;  ///< local ranks of each PU, by OS index; ascending
 };
 
@@ -41,8 +41,8 @@ Subject subject_of(const Topology& node);
 /// `ranks` over the machine.
 Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks);
 
-/// Holds whose device is far from the CPUs of its rank. A device whose place nobody knows is not far.
-std::vector<const Hold*> far_holds(const Subject& subject);
+/// Uses whose device is far from the CPUs of its rank. A device of unknown locality is not far.
+std::vector<const DeviceUse*> far_uses(const Subject& subject);
 
 /// "0", "0-3,7": numbers in the kernel's list format.
 std::string number_set(const std::vector<int>& numbers);
@@ -50,9 +50,9 @@ std::string number_set(const std::vector<int>& numbers);
 /// "rank 3: CPUs 8-15, device 2.1 (FAR: on another package)".
 std::string rank_words(const Subject& subject, int local);
 
-/// What a person would say of the picture who cannot show it: the machine, then each rank with its CPUs
-/// and devices, what is far, what is kept. One sentence per line, each without a full stop.
-std::vector<std::string> words_of(const Subject& subject);
+/// The picture as text: the machine, then each rank with its CPUs and devices, what is far, what is reserved.
+/// One sentence per line, without a full stop.
+std::vector<std::string> description_of(const Subject& subject);
 
 /// "2 packages, 104 cores, 208 PUs": what there is, and what of it is not allowed.
 std::string machine_words(const Subject& subject);
@@ -61,7 +61,7 @@ std::string machine_words(const Subject& subject);
 std::vector<std::string> far_words(const Subject& subject);
 
 /// One sentence: how well ranks and devices lie together; "" without ranks.
-std::string verdict(const Subject& subject);
+std::string locality_text(const Subject& subject);
 
 /// Parts of a device that a rank can get by itself: sub-devices or instances; 0: only the whole.
 int parts_of(const Device& device);

@@ -234,16 +234,17 @@ std::vector<Key> keys_of(const Scene& scene, const Subject& subject) {
   }
   const auto has = [&](Paint paint) { return seen[static_cast<std::size_t>(paint)]; };
   std::vector<Key> keys = {{Paint::plain, false, "12", "hardware thread, by CPU number"}};
-  if (has(Paint::rank)) keys.push_back({Paint::rank, false, "3", "a rank's, by its number"});
-  if (has(Paint::shared)) keys.push_back({Paint::shared, false, "0,4", "of several ranks"});
-  if (has(Paint::reserved)) keys.push_back({Paint::reserved, false, "sys", "kept for the system"});
+  if (has(Paint::rank)) keys.push_back({Paint::rank, false, "3", "rank, by number"});
+  if (has(Paint::shared)) keys.push_back({Paint::shared, false, "0,4", "shared by several ranks"});
+  if (has(Paint::reserved))
+    keys.push_back({Paint::reserved, false, "sys", "reserved for the system"});
   if (has(Paint::service)) {
     std::string names;
     for (const PictureMarks::Service& service : subject.marks.services)
       names += (names.empty() ? "" : ", ") + printable(service.name);
-    keys.push_back({Paint::service, false, "svc", "of a service: " + names});
+    keys.push_back({Paint::service, false, "svc", "service: " + names});
   }
-  if (has(Paint::closed)) keys.push_back({Paint::closed, false, "", "not allowed here"});
+  if (has(Paint::closed)) keys.push_back({Paint::closed, false, "", "not allowed"});
   if (far) keys.push_back({Paint::plain, true, "FAR", "far from its rank"});
   return keys;
 }
@@ -305,9 +306,8 @@ void links(Page& page, const Topology& node) {
 void below(Page& page, const Scene& scene, const Subject& subject) {
   if (scene.leads.size() > kMostLeads)
     paragraph(page,
-              fmt::format("{} ranks are far from a device; lines for so many would hide the "
-                          "picture, so only the marks are drawn.",
-                          far_holds(subject).size()),
+              fmt::format("{} ranks are far from a device: marked without lines",
+                          far_uses(subject).size()),
               kAlarm);
   for (const std::string& text : far_words(subject)) paragraph(page, text, kAlarm);
   links(page, *subject.node);
@@ -317,7 +317,7 @@ void below(Page& page, const Scene& scene, const Subject& subject) {
 void node_picture(Page& page, const Subject& subject, const Scene& scene) {
   if (!subject.title.empty()) paragraph(page, subject.title, kStrong);
   paragraph(page, machine_words(subject), kFaint);
-  if (const std::string text = verdict(subject); !text.empty())
+  if (const std::string text = locality_text(subject); !text.empty())
     paragraph(page, text, text.find("FAR") == std::string::npos ? kStrong : kAlarm);
   page.y += kLine;
   page.body += "<g>\n";
@@ -347,7 +347,7 @@ std::string document(const std::string& title, const std::vector<Subject>& subje
     if (i > 0) page.y += 2 * kLine;
     node_picture(page, subjects[i], scenes[i]);
     if (!subjects[i].title.empty()) words += escaped(subjects[i].title) + ".\n";
-    for (const std::string& one : words_of(subjects[i])) words += escaped(one) + ".\n";
+    for (const std::string& one : description_of(subjects[i])) words += escaped(one) + ".\n";
   }
   const int width = page.width + 2 * kMargin;
   const int height = page.y + kMargin;

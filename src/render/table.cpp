@@ -1,5 +1,5 @@
-// The plan for a person at a glance. Lossless but for long values in the environment and long words
-// of the command, which say how much was cut; `explain` and `run --dry-run` have those whole.
+// The plan as a table. Long values and long words of the command are cut and marked; `explain` and
+// `run --dry-run` print them in full.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,18 +56,14 @@ std::string ranks_text(const Plan& plan) {
   return fmt::format("{} on {} nodes, {}", plan.world_size(), plan.nodes(), each);
 }
 
-/// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; ranks use 60 of 62 allowed cores"; "" for no
-/// node.
+/// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; 60 of 62 available cores used"; "" without a node.
 std::string machine_text(const Plan& plan, const Topology& node) {
   if (node.cores.empty()) return "";
-  std::string text;
-  const auto add = [&](std::size_t count, std::string_view noun) {
-    if (count > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(count), noun);
-  };
-  add(node.packages.size(), "package");
-  add(node.numa_nodes.size(), "NUMA node");
-  add(node.cores.size(), "core");
-  add(static_cast<std::size_t>(node.all_pus().count()), "CPU");
+  const std::string text =
+      render::counts({{node.packages.size(), "package"},
+                      {node.numa_nodes.size(), "NUMA node"},
+                      {node.cores.size(), "core"},
+                      {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
   CpuSet used;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks) used |= rank.cpus;
@@ -78,7 +74,7 @@ std::string machine_text(const Plan& plan, const Topology& node) {
     allowed += core.pus.intersects(node.allowed) ? 1 : 0;
     busy += core.pus.intersects(used) ? 1 : 0;
   }
-  return text + fmt::format("; ranks use {} of {} allowed {}", busy, allowed,
+  return text + fmt::format("; {} of {} available {} used", busy, allowed,
                             allowed == 1 ? "core" : "cores");
 }
 
@@ -99,18 +95,17 @@ std::string site_text(const Plan& plan) {
 std::string devices_text(const Plan& plan) {
   if (plan.gpu_view.empty()) return "";
   const std::string mode = choice_text(plan, "device-mode");
-  const std::string_view sees = plan.gpu_view == "all" ? "each rank sees all of them"
-                                : plan.gpu_view == "own"
-                                    ? "each rank sees its own"
-                                    : "each rank sees what the launcher leaves";
+  const std::string_view sees = plan.gpu_view == "all"   ? "all visible to each rank"
+                                : plan.gpu_view == "own" ? "only its own visible to each rank"
+                                                         : "GPU visibility set by the launcher";
   const std::size_t each = 1 + plan.classes.front().ranks.front().more_units.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
   if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
 }
 
-/// What the job must have been asked for, and what else the ranks get.
-std::string needs_text(const Plan& plan) {
+/// The batch directives that the job must have been submitted with.
+std::string directives_text(const Plan& plan) {
   std::string text;
   for (const std::string& directive : plan.batch)
     text += fmt::format("{}{}", text.empty() ? "" : " ", directive);
@@ -134,7 +129,7 @@ std::string header(const Plan& plan, const Topology& node, const Style& style) {
   line("hosts", render::host_list(plan.hosts, style.width - kLabel, style));
   line("site", render::printable(site_text(plan)));
   line("devices", render::printable(devices_text(plan)));
-  line("job needs", render::printable(needs_text(plan)));
+  line("job needs", render::printable(directives_text(plan)));
   line("core file", plan.core_limit == "0" ? "none" : render::printable(plan.core_limit));
   for (const std::string& directory : plan.make_dirs) line("makes", render::printable(directory));
   line("launcher", render::printable(plan.launcher));

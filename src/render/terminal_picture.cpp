@@ -166,10 +166,10 @@ std::string legend(const Subject& subject, const Scene& scene) {
     });
   };
   std::string text = bare ? "Each cell is a core: its first CPU" : "Each cell is a core: its rank";
-  if (has(Paint::plain) && !bare) text += ", . nobody's";
+  if (has(Paint::plain) && !bare) text += ", . unused";
   if (has(Paint::shared)) text += ", * or a number before it: several ranks";
-  if (has(Paint::reserved)) text += ", s kept for the system";
-  if (has(Paint::service)) text += ", v a service's";
+  if (has(Paint::reserved)) text += ", s reserved for the system";
+  if (has(Paint::service)) text += ", v a service";
   if (has(Paint::closed)) text += ", x not allowed";
   return text;
 }
@@ -178,7 +178,7 @@ std::string one_picture(const Subject& subject, const Style& style) {
   std::string out;
   if (!subject.title.empty()) out += lines(subject.title, style, Tone::strong, true);
   out += lines(machine_words(subject), style, Tone::faint, false);
-  const std::string well = verdict(subject);
+  const std::string well = locality_text(subject);
   if (!well.empty()) out += lines(well, style, Tone::strong, well.find("FAR") != std::string::npos);
   const Scene scene = lay_out(subject, terminal_metrics(style, subject));
   out += "\n" + machine_picture(scene, style) + "\n";

@@ -148,6 +148,13 @@ std::string_view front(std::string_view text, int width) {
 
 }  // namespace
 
+std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items) {
+  std::string text;
+  for (const auto& [count, noun] : items)
+    if (count > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(count), noun);
+  return text;
+}
+
 std::string pad_right(std::string_view text, int width) {
   return std::string(text) + blanks(width - columns(text));
 }

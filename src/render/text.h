@@ -1,8 +1,10 @@
 #pragma once
 // Text for people: what is safe to print, how wide it is, how it is cut and wrapped.
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/plan.h"
@@ -24,6 +26,9 @@ std::string printable(std::string_view text);
 /// Columns on a terminal of a text that `printable` has seen: 2 for East Asian wide characters and
 /// pictographs, 0 for combining marks, 1 for others.
 int columns(std::string_view text);
+
+/// "2 packages, 104 cores": the counts above zero.
+std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items);
 
 /// Blanks after (or before) the text up to `width` columns.
 std::string pad_right(std::string_view text, int width);

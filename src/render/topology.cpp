@@ -1,3 +1,4 @@
+// The machine as a text tree, for `hpclaunch topo`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,18 +9,16 @@
 
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
+#include "render/regions.h"
+#include "render/subject.h"
 #include "render/text.h"
 
 namespace hpclaunch {
 namespace {
 
-/// A part of the machine: everything that has exactly these PUs, and the smaller parts inside.
-struct Part {
-  CpuSet pus;
-  std::vector<std::string> labels;  ///< "package 0 (model)", "NUMA node 0 512 GiB", "L3 105 MiB"
-  bool numbered = false;            ///< has a package or a NUMA node, which must keep its own line
-  std::vector<Part> parts;          ///< by position
-};
+using render::Region;
+using render::Regions;
+using render::regions_of;
 
 /// A line of the tree and the lines below it.
 struct Branch {
@@ -27,72 +26,15 @@ struct Branch {
   std::vector<Branch> branches;
 };
 
-constexpr int kMinWidth =
-    24;  ///< narrower than this nothing can be read; such widths count as this
-constexpr std::size_t kMaxListed =
-    80;  ///< bytes of the CPU lists of alike parts that are written out
+constexpr int kMinWidth = 24;           ///< the least width, whatever the style asks
+constexpr std::size_t kMaxListed = 80;  ///< bytes; longer CPU lists of alike caches are cut
 
-/// Stands for a blank at which a line had better not end; `wrap` makes it one.
+/// A blank at which no line breaks; `wrap` turns it into a blank.
 constexpr char kGlue = '\x1f';
 
 std::string glued(std::string text) {
   std::replace(text.begin(), text.end(), ' ', kGlue);
   return text;
-}
-
-std::string sized(const std::string& label, std::uint64_t bytes) {
-  return bytes == 0 ? label : label + kGlue + glued(human_bytes(bytes));
-}
-
-// ---- the parts -------------------------------------------------------------------------------------
-
-void insert(Part& into, const CpuSet& pus, const std::string& label, bool numbered) {
-  Part* at = &into;
-  for (bool deeper = true; deeper && (at == &into || at->pus != pus);) {
-    deeper = false;
-    for (Part& part : at->parts) {
-      if (!part.pus.contains(pus)) continue;
-      at = &part;
-      deeper = true;
-      break;
-    }
-  }
-  if (at == &into || at->pus != pus) {
-    at->parts.push_back(Part{pus, {}, false, {}});
-    at = &at->parts.back();
-  }
-  at->labels.push_back(label);
-  at->numbered = at->numbered || numbered;
-}
-
-struct Labelled {
-  CpuSet pus;
-  std::string label;
-  bool numbered;
-};
-
-/// The machine as nested parts: larger ones are laid first, so that each finds its place.
-Part parts_of(const Topology& topology) {
-  std::vector<Labelled> all;
-  for (const Package& package : topology.packages) {
-    std::string label = glued(fmt::format("package {}", package.os_index));
-    if (!package.model.empty()) label += " (" + render::printable(package.model) + ")";
-    all.push_back({package.pus, std::move(label), true});
-  }
-  for (const NumaNode& node : topology.numa_nodes) {
-    const std::string label = glued(fmt::format("NUMA node {}", node.os_index));
-    if (!node.pus.empty()) all.push_back({node.pus, sized(label, node.memory_bytes), true});
-  }
-  for (const Cache& cache : topology.caches) {
-    all.push_back({cache.pus, sized(fmt::format("L{}", cache.level), cache.size_bytes), false});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Labelled& a, const Labelled& b) {
-    return a.pus.count() > b.pus.count();
-  });
-  Part root;
-  root.pus = topology.all_pus();
-  for (const Labelled& item : all) insert(root, item.pus, item.label, item.numbered);
-  return root;
 }
 
 // ---- lines -----------------------------------------------------------------------------------------
@@ -118,104 +60,123 @@ std::string cores_text(const std::vector<const Core*>& cores, const CpuSet& allo
   return text + forbidden(pus, allowed);
 }
 
-/// The cores that are in this part and in none of its parts, as runs of equal size.
-std::vector<std::string> own_cores(const Part& part, const Topology& topology) {
-  CpuSet own = part.pus;
-  for (const Part& inner : part.parts) own -= inner.pus;
-  std::vector<std::string> runs;
-  std::vector<const Core*> run;
-  const auto flush = [&] {
-    if (!run.empty()) runs.push_back(cores_text(run, topology.allowed));
-    run.clear();
-  };
-  for (const Core& core : topology.cores) {
-    if (!own.contains(core.pus)) continue;
-    if (!run.empty() && run.front()->pus.count() != core.pus.count()) flush();
-    run.push_back(&core);
+/// Lines of the regions of one machine.
+class Lines {
+ public:
+  explicit Lines(const Topology& topology) : topology_(topology), regions_(regions_of(topology)) {}
+
+  std::vector<Branch> all() const {
+    const Region& root = regions_.all.front();
+    if (labels(root).empty()) return below(root);
+    return {branch_of(root)};
   }
-  flush();
-  return runs;
-}
 
-std::string title(const Part& part) { return fmt::format("{}", fmt::join(part.labels, " + ")); }
-
-/// Two caches without a number, without parts inside, that differ in nothing but which cores they
-/// hold.
-bool alike(const Part& a, const Part& b, const Topology& topology) {
-  if (a.numbered || b.numbered || !a.parts.empty() || !b.parts.empty()) return false;
-  if (a.labels != b.labels || a.pus.count() != b.pus.count()) return false;
-  std::vector<int> sizes_a;
-  std::vector<int> sizes_b;
-  for (const Core& core : topology.cores) {
-    if (a.pus.contains(core.pus)) sizes_a.push_back(core.pus.count());
-    if (b.pus.contains(core.pus)) sizes_b.push_back(core.pus.count());
-  }
-  const auto uniform = [](const std::vector<int>& sizes) {
-    return !sizes.empty() &&
-           std::count(sizes.begin(), sizes.end(), sizes.front()) == static_cast<long>(sizes.size());
-  };
-  return sizes_a == sizes_b && uniform(sizes_a);
-}
-
-/// "8 x L3 32 MiB, each 8 cores of 2 PUs: 0-7,64-71 | 8-15,72-79 | ..."
-std::string run_text(const std::vector<const Part*>& run, const Topology& topology) {
-  CpuSet all;
-  std::vector<std::string> lists;
-  for (const Part* part : run) {
-    all |= part->pus;
-    lists.push_back(part->pus.to_list());
-  }
-  const CpuSet& first = run.front()->pus;
-  const auto inside = [&](const Core& core) { return first.contains(core.pus); };
-  const long cores = std::count_if(topology.cores.begin(), topology.cores.end(), inside);
-  const int each = first.count() / static_cast<int>(cores);
-  std::string text =
-      fmt::format("{} x {}, each {}", run.size(), title(*run.front()), counted(cores, "core"));
-  if (each > 1) text += fmt::format(" of {} PUs", each);
-  const std::string listed = fmt::format("{}", fmt::join(lists, " | "));
-  text += listed.size() <= kMaxListed
-              ? ": " + listed
-              : fmt::format(": {} (first {}, second {})", all.to_list(), lists[0], lists[1]);
-  return text + forbidden(all, topology.allowed);
-}
-
-Branch branch_of(const Part& part, const Topology& topology);
-
-/// The lines below a part: its inner parts by position, alike ones in one line, then its own cores.
-std::vector<Branch> branches_below(const Part& part, const Topology& topology) {
-  std::vector<const Part*> inner;
-  for (const Part& one : part.parts) inner.push_back(&one);
-  const auto position = [&](const Part* one) {
-    return std::find_if(topology.cores.begin(), topology.cores.end(),
-                        [&](const Core& core) { return one->pus.intersects(core.pus); }) -
-           topology.cores.begin();
-  };
-  std::stable_sort(inner.begin(), inner.end(),
-                   [&](const Part* a, const Part* b) { return position(a) < position(b); });
-  std::vector<Branch> out;
-  for (std::size_t i = 0; i < inner.size();) {
-    std::size_t end = i + 1;
-    while (end < inner.size() && alike(*inner[i], *inner[end], topology)) ++end;
-    if (end - i == 1) {
-      out.push_back(branch_of(*inner[i], topology));
-    } else {
-      const auto from = inner.begin() + static_cast<std::ptrdiff_t>(i);
-      out.push_back({run_text({from, from + static_cast<std::ptrdiff_t>(end - i)}, topology), {}});
+ private:
+  /// "package 0 (model)", "NUMA node 0 512 GiB", "L3 105 MiB".
+  std::vector<std::string> labels(const Region& region) const {
+    std::vector<std::string> all;
+    for (const int at : region.packages) {
+      const Package& package = topology_.packages[static_cast<std::size_t>(at)];
+      all.push_back(glued(render::package_text(package)));
+      if (!package.model.empty()) all.back() += " (" + render::printable(package.model) + ")";
     }
-    i = end;
+    for (const int at : region.numa_nodes)
+      all.push_back(glued(render::numa_text(topology_.numa_nodes[static_cast<std::size_t>(at)])));
+    for (const int at : region.caches)
+      all.push_back(glued(render::cache_text(topology_.caches[static_cast<std::size_t>(at)])));
+    return all;
   }
-  for (const std::string& run : own_cores(part, topology)) out.push_back({run, {}});
-  return out;
-}
 
-Branch branch_of(const Part& part, const Topology& topology) {
-  Branch branch{title(part), branches_below(part, topology)};
-  if (branch.branches.size() == 1 && part.parts.empty()) {
-    branch.text += ": " + branch.branches.front().text;
-    branch.branches.clear();
+  std::string title(const Region& region) const {
+    return fmt::format("{}", fmt::join(labels(region), " + "));
   }
-  return branch;
-}
+
+  std::vector<const Core*> cores_of(const Region& region) const {
+    std::vector<const Core*> cores;
+    for (const int at : region.cores)
+      cores.push_back(&topology_.cores[static_cast<std::size_t>(at)]);
+    return cores;
+  }
+
+  /// Whether two caches differ only in which cores share them. A package or a NUMA node has a number and
+  /// keeps its own line.
+  bool alike(const Region& a, const Region& b) const {
+    const auto plain = [](const Region& region) {
+      return region.packages.empty() && region.numa_nodes.empty() && region.inner.empty();
+    };
+    if (!plain(a) || !plain(b) || labels(a) != labels(b)) return false;
+    if (a.cores.size() != b.cores.size() || a.cores.empty()) return false;
+    const int each = cores_of(a).front()->pus.count();
+    const auto same = [&](const Core* core) { return core->pus.count() == each; };
+    const std::vector<const Core*> left = cores_of(a);
+    const std::vector<const Core*> right = cores_of(b);
+    return std::all_of(left.begin(), left.end(), same) &&
+           std::all_of(right.begin(), right.end(), same);
+  }
+
+  /// "8 x L3 32 MiB, each 8 cores of 2 PUs: 0-7,64-71 | 8-15,72-79 | ..."
+  std::string run_text(const std::vector<const Region*>& run) const {
+    CpuSet all;
+    std::vector<std::string> lists;
+    for (const Region* region : run) {
+      all |= region->pus;
+      lists.push_back(region->pus.to_list());
+    }
+    const Region& first = *run.front();
+    const long cores = static_cast<long>(first.cores.size());
+    const int each = first.pus.count() / static_cast<int>(cores);
+    std::string text =
+        fmt::format("{} x {}, each {}", run.size(), title(first), counted(cores, "core"));
+    if (each > 1) text += fmt::format(" of {} PUs", each);
+    const std::string listed = fmt::format("{}", fmt::join(lists, " | "));
+    text += listed.size() <= kMaxListed
+                ? ": " + listed
+                : fmt::format(": {} (first {}, second {})", all.to_list(), lists[0], lists[1]);
+    return text + forbidden(all, topology_.allowed);
+  }
+
+  /// The region's own cores, a line for each run of cores with as many PUs.
+  void add_cores(const Region& region, std::vector<Branch>& out) const {
+    const std::vector<const Core*> cores = cores_of(region);
+    for (auto first = cores.begin(); first != cores.end();) {
+      const auto end = std::find_if(first, cores.end(), [&](const Core* core) {
+        return core->pus.count() != (*first)->pus.count();
+      });
+      out.push_back({cores_text({first, end}, topology_.allowed), {}});
+      first = end;
+    }
+  }
+
+  /// The lines below a region: its inner regions by position, alike ones in one line, then its own cores.
+  std::vector<Branch> below(const Region& region) const {
+    std::vector<const Region*> inner;
+    for (const int at : region.inner) inner.push_back(&regions_.all[static_cast<std::size_t>(at)]);
+    std::vector<Branch> out;
+    for (auto first = inner.begin(); first != inner.end();) {
+      const auto end = std::find_if(first + 1, inner.end(),
+                                    [&](const Region* one) { return !alike(**first, *one); });
+      if (end - first == 1)
+        out.push_back(branch_of(**first));
+      else
+        out.push_back({run_text({first, end}), {}});
+      first = end;
+    }
+    add_cores(region, out);
+    return out;
+  }
+
+  Branch branch_of(const Region& region) const {
+    Branch branch{title(region), below(region)};
+    if (branch.branches.size() == 1 && region.inner.empty()) {
+      branch.text += ": " + branch.branches.front().text;
+      branch.branches.clear();
+    }
+    return branch;
+  }
+
+  const Topology& topology_;
+  Regions regions_;
+};
 
 std::string summary(const Topology& topology) {
   std::uint64_t bytes = 0;
@@ -224,14 +185,11 @@ std::string summary(const Topology& topology) {
   const int allowed = topology.allowed.count();
   const std::string name =
       topology.hostname.empty() ? "machine" : render::printable(topology.hostname);
-  std::string text = name + ": ";
-  const auto add = [&](std::size_t count, const char* noun) {
-    if (count > 0) text += counted(static_cast<long>(count), noun) + ", ";
-  };
-  add(topology.packages.size(), "package");
-  add(topology.numa_nodes.size(), "NUMA node");
-  add(topology.cores.size(), "core");
-  text += counted(all, "PU");
+  std::string text = name + ": " +
+                     render::counts({{topology.packages.size(), "package"},
+                                     {topology.numa_nodes.size(), "NUMA node"},
+                                     {topology.cores.size(), "core"},
+                                     {static_cast<std::size_t>(all), "PU"}});
   if (allowed < all) text += fmt::format(" ({} allowed)", allowed);
   if (bytes > 0) text += ", " + glued(human_bytes(bytes));
   return text;
@@ -243,8 +201,7 @@ std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(render::columns(text));
 }
 
-/// The length in bytes of the longest beginning that takes at most `columns`, but of one character
-/// at least, so that whoever cuts with it comes to an end.
+/// Bytes of the longest prefix of at most `columns`, but at least one character.
 std::size_t bytes_of(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
   for (std::size_t taken = 0; at < text.size();) {
@@ -319,7 +276,8 @@ std::string near_text(int numa, const CpuSet& pus) {
 }
 
 std::string device_text(const Device& device) {
-  std::string text = sized(glued(fmt::format("device {}", device.index)), device.memory_bytes);
+  std::string text = glued(fmt::format("device {}", device.index));
+  if (device.memory_bytes > 0) text += kGlue + glued(human_bytes(device.memory_bytes));
   text += " " + render::printable(device.model.empty() ? device.vendor : device.model);
   if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
   if (!device.partition.empty()) text += ", " + render::printable(device.partition);
@@ -347,12 +305,10 @@ std::string topology_tree(const Topology& topology, const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, kMinWidth));
   std::string out;
   for (const std::string& line : wrap(summary(topology), width)) out += line + "\n";
-  Part root = parts_of(topology);
-  std::vector<Branch> branches = branches_below(root, topology);
+  std::vector<Branch> branches = Lines(topology).all();
   for (const NumaNode& node : topology.numa_nodes) {
     if (!node.pus.empty()) continue;
-    const std::string label = glued(fmt::format("NUMA node {}", node.os_index));
-    branches.push_back({sized(label, node.memory_bytes) + ", near no CPU", {}});
+    branches.push_back({glued(render::numa_text(node)) + ", without CPUs", {}});
   }
   for (const Device& device : topology.devices) branches.push_back({device_text(device), {}});
   for (const Nic& nic : topology.nics) branches.push_back({nic_text(nic), {}});

@@ -71,9 +71,7 @@ Result<HostList> sge_hosts(const EnvSnapshot&, const Request&, const std::string
 Result<HostList> flux_hosts(const EnvSnapshot&, const Request&, const std::string& text,
                             const std::string&) {
   const Result<std::vector<std::string>> names = expand_hostlist(text);
-  // Flux prints its errors there too: "flux-hostlist: ERROR: ...".
-  if (names && text.find(':') == std::string::npos)
-    return hosts_from_names(*names, "nodes of the Flux instance");
+  if (names && !names->empty()) return hosts_from_names(*names, "nodes of the Flux instance");
   return Error{ErrorKind::unsupported,
                fmt::format("\"flux hostlist local\" printed no host list: {}",
                            trim(text.substr(0, text.find('\n')))),

@@ -1,8 +1,11 @@
+// Files, directories and programs by their paths.
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -42,6 +45,30 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
+Result<std::vector<std::string>> list_directory(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* directory = opendir(path.c_str());
+  if (directory == nullptr) {
+    if (errno == ENOENT || errno == ENOTDIR) return names;
+    return Error{ErrorKind::system,
+                 fmt::format("cannot read directory \"{}\": {}", path, std::strerror(errno))};
+  }
+  while (const dirent* entry = readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool others_may_write(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return false;  // reading it will say so
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return true;
+  return info.st_uid != 0 && info.st_uid != geteuid();
+}
+
 std::string real_path(const std::string& path) {
   char resolved[PATH_MAX];
   return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
@@ -71,8 +98,8 @@ std::string absolute(const std::string& path) {
 }
 
 Error cannot_execute(const std::string& path) {
-  return Error{ErrorKind::not_executable, fmt::format("\"{}\" cannot be executed", path),
-               fmt::format("make it executable with: chmod +x {}", path)};
+  return Error{ErrorKind::not_executable, fmt::format("\"{}\" is not executable", path),
+               fmt::format("chmod +x {}", path)};
 }
 
 }  // namespace
@@ -81,7 +108,8 @@ bool is_executable(const std::string& path) { return look(path) == Found::execut
 
 Result<std::string> find_program(const std::string& program, std::string_view path_variable) {
   if (program.empty())
-    return Error{ErrorKind::program_not_found, "the program's name is empty", "write it after --"};
+    return Error{ErrorKind::program_not_found, "program name is empty",
+                 "name the program after --"};
   if (program.find('/') != std::string::npos) {
     switch (look(program)) {
       case Found::executable:
@@ -91,9 +119,9 @@ Result<std::string> find_program(const std::string& program, std::string_view pa
       case Found::nothing:
         if (is_directory(program))
           return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program),
-                       "name a program in it"};
+                       "name a program file"};
         return Error{ErrorKind::program_not_found,
-                     fmt::format("program \"{}\" is not there", program)};
+                     fmt::format("program \"{}\" does not exist", program)};
     }
   }
   std::optional<std::string> unusable;
@@ -106,7 +134,7 @@ Result<std::string> find_program(const std::string& program, std::string_view pa
   }
   if (unusable) return cannot_execute(*unusable);
   return Error{ErrorKind::program_not_found, fmt::format("program \"{}\" is not on PATH", program),
-               "write its path, or load the module that has it"};
+               "give its path, or load the module that provides it"};
 }
 
 }  // namespace hpclaunch::sys

@@ -37,7 +37,7 @@ namespace {
 
 // An address in the abstract name space belongs to one network namespace, as ports do, leaves no file
 // and is given up with the last descriptor. It stands for the port without occupying it.
-// -1: somebody else holds it.
+// -1: another process has it.
 int lock_port(int port) {
   const int lock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (lock < 0) return -1;
@@ -91,14 +91,14 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
       close(lock);
     }
     if (first_reason.empty())
-      first_reason = lock < 0 ? fmt::format("port {} is held by another hpclaunch", port)
+      first_reason = lock < 0 ? fmt::format("port {} is reserved by another hpclaunch", port)
                               : fmt::format("port {}: {}", port, std::strerror(why));
   }
   return Error{ErrorKind::system,
                candidates.size() == 1
                    ? first_reason
                    : fmt::format("no free port among {}: {}", candidates.size(), first_reason),
-               "name another one with --master-port"};
+               "choose another port with --master-port"};
 }
 
 namespace {

@@ -71,14 +71,12 @@ TEST_CASE("more threads than CPUs is remarked when somebody asked for it", "[che
                     EnvSnapshot{}, "more-threads-than-cpus"));
 }
 
-TEST_CASE("other hands on the binding, and a rank inside a rank", "[check]") {
+TEST_CASE("other variables that bind", "[check]") {
   const Plan plan = plan_of({});
   CHECK(finds(plan, EnvSnapshot({"GOMP_CPU_AFFINITY=0-3"}), "competing-binding"));
   CHECK(finds(plan, EnvSnapshot({"KMP_AFFINITY=explicit,proclist=[0]"}), "competing-binding"));
   CHECK_FALSE(
       finds(plan, EnvSnapshot({"KMP_AFFINITY=granularity=fine,compact"}), "competing-binding"));
-  CHECK(finds(plan, EnvSnapshot({"OMPI_COMM_WORLD_RANK=0"}), "inside-a-rank"));
-  CHECK(finds(plan, EnvSnapshot({"HPCLAUNCH_LOCAL_RANK=0"}), "inside-a-rank"));
 }
 
 TEST_CASE("a profile's demand against an export shows both values, secrets excepted", "[check]") {

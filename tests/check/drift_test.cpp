@@ -59,6 +59,19 @@ void remove(Topology& node, const CpuSet& gone) {
 
 CpuSet set(const char* list) { return *CpuSet::parse(list); }
 
+struct Drift {
+  std::string kind;
+  std::string text;
+  friend bool operator==(const Drift&, const Drift&) = default;
+};
+
+std::vector<Drift> drift_of(const Topology& planned, const Topology& found, DriftScope scope = {}) {
+  std::vector<Drift> all;
+  for (const Diagnostic& one : find_drift(planned, found, scope))
+    all.push_back({one.id, one.message});
+  return all;
+}
+
 using Change = std::function<void(Topology&)>;
 
 struct Row {
@@ -73,13 +86,13 @@ TEST_CASE("each way to differ has its words", "[drift]") {
   const std::vector<Row> rows = {
       {"a core offline",
        [](Topology& n) { remove(n, set("5,13")); },
-       {{"cpus", "CPUs 5,13 are not there (1 core offline)"}}},
+       {{"cpus", "CPUs 5,13 are missing (1 core offline)"}}},
       {"a thread offline",
        [](Topology& n) { remove(n, set("13")); },
-       {{"cpus", "CPU 13 is not there"}}},
+       {{"cpus", "CPU 13 is missing"}}},
       {"threads off",
        [](Topology& n) { remove(n, set("8-15")); },
-       {{"cpus", "hardware threads are switched off: CPUs 8-15 are not there"}}},
+       {{"cpus", "hardware threads are off: CPUs 8-15 are missing"}}},
       {"siblings numbered side by side",
        [](Topology& n) {
          for (std::size_t c = 0; c < n.cores.size(); ++c) {
@@ -88,7 +101,7 @@ TEST_CASE("each way to differ has its words", "[drift]") {
            n.cores[c].pus.add(static_cast<int>(c) * 2 + 1);
          }
        },
-       {{"threads", "CPUs are numbered otherwise: the core of CPU 0 has 0-1, planned 0,8"}}},
+       {{"threads", "CPUs are numbered in another way: the core of CPU 0 has 0-1, planned 0,8"}}},
       {"one NUMA node",
        [](Topology& n) {
          n.numa_nodes = {{0, 256ull << 30, n.all_pus()}};
@@ -103,14 +116,13 @@ TEST_CASE("each way to differ has its words", "[drift]") {
          n.caches.resize(2);
          for (Device& device : n.devices) device.numa = -1;
        },
-       {{"cpus", "CPUs 4-7,12-15 are not there (4 cores offline)"},
+       {{"cpus", "CPUs 4-7,12-15 are missing (4 cores offline)"},
         {"numa", "2 NUMA nodes, planned 4"}}},
       {"memory without processors",
        [](Topology& n) {
          n.numa_nodes.push_back({4, 16ull << 30, {}});
        },
-       {{"numa",
-         "5 NUMA nodes, planned 4: another memory mode, or memory nodes that are missing"}}},
+       {{"numa", "5 NUMA nodes, planned 4: another memory mode, or missing memory nodes"}}},
       {"half the memory",
        [](Topology& n) { n.numa_nodes[2].memory_bytes /= 2; },
        {{"memory", "NUMA node 2 has 32 GiB, planned 64 GiB"}}},
@@ -123,11 +135,11 @@ TEST_CASE("each way to differ has its words", "[drift]") {
       {"devices counted otherwise",
        [](Topology& n) { std::swap(n.devices[0].pci, n.devices[1].pci); },
        {{"devices",
-         "devices are counted otherwise: device 0 at 0000:01:00.0 is number 1, device 1 at "
+         "devices are numbered in another way: device 0 at 0000:01:00.0 is number 1, device 1 at "
          "0000:11:00.0 is number 0"},
-        {"devices", "device 0 at 0000:01:00.0 is another one: GPU-1, planned GPU-0"},
+        {"devices", "device 0 at 0000:01:00.0 has UUID GPU-1, planned GPU-0"},
         {"devices", "device 0 at 0000:01:00.0 is on NUMA node 1, planned 0"},
-        {"devices", "device 1 at 0000:11:00.0 is another one: GPU-0, planned GPU-1"},
+        {"devices", "device 1 at 0000:11:00.0 has UUID GPU-0, planned GPU-1"},
         {"devices", "device 1 at 0000:11:00.0 is on NUMA node 0, planned 1"}}},
       {"a device elsewhere",
        [](Topology& n) { n.devices[1].numa = 3; },
@@ -148,7 +160,7 @@ TEST_CASE("each way to differ has its words", "[drift]") {
     INFO(row.what);
     Topology found = node();
     row.change(found);
-    const std::vector<Drift> said = find_drift(node(), found);
+    const std::vector<Drift> said = drift_of(node(), found);
     CHECK(said == row.said);
     const bool plain = row.said.front().kind == "memory" ||
                        row.said.front().text.find("down") != std::string::npos;
@@ -162,14 +174,14 @@ TEST_CASE("an interface near other cores differs, and offline cores are no diffe
   planned.nics[0].numa = -1;
   planned.nics[0].pus = set("0-3,8-11");
   Topology found = planned;
-  CHECK(find_drift(planned, found).empty());
+  CHECK(drift_of(planned, found).empty());
   found.nics[0].pus = set("4-7,12-15");
-  CHECK(find_drift(planned, found) ==
+  CHECK(drift_of(planned, found) ==
         std::vector<Drift>{{"nics", "network card cxi0 is near CPUs 4-7,12-15, planned 0-3,8-11"}});
   found = planned;
   remove(found, set("3,11"));
   found.nics[0].pus -= set("3,11");
-  for (const Drift& one : find_drift(planned, found)) CHECK(one.kind != "nics");
+  for (const Drift& one : drift_of(planned, found)) CHECK(one.kind != "nics");
 }
 
 TEST_CASE("what is not known is not judged", "[drift]") {
@@ -178,8 +190,8 @@ TEST_CASE("what is not known is not judged", "[drift]") {
   found.links.clear();
   found.nics.clear();
   found.caches.clear();
-  CHECK(find_drift(node(), found).empty());
-  CHECK(find_drift(found, node()).empty());
+  CHECK(drift_of(node(), found).empty());
+  CHECK(drift_of(found, node()).empty());
   found = node();
   for (Device& device : found.devices) {
     device.numa = -1;
@@ -193,11 +205,11 @@ TEST_CASE("what is not known is not judged", "[drift]") {
   found.packages[0].model = "another name";
   found.hostname = "n2";
   found.allowed = set("1");
-  CHECK(find_drift(node(), found).empty());
+  CHECK(drift_of(node(), found).empty());
   Topology other = node();
   other.hostname = "n2";
   for (Device& device : other.devices) device.uuid += "-2";
-  CHECK(find_drift(node(), other).empty());
+  CHECK(drift_of(node(), other).empty());
   CHECK(node_fingerprint(node()) == node_fingerprint(other));
 }
 
@@ -206,13 +218,13 @@ TEST_CASE("devices that are all gone are said, where PCI was read", "[drift]") {
   found.devices.clear();
   found.links.clear();
   found.no_devices = true;
-  CHECK(find_drift(node(), found) == std::vector<Drift>{{"devices", "no device, planned 4"}});
-  CHECK(find_drift(node(), found, {true, true}).size() == 1);
-  CHECK(find_drift(found, node()) == std::vector<Drift>{{"devices", "4 devices, planned none"}});
-  CHECK(find_drift(found, found).empty());
+  CHECK(drift_of(node(), found) == std::vector<Drift>{{"devices", "no device, planned 4"}});
+  CHECK(drift_of(node(), found, {true, true}).size() == 1);
+  CHECK(drift_of(found, node()) == std::vector<Drift>{{"devices", "4 devices, planned none"}});
+  CHECK(drift_of(found, found).empty());
   Topology unknown = found;
   unknown.no_devices = false;
-  CHECK(find_drift(unknown, found).empty());
+  CHECK(drift_of(unknown, found).empty());
   CHECK(node_fingerprint(unknown) == node_fingerprint(found));
 }
 
@@ -223,9 +235,9 @@ TEST_CASE("a part of a node that was granted is no drift", "[drift]") {
   found.devices[0].index = 0;
   found.devices[1].index = 1;
   found.links.clear();
-  CHECK(find_drift(node(), found, {true, true}).empty());
-  CHECK(find_drift(node(), found, {true, false}).size() == 2);
-  CHECK(find_drift(node(), found, {false, true}).size() == 1);
+  CHECK(drift_of(node(), found, {true, true}).empty());
+  CHECK(drift_of(node(), found, {true, false}).size() == 2);
+  CHECK(drift_of(node(), found, {false, true}).size() == 1);
 }
 
 namespace {
@@ -295,10 +307,10 @@ TEST_CASE("no node drifts from itself, and any change has its kind", "[drift][la
   for (int round = 0; round < 150; ++round) {
     const Topology planned = random_node(random);
     INFO("round " << round);
-    CHECK(find_drift(planned, planned).empty());
+    CHECK(drift_of(planned, planned).empty());
     const auto again = topology_from_json(topology_to_json(planned), "again");
     if (!again) continue;  // a made-up NUMA node of a core may not be known
-    CHECK(find_drift(planned, *again).empty());
+    CHECK(drift_of(planned, *again).empty());
     CHECK(node_fingerprint(planned) == node_fingerprint(*again));
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const std::string kind = changes[i].kind;
@@ -312,7 +324,7 @@ TEST_CASE("no node drifts from itself, and any change has its kind", "[drift][la
       Topology found = planned;
       changes[i].change(found);
       if (kind == "memory" && planned.numa_nodes.back().memory_bytes == 0) continue;
-      const std::vector<Drift> said = find_drift(planned, found);
+      const std::vector<Drift> said = drift_of(planned, found);
       INFO("change " << i << " of " << kind);
       CHECK(std::any_of(said.begin(), said.end(),
                         [&](const Drift& one) { return one.kind == kind && !one.text.empty(); }));

@@ -44,8 +44,8 @@ class Drift(support.Test):
 
     def test_each_way(self):
         file = self.topology(self.more_cores)
-        self.has(self.plan(file, "--on-drift", "warn"), "[node-differs]", "CPUs %s are not there" % self.missing, "replan")
-        self.has(self.plan(file, "--on-drift", "fail"), "[node-differs]", "CPUs %s are not there" % self.missing)
+        self.has(self.plan(file, "--on-drift", "warn"), "[node-differs]", "CPUs %s are missing" % self.missing, "replan")
+        self.has(self.plan(file, "--on-drift", "fail"), "[node-differs]", "CPUs %s are missing" % self.missing)
         words = ("--topology", file, "-n", "1", "--launcher", "local")
         done = hpclaunch("run", "--on-drift", "fail", *words, "--", "/bin/echo", "started")
         self.ok(done, 125)
@@ -65,7 +65,7 @@ class Drift(support.Test):
         if os.cpu_count() == 208:
             return
         self.ok(done, 125)
-        self.has(done, "node-differs", "not there")
+        self.has(done, "node-differs", "missing")
 
     def test_other_words_are_refused(self):
         self.refused(2, "plan", "--on-drift", "ignore", "--", "/bin/true", says=["replan"])

@@ -18,7 +18,7 @@ def blocks(text):
         if line and not line.startswith(" "):
             name = line
             found[name] = []
-        match = re.match(r"  (holds|overruled) +(builtin|default|environment|require|computed|command line) +(.*?)(?:  +\S.*)?$", line)
+        match = re.match(r"  (value|overridden) +(builtin|default|environment|require|computed|command line) +(.*?)(?:  +\S.*)?$", line)
         if match:
             found[name].append(match.groups())
     return found
@@ -35,7 +35,7 @@ class Explain(Test):
         names = [s["name"] for s in plan["choices"]] + [s["name"] for s in plan["env"]]
         self.assertEqual(sorted(found), sorted(names))
         for name, history in found.items():
-            self.assertEqual([h[0] for h in history], ["holds"] + ["overruled"] * (len(history) - 1), name)
+            self.assertEqual([h[0] for h in history], ["value"] + ["overridden"] * (len(history) - 1), name)
 
     def test_rules_that_do_not_hold_are_named_with_what_they_lack(self):
         done = self.ok(hpclaunch("explain", "--profile", "aurora", "--stack", "frameworks-2024", "-N", "16", "FI_CXI_OFLOW_BUF_SIZE"))
@@ -50,9 +50,9 @@ class Explain(Test):
 
     def test_choices(self):
         found = self.explain("cpu-bind", "ranks", "nodes", "ranks-per-node", "bind-via", "hosts")
-        self.assertEqual(found["cpu-bind"][0], ("holds", "computed", "0-3 / 4-7"))
-        self.assertEqual(found["ranks"][0][:3], ("holds", "command line", "2"))
-        self.assertEqual(found["bind-via"][0][:2], ("holds", "builtin"))
+        self.assertEqual(found["cpu-bind"][0], ("value", "computed", "0-3 / 4-7"))
+        self.assertEqual(found["ranks"][0][:3], ("value", "command line", "2"))
+        self.assertEqual(found["bind-via"][0][:2], ("value", "builtin"))
 
     def test_placement_in_words(self):
         done = self.ok(hpclaunch("explain", "--topology", machine("xeon-2x52-smt2.xml"), "-n", "104", "placement"))
@@ -72,7 +72,7 @@ class Explain(Test):
     def test_every_decision_says_why(self):
         lines = self.ok(hpclaunch("explain", *HERE)).out.splitlines()
         for above, below in zip(lines, lines[1:]):
-            if re.match(r"  (holds|overruled)", above):
+            if re.match(r"  (value|overridden)", above):
                 self.assertRegex(below, r"^ {10,}\S", above)
 
     def test_unknown_names(self):
@@ -85,23 +85,23 @@ class Explain(Test):
 
     def test_an_export_beats_a_default(self):
         found = self.explain("OMP_NUM_THREADS", "MKL_NUM_THREADS", env=clean_env(OMP_NUM_THREADS="3"))
-        self.assertEqual(found["OMP_NUM_THREADS"], [("holds", "environment", "3"), ("overruled", "builtin", "4")])
-        self.assertEqual(found["MKL_NUM_THREADS"][0], ("holds", "builtin", "3"))
+        self.assertEqual(found["OMP_NUM_THREADS"], [("value", "environment", "3"), ("overridden", "builtin", "4")])
+        self.assertEqual(found["MKL_NUM_THREADS"][0], ("value", "builtin", "3"))
 
     def test_an_export_yields_to_what_follows_from_the_plan(self):
         found = self.explain("RANK", "WORLD_SIZE", env=clean_env(RANK="5", WORLD_SIZE="77"))
-        self.assertEqual([h[:3] for h in found["RANK"]], [("holds", "computed", "<rank>"), ("overruled", "environment", "5")])
-        self.assertEqual([h[:3] for h in found["WORLD_SIZE"]], [("holds", "computed", "2"), ("overruled", "environment", "77")])
+        self.assertEqual([h[:3] for h in found["RANK"]], [("value", "computed", "<rank>"), ("overridden", "environment", "5")])
+        self.assertEqual([h[:3] for h in found["WORLD_SIZE"]], [("value", "computed", "2"), ("overridden", "environment", "77")])
 
     def test_the_command_line_beats_all(self):
         found = self.explain("--set", "OMP_NUM_THREADS=2", "--unset", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
                              env=clean_env(OMP_NUM_THREADS="3", MKL_NUM_THREADS="3"))
         self.assertEqual([h[1] for h in found["OMP_NUM_THREADS"]], ["command line", "environment", "builtin"])
-        self.assertEqual(found["MKL_NUM_THREADS"][0], ("holds", "command line", "(unset)"))
+        self.assertEqual(found["MKL_NUM_THREADS"][0], ("value", "command line", "(unset)"))
 
     def test_the_later_of_two_on_the_command_line(self):
         found = self.explain("--set", "A=1", "--set", "A=2", "A")
-        self.assertEqual(found["A"], [("holds", "command line", "2"), ("overruled", "command line", "1")])
+        self.assertEqual(found["A"], [("value", "command line", "2"), ("overridden", "command line", "1")])
 
     def test_secrets_are_hidden(self):
         secret = "hunter2hunter2"
@@ -120,7 +120,7 @@ class Explain(Test):
         support.need("mpiexec.hydra")
         done = self.ok(hpclaunch("explain", *HERE, "--launcher", "hydra", "HYDRA_BINDING", env=clean_env(HYDRA_BINDING="rr")))
         self.assertEqual([h[:3] for h in blocks(done.out)["HYDRA_BINDING"]],
-                         [("holds", "computed", "(unset)"), ("overruled", "environment", "rr")])
+                         [("value", "computed", "(unset)"), ("overridden", "environment", "rr")])
 
 
 if __name__ == "__main__":

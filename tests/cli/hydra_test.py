@@ -151,7 +151,7 @@ class Clashes(Hydra):
     def test_another_number_of_ranks_is_an_error(self):
         words = ("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--launcher-arg=-n")
         done = self.ok(hpclaunch(*words, "--launcher-arg=3", "--", "/bin/echo", "ran"), 125)
-        self.has(done, "launcher-arg-clash", "the plan has 2 ranks, the argument sets 3")
+        self.has(done, "launcher-arg-clash", "planned 2 ranks, now 3")
         self.assertEqual(done.out, "")
         done = self.ok(hpclaunch(*words, "--launcher-arg=2", "--", "/bin/echo", "ran"))
         self.assertEqual(done.out, "ran\nran\n")

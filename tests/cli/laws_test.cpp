@@ -6,7 +6,7 @@
 #include "support/catch.h"
 
 using namespace hpclaunch;
-using namespace hpclaunch::cli;
+using namespace hpclaunch::authoring;
 
 namespace {
 
@@ -20,7 +20,7 @@ constexpr const char* kProfile = R"({"schema": 1, "name": "x", "doc": "x", "node
 struct Bench {
   Profile profile = parse_profile(kProfile, "x").profile;
   Plan plan;
-  LawBench bench = make_bench(profile, profile.nodes.front(), *find_launcher("local"));
+  InvariantContext bench = make_context(profile, profile.nodes.front(), *find_launcher("local"));
 
   Bench() {
     PlanInput input;
@@ -42,8 +42,8 @@ struct Bench {
     return at->history.back().value;
   }
   std::string breach(const std::string& name, const Plan* again = nullptr) {
-    for (const Law& law : kLaws)
-      if (name == law.name) return law.breach(bench, {2, 1, "", &plan, again});
+    for (const Invariant& law : kInvariants)
+      if (name == law.name) return law.violation(bench, {2, 1, "", &plan, again});
     FAIL("no law " + name);
     return "";
   }
@@ -56,9 +56,9 @@ CpuSet cpus(const char* list) { return *CpuSet::parse(list); }
 TEST_CASE("a plan of the planner's own breaks no law") {
   Bench made;
   const Plan again = made.plan;
-  for (const Law& law : kLaws) {
+  for (const Invariant& law : kInvariants) {
     INFO(law.name);
-    CHECK(law.breach(made.bench, {2, 1, "", &made.plan, &again}).empty());
+    CHECK(law.violation(made.bench, {2, 1, "", &made.plan, &again}).empty());
   }
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("each law finds the plan that breaks it") {
   Bench made;
   SECTION("counts") {
     made.ranks().pop_back();
-    CHECK_THAT(made.breach("counts"), ContainsSubstring("1 rank on 1 node came out for 2 ranks"));
+    CHECK_THAT(made.breach("counts"), ContainsSubstring("got 1 rank on 1 node, requested 2 ranks"));
   }
   SECTION("the hardware threads of one core in two ranks") {
     made.ranks()[0].cpus = cpus("1");
@@ -77,7 +77,7 @@ TEST_CASE("each law finds the plan that breaks it") {
     made.ranks()[1].cpus = CpuSet();
     CHECK(made.breach("cores-apart") == "rank 1 has no core");
     made.ranks()[1].cpus = cpus("8");
-    CHECK_THAT(made.breach("cores-apart"), ContainsSubstring("which the node has not"));
+    CHECK_THAT(made.breach("cores-apart"), ContainsSubstring("which does not exist"));
   }
   SECTION("a reserved hardware thread") {
     made.ranks()[0].cpus.add(4);
@@ -85,7 +85,7 @@ TEST_CASE("each law finds the plan that breaks it") {
   }
   SECTION("far from the device, and silent about it") {
     std::swap(made.ranks()[0].device, made.ranks()[1].device);
-    CHECK_THAT(made.breach("near-device"), ContainsSubstring("does not say so"));
+    CHECK_THAT(made.breach("near-device"), ContainsSubstring("does not report it"));
   }
   SECTION("a list that is too short") {
     made.value("A_LIST") = std::string("0");
@@ -98,7 +98,7 @@ TEST_CASE("each law finds the plan that breaks it") {
   }
   SECTION("nothing for the shim") {
     made.plan.wire.clear();
-    CHECK_THAT(made.breach("launch-line"), ContainsSubstring("nothing was encoded"));
+    CHECK_THAT(made.breach("launch-line"), ContainsSubstring("no message for the shim"));
   }
   SECTION("LOCAL_RANK beyond what a rank sees") {
     made.plan.gpu_view = "all";

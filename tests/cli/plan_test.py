@@ -175,8 +175,8 @@ class Pictures(Test):
         self.assertIn(done.status, (0, 1), str(done))
         root = ElementTree.fromstring(done.out)
         said = root.find(self.SVG + "desc").text
-        self.assertRegex(said, r"(?m)^2 nodes: n1, n2; the numbers are local ranks, local rank 0 is global rank 0 2\.$")
-        self.assertRegex(said, r"(?m)^1 node: n3; the numbers are local ranks, local rank 0 is global rank 4\.$")
+        self.assertRegex(said, r"(?m)^2 nodes: n1, n2; numbers are local ranks; local rank 0 = global ranks 0, 2\.$")
+        self.assertRegex(said, r"(?m)^1 node: n3; numbers are local ranks; local rank 0 = global rank 4\.$")
         picture = hpclaunch("plan", *words, "--picture")
         self.has(picture, "2 nodes: n1, n2", "1 node: n3")
 

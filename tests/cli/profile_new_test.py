@@ -168,7 +168,7 @@ class Machines(Test):
         """The laws for every machine; returns the text. `plans_equal`: whatever the counts cannot say of it decides nothing."""
         path, text = self.new(topology)
         self.passes("validate", path)
-        self.assertRegex(self.passes("test", path), r"fresh: [1-9]\d* cases?, [\d,]+ laws")
+        self.assertRegex(self.passes("test", path), r"fresh: [1-9]\d* cases?, [\d,]+ invariants")
         self.check_comments(text)
         real = json.loads(self.ok(hpclaunch("topo", "--json", "--topology", topology, env=self.env)).out)
         model = self.shown(path)["nodes"][0]
@@ -177,7 +177,7 @@ class Machines(Test):
         else:
             self.assertRegex(text, r"What is lost:\n  // - ")
         numbered = [core["pus"] for core in real["cores"]] == [core["pus"] for core in model["topology"]["cores"]]
-        self.assertEqual("CPUs have the model's numbers" in text, not numbered)
+        self.assertEqual("CPU numbers are the model's" in text, not numbered)
         if plans_equal or model["use"] == "model":
             self.check_plans(topology, real, path)
         return text
@@ -225,7 +225,7 @@ class Machines(Test):
         there = [kept(nic) for nic in model.get("nics", [])]
         left = [nic for nic in named if kept(nic) not in there]
         self.assertEqual([kept(nic) for nic in named if nic not in left], there)
-        self.assertEqual("such ones:" in words, left != [])
+        self.assertEqual("ranks do not get them:" in words, left != [])
         for nic in left:
             self.assertIn('%s (' % json.dumps(nic.get("name") or nic["fabric"]), words)
 
@@ -283,7 +283,7 @@ class Made(Machines):
         ports[1]["state"] = "down"
         ports[0]["speed_mbps"], ports[2]["speed_mbps"] = 100000, 400000
         text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports)))
-        self.assertIn('ranks get no such ones: "ib0" (slower than others), "ib1" (down), "st0" (RoCE beside InfiniBand), '
+        self.assertIn('ranks do not get them: "ib0" (slower than others), "ib1" (down), "st0" (RoCE beside InfiniBand), '
                       '"eno1" (Ethernet beside a fabric).', re.sub(r"\n *// *", " ", text))
         text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports[1:2])))
         self.assertNotIn('"nics"', text)
@@ -360,7 +360,7 @@ class Made(Machines):
 
     def test_holes_become_a_guess(self):
         _, text = self.new(self.given(MADE["holes"]))
-        self.assertIn("CPUs 0,4-5,8,12 were not ours", re.sub(r"\n *// *", " ", text))
+        self.assertIn("CPUs 0,4-5,8,12 were not available", re.sub(r"\n *// *", " ", text))
         self.assertIn('// "reserved": {"cores": "0,4", "why"', text)
         _, text = self.new(self.given(dict(MADE["hybrid"], allowed="1-5")))
         self.assertNotIn('// "reserved"', text)

@@ -65,8 +65,8 @@ class Good(ProfileTest):
         self.assertEqual(done.err, "")
         self.assertIn("good: clean\n", done.out)
         done = self.ok(self.profile("test", path))
-        self.assertRegex(done.out, r"good: 1 case, [\d,]+ laws checked on \d+ plans")
-        self.assertRegex(done.out, r"1 profile: 1 case, [\d,]+ laws checked, 0 failed")
+        self.assertRegex(done.out, r"good: 1 case, [\d,]+ invariants checked on \d+ plans")
+        self.assertRegex(done.out, r"1 profile: 1 case, [\d,]+ invariants checked, 0 failed")
 
     def test_every_rank_count_is_planned(self):
         path = self.write(GOOD)
@@ -150,7 +150,7 @@ class Show(ProfileTest):
         self.assertEqual([one["name"] for one in shown], names)
 
     def test_mistakes(self):
-        self.refused(2, "profile", "show", says=["no profile is named"])
+        self.refused(2, "profile", "show", says=["show needs the name of a profile"])
         self.refused(2, "profile", "show", "no-such-site-of-ours", says=['no profile "no-such-site-of-ours"'])
         self.write(GOOD)
         env = support.clean_env(HPCLAUNCH_PROFILE_PATH=self.folder + "/p", XDG_CONFIG_HOME=self.folder)
@@ -208,8 +208,8 @@ class Validate(ProfileTest):
         done = self.ok(self.profile("validate", "--today", "2026-12-02", path), 1)
         self.assertIn("rule debug and 1 more: last compared with the source on 2025-06-01", done.out)
         self.assertEqual(done.out.count("[stale]"), 1)
-        self.assertIn("to come", self.ok(self.profile("validate", "--today", "2025-05-31", path), 1).out)
-        self.found("stale", changed(rules=[dict(RULE, source="https://example.org/")]), "warning", says="when it was compared")
+        self.assertIn("in the future", self.ok(self.profile("validate", "--today", "2025-05-31", path), 1).out)
+        self.found("stale", changed(rules=[dict(RULE, source="https://example.org/")]), "warning", says="no date of the last comparison")
         for day in ("soon", "2026-1-1", "2026-13-01", ""):
             self.refused(2, "profile", "validate", "--today", day, path)
 
@@ -336,21 +336,21 @@ class Laws(ProfileTest):
     def test_list_of_the_wrong_length(self):
         # The item holds the separator, but not where the law can see it.
         rule = dict(RULE, default={"EXAMPLE_LIST": {"each": "rank", "item": "${user}", "join": "e"}})
-        self.found("law-list-length", changed(rules=[rule], expect=None), says="EXAMPLE_LIST", action="test")
+        self.found("invariant-list-length", changed(rules=[rule], expect=None), says="EXAMPLE_LIST", action="test")
         rule = dict(RULE, default={"EXAMPLE_LIST": {"each": "rank", "item": "${local_rank}", "join": ","}})
         self.ok(self.profile("test", self.write(changed(rules=[rule], expect=None))))
 
     def test_value_that_nothing_reads(self):
         rule = dict(RULE, default={"NCCL_DEBUG": "LEVEL${ranks_per_node}"})
-        finding = self.found("law-known-variable", changed(rules=[rule], expect=None), says="NCCL_DEBUG", action="test")
+        finding = self.found("invariant-known-variable", changed(rules=[rule], expect=None), says="NCCL_DEBUG", action="test")
         self.assertIn("--node-type compute", finding["message"])
         done = self.profile("test", self.write(changed(rules=[rule], expect=None)))
-        self.assertRegex(done.out, r"more plans for node type compute break this law")
+        self.assertRegex(done.out, r"more plans for node type compute violate this invariant")
 
     def test_far_ranks_are_counted(self):
         devices = {"vendor": "nvidia", "list": [{"numa": 1}, {"numa": 1}]}
         path = self.write(changed(nodes=[dict(NODE, devices=devices)], bindings=None, expect=None))
-        self.assertRegex(self.ok(self.profile("test", path)).out, r"say that ranks are far from their devices")
+        self.assertRegex(self.ok(self.profile("test", path)).out, r"report ranks far from their devices")
 
 
 class Formats(ProfileTest):

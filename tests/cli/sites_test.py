@@ -151,7 +151,7 @@ class Aurora(SiteTest):
         if os.cpu_count() == 208:
             return
         self.ok(done, 1)
-        self.has(done, "[node-differs]", "not there", "--on-drift replan")
+        self.has(done, "[node-differs]", "missing", "--on-drift replan")
         done = job.hpclaunch("plan", "--on-drift", "replan", "-n", "1", "--", job.program)
         self.has(done, "the plan is for this node")
         none = self.json("topo").get("devices") == []  # not merely unknown

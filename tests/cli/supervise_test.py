@@ -100,7 +100,7 @@ class Beside(Test):
 
     def test_a_silent_node(self):
         done = self.ok(self.job("exit 0", STANDIN_MUTE="2,3"), 137)
-        self.has(done, "hpclaunch: no word from ranks 2-3 on nodeB: node lost, or killed with the launcher\n")
+        self.has(done, "hpclaunch: no exit status from ranks 2-3 on nodeB: node lost, or killed with the launcher\n")
         record = self.report()
         self.assertEqual([record["status"], record["silent"], record["ranks"]["silent"]], [137, [{"host": "nodeB", "ranks": "2-3"}], 2])
 
@@ -116,7 +116,7 @@ class Beside(Test):
         os.close(silent), os.close(talker)
         self.assertEqual(run.returncode, self.report()["status"], err.decode())
         self.assertEqual(self.report()["launcher"]["signal"], "SIGKILL")
-        self.assertIn(b"hydra itself was ended by SIGKILL (signal 9)", err)
+        self.assertIn(b"hydra was ended by SIGKILL (signal 9)", err)
 
     def test_signals_reach_the_ranks(self):
         ready = self.folder + "/ready"
@@ -155,7 +155,7 @@ class Report(Test):
         self.ok(hpclaunch("run", "--report", path, "--", "/no/such/program"), 127)
         record = self.record(path)
         self.assertEqual([record["status"], record["command"], record["ranks"]], [127, ["/no/such/program"], None])
-        self.assertIn("is not there", record["error"]["message"])
+        self.assertIn("does not exist", record["error"]["message"])
         self.ok(hpclaunch("run", "--set", "RANK=1", "-n", "2", "--oversubscribe", "--report", path, "--", "/bin/true"), 125)
         self.assertEqual([self.record(path)["status"], self.record(path)["error"]["message"]], [125, "not started"])
 

@@ -120,9 +120,9 @@ class Faults(engines.Test):
             said = ""
             for line in process.stderr:
                 said += line
-                if "no word yet" in line:
+                if "still waiting for" in line:
                     os.kill(self.cluster.inner(process), signal.SIGTERM)
-            self.assertIn("no word yet from ranks 2-3 on n2, 30 s after the last other node", said)
+            self.assertIn("still waiting for ranks 2-3 on n2, 30 s after the last other node", said)
             self.assertNotEqual(process.wait(), 0)
         finally:
             late.cancel()

@@ -139,31 +139,31 @@ class Compiler(unittest.TestCase):
 
     def test_mistakes(self):
         good = self.GOOD
-        self.refuses(good.replace('"min"', '"mni"'), 4, 'no member "mni"', "try: min")
-        self.refuses(good.replace('"enum"', '"enmu"'), 5, '"enmu" is not one of', "try: enum")
+        self.refuses(good.replace('"min"', '"mni"'), 4, 'unknown key "mni"', 'did you mean "min"?')
+        self.refuses(good.replace('"enum"', '"enmu"'), 5, '"enmu" is not one of', 'did you mean "enum"?')
         self.refuses(good.replace('"default": 2', '"default": 0'), 4, "the default of X_A", "is below 1")
         self.refuses(good.replace('"default": "a"', '"default": "c"'), 5, "the default of X_B", "is not a or b")
         self.refuses(good.replace('["a", "b"]', '["a", "a"]'), 5, '"values" has "a" twice')
-        self.refuses(good.replace("X_B", "X_A"), 5, '"X_A" stands here twice')
-        self.refuses(good.replace("X_B", "W"), 5, "W stands after X_A", "sort the names")
-        self.refuses(good.replace("X_B", "X-B"), 5, '"X-B" is no name of a variable')
+        self.refuses(good.replace("X_B", "X_A"), 5, '"X_A" appears twice')
+        self.refuses(good.replace("X_B", "W"), 5, "W comes after X_A", "sort the names")
+        self.refuses(good.replace("X_B", "X-B"), 5, '"X-B" is not a variable name')
         self.refuses(good.replace(', "confidence": "docs"', ""), 5, '"confidence" is missing')
         self.refuses(good.replace('"read_by": "r:p", "confidence": "docs"', '"confidence": "docs"'), 5, '"read_by" is missing')
         self.refuses(good.replace('"type": "int"', '"type": "int", "what": "No stop"'), 4, "full stop")
         self.refuses(good.replace('"type": "int"', '"type": "int", "note": "caf\u00e9"'), 4, "printable ASCII")
         self.refuses(good.replace('"type": "int"', '"type": "int", "renamed": "X_C"'), 4, "renamed to X_C")
         self.refuses(good.replace('"title": "X",', '"title": "X", "sentences": "required",'), 4, 'no sentence "what"')
-        self.refuses(good.replace('"min": 1,', '"min": "1",'), 4, '"min" is a whole number')
+        self.refuses(good.replace('"min": 1,', '"min": "1",'), 4, '"min" must be an integer')
         self.refuses(good.replace("},\n", "},,\n"), 4)
         self.refuses("", 1)
-        self.refuses("[]", 1, "an object is wanted")
+        self.refuses("[]", 1, "expected an object")
         self.refuses("{}", 1, 'neither "variables"')
-        self.refuses('{"misspellings": {"X": {"meant": "Y"}}}', 1, "Y is no variable")
+        self.refuses('{"misspellings": {"X": {"meant": "Y"}}}', 1, "Y is not a variable")
 
     def test_a_name_in_two_files(self):
         done, _ = self.compile(self.GOOD, self.GOOD)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"f1\.json:4: error: X_A stands in .*f0\.json:4 too")
+        self.assertRegex(done.stderr, r"f1\.json:4: error: X_A is also in .*f0\.json:4")
 
     def test_every_cut_is_refused_and_none_crashes(self):
         for end in range(0, len(self.GOOD) - 2, 7):
@@ -185,12 +185,12 @@ class Program(unittest.TestCase):
 
     def test_explain_adds_what_is_known(self):
         out = self.explain("OMP_NUM_THREADS").stdout
-        self.assertIn("  holds ", out)
+        self.assertIn("  value ", out)
         self.assertIn("  library    OpenMP", out)
 
     def test_explain_knows_what_the_plan_does_not_decide(self):
         out = self.explain("NCCL_IB_DISABLE").stdout
-        self.assertIn("not decided by hpclaunch", out)
+        self.assertIn("not set by hpclaunch", out)
         self.assertIn("NVIDIA/nccl:", out)
         self.assertIn("FI_CXI_OFLOW_BUF_SIZE", self.explain("FI_CXI_OVFLOW_BUF_SIZE").stdout)
 

@@ -20,11 +20,21 @@ Plan plan_for(const std::string& launcher, const std::vector<std::string>& args)
   return plan;
 }
 
-std::string shown(const std::vector<ArgClash>& clashes) {
+// "-n 3" of "--launcher-arg -n 3: planned 8 ranks, now 3: ...".
+std::string flag_of(const Diagnostic& clash) {
+  constexpr std::string_view kBefore = "--launcher-arg ";
+  const auto end = clash.message.rfind(": planned ");
+  REQUIRE(clash.message.starts_with(kBefore));
+  REQUIRE(end != std::string::npos);
+  return clash.message.substr(kBefore.size(), end - kBefore.size());
+}
+
+bool is_fatal(const Diagnostic& clash) { return clash.severity == Severity::error; }
+
+std::string shown(const std::vector<Diagnostic>& clashes) {
   std::string text;
-  for (const ArgClash& one : clashes)
-    text += fmt::format("{}{} | {} | {} | {} | {}\n", one.fatal ? "! " : "", one.flag, one.ours,
-                        one.holds, one.follows, one.instead);
+  for (const Diagnostic& one : clashes)
+    text += fmt::format("{}{} | {}\n", is_fatal(one) ? "! " : "", one.message, one.fix);
   return text;
 }
 
@@ -39,8 +49,8 @@ TEST_CASE("flags against the plan are found under every launcher", "[launcher][c
     const char* ours;
   };
   const Case cases[] = {
-      {"slurm", {"--cpu-bind=none"}, false, "--cpu-bind=none", "a list"},
-      {"slurm", {"--cpu-bind", "cores"}, false, "--cpu-bind cores", "a list"},
+      {"slurm", {"--cpu-bind=none"}, false, "--cpu-bind=none", "a CPU list"},
+      {"slurm", {"--cpu-bind", "cores"}, false, "--cpu-bind cores", "a CPU list"},
       {"slurm", {"-n", "3"}, true, "-n 3", "8 ranks"},
       {"slurm", {"-n3"}, true, "-n3", "8 ranks"},
       {"slurm", {"--ntasks-per-node=3"}, true, "--ntasks-per-node=3", "4 ranks"},
@@ -55,25 +65,25 @@ TEST_CASE("flags against the plan are found under every launcher", "[launcher][c
       {"slurm", {"--exclusive"}, true, "--exclusive", "whole"},
       {"slurm", {"-x", "node3"}, false, "-x node3", "from node1"},
       {"slurm", {"-wnode[1-3]"}, true, "-wnode[1-3]", "from node1"},
-      {"slurm", {"-m", "cyclic"}, true, "-m cyclic", "blocks"},
+      {"slurm", {"-m", "cyclic"}, true, "-m cyclic", "ranks in blocks"},
       {"slurm", {"--gpus-per-task=1"}, false, "--gpus-per-task=1", "devices"},
-      {"slurm", {"-K0"}, false, "-K0", "ends the job"},
-      {"slurm", {"--wait=30"}, false, "--wait=30", "ends the job"},
-      {"slurm", {"--distrib=cyclic"}, true, "--distrib=cyclic", "blocks"},
-      {"slurm", {"--cpu-b", "none"}, false, "--cpu-b none", "a list"},
+      {"slurm", {"-K0"}, false, "-K0", "stops the job"},
+      {"slurm", {"--wait=30"}, false, "--wait=30", "stops the job"},
+      {"slurm", {"--distrib=cyclic"}, true, "--distrib=cyclic", "ranks in blocks"},
+      {"slurm", {"--cpu-b", "none"}, false, "--cpu-b none", "a CPU list"},
       {"slurm", {"--exp=NONE"}, true, "--exp=NONE", "all variables"},
-      {"slurm", {"--kill=0"}, false, "--kill=0", "ends the job"},
+      {"slurm", {"--kill=0"}, false, "--kill=0", "stops the job"},
       {"slurm", {"-lN1"}, true, "-lN1", "2 nodes"},
       {"slurm", {"-un", "2"}, true, "-un 2", "8 ranks"},
-      {"slurm", {"-m", "block,Pack"}, true, "-m block,Pack", "blocks"},
-      {"pals", {"--cpu-bind", "depth"}, false, "--cpu-bind depth", "a list"},
+      {"slurm", {"-m", "block,Pack"}, true, "-m block,Pack", "ranks in blocks"},
+      {"pals", {"--cpu-bind", "depth"}, false, "--cpu-bind depth", "a CPU list"},
       {"pals", {"--np=3"}, true, "--np=3", "8 ranks"},
       {"pals", {"--envnone"}, true, "--envnone", "all variables"},
-      {"pals", {"--no-abort-on-failure"}, false, "--no-abort-on-failure", "ends the job"},
+      {"pals", {"--no-abort-on-failure"}, false, "--no-abort-on-failure", "stops the job"},
       {"pals", {"--env", "MASTER_PORT=1"}, false, "--env MASTER_PORT=1", "MASTER_PORT=29500"},
       {"pals", {"--gpu-bind", "list:0"}, false, "--gpu-bind list:0", "devices"},
       {"hydra", {"-n", "3"}, true, "-n 3", "8 ranks"},
-      {"hydra", {"-bind-to", "core"}, false, "-bind-to core", "a list"},
+      {"hydra", {"-bind-to", "core"}, false, "-bind-to core", "a CPU list"},
       {"hydra", {"-hosts", "x"}, true, "-hosts x", "from node1"},
       {"hydra", {"-f", "x"}, false, "-f x", "from node1"},
       {"hydra", {"-host", "x"}, true, "-host x", "from node1"},
@@ -82,17 +92,21 @@ TEST_CASE("flags against the plan are found under every launcher", "[launcher][c
       {"hydra", {"-genvnone"}, true, "-genvnone", "all variables"},
       {"hydra", {"-genvlist", "A"}, true, "-genvlist A", "all variables"},
       {"hydra", {"-genv", "RANK", "0"}, false, "-genv RANK 0", "for each rank"},
-      {"hydra", {"-genv", "HPCLAUNCH_PLAN=x"}, true, "-genv HPCLAUNCH_PLAN=x", "the plan"},
-      {"flux", {"-o", "cpu-affinity=per-task"}, false, "-o cpu-affinity", "a list"},
+      {"hydra",
+       {"-genv", "HPCLAUNCH_PLAN=x"},
+       true,
+       "-genv HPCLAUNCH_PLAN=x",
+       "planned HPCLAUNCH_PLAN"},
+      {"flux", {"-o", "cpu-affinity=per-task"}, false, "-o cpu-affinity", "a CPU list"},
       {"flux", {"-ogpu-affinity=on"}, false, "-ogpu-affinity=on", "devices"},
-      {"flux", {"--setopt=exit-timeout=30s"}, false, "--setopt=exit-timeout=30s", "ends the job"},
-      {"flux", {"--taskmap=cyclic"}, true, "--taskmap=cyclic", "blocks"},
+      {"flux", {"--setopt=exit-timeout=30s"}, false, "--setopt=exit-timeout=30s", "stops the job"},
+      {"flux", {"--taskmap=cyclic"}, true, "--taskmap=cyclic", "ranks in blocks"},
       {"flux", {"--env-remove=*"}, true, "--env-remove=*", "all variables"},
       {"flux", {"--env=-*"}, true, "--env=-*", "all variables"},
       {"flux", {"--env", "-HPC*"}, true, "--env -HPC*", "all variables"},
       {"openmpi", {"--np", "3"}, true, "--np 3", "8 ranks"},
       {"openmpi", {"--bind-to", "core"}, false, "--bind-to core", "no binding by"},
-      {"openmpi", {"--map-by", "node"}, true, "--map-by node", "blocks"},
+      {"openmpi", {"--map-by", "node"}, true, "--map-by node", "ranks in blocks"},
       {"openmpi", {"--host", "a:4,b:4"}, true, "--host a:4,b:4", "from node1"},
       {"openmpi", {"-x", "MASTER_PORT=1"}, false, "-x MASTER_PORT=1", "MASTER_PORT=29500"},
       {"prrte", {"-n", "9"}, true, "-n 9", "8 ranks"},
@@ -101,19 +115,19 @@ TEST_CASE("flags against the plan are found under every launcher", "[launcher][c
       {"jsrun", {"-a", "2"}, true, "-a 2", "4 ranks"},
       {"jsrun", {"-n1"}, true, "-n1", "2 nodes"},
       {"jsrun", {"-b", "rs"}, false, "-b rs", "no binding by"},
-      {"jsrun", {"-X", "0"}, false, "-X 0", "ends the job"},
+      {"jsrun", {"-X", "0"}, false, "-X 0", "stops the job"},
       {"jsrun", {"-E", "MASTER_PORT=1"}, false, "-E MASTER_PORT=1", "29500"},
   };
   for (const Case& one : cases) {
     const auto clashes = arg_clashes(plan_for(one.launcher, one.args));
     INFO(one.launcher << ' ' << one.flag << '\n' << shown(clashes));
     REQUIRE(clashes.size() == 1);
-    CHECK(clashes[0].fatal == one.fatal);
-    CHECK_THAT(clashes[0].flag, ContainsSubstring(one.flag));
-    CHECK_THAT(clashes[0].ours, ContainsSubstring(one.ours));
-    CHECK_FALSE(clashes[0].holds.empty());
-    CHECK_FALSE(clashes[0].follows.empty());
-    CHECK_FALSE(clashes[0].instead.empty());
+    CHECK(clashes[0].id == "launcher-arg-clash");
+    CHECK(is_fatal(clashes[0]) == one.fatal);
+    CHECK_THAT(flag_of(clashes[0]), ContainsSubstring(one.flag));
+    CHECK_THAT(clashes[0].message.substr(clashes[0].message.rfind(": planned ")),
+               ContainsSubstring(one.ours));
+    CHECK_FALSE(clashes[0].fix.empty());
   }
 }
 
@@ -148,22 +162,22 @@ TEST_CASE("what follows from another binding depends on who binds and who compar
           "[launcher][clash]") {
   Plan plan = plan_for("slurm", {"--cpu-bind=cores"});
   const auto found = [&] { return arg_clashes(plan).at(0); };
-  CHECK_THAT(found().follows, ContainsSubstring("mends"));
+  CHECK_THAT(found().message, ContainsSubstring("rebinds"));
   plan.verify = Verify::off;
-  CHECK_THAT(found().follows, ContainsSubstring("nobody compares"));
+  CHECK_THAT(found().message, ContainsSubstring("does not compare"));
   plan.verify = Verify::strict;
-  CHECK(found().fatal);
+  CHECK(is_fatal(found()));
   plan.bind_via = BindVia::shim;
-  CHECK_FALSE(found().fatal);
-  CHECK_THAT(found().follows, ContainsSubstring("shim binds"));
+  CHECK_FALSE(is_fatal(found()));
+  CHECK_THAT(found().message, ContainsSubstring("shim then binds"));
   plan.bind_via = BindVia::none;
-  CHECK_THAT(found().follows, ContainsSubstring("nobody was to"));
+  CHECK_THAT(found().message, ContainsSubstring("despite --bind-via none"));
   plan.launcher_args = {"--cpu-bind=none"};
   CHECK(arg_clashes(plan).empty());
   plan.bind_via = BindVia::shim;
   CHECK(arg_clashes(plan).empty());
   plan.launcher_args = {"-c", "4"};
-  CHECK_FALSE(found().fatal);
+  CHECK_FALSE(is_fatal(found()));
 }
 
 TEST_CASE("the same hosts, as Slurm writes them", "[launcher][clash]") {
@@ -184,7 +198,7 @@ TEST_CASE("who reads the ranks' standard error misses it", "[launcher][clash]") 
     CHECK(arg_clashes(plan).empty());
     plan.supervise = true;
     REQUIRE(arg_clashes(plan).size() == 1);
-    CHECK_FALSE(arg_clashes(plan).front().fatal);
+    CHECK_FALSE(is_fatal(arg_clashes(plan).front()));
   }
 }
 
@@ -205,11 +219,11 @@ TEST_CASE("a step with fewer devices than the plan uses is said, as many are not
 
 TEST_CASE("what is advised instead is something that works", "[launcher][clash]") {
   const auto advice = [](const std::vector<std::string>& args) {
-    return arg_clashes(plan_for("openmpi", args)).at(0).instead;
+    return arg_clashes(plan_for("openmpi", args)).at(0).fix;
   };
   CHECK(advice({"-x", "MASTER_PORT=1"}) == "--set MASTER_PORT=...");
-  CHECK(advice({"-x", "RANK=1"}) == "leave it out");
-  CHECK(advice({"-x", "HPCLAUNCH_PLAN=1"}) == "leave it out");
+  CHECK(advice({"-x", "RANK=1"}) == "omit it");
+  CHECK(advice({"-x", "HPCLAUNCH_PLAN=1"}) == "omit it");
   Plan plan = plan_for("openmpi", {"--output-filename", "d"});
   plan.supervise = true;
   CHECK(arg_clashes(plan).empty());  // which shows all output, too
@@ -225,7 +239,7 @@ TEST_CASE("what places ranks is taken out for another layout", "[launcher][clash
 }
 
 TEST_CASE("secrets are not shown", "[launcher][clash]") {
-  const std::vector<ArgClash> exported =
+  const std::vector<Diagnostic> exported =
       arg_clashes(plan_for("slurm", {"--export=HPCLAUNCH_PLAN,SOME_KEY=topsecret"}));
   CHECK(shown(exported).find("topsecret") == std::string::npos);
   CHECK(shown(exported).find("SOME_KEY") != std::string::npos);
@@ -279,9 +293,9 @@ TEST_CASE("whatever words are given, the clashes are of those words", "[launcher
     for (const Launcher& launcher : launchers()) {
       const auto clashes = arg_clashes(plan_for(std::string(launcher.name), args));
       CHECK(clashes.size() <= args.size());
-      for (const ArgClash& one : clashes)
-        if (one.flag.find("<hidden>") == std::string::npos)
-          REQUIRE_THAT(all, ContainsSubstring(one.flag));
+      for (const Diagnostic& one : clashes)
+        if (const std::string flag = flag_of(one); flag.find("<hidden>") == std::string::npos)
+          REQUIRE_THAT(all, ContainsSubstring(flag));
     }
   }
 }

@@ -185,11 +185,11 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
 
   const Error pals = refusal("pals", uneven({2, 1, 1}));
   CHECK(pals.message ==
-        "mpiexec of PALS fills node after node, it cannot start 2 ranks on 1 node, then 1 on each "
+        "mpiexec of PALS fills node after node and cannot start 2 ranks on 1 node, then 1 on each "
         "of 2 nodes");
   CHECK(pals.hint == "-n 3 or -n 6 (1 or 2 ranks on each of 3 nodes); or -N 2 --ppn 2");
   CHECK(refusal("slurm", uneven({4, 1, 1})).message ==
-        "srun spreads ranks evenly, it cannot start 4 ranks on 1 node, then 1 on each of 2 nodes");
+        "srun distributes ranks evenly and cannot start 4 ranks on 1 node, then 1 on each of 2 nodes");
   CHECK_THAT(refusal("flux", uneven({1, 2})).hint, ContainsSubstring("-n 2 or -n 4"));
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("srun orders its nodes, so a list in another order is refused", "[laun
   CHECK_FALSE(order("n1", "n"));
   CHECK_FALSE(order("n123456789012345678901234567890", "n23456789012345678901234567890"));
   CHECK(refusal("slurm", plan).message ==
-        "srun orders nodes by name, it would put n23456789012345678901234567890 before "
+        "srun orders nodes by name and would put n23456789012345678901234567890 before "
         "n123456789012345678901234567890");
   plan.whole_allocation = true;  // in srun's own order already
   CHECK(render("slurm", plan));
@@ -340,13 +340,13 @@ TEST_CASE("more launchers by what they print, and by their path alone", "[launch
         "slurm ");
   CHECK(name("/usr/bin/flux", "commands:    \t\t0.88.0\nlibflux-core:\t\t0.88.0\n") ==
         "flux 0.88.0");
-  CHECK(evident_launcher("/opt/cray/pals/1.7.1/bin/mpiexec") == "pals");
-  CHECK(evident_launcher("/usr/bin/mpiexec.hydra") == "hydra");
-  CHECK(evident_launcher("/usr/bin/mpiexec.mpich") == "hydra");
-  CHECK(evident_launcher("/opt/ompi/bin/orterun") == "openmpi");
-  CHECK(evident_launcher("/opt/ompi/bin/prterun") == "prrte");
-  CHECK(evident_launcher("/opt/lsf/bin/jsrun") == "jsrun");
-  CHECK(evident_launcher("/usr/bin/srun") == "slurm");
-  CHECK(evident_launcher("/home/hydra/openmpi/bin/mpiexec").empty());
-  CHECK(evident_launcher("mpiexec").empty());
+  CHECK(evident("/opt/cray/pals/1.7.1/bin/mpiexec") == "pals");
+  CHECK(evident("/usr/bin/mpiexec.hydra") == "hydra");
+  CHECK(evident("/usr/bin/mpiexec.mpich") == "hydra");
+  CHECK(evident("/opt/ompi/bin/orterun") == "openmpi");
+  CHECK(evident("/opt/ompi/bin/prterun") == "prrte");
+  CHECK(evident("/opt/lsf/bin/jsrun") == "jsrun");
+  CHECK(evident("/usr/bin/srun") == "slurm");
+  CHECK(evident("/home/hydra/openmpi/bin/mpiexec").empty());
+  CHECK(evident("mpiexec").empty());
 }

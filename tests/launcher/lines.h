@@ -88,6 +88,13 @@ inline std::string head(const std::string& launcher, const Plan& plan) {
   return fmt::format("{}", fmt::join(argv->begin(), at, "\n"));
 }
 
+/// What the path alone says of a program; "" where it says nothing.
+inline std::string evident(std::string_view real_path) {
+  const auto nothing = [](const std::string&) { return false; };
+  const auto identity = identify_launcher_by_path(real_path, nothing);
+  return identity ? identity->name : "";
+}
+
 inline Error refusal(const std::string& launcher, const Plan& plan) {
   const auto argv = render(launcher, plan);
   REQUIRE_FALSE(argv);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
-#include "plan/units.h"
+#include "plan/devices/units.h"
 #include "support/catch.h"
 
 namespace hpclaunch::test {

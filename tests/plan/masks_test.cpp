@@ -1,5 +1,5 @@
 // Masks by the rules of those who read them.
-#include "plan/masks.h"
+#include "plan/devices/masks.h"
 
 #include <string>
 #include <vector>

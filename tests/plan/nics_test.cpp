@@ -1,5 +1,5 @@
 // Interfaces: which is nearest to each rank, which NCCL and Gloo take, and what is said about a rank.
-#include "plan/nics.h"
+#include "plan/devices/nics.h"
 
 #include <map>
 #include <sstream>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/domains.h"
-#include "plan/reach.h"
+#include "plan/cores/locality.h"
+#include "plan/cores/share.h"
 
 namespace hpclaunch::test {
 
@@ -164,6 +164,58 @@ std::optional<RivalPlan> prrte_by_device(const Topology& node, int ranks) {
 
 namespace {
 
+// Cores of `place` in its largest shared caches, larger ones first; all of them where none is known.
+Cores complexes(const Topology& node, const CpuSet& place) {
+  Cores groups;
+  for (const Cache& cache : node.caches)
+    if (cache.level == node.caches.front().level && cache.pus.intersects(place & node.allowed))
+      groups.push_back(cache.pus & place & node.allowed);
+  if (groups.empty()) groups.push_back(place & node.allowed);
+  std::stable_sort(groups.begin(), groups.end(), [](const CpuSet& a, const CpuSet& b) {
+    return std::pair(-a.count(), a.first()) < std::pair(-b.count(), b.first());
+  });
+  return groups;
+}
+
+CpuSet package_of(const Topology& node, const CpuSet& place) {
+  CpuSet all;
+  for (const Package& package : node.packages)
+    if (package.pus.has((place & node.allowed).first())) all = package.pus;
+  return all & node.allowed;
+}
+
+}  // namespace
+
+std::optional<RivalPlan> torchrun(const Topology& node, int ranks, std::string_view mode) {
+  if (ranks > static_cast<int>(node.devices.size())) return std::nullopt;
+  RivalPlan plan;
+  for (int r = 0; r < ranks; ++r) {
+    const Device& device = node.devices[static_cast<std::size_t>(r)];
+    const CpuSet place = near_of(node, device);
+    std::vector<int> beside;  // devices of the NUMA node
+    for (const Device& other : node.devices)
+      if (other.numa == device.numa) beside.push_back(other.index);
+    const auto at = static_cast<std::size_t>(std::find(beside.begin(), beside.end(), device.index) -
+                                             beside.begin());
+    CpuSet cpus = place & node.allowed;
+    if (mode == "socket") cpus = package_of(node, place);
+    if (mode == "exclusive") {
+      const Cores cores = cores_in(node, place);
+      if (cores.size() < beside.size()) return std::nullopt;
+      cpus = sum(runs(cores, beside.size())[at]);
+    }
+    if (mode == "core-complex") {
+      const Cores groups = complexes(node, place);
+      cpus = groups[at % groups.size()];
+    }
+    if (cpus.empty()) return std::nullopt;
+    plan.push_back({cpus, {device.index}});
+  }
+  return plan;
+}
+
+namespace {
+
 bool is_split(const Topology& node, const CpuSet& cpus) {
   const auto straddles = [&](const CpuSet& domain) {
     const CpuSet inside = cpus & domain;
@@ -221,6 +273,7 @@ Measure measure(const Topology& node, const RivalPlan& plan) {
   result.crowded = static_cast<int>(
       std::count_if(share.begin(), share.end(), [](double cores) { return cores < 1 - 1e-9; }));
   result.worst_off = static_cast<int>(*std::min_element(share.begin(), share.end()) + 1e-9);
+  result.best_off = static_cast<int>(*std::max_element(share.begin(), share.end()) + 1e-9);
   return result;
 }
 

@@ -2,7 +2,7 @@
 // How other planners place ranks on a node, written from their descriptions, and the measure by which
 // docs/placement.md compares them with ours. Sources, read 2026-11: LLNL/mpibind src/internals.c (greedy
 // and memory hierarchy mappings); openpmix/prrte src/mca/rmaps/round_robin (mapping by object and by
-// device).
+// device); pytorch torch/numa/binding.py at 01c9f4fc (torchrun --numa-binding).
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +29,10 @@ std::optional<RivalPlan> prrte_by_numa(const Topology& node, int ranks);
 /// all can have (:pe=N). nullopt where that is refused: no cores are near a device.
 std::optional<RivalPlan> prrte_by_device(const Topology& node, int ranks);
 
+/// torchrun --numa-binding: "node", "socket", "exclusive" or "core-complex". Local rank i has device i;
+/// nullopt where there is none.
+std::optional<RivalPlan> torchrun(const Topology& node, int ranks, std::string_view mode);
+
 /// In the order in which they count.
 struct Measure {
   int without = 0;  ///< ranks that get no device
@@ -41,6 +45,7 @@ struct Measure {
   int split =
       0;  ///< ranks with a part of a NUMA node, package or cache and something outside of it
   int worst_off = 0;   ///< cores of the rank with the fewest, shared ones in equal parts
+  int best_off = 0;    ///< and of the rank with the most
   int cores_used = 0;  ///< cores that some rank has
 };
 

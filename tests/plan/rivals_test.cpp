@@ -10,8 +10,9 @@
 #include <tuple>
 
 #include "hpclaunch/probe.h"
+#include "plan/devices/match.h"
 #include "plan/jobs.h"
-#include "plan/match.h"
+#include "plan/shapes.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
@@ -91,73 +92,36 @@ Topology with_devices(Topology node, int each) {
 
 namespace {
 
-struct Shape {
-  const char* name;
-  int packages, numa, cores;  // numa per package, cores per NUMA node
-  std::vector<int> near;      // NUMA node of each device
-  const char* reserved;
+struct Row {
+  test::Shape shape;
   std::vector<int> ranks;
 };
 
-// Nodes as their sites' pages draw them. The last but one has devices on one package only, the last one core
-// for two devices.
-const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> kShapes = {
-      {"MI250X blade, 8 cores reserved",
-       1,
-       4,
-       16,
-       {3, 3, 1, 1, 0, 0, 2, 2},
-       "0,8,16,24,32,40,48,56",
-       {8, 4, 16}},
-      {"PVC node, 2 cores reserved", 2, 1, 52, {0, 0, 0, 1, 1, 1}, "0,52", {6, 12, 4}},
-      {"A100 node, 4 GPUs", 1, 4, 16, {3, 2, 1, 0}, "", {4, 8, 3}},
-      {"A100 node, 8 GPUs", 2, 4, 16, {3, 3, 1, 1, 7, 7, 5, 5}, "", {8, 4, 16}},
-      {"POWER9, 6 V100", 2, 1, 22, {0, 0, 0, 1, 1, 1}, "0,22", {6, 4, 7}},
-      {"T4 node, 8 GPUs", 2, 1, 24, {0, 0, 0, 0, 1, 1, 1, 1}, "", {8, 5, 12}},
-      {"GH200, 4 sockets", 4, 1, 72, {0, 1, 2, 3}, "", {4, 8, 6}},
-      {"4 GPUs on package 1 of 2", 2, 1, 32, {1, 1, 1, 1}, "", {4, 8, 2}},
-      {"4 GPUs, 2 of them near one core", 1, 2, 8, {0, 0, 1, 1}, "1-7", {4, 2, 8}},
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {test::kMi250x, {8, 4, 16}},  {test::kMi300a, {4, 8, 5}},  {test::kPvc, {6, 12, 4}},
+      {test::kPolaris, {4, 12, 3}}, {test::kA100x8, {8, 4, 16}}, {test::kSummit, {6, 4}},
+      {test::kSierra, {4, 8}},      {test::kT4, {8, 5, 12}},     {test::kTrillium, {4, 8, 16}},
+      {test::kFir, {4, 12}},        {test::kGenoa, {8, 16}},     {test::kGh200, {4, 8}},
+      {test::kOneSided, {4, 2}},    {test::kOneCore, {4, 2}},
   };
-  return kShapes;
+  return kRows;
 }
 
-Topology build(const Shape& shape) {
-  Topology node;
-  for (int p = 0; p < shape.packages; ++p) {
-    Package package{p, "", {}};
-    for (int n = 0; n < shape.numa; ++n) {
-      NumaNode numa{p * shape.numa + n, 0, {}};
-      for (int c = 0; c < shape.cores; ++c) {
-        Core core{p, numa.os_index, {}};
-        core.pus.add(static_cast<int>(node.cores.size()));
-        numa.pus |= core.pus;
-        node.cores.push_back(core);
-      }
-      package.pus |= numa.pus;
-      node.numa_nodes.push_back(numa);
-    }
-    node.packages.push_back(package);
-  }
-  node.allowed = node.all_pus();
-  if (*shape.reserved != '\0') node.allowed -= *CpuSet::parse(shape.reserved);
-  for (std::size_t d = 0; d < shape.near.size(); ++d) {
-    Device device;
-    device.index = static_cast<int>(d);
-    device.vendor = "amd";
-    device.numa = shape.near[d];
-    node.devices.push_back(device);
-  }
-  REQUIRE(check_topology(node));
-  return node;
-}
-
+// Fewest and most cores of a rank, and the sum of distances.
 std::string cell(const Topology& node, const std::optional<RivalPlan>& plan) {
   if (!plan) return "refuses";
   const Measure one = test::measure(node, *plan);
   if (one.without > 0) return fmt::format("{} without a device", one.without);
   if (one.crowded > 0) return fmt::format("{} share a core", one.crowded);
-  return fmt::format("{}, {}, {}, {}", one.uneven, one.far, one.worst_off, one.cores_used);
+  CpuSet taken;
+  bool shared = false;
+  for (const test::RivalRank& rank : *plan) {
+    shared = shared || rank.cpus.intersects(taken);
+    taken |= rank.cpus;
+  }
+  return fmt::format("{}-{}, {}{}", one.worst_off, one.best_off, one.far,
+                     shared ? " (shared)" : "");
 }
 
 }  // namespace
@@ -166,14 +130,17 @@ TEST_CASE("docs/placement.md has the numbers of the comparison", "[rivals][docs]
   std::ifstream file(HPCLAUNCH_SOURCE_DIR "/docs/placement.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   std::string missing;
-  for (const Shape& shape : shapes())
-    for (const int ranks : shape.ranks) {
-      const Topology node = build(shape);
+  for (const Row& row : rows())
+    for (const int ranks : row.ranks) {
+      const Topology node = test::build(row.shape);
       compare(node, ranks);
-      const std::string line = fmt::format(
-          "| {} | {} | {} | {} | {} | {} |\n", shape.name, ranks, cell(node, ours(node, ranks)),
+      std::string line = fmt::format(
+          "| {} | {} | {} | {} | {} | {} |", row.shape.name, ranks, cell(node, ours(node, ranks)),
           cell(node, test::mpibind(node, ranks)), cell(node, test::prrte_by_device(node, ranks)),
           cell(node, test::prrte_by_numa(node, ranks)));
+      for (const char* mode : {"node", "socket", "exclusive", "core-complex"})
+        line += fmt::format(" {} |", cell(node, test::torchrun(node, ranks, mode)));
+      line += '\n';
       if (page.find(line) == std::string::npos) missing += line;
     }
   CHECK(missing == "");

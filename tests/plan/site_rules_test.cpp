@@ -7,8 +7,8 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/binding.h"
-#include "plan/units.h"
+#include "plan/cores/binding.h"
+#include "plan/devices/units.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

@@ -91,7 +91,7 @@ TEST_CASE("a child that hangs is killed at the limit", "[child]") {
       0.2);
   REQUIRE_FALSE(got);
   CHECK(got.error().message == "the probe took longer than 0.2 seconds and was killed");
-  CHECK(got.error().hint == "its last words: waiting for a driver");
+  CHECK(got.error().hint == "last line of its output: waiting for a driver");
 }
 
 TEST_CASE("a child that ignores every polite signal is killed as well", "[child]") {
@@ -168,7 +168,7 @@ TEST_CASE("the last words are one short line without control bytes", "[child]") 
     std::abort();
   });
   REQUIRE_FALSE(got);
-  CHECK(got.error().hint == "its last words: ?[31mbad?thing");
+  CHECK(got.error().hint == "last line of its output: ?[31mbad?thing");
 }
 
 TEST_CASE("a child sees no variable that filters devices or hwloc", "[child]") {

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "hpclaunch/probe.h"
-#include "probe/attach.h"
-#include "probe/boards.h"
+#include "probe/locality.h"
 #include "probe/machine.h"
 #include "probe/pci.h"
+#include "probe/vendor/amd.h"
 #include "support/catch.h"
 #include "support/golden.h"
 
@@ -125,14 +125,7 @@ TEST_CASE("machines with devices have those of their description", "[probe][xml]
        0,
        "",
        28},
-      {"documented/gh200-4x.xml",
-       "nvidia",
-       {0, 1, 2, 3},
-       "0009:01:00.0",
-       "0039:01:00.0",
-       0,
-       "",
-       6},
+      {"documented/gh200-4x.xml", "nvidia", {0, 1, 2, 3}, "0009:01:00.0", "0039:01:00.0", 0, "", 6},
       {"devices/xeon-t4.xml",
        "nvidia",
        {0, 0, 0, 0, 1, 1, 1, 1},
@@ -283,13 +276,13 @@ TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {
   CHECK(names(topology_of(without(xml, "mlx5_0"))).size() == 5);
 }
 
-TEST_CASE("a GPU that is there twice is refused", "[probe][xml]") {
+TEST_CASE("a duplicate GPU is an error", "[probe][xml]") {
   std::string xml = test::source_file("tests/machines/devices/xeon-h100-shares.xml");
   const std::size_t at = xml.find("0000:61:00.0");
   xml.replace(at, std::string("0000:61:00.0").size(), "0000:41:00.0");
   const auto got = read_topology(test::TemporaryFile(xml).path(), 120);
   REQUIRE(!got);
-  CHECK(got.error().message.find("0000:41:00.0 is there twice") != std::string::npos);
+  CHECK(got.error().message.find("duplicate GPU 0000:41:00.0") != std::string::npos);
 }
 
 TEST_CASE("interfaces carry the kind of their network", "[probe][xml]") {
@@ -388,10 +381,10 @@ TEST_CASE("numbers follow PCI addresses, the vendor with most devices first", "[
     return one;
   };
   const auto order =
-      probe::attach_devices({found("0001:01:00.0", "nvidia", 0), found("0000:41:00.0", "intel", 0),
-                             found("", "nvidia", 7), found("0000:81:00.0", "nvidia", 1),
-                             found("0000:81:00.0", "nvidia", 0)},
-                            topology);
+      probe::add_in_order({found("0001:01:00.0", "nvidia", 0), found("0000:41:00.0", "intel", 0),
+                           found("", "nvidia", 7), found("0000:81:00.0", "nvidia", 1),
+                           found("0000:81:00.0", "nvidia", 0)},
+                          topology);
   CHECK(order == std::vector<std::size_t>{4, 3, 0, 2, 1});
   CHECK(topology.devices[4].vendor == "intel");
   CHECK(topology.devices[4].index == 4);
@@ -401,24 +394,24 @@ TEST_CASE("numbers follow PCI addresses, the vendor with most devices first", "[
 TEST_CASE("a place is a part of the machine", "[probe][pci]") {
   const Topology two = machine("xeon-2x52-smt2.xml");
   const auto set = [](const char* list) { return *CpuSet::parse(list); };
-  CHECK(probe::place_of(two.all_pus(), -1, two).pus.empty());
-  CHECK(probe::place_of(two.all_pus(), -1, two).numa == -1);
-  CHECK(probe::place_of({}, 1, two).pus == two.numa_nodes[1].pus);
-  CHECK(probe::place_of(two.all_pus(), 1, two).pus == two.numa_nodes[1].pus);
-  CHECK(probe::place_of(set("0-3"), -1, two).numa == 0);
-  CHECK(probe::place_of(set("0-3,4000"), -1, two).pus == set("0-3"));
-  CHECK(probe::place_of(set("50-60"), -1, two).numa == -1);  // of both
-  CHECK(probe::place_of({}, 9, two).numa == -1);             // there is no such node
+  CHECK(probe::locality_of(two.all_pus(), -1, two).pus.empty());
+  CHECK(probe::locality_of(two.all_pus(), -1, two).numa == -1);
+  CHECK(probe::locality_of({}, 1, two).pus == two.numa_nodes[1].pus);
+  CHECK(probe::locality_of(two.all_pus(), 1, two).pus == two.numa_nodes[1].pus);
+  CHECK(probe::locality_of(set("0-3"), -1, two).numa == 0);
+  CHECK(probe::locality_of(set("0-3,4000"), -1, two).pus == set("0-3"));
+  CHECK(probe::locality_of(set("50-60"), -1, two).numa == -1);  // of both
+  CHECK(probe::locality_of({}, 9, two).numa == -1);             // there is no such node
   Topology bare = two;  // one of the two has no CPU here: it is still not the other one
   std::erase_if(bare.cores, [](const Core& core) { return core.numa == 1; });
   bare.numa_nodes[1].pus = CpuSet{};
-  CHECK(probe::place_of({}, 1, bare).numa == 1);
-  CHECK(probe::place_of({}, 1, bare).pus.empty());
-  CHECK(probe::place_of(set("0-3"), 1, bare).numa == 1);
-  CHECK(probe::place_of(set("0-3"), 1, bare).pus == set("0-3"));
+  CHECK(probe::locality_of({}, 1, bare).numa == 1);
+  CHECK(probe::locality_of({}, 1, bare).pus.empty());
+  CHECK(probe::locality_of(set("0-3"), 1, bare).numa == 1);
+  CHECK(probe::locality_of(set("0-3"), 1, bare).pus == set("0-3"));
   const Topology one = machine("laptop-8.xml");
-  CHECK(probe::place_of({}, -1, one).numa == 0);
-  CHECK(probe::place_of({}, -1, one).pus == one.all_pus());
+  CHECK(probe::locality_of({}, -1, one).numa == 0);
+  CHECK(probe::locality_of({}, -1, one).pus == one.all_pus());
 }
 
 TEST_CASE("names with numbers stand in the order of the numbers", "[probe][pci]") {
@@ -431,13 +424,13 @@ TEST_CASE("names with numbers stand in the order of the numbers", "[probe][pci]"
 }
 
 TEST_CASE("serial numbers of AMD become what its tools print", "[probe][pci]") {
-  CHECK(probe::amd_uuid("c0c769deeb666106") == "GPU-c0c769deeb666106");
-  CHECK(probe::amd_uuid("0xC0") == "0xC0");
-  CHECK(probe::amd_uuid("C0FFEE") == "GPU-0000000000c0ffee");
-  CHECK(probe::amd_uuid("GPU-abcd1234abcd123") == "GPU-0abcd1234abcd123");
-  CHECK(probe::amd_uuid("GPU-ffffffffffffffff").empty());
-  CHECK(probe::amd_uuid("GPU-0000000000000000").empty());
-  CHECK(probe::amd_uuid("0").empty());
-  CHECK(probe::amd_uuid("").empty());
-  CHECK(probe::partition_name(6) == "CPX");
+  CHECK(probe::vendor::amd_uuid("c0c769deeb666106") == "GPU-c0c769deeb666106");
+  CHECK(probe::vendor::amd_uuid("0xC0") == "0xC0");
+  CHECK(probe::vendor::amd_uuid("C0FFEE") == "GPU-0000000000c0ffee");
+  CHECK(probe::vendor::amd_uuid("GPU-abcd1234abcd123") == "GPU-0abcd1234abcd123");
+  CHECK(probe::vendor::amd_uuid("GPU-ffffffffffffffff").empty());
+  CHECK(probe::vendor::amd_uuid("GPU-0000000000000000").empty());
+  CHECK(probe::vendor::amd_uuid("0").empty());
+  CHECK(probe::vendor::amd_uuid("").empty());
+  CHECK(probe::vendor::partition_name(6) == "CPX");
 }

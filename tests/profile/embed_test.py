@@ -46,14 +46,14 @@ class Embed(unittest.TestCase):
         self.refused("call the file b.json", self.put("site/a.json", b'{"name": "b"}'))
 
     def test_what_is_no_profile(self):
-        self.refused("is no JSON object", self.put("site/a.json", b'{"name": "a",}'))
-        self.refused("is no JSON object", self.put("site/a.json", b"[]"))
+        self.refused("is not a JSON object", self.put("site/a.json", b'{"name": "a",}'))
+        self.refused("is not a JSON object", self.put("site/a.json", b"[]"))
         self.refused('has no "name"', self.put("site/a.json", b"{}"))
-        self.refused("cannot be read", os.path.join(self.folder, "site/none.json"))
+        self.refused("cannot read the file", os.path.join(self.folder, "site/none.json"))
 
     def test_parts_and_sites_stay_apart(self):
-        self.refused("belongs into profiles/part", self.put("site/a.json", b'{"name": "a", "part": true}'))
-        self.refused("into profiles/site", self.put("part/b.json", b'{"name": "b"}'))
+        self.refused("belongs in profiles/part", self.put("site/a.json", b'{"name": "a", "part": true}'))
+        self.refused("else in profiles/site", self.put("part/b.json", b'{"name": "b"}'))
 
     def test_no_name_twice(self):
         self.refused("both have it", self.put("site/a.json", b'{"name": "a"}'),

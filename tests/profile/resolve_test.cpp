@@ -155,12 +155,11 @@ TEST_CASE("what does not exist is named, with its place") {
       {"missing", ErrorKind::not_found, "no profile is named \"nowhere\"", "look", "/extends/0"},
       {"gone", ErrorKind::not_found, "no profile is named \"nobody\"", "look",
        "/retired/successor"},
-      {"stack", ErrorKind::invalid, "no stack is named \"2025-4\"", "did you mean \"2025.4\"?",
+      {"stack", ErrorKind::invalid, "unknown stack \"2025-4\"", "did you mean \"2025.4\"?",
        "/defaults/stack"},
-      {"mode", ErrorKind::invalid, "no device mode is named \"tile\"", "has no device mode",
+      {"mode", ErrorKind::invalid, "unknown device mode \"tile\"", "has no device mode",
        "/defaults/device_mode"},
-      {"test", ErrorKind::invalid, "no stack is named \"nwe\"", "did you mean \"new\"?",
-       "/rules/0"},
+      {"test", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean \"new\"?", "/rules/0"},
   };
   for (const Row& row : rows) {
     INFO(row.name);

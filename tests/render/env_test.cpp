@@ -88,24 +88,24 @@ TEST_CASE("the last change of a name holds in json", "[render][env]") {
   CHECK(got["unset"] == nlohmann::json{"A"});
 }
 
-TEST_CASE("what a format cannot hold is named", "[render][env]") {
+TEST_CASE("what a format cannot represent is named", "[render][env]") {
   for (const EnvFormat format :
        {EnvFormat::sh, EnvFormat::csh, EnvFormat::fish, EnvFormat::dotenv, EnvFormat::lmod}) {
     for (const std::string name : {"", "1A", "A B", "A-B", "A.B", "\xc3\xa9", "A\n"})
-      CHECK(refusal(format, {name, "x", ""}).find("the name is not letters") != std::string::npos);
+      CHECK(refusal(format, {name, "x", ""}).find("a name must be letters") != std::string::npos);
     CHECK(
         refusal(format, {"ZERO", std::string("a\0b", 3), ""}).find("ZERO: the value has a zero") !=
         std::string::npos);
   }
   CHECK(refusal(EnvFormat::sh, {"UID", "1", ""}) ==
-        "sh cannot hold UID: the shell keeps it for itself");
+        "sh cannot represent UID: the shell reserves this name");
   CHECK(refusal(EnvFormat::fish, {"PWD", "1", ""}) ==
-        "fish cannot hold PWD: the shell keeps it for itself");
+        "fish cannot represent PWD: the shell reserves this name");
   CHECK(refusal(EnvFormat::fish, {"PATH", "/a::/b", ""}).find("PATH") != std::string::npos);
   CHECK(refusal(EnvFormat::fish, {"PATH", "/a:/b", ""}).empty());
   CHECK(refusal(EnvFormat::fish, {"MANPATH", ":", ""}).empty());
   CHECK(refusal(EnvFormat::json, {"BAD", "\xff", ""}) ==
-        "json cannot hold BAD: the value is not UTF-8");
+        "json cannot represent BAD: the value is not UTF-8");
   CHECK(refusal(EnvFormat::json, {"A B", "x", ""}).empty());
 }
 

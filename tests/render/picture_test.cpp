@@ -294,8 +294,8 @@ TEST_CASE("who is far from a device is marked, and nobody else", "[picture][law]
     const std::set<std::pair<int, int>> far = far_pairs(node, ranks);
     const render::Subject subject = render::subject_of(node, ranks, {});
     std::set<std::pair<int, int>> marked;
-    for (const render::Hold* hold : render::far_holds(subject))
-      marked.insert({hold->rank, hold->device});
+    for (const render::DeviceUse* use : render::far_uses(subject))
+      marked.insert({use->rank, use->device});
     REQUIRE(marked == far);
     const render::Scene scene = render::lay_out(subject, render::svg_metrics());
     REQUIRE(scene.leads.size() == far.size());
@@ -317,7 +317,7 @@ TEST_CASE("who is far from a device is marked, and nobody else", "[picture][law]
     REQUIRE(marked_nics == far_nics);
     const std::string svg = plan_svg(plan_of(ranks), node, {});
     REQUIRE((svg.find("FAR") != std::string::npos) == (!far.empty() || !far_nics.empty()));
-    REQUIRE((render::verdict(subject).substr(0, 3) == "FAR") == !far.empty());
+    REQUIRE((render::locality_text(subject).substr(0, 3) == "FAR") == !far.empty());
     seen += far.size();
   }
   CHECK(seen > 50);

@@ -25,5 +25,5 @@ TEST_CASE("a script needs a program, and words without zero bytes", "[render][sc
   CHECK(render_script({}, {"/bin/echo", std::string("a\0b", 3)}, false).error().kind ==
         ErrorKind::unsupported);
   CHECK(render_script({{"A-B", "1", ""}}, {"/bin/true"}, false).error().message ==
-        "sh cannot hold A-B: the name is not letters, digits and underscores");
+        "sh cannot represent A-B: a name must be letters, digits and underscores");
 }

@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/events.h"
 #include "support/catch.h"
-#include "sys/local/guard.h"
+#include "sys/local/job.h"
 #include "sys/local/lines.h"
-#include "sys/local/report.h"
+#include "sys/report.h"
 
 namespace {
 
+using namespace hpclaunch::sys;
 using namespace hpclaunch::sys::local;
 
 // What a reader of both our outputs sees.
@@ -243,15 +245,15 @@ TEST_CASE("silences add newlines only, and take no byte away", "[local][lines]")
 
 TEST_CASE("a crash is blamed before an exit status, a lower rank before a higher",
           "[local][report]") {
-  Death exited;
+  RankExit exited;
   exited.rank = 1;
   exited.exit_status = 1;
-  Death crashed = exited;
+  RankExit crashed = exited;
   crashed.rank = 5;
   crashed.signal = SIGSEGV;
-  Death ended = exited;
+  RankExit ended = exited;
   ended.signal = SIGTERM;
-  Death higher = exited;
+  RankExit higher = exited;
   higher.rank = 2;
   CHECK(explains_better(crashed, exited));
   CHECK_FALSE(explains_better(exited, crashed));
@@ -272,27 +274,31 @@ TEST_CASE("the last lines of a rank", "[local][report]") {
 }
 
 TEST_CASE("the report", "[local][report]") {
-  Story story;
-  story.host = "node7";
-  story.ranks = 8;
-  story.first.rank = 3;
-  story.first.pid = 99;
-  story.first.signal = SIGSEGV;
-  story.first.core = true;
-  story.first.seconds = 12.34;
-  story.also_failed = 1;
-  story.ended = 6;
-  story.last_lines = {"a", "b"};
-  story.log = "logs/rank-3.log";
-  CHECK(failure_report(story) ==
+  FailureReport report;
+  report.ranks = 8;
+  report.first.host = "node7";
+  report.first.rank = 3;
+  report.first.pid = 99;
+  report.first.signal = SIGSEGV;
+  report.first.core = true;
+  report.first.seconds = 12.34;
+  report.first.last_lines = {"a", "b"};
+  report.also_failed = 1;
+  report.stopped = 6;
+  report.log = "logs/rank-3.log";
+  CHECK(failure_report(report) ==
         "hpclaunch: rank 3 failed first: host node7, pid 99, SIGSEGV (signal 11, core dumped), "
         "12.3 s after start\n"
         "hpclaunch: last output of rank 3:\n"
         "  | a\n"
         "  | b\n"
-        "hpclaunch: all its output: logs/rank-3.log\n"
-        "hpclaunch: 1 other rank failed as well\n"
-        "hpclaunch: 6 other ranks were ended by hpclaunch\n");
+        "hpclaunch: full output of rank 3: logs/rank-3.log\n"
+        "hpclaunch: 1 other rank also failed\n"
+        "hpclaunch: stopped 6 other ranks\n");
+  report.first.signal = SIGINT;
+  report.forwarded = SIGINT;
+  CHECK(failure_report(report).find("hpclaunch: interrupted (Ctrl-C)\n") != std::string::npos);
+  CHECK(failure_report(report).find("last output") == std::string::npos);
   CHECK(signal_name(SIGUSR1) == "SIGUSR1");
   CHECK(signal_name(99) == "signal 99");
 }

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "support/catch.h"
-#include "sys/supervised/judge.h"
+#include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
 
 namespace {
 
 using namespace hpclaunch::sys::supervised;
 using hpclaunch::Plan;
+using hpclaunch::sys::RankExit;
 
 constexpr Bounds kBounds{16, 2};
 const std::string kEnd = "@hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7";
@@ -234,16 +235,28 @@ Record ended(int rank, double at, int exit_status, int signal = 0) {
   return record;
 }
 
-Circumstances plain() {
-  Circumstances facts;
+RankExit exited(int status) {
+  RankExit launcher;
+  launcher.exit_status = status;
+  return launcher;
+}
+
+RankExit killed_by(int signal) {
+  RankExit launcher;
+  launcher.signal = signal;
+  return launcher;
+}
+
+JobFacts plain() {
+  JobFacts facts;
   facts.started = kStart;
   return facts;
 }
 
-Ledger of(const std::vector<Record>& records) {
-  Ledger ledger(two_nodes());
-  for (const Record& record : records) CHECK(ledger.add(record, kStart, kStart + 100));
-  return ledger;
+RankStatus of(const std::vector<Record>& records) {
+  RankStatus ranks(two_nodes());
+  for (const Record& record : records) CHECK(ranks.add(record, kStart, kStart + 100));
+  return ranks;
 }
 
 std::vector<Record> all_well() {
@@ -252,133 +265,134 @@ std::vector<Record> all_well() {
   return records;
 }
 
-TEST_CASE("all is well", "[supervised][judge]") {
-  const Ledger ledger = of(all_well());
-  CHECK(ledger.all_ended());
-  const Verdict verdict = ledger.judge({}, plain());
-  CHECK(verdict.report.empty());
-  CHECK(verdict.ending.status == 0);
-  CHECK(verdict.ending.ok == 7);
-  CHECK(verdict.ending.launcher_exit == 0);
+TEST_CASE("all is well", "[supervised][status]") {
+  const RankStatus ranks = of(all_well());
+  CHECK(ranks.all_ended());
+  const Summary summary = ranks.summary({}, plain());
+  CHECK(summary.report.empty());
+  CHECK(summary.ending.status == 0);
+  CHECK(summary.ending.ok == 7);
+  CHECK(summary.ending.launcher_exit == 0);
 }
 
-TEST_CASE("the first in time is to blame, whatever order they are told in", "[supervised][judge]") {
+TEST_CASE("the first in time is to blame, whatever order they are told in",
+          "[supervised][status]") {
   std::vector<Record> records = {ended(0, 2.0, 1), ended(5, 1.5, 7), ended(1, 2.1, 0, SIGTERM)};
   Record tail = ended(5, 0, 0);
   tail.is_tail = true;
   tail.tail = "last words";
   records.insert(records.begin(), tail);
-  const Verdict verdict = of(records).judge({143, 0}, plain());
-  CHECK(verdict.ending.status == 7);
-  REQUIRE(verdict.ending.first);
-  CHECK(verdict.ending.first->rank == 5);
-  CHECK(verdict.ending.first->local_rank == 1);
-  CHECK(verdict.ending.first->node == 1);
-  CHECK(verdict.ending.failed == 2);
-  CHECK(verdict.ending.ended == 1);
-  CHECK(verdict.report ==
+  const Summary summary = of(records).summary(exited(143), plain());
+  CHECK(summary.ending.status == 7);
+  REQUIRE(summary.ending.first);
+  CHECK(summary.ending.first->rank == 5);
+  CHECK(summary.ending.first->local_rank == 1);
+  CHECK(summary.ending.first->node == 1);
+  CHECK(summary.ending.failed == 2);
+  CHECK(summary.ending.ended == 1);
+  CHECK(summary.report ==
         "hpclaunch: rank 5 failed first: host n2, pid 105, exit status 7, 1.5 s after start\n"
         "hpclaunch: last output of rank 5:\n  | last words\n"
-        "hpclaunch: 1 other rank failed as well\n"
-        "hpclaunch: 1 other rank was ended by the launcher\n"
-        "hpclaunch: no word from ranks 2-3 on n1, ranks 4,6 on n2: killed after that, or node "
+        "hpclaunch: 1 other rank also failed\n"
+        "hpclaunch: the launcher stopped 1 other rank\n"
+        "hpclaunch: no exit status from ranks 2-3 on n1, ranks 4,6 on n2: killed later, or node "
         "lost\n");
 }
 
-TEST_CASE("a crash explains the exits just before it, and no earlier ones", "[supervised][judge]") {
+TEST_CASE("a crash explains the exits just before it, and no earlier ones",
+          "[supervised][status]") {
   const auto blamed = [](double crash) {
     return of({ended(0, 1.0, 1), ended(6, crash, 0, SIGSEGV)})
-        .judge({}, plain())
+        .summary({}, plain())
         .ending.first->rank;
   };
   CHECK(blamed(1.04) == 6);
   CHECK(blamed(1.2) == 0);
 }
 
-TEST_CASE("a clock that is wrong blames nobody earlier than the job", "[supervised][judge]") {
-  const Verdict verdict = of({ended(0, -500, 1), ended(1, 3, 2)}).judge({}, plain());
-  CHECK(verdict.ending.first->rank == 1);
+TEST_CASE("a clock that is wrong blames nobody earlier than the job", "[supervised][status]") {
+  const Summary summary = of({ended(0, -500, 1), ended(1, 3, 2)}).summary({}, plain());
+  CHECK(summary.ending.first->rank == 1);
 }
 
-TEST_CASE("silence is not success", "[supervised][judge]") {
+TEST_CASE("silence is not success", "[supervised][status]") {
   std::vector<Record> records = all_well();
   records.resize(4);
-  const Verdict verdict = of(records).judge({0, 0}, plain());
-  CHECK(verdict.ending.status == kSilenceStatus);
-  REQUIRE(verdict.ending.silent.size() == 1);
-  CHECK(verdict.ending.silent[0].ranks == "4-6");
-  CHECK(verdict.report ==
-        "hpclaunch: no word from ranks 4-6 on n2: node lost, or killed with the launcher\n");
-  CHECK(of(records).judge({143, 0}, plain()).ending.status == 143);
+  const Summary summary = of(records).summary({}, plain());
+  CHECK(summary.ending.status == kSilenceStatus);
+  REQUIRE(summary.ending.silent.size() == 1);
+  CHECK(summary.ending.silent[0].ranks == "4-6");
+  CHECK(summary.report ==
+        "hpclaunch: no exit status from ranks 4-6 on n2: node lost, or killed with the launcher\n");
+  CHECK(of(records).summary(exited(143), plain()).ending.status == 143);
 }
 
-TEST_CASE("a node has begun when a rank of it speaks", "[supervised][judge]") {
-  Ledger ledger(two_nodes());
+TEST_CASE("a node has begun when a rank of it speaks", "[supervised][status]") {
+  RankStatus ranks(two_nodes());
   const auto begun = [&](int rank) {
     Record record = ended(rank, 0, 0);
     record.is_begin = true;
-    return ledger.add(record, kStart, kStart);
+    return ranks.add(record, kStart, kStart);
   };
-  CHECK(ledger.not_begun() == "ranks 0-3 on n1, ranks 4-6 on n2");
+  CHECK(ranks.not_started() == "ranks 0-3 on n1, ranks 4-6 on n2");
   CHECK_FALSE(begun(1));  // not the first of its node
   CHECK(begun(0));
   CHECK_FALSE(begun(0));
-  CHECK(ledger.begun() == 1);
-  CHECK(ledger.not_begun() == "ranks 4-6 on n2");
-  CHECK_FALSE(ledger.all_begun());
-  CHECK(ledger.add(ended(5, 1, 0), kStart, kStart + 1));
-  CHECK(ledger.all_begun());
-  CHECK(ledger.not_begun().empty());
-  CHECK(ledger.judge({}, plain()).ending.silent.size() == 2);  // to have begun is no end
+  CHECK(ranks.started_nodes() == 1);
+  CHECK(ranks.not_started() == "ranks 4-6 on n2");
+  CHECK_FALSE(ranks.all_started());
+  CHECK(ranks.add(ended(5, 1, 0), kStart, kStart + 1));
+  CHECK(ranks.all_started());
+  CHECK(ranks.not_started().empty());
+  CHECK(ranks.summary({}, plain()).ending.silent.size() == 2);  // to have begun is no end
 }
 
-TEST_CASE("many silent nodes are counted", "[supervised][judge]") {
+TEST_CASE("many silent nodes are counted", "[supervised][status]") {
   Plan plan = two_nodes();
   plan.classes = {hpclaunch::NodeClass{std::vector<hpclaunch::RankPlan>(2)}};
   plan.layout = {{0, 20}};
   plan.hosts.clear();
   for (int node = 0; node < 20; ++node) plan.hosts.push_back("h" + std::to_string(node));
-  const std::string report = Ledger(plan).judge({1, 0}, plain()).report;
+  const std::string report = RankStatus(plan).summary(exited(1), plain()).report;
   CHECK(
       report.find("ranks 14-15 on h7, and 24 ranks on 12 nodes: the launcher may not have started "
-                  "them\nhpclaunch: slurm itself ended with status 1\n") != std::string::npos);
+                  "them\nhpclaunch: slurm exited with status 1\n") != std::string::npos);
 }
 
-TEST_CASE("the launcher's own end", "[supervised][judge]") {
-  const Ledger ledger = of(all_well());
-  const Verdict failed = ledger.judge({5, 0}, plain());
+TEST_CASE("the launcher's own end", "[supervised][status]") {
+  const RankStatus ranks = of(all_well());
+  const Summary failed = ranks.summary(exited(5), plain());
   CHECK(failed.ending.status == 5);
-  CHECK(failed.report ==
-        "hpclaunch: slurm itself ended with status 5, though all ranks ended with 0\n");
-  const Verdict killed = ledger.judge({0, SIGKILL}, plain());
+  CHECK(failed.report == "hpclaunch: slurm exited with status 5, but all ranks exited with 0\n");
+  const Summary killed = ranks.summary(killed_by(SIGKILL), plain());
   CHECK(killed.ending.status == 137);
   CHECK(killed.ending.launcher_signal == SIGKILL);
-  CHECK(killed.report == "hpclaunch: slurm itself was ended by SIGKILL (signal 9)\n");
-  Circumstances stuck = plain();
-  stuck.stuck = true;
-  const Verdict ended_it = ledger.judge({0, SIGKILL}, stuck);
+  CHECK(killed.report == "hpclaunch: slurm was ended by SIGKILL (signal 9)\n");
+  JobFacts stuck = plain();
+  stuck.launcher_stuck = true;
+  const Summary ended_it = ranks.summary(killed_by(SIGKILL), stuck);
   CHECK(ended_it.ending.status == 0);
-  CHECK(ended_it.report == "hpclaunch: slurm did not end by itself; hpclaunch ended it\n");
+  CHECK(ended_it.report == "hpclaunch: slurm did not exit; stopped it\n");
 }
 
-TEST_CASE("what the user sent is no surprise", "[supervised][judge]") {
-  Circumstances facts = plain();
-  facts.passed_on = SIGTERM;
+TEST_CASE("what the user sent is no surprise", "[supervised][status]") {
+  JobFacts facts = plain();
+  facts.forwarded = SIGTERM;
   facts.user_ends = true;
-  const Verdict verdict = of({ended(2, 1, 0, SIGTERM)}).judge({143, 0}, facts);
-  CHECK(verdict.ending.status == 143);
-  CHECK(verdict.report.find("SIGTERM had been passed on") != std::string::npos);
-  CHECK(Ledger(two_nodes()).judge({0, 0}, facts).ending.status == 143);
+  const Summary summary = of({ended(2, 1, 0, SIGTERM)}).summary(exited(143), facts);
+  CHECK(summary.ending.status == 143);
+  CHECK(summary.report.find("sent SIGTERM to the ranks") != std::string::npos);
+  CHECK(RankStatus(two_nodes()).summary({}, facts).ending.status == 143);
 }
 
-TEST_CASE("records that cannot be true", "[supervised][judge]") {
-  Ledger ledger(two_nodes());
+TEST_CASE("records that cannot be true", "[supervised][status]") {
+  RankStatus ranks(two_nodes());
   Record elsewhere = ended(2, 1, 0);
   elsewhere.node = 1;
-  CHECK_FALSE(ledger.add(elsewhere, kStart, kStart + 10));
-  CHECK(ledger.add(ended(2, 1, 0), kStart, kStart + 10));
-  CHECK_FALSE(ledger.add(ended(2, 1, 7), kStart, kStart + 10));
-  CHECK(ledger.failures() == 0);
+  CHECK_FALSE(ranks.add(elsewhere, kStart, kStart + 10));
+  CHECK(ranks.add(ended(2, 1, 0), kStart, kStart + 10));
+  CHECK_FALSE(ranks.add(ended(2, 1, 7), kStart, kStart + 10));
+  CHECK(ranks.failures() == 0);
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ sys.exit(143)
 """)
         self.assertEqual(job.status, 7)
         self.assertRegex(job.err, r"^hpclaunch: rank 5 failed first: host n2, pid 1005, exit status 7, \d+\.\d s after start\n"
-                                  r"hpclaunch: last output of rank 5:\n  \| one\n  \| two\nhpclaunch: 1 other rank failed as well\n"
-                                  r"hpclaunch: 6 other ranks were ended by the launcher\n$")
+                                  r"hpclaunch: last output of rank 5:\n  \| one\n  \| two\nhpclaunch: 1 other rank also failed\n"
+                                  r"hpclaunch: the launcher stopped 6 other ranks\n$")
         self.assertEqual(job.said, "ok 0 failed 2 ended 6 launcher-exit 143 first 5")
 
     def test_a_signal(self):
@@ -127,26 +127,26 @@ sys.exit(143)
 
     def test_a_lost_node_is_no_success(self):
         job = self.run_job("[end(rank) for rank in range(4)]")
-        self.assertEqual([job.status, job.err], [137, "hpclaunch: no word from ranks 4-7 on n2: node lost, or killed with the launcher\n"])
+        self.assertEqual([job.status, job.err], [137, "hpclaunch: no exit status from ranks 4-7 on n2: node lost, or killed with the launcher\n"])
         self.assertEqual(job.said, "ok 4 failed 0 ended 0 silent n2:4-7 launcher-exit 0")
 
     def test_the_launcher_fails_alone(self):
         job = self.run_job("[end(rank) for rank in ranks]\nsys.exit(9)")
-        self.assertEqual([job.status, job.err], [9, "hpclaunch: other itself ended with status 9, though all ranks ended with 0\n"])
+        self.assertEqual([job.status, job.err], [9, "hpclaunch: other exited with status 9, but all ranks exited with 0\n"])
 
     def test_the_launcher_fails_at_the_start(self):
         job = self.run_job("err('no such queue\\n')\nsys.exit(3)")
         self.assertEqual(job.status, 3)
-        self.assertEqual(job.err, "no such queue\nhpclaunch: no word from ranks 0-3 on n1, ranks 4-7 on n2: the launcher may not have started them\n"
-                                  "hpclaunch: other itself ended with status 3\n")
+        self.assertEqual(job.err, "no such queue\nhpclaunch: no exit status from ranks 0-3 on n1, ranks 4-7 on n2: the launcher may not have started them\n"
+                                  "hpclaunch: other exited with status 3\n")
 
     def test_the_launcher_is_killed(self):
         job = self.job("end(0)\nready()\ntime.sleep(1000)").until_ready()
         os.kill(job.launcher()[0], signal.SIGKILL)
         job.wait()
         self.assertEqual(job.status, 137)
-        self.assertIn("hpclaunch: other itself was ended by SIGKILL (signal 9)\n", job.err)
-        self.assertIn("no word from ranks 1-3 on n1, ranks 4-7 on n2", job.err)
+        self.assertIn("hpclaunch: other was ended by SIGKILL (signal 9)\n", job.err)
+        self.assertIn("no exit status from ranks 1-3 on n1, ranks 4-7 on n2", job.err)
 
     def test_no_launcher(self):
         for path, text in (("/no/launcher", "No such file"), ("/etc/passwd", "Permission denied")):
@@ -248,13 +248,13 @@ def daemon(ignore):
 
     def test_a_launcher_that_does_not_end(self):
         job = self.run_job("signal.signal(signal.SIGTERM, lambda *a: os._exit(0))\n[end(rank) for rank in ranks]\ntime.sleep(1000)", "--grace", "0.2")
-        self.assertEqual([job.status, job.err], [0, "hpclaunch: other did not end by itself; hpclaunch ended it\n"])
+        self.assertEqual([job.status, job.err], [0, "hpclaunch: other did not exit; stopped it\n"])
 
     def test_a_launcher_that_ignores_term_after_a_failure(self):
         job = self.run_job("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nend(2, 'exit=5')\ntime.sleep(1000)", "--launcher", "hydra", "--slow", "--grace", "0.2")
         self.assertEqual(job.status, 5)
         self.assertIn("rank 2 failed first", job.err)
-        self.assertIn("hydra did not end by itself; hpclaunch ended it", job.err)
+        self.assertIn("hydra did not exit; stopped it", job.err)
         self.assertIn("launcher-signal 9", job.said)
 
     def test_a_launcher_that_goes_on_after_a_failure_is_told(self):
@@ -267,7 +267,7 @@ end(1, 'exit=7')
 while True: time.sleep(1000)
 """, "--slow", layout="2")
         self.assertEqual(job.status, 7)
-        self.assertIn("1 other rank was ended by hpclaunch\n", job.err)
+        self.assertIn("hpclaunch: stopped 1 other rank\n", job.err)
 
 
 class Signals(Test):
@@ -291,7 +291,7 @@ while True: time.sleep(1000)
     def test_term(self):
         job = self.sent(signal.SIGTERM).wait()
         self.assertEqual([job.status, job.read(job.notes)], [143, "SIGTERM\n"])
-        self.assertIn("SIGTERM had been passed on to the ranks", job.err)
+        self.assertIn("sent SIGTERM to the ranks", job.err)
 
     def test_what_srun_gets(self):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
@@ -303,7 +303,7 @@ while True: time.sleep(1000)
         self.assertEqual([job.status, job.read(job.notes)], [143, "SIGTERM\n"])
         job = self.sent(signal.SIGUSR2, "--launcher", "hydra")
         line = job.process.stderr.readline()
-        self.assertEqual(line, b"hpclaunch: SIGUSR2 would end hydra itself; it was not passed on\n")
+        self.assertEqual(line, b"hpclaunch: ignoring SIGUSR2: it would end hydra\n")
         job.process.send_signal(signal.SIGUSR1)
         job.until(lambda: job.read(job.notes) == "SIGUSR1\n", "USR1")
         job.process.send_signal(signal.SIGTERM)

@@ -1,6 +1,8 @@
 #pragma once
-// Holds declarations made by hand against a vendor's header, when compiling.
+// Compares our declarations with a vendor's header at compile time. Each comparison is a program of its own:
+// 0 compared, 77 skipped because the header is missing, 1 missing although a package provides it.
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <type_traits>
 
@@ -11,8 +13,7 @@ struct IsComplete : std::false_type {};
 template <class T>
 struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether a caller that takes a value for `Ours` may hand it to who expects `Theirs`: integers and enums
-/// of one size, floating point of one type, structures of one size and alignment, pointers to such; a
+/// Whether a value of `Ours` may be passed as `Theirs`: integers and enums of one size, floating point of one type, structures of one size and alignment, pointers to such; a
 /// pointer to nothing in particular stands for a handle.
 template <class Ours, class Theirs>
 constexpr bool alike() {
@@ -36,16 +37,29 @@ template <class Ours, class Theirs>
 struct SameCall : std::false_type {};
 template <class R, class... A, class S, class... B>
 struct SameCall<R(A...), S(B...)> {
-  static constexpr bool judge() {
+  static constexpr bool compare() {
     if constexpr (sizeof...(A) != sizeof...(B)) return false;
     if constexpr (sizeof...(A) == sizeof...(B)) return alike<R, S>() && (alike<A, B>() && ...);
     return false;
   }
-  static constexpr bool value = judge();
+  static constexpr bool value = compare();
 };
+
+/// The exit status without the header; `package` provides it, "" where the distribution has none.
+inline int without_header(const char* header, const char* package) {
+  const bool installable = package[0] != '\0';
+  std::printf(
+      installable ? "%s is missing: install %s\n" : "%s is missing, and no package has it\n",
+      header, package);
+  return installable ? 1 : 77;
+}
 
 }  // namespace hpclaunch::test
 
+#define HEADER_COMPARED \
+  int main() { return 0; }
+#define HEADER_MISSING(HEADER) \
+  int main() { return hpclaunch::test::without_header(HEADER, HPCLAUNCH_HEADER_PACKAGE); }
 #define SAME_CALL(OURS, THEIRS) \
   static_assert(hpclaunch::test::SameCall<OURS, decltype(THEIRS)>::value, #THEIRS)
 #define SAME_SIZE(OURS, THEIRS) \

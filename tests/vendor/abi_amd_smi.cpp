@@ -1,10 +1,9 @@
 // amd_smi_abi.h against AMD's amdsmi.h, where it is installed (amd-smi-lib of ROCm 6.4 or newer).
 #include "vendor/abi.h"
-#include "vendor/abi_judged.h"
 
 #if __has_include(<amd_smi/amdsmi.h>)
 #define HERE
-// Another's header: our warnings are not its affair.
+// Warnings of the vendor's header are not ours.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -54,11 +53,7 @@ SAME_VALUE(abi::kXgmi, AMDSMI_LINK_TYPE_XGMI);
 SAME_VALUE(abi::kXgmi, AMDSMI_IOLINK_TYPE_XGMI);
 #endif
 
-namespace hpclaunch::test {
-bool amd_smi_judged() { return true; }
-}  // namespace hpclaunch::test
+HEADER_COMPARED
 #else
-namespace hpclaunch::test {
-bool amd_smi_judged() { return false; }
-}  // namespace hpclaunch::test
+HEADER_MISSING("amd_smi/amdsmi.h")
 #endif

@@ -1,9 +1,8 @@
 // level_zero_abi.h against Intel's headers, where they are installed (libze-dev, level-zero-devel).
 #include "vendor/abi.h"
-#include "vendor/abi_judged.h"
 
 #if __has_include(<level_zero/ze_api.h>) && __has_include(<level_zero/zes_api.h>)
-// Another's header: our warnings are not its affair.
+// Warnings of the vendor's header are not ours.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include <level_zero/ze_api.h>
@@ -82,11 +81,7 @@ SAME_VALUE(abi::kPortHealthy, ZES_FABRIC_PORT_STATUS_HEALTHY);
 SAME_VALUE(abi::kPortDegraded, ZES_FABRIC_PORT_STATUS_DEGRADED);
 SAME_VALUE(abi::kUuidSize, ZE_MAX_DEVICE_UUID_SIZE);
 
-namespace hpclaunch::test {
-bool level_zero_judged() { return true; }
-}  // namespace hpclaunch::test
+HEADER_COMPARED
 #else
-namespace hpclaunch::test {
-bool level_zero_judged() { return false; }
-}  // namespace hpclaunch::test
+HEADER_MISSING("level_zero/ze_api.h")
 #endif

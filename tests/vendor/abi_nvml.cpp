@@ -1,6 +1,5 @@
 // nvml_abi.h against NVIDIA's nvml.h, where it is installed (libnvidia-ml-dev, cuda-nvml-dev).
 #include "vendor/abi.h"
-#include "vendor/abi_judged.h"
 
 #if __has_include(<nvml.h>)
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
@@ -59,11 +58,7 @@ SAME_VALUE(abi::kRemoteUnknown, NVML_NVLINK_DEVICE_TYPE_UNKNOWN);
 SAME_VALUE(abi::kEnabled, NVML_FEATURE_ENABLED);
 SAME_VALUE(abi::kMigEnabled, NVML_DEVICE_MIG_ENABLE);
 
-namespace hpclaunch::test {
-bool nvml_judged() { return true; }
-}  // namespace hpclaunch::test
+HEADER_COMPARED
 #else
-namespace hpclaunch::test {
-bool nvml_judged() { return false; }
-}  // namespace hpclaunch::test
+HEADER_MISSING("nvml.h")
 #endif

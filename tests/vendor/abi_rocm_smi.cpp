@@ -1,9 +1,8 @@
 // rocm_smi_abi.h against AMD's rocm_smi.h, where it is installed (librocm-smi-dev, rocm-smi-lib).
 #include "vendor/abi.h"
-#include "vendor/abi_judged.h"
 
 #if __has_include(<rocm_smi/rocm_smi.h>)
-// Another's header: our warnings are not its affair.
+// Warnings of the vendor's header are not ours.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -38,11 +37,7 @@ SAME_VALUE(abi::kUnknown, RSMI_STATUS_UNKNOWN_ERROR);
 SAME_VALUE(abi::kVram, RSMI_MEM_TYPE_VRAM);
 SAME_VALUE(abi::kXgmi, RSMI_IOLINK_TYPE_XGMI);
 
-namespace hpclaunch::test {
-bool rocm_smi_judged() { return true; }
-}  // namespace hpclaunch::test
+HEADER_COMPARED
 #else
-namespace hpclaunch::test {
-bool rocm_smi_judged() { return false; }
-}  // namespace hpclaunch::test
+HEADER_MISSING("rocm_smi/rocm_smi.h")
 #endif

@@ -5,6 +5,7 @@
 #include "probe/vendor/amd_smi_abi.h"
 #include "probe/vendor/rocm_smi_abi.h"
 #include "support/catch.h"
+#include "vendor/names.h"
 #include "vendor/support.h"
 
 using namespace hpclaunch;
@@ -66,19 +67,15 @@ TEST_CASE("AMD SMI tells the same", "[vendor]") {
 }
 
 TEST_CASE("every call of ROCm SMI fails, is absent, crashes, exits, hangs", "[vendor]") {
-  using probe::vendor::rocm_smi::kNames;
-  try_each_call(
-      {FAKE_ROCM_SMI, {std::begin(kNames), std::end(kNames)}, machine("amd", kFour), rocm_smi},
-      {"rsmi_init", "rsmi_num_monitor_devices", "rsmi_dev_pci_id_get"}, {});
+  try_each_call({FAKE_ROCM_SMI, kRocmSmiNames, machine("amd", kFour), rocm_smi},
+                {"rsmi_init", "rsmi_num_monitor_devices", "rsmi_dev_pci_id_get"}, {});
 }
 
 TEST_CASE("every call of AMD SMI fails, is absent, crashes, exits, hangs", "[vendor]") {
-  using probe::vendor::amd_smi::kNames;
-  try_each_call(
-      {FAKE_AMD_SMI, {std::begin(kNames), std::end(kNames)}, machine("amd", kFour), amd_smi},
-      {"amdsmi_init", "amdsmi_get_socket_handles", "amdsmi_get_processor_handles",
-       "amdsmi_get_gpu_device_bdf"},
-      {});
+  try_each_call({FAKE_AMD_SMI, kAmdSmiNames, machine("amd", kFour), amd_smi},
+                {"amdsmi_init", "amdsmi_get_socket_handles", "amdsmi_get_processor_handles",
+                 "amdsmi_get_gpu_device_bdf"},
+                {});
 }
 
 TEST_CASE("ROCm SMI is asked where AMD SMI cannot tell", "[vendor]") {

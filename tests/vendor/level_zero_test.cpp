@@ -2,6 +2,7 @@
 
 #include "probe/vendor/level_zero_abi.h"
 #include "support/catch.h"
+#include "vendor/names.h"
 #include "vendor/support.h"
 
 using namespace hpclaunch;
@@ -41,11 +42,7 @@ TEST_CASE("Level Zero tells tiles, memory, UUIDs and Xe Links of cards", "[vendo
 }
 
 TEST_CASE("every call of Level Zero fails, is absent, crashes, exits, hangs", "[vendor]") {
-  using probe::vendor::level_zero::kNames;
-  try_each_call({FAKE_LEVEL_ZERO,
-                 {std::begin(kNames), std::end(kNames)},
-                 machine("intel", kThree),
-                 level_zero},
+  try_each_call({FAKE_LEVEL_ZERO, kLevelZeroNames, machine("intel", kThree), level_zero},
                 {"zeInit", "zeDriverGet", "zeDeviceGet", "zeDeviceGetProperties",
                  "zeDevicePciGetPropertiesExt"},
                 {});

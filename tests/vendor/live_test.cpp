@@ -56,10 +56,10 @@ TEST_CASE("a live probe brings what the libraries of all vendors tell", "[vendor
     WARN("this machine has devices: not judged here");
     return;
   }
-  CHECK(without->notes.empty());
+  CHECK(without->diagnostics.empty());
   const Result<LiveNode> node = probe_with(all_fakes());
   REQUIRE(node);
-  CHECK(node->notes.empty());
+  CHECK(node->diagnostics.empty());
   CHECK(vendors(node->topology) == "aaaannniii");  // the most, then NVIDIA
   CHECK(node->topology.links.size() == 7);
   CHECK(node->topology.cores == without->topology.cores);
@@ -71,10 +71,10 @@ TEST_CASE("one vendor's fault costs only what that one knows, and reaches the ca
   const Behaviour crash({{"FAKE_CRASH", "nvmlDeviceGetUUID"}, {"FAKE_EXIT", "zeDeviceGet"}});
   const Result<LiveNode> node = probe_with(all_fakes());
   REQUIRE(node);
-  REQUIRE(node->notes.size() == 2);
-  CHECK(node->notes[0].library == "NVML");
-  CHECK_THAT(node->notes[0].what, ContainsSubstring("SIGSEGV"));
-  CHECK(node->notes[1].library == "Level Zero");
+  REQUIRE(node->diagnostics.size() == 2);
+  CHECK(node->diagnostics[0].message.rfind("NVML: ", 0) == 0);
+  CHECK_THAT(node->diagnostics[0].message, ContainsSubstring("SIGSEGV"));
+  CHECK(node->diagnostics[1].message.rfind("Level Zero: ", 0) == 0);
   CHECK(node->topology.devices.size() + 6 == whole->topology.devices.size());
 }
 

@@ -9,24 +9,24 @@
 using namespace hpclaunch;
 using namespace hpclaunch::test;
 using probe::vendor::merge;
-using probe::vendor::Told;
-using probe::vendor::ToldDevice;
+using probe::vendor::ReportedDevice;
+using probe::vendor::VendorReport;
 
 namespace {
 
-ToldDevice told_at(const std::string& pci, const std::string& uuid) {
-  ToldDevice device;
+ReportedDevice device_at(const std::string& pci, const std::string& uuid) {
+  ReportedDevice device;
   device.pci = pci;
   device.uuid = uuid;
   return device;
 }
 
-Told told_of(const std::string& vendor, std::vector<ToldDevice> devices) {
-  Told told;
-  told.vendor = vendor;
-  told.link_kind = "xgmi";
-  told.devices = std::move(devices);
-  return told;
+VendorReport report_of(const std::string& vendor, std::vector<ReportedDevice> devices) {
+  VendorReport report;
+  report.vendor = vendor;
+  report.link_kind = "xgmi";
+  report.devices = std::move(devices);
+  return report;
 }
 
 std::string uuids(const Topology& topology) {
@@ -39,9 +39,10 @@ std::string uuids(const Topology& topology) {
 
 TEST_CASE("partitions that share an address are matched in order", "[vendor]") {
   Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
-  const Told told = told_of("amd", {told_at("0000:02:00.0", "c"), told_at("0000:01:00.0", "a"),
-                                    told_at("0000:01:00.0", "b"), told_at("0000:02:00.0", "d")});
-  CHECK(merge(topology, told, "/nowhere") == "");
+  const VendorReport report =
+      report_of("amd", {device_at("0000:02:00.0", "c"), device_at("0000:01:00.0", "a"),
+                        device_at("0000:01:00.0", "b"), device_at("0000:02:00.0", "d")});
+  CHECK(merge(topology, report, "/nowhere") == "");
   CHECK(uuids(topology) == "a b c d ");
   CHECK(topology.devices[3].index == 3);
   CHECK(check_topology(topology));
@@ -49,23 +50,25 @@ TEST_CASE("partitions that share an address are matched in order", "[vendor]") {
 
 TEST_CASE("a UUID that several devices have names none of them", "[vendor]") {
   Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
-  const Told told = told_of("amd", {told_at("0000:01:00.0", "a"), told_at("0000:01:00.0", "a"),
-                                    told_at("0000:02:00.0", "b")});
-  merge(topology, told, "/nowhere");
+  const VendorReport report =
+      report_of("amd", {device_at("0000:01:00.0", "a"), device_at("0000:01:00.0", "a"),
+                        device_at("0000:02:00.0", "b")});
+  merge(topology, report, "/nowhere");
   CHECK(uuids(topology) == "  b ");
 }
 
 TEST_CASE("a device between others shifts their numbers and their links", "[vendor]") {
   Topology topology = machine("amd", {"0000:01:00.0", "0000:03:00.0", "10000:00:00.0"});
   topology.links = {{0, 1, "xgmi", 2}, {1, 2, "nvlink", 1}};
-  Told told = told_of("amd", {told_at("0000:02:00.0", "b"), told_at("0000:01:00.0", "a")});
-  SECTION("links that nobody told anew stay") {
-    merge(topology, told, "/nowhere");
+  VendorReport report =
+      report_of("amd", {device_at("0000:02:00.0", "b"), device_at("0000:01:00.0", "a")});
+  SECTION("links that nobody report anew stay") {
+    merge(topology, report, "/nowhere");
     CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}, {2, 3, "nvlink", 1}});
   }
   SECTION("links of the same kind are replaced, nonsense among them left out") {
-    told.links = {{1, 0, 3}, {0, 1, 3}, {0, 0, 1}, {0, 7, 1}};
-    merge(topology, told, "/nowhere");
+    report.links = {{1, 0, 3}, {0, 1, 3}, {0, 0, 1}, {0, 7, 1}};
+    merge(topology, report, "/nowhere");
     CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 3}, {2, 3, "nvlink", 1}});
   }
   CHECK(uuids(topology) == "a b   ");
@@ -77,16 +80,17 @@ TEST_CASE("an order that is not PCI's stays", "[vendor]") {
   topology.links = {{0, 2, "xgmi", 2}};
   SECTION("when one comes, which is last") {
     merge(topology,
-          told_of("amd", {told_at("0000:00:01.0", "d"), told_at("0000:01:00.0", "b"),
-                          told_at("0000:02:00.0", "c"), told_at("0000:03:00.0", "a")}),
+          report_of("amd", {device_at("0000:00:01.0", "d"), device_at("0000:01:00.0", "b"),
+                            device_at("0000:02:00.0", "c"), device_at("0000:03:00.0", "a")}),
           "/nowhere");
     CHECK(uuids(topology) == "a b c d ");
     CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}});
   }
   SECTION("when one goes") {
-    Told told = told_of("amd", {told_at("0000:02:00.0", "c"), told_at("0000:03:00.0", "a")});
-    told.complete = true;
-    merge(topology, told, "/nowhere");
+    VendorReport report =
+        report_of("amd", {device_at("0000:02:00.0", "c"), device_at("0000:03:00.0", "a")});
+    report.complete = true;
+    merge(topology, report, "/nowhere");
     CHECK(uuids(topology) == "a c ");
     CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 2}});
   }
@@ -95,9 +99,9 @@ TEST_CASE("an order that is not PCI's stays", "[vendor]") {
 
 TEST_CASE("another vendor's devices are left alone", "[vendor]") {
   Topology topology = machine("nvidia", {"0000:01:00.0", "0000:03:00.0"});
-  Told told = told_of("amd", {told_at("0000:02:00.0", "b")});
-  told.complete = true;
-  CHECK(merge(topology, told, "/nowhere") == "");
+  VendorReport report = report_of("amd", {device_at("0000:02:00.0", "b")});
+  report.complete = true;
+  CHECK(merge(topology, report, "/nowhere") == "");
   REQUIRE(topology.devices.size() == 3);
   CHECK(topology.devices[2].vendor == "amd");  // after those of the vendor that has more
 }
@@ -105,10 +109,11 @@ TEST_CASE("another vendor's devices are left alone", "[vendor]") {
 TEST_CASE("what goes takes its links along", "[vendor]") {
   Topology topology = machine("amd", {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"});
   topology.links = {{0, 1, "xgmi", 1}, {0, 2, "xgmi", 4}, {1, 2, "xgmi", 1}};
-  Told told = told_of("amd", {told_at("0000:03:00.0", "c"), told_at("0000:01:00.0", "a")});
-  told.complete = true;
-  CHECK(merge(topology, told, "/nowhere") ==
-        "it lists 2 of the 3 devices in /sys: the others are not ours to use");
+  VendorReport report =
+      report_of("amd", {device_at("0000:03:00.0", "c"), device_at("0000:01:00.0", "a")});
+  report.complete = true;
+  CHECK(merge(topology, report, "/nowhere") ==
+        "it lists 2 of the 3 devices in /sys: this job cannot use the others");
   CHECK(uuids(topology) == "a c ");
   CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 4}});
 }
@@ -131,9 +136,9 @@ TEST_CASE("an added device is where the kernel says", "[vendor]") {
   put("0000:03:00.0", "9", "nonsense");
   Topology topology = machine("amd", {});
   merge(topology,
-        told_of("amd", {told_at("0000:01:00.0", "a"), told_at("0000:02:00.0", "b"),
-                        told_at("0000:03:00.0", "c"), told_at("0000:04:00.0", "d"),
-                        told_at("0000:05:00.0", "e")}),
+        report_of("amd", {device_at("0000:01:00.0", "a"), device_at("0000:02:00.0", "b"),
+                          device_at("0000:03:00.0", "c"), device_at("0000:04:00.0", "d"),
+                          device_at("0000:05:00.0", "e")}),
         folder);
   std::filesystem::remove_all(folder);
   REQUIRE(topology.devices.size() == 5);
@@ -149,24 +154,25 @@ TEST_CASE("an added device is where the kernel says", "[vendor]") {
   CHECK(check_topology(topology));
 }
 
-TEST_CASE("what a library told crosses a pipe whole", "[vendor]") {
-  Told told = told_of("amd", {told_at("0000:01:00.0", "a\"\\\xFF")});
-  told.devices[0].instances = {"x", ""};
-  told.devices[0].memory_bytes = ~0ULL;
-  told.links = {{0, 1, 7}};
-  told.complete = true;
-  told.remarks = {"one: two"};
-  const Result<Told> back = probe::vendor::told_from_json(probe::vendor::told_to_json(told));
+TEST_CASE("what a library report crosses a pipe whole", "[vendor]") {
+  VendorReport report = report_of("amd", {device_at("0000:01:00.0", "a\"\\\xFF")});
+  report.devices[0].instances = {"x", ""};
+  report.devices[0].memory_bytes = ~0ULL;
+  report.links = {{0, 1, 7}};
+  report.complete = true;
+  report.faults = {"one: two"};
+  const Result<VendorReport> back =
+      probe::vendor::report_from_json(probe::vendor::report_to_json(report));
   REQUIRE(back);
   CHECK(back->devices[0].uuid == "a\"\\\xEF\xBF\xBD");
-  CHECK(back->devices[0].instances == told.devices[0].instances);
+  CHECK(back->devices[0].instances == report.devices[0].instances);
   CHECK(back->devices[0].memory_bytes == ~0ULL);
   CHECK(back->devices[0].subdevices == -1);
   CHECK(back->links[0].lanes == 7);
   CHECK(back->complete);
-  CHECK(back->remarks == told.remarks);
-  CHECK_FALSE(probe::vendor::told_from_json("{}"));
-  CHECK_FALSE(probe::vendor::told_from_json("nonsense"));
+  CHECK(back->faults == report.faults);
+  CHECK_FALSE(probe::vendor::report_from_json("{}"));
+  CHECK_FALSE(probe::vendor::report_from_json("nonsense"));
 }
 
 TEST_CASE("PCI addresses are written as the kernel writes them", "[vendor]") {

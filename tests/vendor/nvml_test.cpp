@@ -2,6 +2,7 @@
 
 #include "probe/vendor/nvml_abi.h"
 #include "support/catch.h"
+#include "vendor/names.h"
 #include "vendor/support.h"
 
 using namespace hpclaunch;
@@ -29,9 +30,7 @@ std::vector<std::string> addresses(int count) {
   return all;
 }
 
-std::vector<std::string> all_names() {
-  return {std::begin(probe::vendor::nvml::kNames), std::end(probe::vendor::nvml::kNames)};
-}
+std::vector<std::string> all_names() { return kNvmlNames; }
 
 }  // namespace
 
@@ -81,7 +80,7 @@ TEST_CASE("an NVML of long ago has the first version of each call", "[vendor]") 
   CHECK_THAT(nothing.said(), ContainsSubstring("lacks the functions that list devices"));
 }
 
-TEST_CASE("what NVML does not list is not ours to use", "[vendor]") {
+TEST_CASE("a device that NVML does not list is not usable", "[vendor]") {
   const Topology base =
       machine("nvidia", {"0000:10:00.0", "0000:20:00.0", "0000:25:00.0", "0000:30:00.0"});
   SECTION("some") {

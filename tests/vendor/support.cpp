@@ -51,8 +51,7 @@ Topology machine(const std::string& vendor, const std::vector<std::string>& addr
 
 std::string Enriched::said() const {
   std::string all;
-  for (const LibraryNote& note : notes)
-    all.append(note.library).append(": ").append(note.what) += '\n';
+  for (const Diagnostic& note : notes) all += note.message + '\n';
   return all;
 }
 
@@ -102,7 +101,7 @@ std::string plain(const std::string& name) {
 void check_unchanged(const Enriched& got, const Topology& base, const std::string& why) {
   CHECK(got.topology == base);
   REQUIRE(got.notes.size() == 1);
-  CHECK_THAT(got.notes[0].what, ContainsSubstring(why));
+  CHECK_THAT(got.notes[0].message, ContainsSubstring(why));
 }
 
 void try_broken(const Case& vendor, const Enriched& whole, const std::string& name,

@@ -32,7 +32,7 @@ Topology machine(const std::string& vendor, const std::vector<std::string>& addr
 /// What came of it, after the laws were checked.
 struct Enriched {
   Topology topology;
-  std::vector<LibraryNote> notes;
+  std::vector<Diagnostic> notes;
 
   /// All notes, a line each: "NVML: what".
   std::string said() const;

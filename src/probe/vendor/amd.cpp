@@ -1,6 +1,8 @@
 #include "probe/vendor/amd.h"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <string_view>
 
 namespace hpclaunch::probe::vendor {
@@ -9,22 +11,44 @@ int xgmi_lanes(const XgmiPath& path) {
   constexpr std::uint64_t kOneHop = 15;
   constexpr std::uint64_t kMost = 16;  ///< more than any GPU has towards another
   if (path.weight > kOneHop) return 0;
-  if (path.most_bandwidth > 0 && path.least_bandwidth > 0) {
+  if (path.max_bandwidth > 0 && path.min_bandwidth > 0) {
     return static_cast<int>(
-        std::clamp<std::uint64_t>(path.most_bandwidth / path.least_bandwidth, 1, kMost));
+        std::clamp<std::uint64_t>(path.max_bandwidth / path.min_bandwidth, 1, kMost));
   }
   return path.weight > 0 || path.hops == 1 ? 1 : 0;
 }
 
-std::string partition_name(const std::string& told) {
-  constexpr std::string_view kModes[] = {"SPX", "DPX", "TPX", "QPX", "CPX"};
-  const bool known = std::find(std::begin(kModes), std::end(kModes), told) != std::end(kModes);
-  return known ? told : "";
+std::string partition_name(int parts) {
+  constexpr const char* kNames[] = {"", "", "DPX", "TPX", "QPX"};
+  return parts < static_cast<int>(std::size(kNames)) ? kNames[std::max(parts, 0)] : "CPX";
 }
 
-std::string model_name(const std::string& told) {
-  const bool number = told.compare(0, 2, "0x") == 0;
-  return number || told == "N/A" ? "" : told;
+std::string partition_name(const std::string& reported) {
+  constexpr std::string_view kModes[] = {"SPX", "DPX", "TPX", "QPX", "CPX"};
+  const bool known = std::find(std::begin(kModes), std::end(kModes), reported) != std::end(kModes);
+  return known ? reported : "";
+}
+
+std::string amd_model_name(const std::string& reported) {
+  return reported.rfind("0x", 0) == 0 || reported == "N/A" ? "" : reported;
+}
+
+std::string amd_uuid(const std::string& reported) {
+  std::string text = reported.rfind("GPU-", 0) == 0 ? reported.substr(4) : reported;
+  const bool hex =
+      !text.empty() && text.size() <= 16 &&
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (!hex) return reported;
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  text.insert(0, 16 - text.size(), '0');
+  const bool none = text == std::string(16, '0') || text == std::string(16, 'f');
+  return none ? "" : "GPU-" + text;
+}
+
+std::string amd_pci(std::uint64_t domain, std::uint64_t bdf, const std::string& partition) {
+  const bool parts = !partition.empty() && partition != "SPX";
+  return pci_text(domain, bdf >> 8 & 0xFF, bdf >> 3 & 0x1F, parts ? 0 : bdf & 7);
 }
 
 }  // namespace hpclaunch::probe::vendor

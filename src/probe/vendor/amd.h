@@ -1,27 +1,59 @@
 #pragma once
+// What AMD SMI, ROCm SMI and the kernel's KFD share: names, addresses, XGMI links.
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "probe/vendor/report.h"
 
 namespace hpclaunch::probe::vendor {
 
-/// What AMD's libraries say of the way between two devices that XGMI connects. 0: not said.
+/// An XGMI connection of two devices as AMD's libraries describe it. 0: unknown.
 struct XgmiPath {
   std::uint64_t hops = 0;
-  std::uint64_t weight = 0;           ///< 15 for each hop; 13 inside a package of MI300
-  std::uint64_t least_bandwidth = 0;  ///< of one link
-  std::uint64_t most_bandwidth =
-      0;  ///< of all links side by side; 0 where there are others between
+  std::uint64_t weight = 0;         ///< 15 for each hop; 13 inside a package of MI300
+  std::uint64_t min_bandwidth = 0;  ///< of one link
+  std::uint64_t max_bandwidth = 0;  ///< of all parallel links; 0 where other devices are between
 };
 
-/// Links side by side; 0 when the way leads through other devices. `hops` cannot tell: the libraries
-/// say 1 for every pair that XGMI reaches. Source: amdgpu, kfd_crat.c (weights; bandwidth of direct
-/// neighbours only).
+/// Parallel links; 0 when the path leads through other devices. `hops` cannot decide it: the libraries
+/// report 1 for every pair. Source: amdgpu, kfd_crat.c (weights; bandwidth of direct neighbours only).
 int xgmi_lanes(const XgmiPath& path);
 
-/// A compute partition as the kernel names it ("SPX"); "" for anything else.
-std::string partition_name(const std::string& told);
+/// The partition mode that divides an AMD device into so many: "TPX" for 3; "" for one.
+std::string partition_name(int parts);
 
-/// A name that means something: AMD's libraries hand out device ids ("0x74a1") where they know none.
-std::string model_name(const std::string& told);
+/// A compute partition as the kernel names it ("SPX"); "" for anything else.
+std::string partition_name(const std::string& reported);
+
+/// The reported name; "" for a device id ("0x74a1"), which AMD's libraries give for unknown models.
+std::string amd_model_name(const std::string& reported);
+
+/// "GPU-" and 16 hexadecimal digits, as ROCm's tools print a serial number of 64 bits, from that number
+/// with or without "GPU-". "" for all zeros and all ones, which mean none. Other text is unchanged.
+std::string amd_uuid(const std::string& reported);
+
+/// The PCI address of a device from bits 0 to 15 of `bdf`. Its function may be the number of a partition;
+/// the card is function 0.
+std::string amd_pci(std::uint64_t domain, std::uint64_t bdf, const std::string& partition);
+
+/// Adds the XGMI links of all pairs. The bandwidth is asked of neighbours only: it is refused for others.
+template <class Asker, class Calls, class Handle>
+void read_xgmi_links(const Asker& ask, const Calls& calls, const std::vector<Handle>& devices,
+                     unsigned xgmi, VendorReport& report) {
+  for (std::size_t from = 0; from < devices.size(); ++from) {
+    for (std::size_t to = from + 1; to < devices.size(); ++to) {
+      const Handle a = devices[from];
+      const Handle b = devices[to];
+      XgmiPath path;
+      unsigned type = 0;
+      if (!ask(report, calls.link_type, a, b, &path.hops, &type) || type != xgmi) continue;
+      ask(report, calls.link_weight, a, b, &path.weight);
+      if (xgmi_lanes(path) == 0) continue;
+      ask(report, calls.bandwidth, a, b, &path.min_bandwidth, &path.max_bandwidth);
+      if (const int lanes = xgmi_lanes(path); lanes > 0) report.links.push_back({from, to, lanes});
+    }
+  }
+}
 
 }  // namespace hpclaunch::probe::vendor

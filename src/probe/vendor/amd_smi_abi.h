@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
-// What we call of AMD SMI, declared by hand: no header of AMD's is needed to build. Source: amdsmi.h of
-// ROCm 6.1 to 10.1; tests/vendor/abi_amd_smi.cpp holds it against the real one where that is installed.
+// The functions we call of AMD SMI, declared here: building needs no header of AMD's. Source: amdsmi.h of
+// ROCm 6.1 to 10.1; tests/vendor/abi_amd_smi.cpp compares it with the real one where that is installed.
 //
 // Its structures change with every release, so only two are used, and of those only what no release
 // moved: the market name at the start of the one, the UUID behind four words of the other. Both are given
@@ -55,18 +55,5 @@ using GetPartition = Status(Handle processor, char* name, std::uint32_t length);
 using GetLinkType = Status(Handle from, Handle to, std::uint64_t* hops, unsigned* type);
 using GetLinkWeight = Status(Handle from, Handle to, std::uint64_t* weight);
 using GetBandwidth = Status(Handle from, Handle to, std::uint64_t* least, std::uint64_t* most);
-
-/// Every name that we look up.
-constexpr const char* kNames[] = {"amdsmi_init",
-                                  "amdsmi_get_socket_handles",
-                                  "amdsmi_get_processor_handles",
-                                  "amdsmi_get_gpu_device_bdf",
-                                  "amdsmi_get_gpu_asic_info",
-                                  "amdsmi_get_gpu_enumeration_info",
-                                  "amdsmi_get_gpu_memory_total",
-                                  "amdsmi_get_gpu_compute_partition",
-                                  "amdsmi_topo_get_link_type",
-                                  "amdsmi_topo_get_link_weight",
-                                  "amdsmi_get_minmax_bandwidth_between_processors"};
 
 }  // namespace hpclaunch::probe::vendor::amd_smi

@@ -5,7 +5,7 @@
 
 #include "probe/child.h"
 #include "probe/vendor/merge.h"
-#include "probe/vendor/readers.h"
+#include "probe/vendor/reader.h"
 #include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
@@ -13,34 +13,35 @@ namespace hpclaunch::probe::vendor {
 namespace {
 
 struct Task {
-  std::string name;  ///< for the user: "NVML"
+  std::string name;  ///< for messages: "NVML"
   const std::vector<std::string>* files;
-  Result<Told> (*read)(const Library&);
-  std::optional<Told> told = {};
-  std::string fault = {};  ///< why there is none; "" when the library is not installed
+  Result<VendorReport> (*read)(const Library&);
+  std::optional<VendorReport> report = {};
+  std::string fault = {};  ///< why there is no report; "" when the library is not installed
 };
 
 Result<std::string> ask(const Task& task) {
   const Result<Library> library = Library::open(*task.files);
   if (!library && library.error().kind == ErrorKind::not_found) return std::string();
   if (!library) return library.error();
-  Result<Told> told = task.read(*library);
-  if (!told) {
-    return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), told.error().message)};
+  Result<VendorReport> report = task.read(*library);
+  if (!report) {
+    return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), report.error().message)};
   }
-  told->library = library->name();
-  return told_to_json(*told);
+  report->library = library->name();
+  return report_to_json(*report);
 }
 
 void take(Task& task, const Result<std::string>& answer) {
   if (answer && answer->empty()) return;
-  Result<Told> told = answer ? told_from_json(*answer) : Result<Told>(answer.error());
-  if (told) {
-    task.told = std::move(*told);
+  Result<VendorReport> report =
+      answer ? report_from_json(*answer) : Result<VendorReport>(answer.error());
+  if (report) {
+    task.report = std::move(*report);
     return;
   }
-  task.fault = told.error().message;
-  if (!told.error().hint.empty()) task.fault += fmt::format(" ({})", told.error().hint);
+  task.fault = report.error().message;
+  if (!report.error().hint.empty()) task.fault += fmt::format(" ({})", report.error().hint);
 }
 
 /// Runs the tasks from `next` on at the same time, each in a child.
@@ -51,37 +52,36 @@ void run(std::vector<Task>& tasks, std::size_t next, double limit_seconds) {
   take(tasks[next], run_in_child([&] { return ask(tasks[next]); }, limit_seconds, others));
 }
 
-void settle(const Task& task, const std::string& sysfs, Topology& topology,
-            std::vector<LibraryNote>& notes) {
-  if (!task.fault.empty()) notes.push_back({task.name, task.fault});
-  if (!task.told) return;
-  const std::string remark = merge(topology, *task.told, sysfs);
-  if (!remark.empty()) notes.push_back({task.name, remark});
+void merge_task(const Task& task, const std::string& sysfs, Topology& topology,
+                std::vector<Diagnostic>& diagnostics) {
+  const auto add = [&](const std::string& what) {
+    if (!what.empty())
+      diagnostics.push_back({"vendor-library", Severity::note, task.name + ": " + what});
+  };
+  add(task.fault);
+  if (!task.report) return;
+  add(merge(topology, *task.report, sysfs));
   constexpr std::size_t kMost = 4;
-  const std::vector<std::string>& remarks = task.told->remarks;
-  for (std::size_t i = 0; i < remarks.size() && i < kMost; ++i) {
-    notes.push_back({task.name, remarks[i]});
-  }
-  if (remarks.size() > kMost) {
-    notes.push_back({task.name, fmt::format("{} more like these", remarks.size() - kMost)});
-  }
+  const std::vector<std::string>& faults = task.report->faults;
+  for (std::size_t i = 0; i < faults.size() && i < kMost; ++i) add(faults[i]);
+  if (faults.size() > kMost) add(fmt::format("{} more faults", faults.size() - kMost));
 }
 
 }  // namespace
 
-std::vector<LibraryNote> enrich(Topology& topology, const Libraries& which) {
+std::vector<Diagnostic> enrich(Topology& topology, const Libraries& which) {
   std::vector<Task> tasks = {{"NVML", &which.nvml, read_nvml},
                              {"Level Zero", &which.level_zero, read_level_zero},
                              {"AMD SMI", &which.amd_smi, read_amd_smi}};
   run(tasks, 0, which.limit_seconds);
-  if (!tasks.back().told) {
+  if (!tasks.back().report) {
     std::vector<Task> older = {{"ROCm SMI", &which.rocm_smi, read_rocm_smi}};
     run(older, 0, which.limit_seconds);
     tasks.push_back(std::move(older.front()));
   }
-  std::vector<LibraryNote> notes;
-  for (const Task& task : tasks) settle(task, which.sysfs, topology, notes);
-  return notes;
+  std::vector<Diagnostic> diagnostics;
+  for (const Task& task : tasks) merge_task(task, which.sysfs, topology, diagnostics);
+  return diagnostics;
 }
 
 }  // namespace hpclaunch::probe::vendor

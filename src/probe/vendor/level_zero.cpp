@@ -1,3 +1,4 @@
+// Intel's Level Zero (libze_loader).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <utility>
 
 #include "probe/vendor/level_zero_abi.h"
-#include "probe/vendor/readers.h"
+#include "probe/vendor/reader.h"
 
 namespace hpclaunch::probe::vendor {
 
@@ -17,67 +18,31 @@ using namespace level_zero;
 
 constexpr std::uint32_t kVendorId = 0x8086;
 
-std::string words(Status status) {
-  const char* said = nullptr;
-  switch (status) {
-    case kDeviceLost:
-      said = "the device is lost";
-      break;
-    case kRequiresReset:
-      said = "the device needs a reset";
-      break;
-    case kNoPermission:
-      said = "no permission";
-      break;
-    case kNotAvailable:
-      said = "in use";
-      break;
-    case kDependencyUnavailable:
-      said = "something that it needs is missing";
-      break;
-    case kUninitialized:
-      said = "no driver that can be used";
-      break;
-    case kInvalidArgument:
-      said = "invalid argument";
-      break;
-    default:
-      said = "failed";
-      break;
-  }
-  return fmt::format("{} ({:#x})", said, static_cast<unsigned>(status));
-}
-
-bool is_fault(Status status) {
-  return status != kSuccess && status != kUnsupportedFeature && status != kUnsupportedVersion;
-}
+constexpr Status kHarmless[] = {kSuccess, kUnsupportedFeature, kUnsupportedVersion};
+constexpr StatusText<Status> kTexts[] = {
+    {kDeviceLost, "the device is lost"},
+    {kRequiresReset, "the device needs a reset"},
+    {kNoPermission, "no permission"},
+    {kNotAvailable, "in use"},
+    {kDependencyUnavailable, "a library that it needs is missing"},
+    {kUninitialized, "no usable driver"},
+    {kInvalidArgument, "invalid argument"},
+};
+constexpr Asker<Status> ask{kHarmless, kTexts, true};
 
 struct Calls {
-  Init* init;
-  GetDrivers* drivers;
-  GetParts* devices;
-  GetParts* subdevices;
-  GetDeviceProperties* properties;
-  GetMemoryProperties* memory;
-  GetPciProperties* pci;
-  GetParts* ports;
-  GetPortProperties* port;
-  GetPortState* port_state;
-
-  explicit Calls(const Library& of)
-      : init(of.find<Init>("zeInit")),
-        drivers(of.find<GetDrivers>("zeDriverGet")),
-        devices(of.find<GetParts>("zeDeviceGet")),
-        subdevices(of.find<GetParts>("zeDeviceGetSubDevices")),
-        properties(of.find<GetDeviceProperties>("zeDeviceGetProperties")),
-        memory(of.find<GetMemoryProperties>("zeDeviceGetMemoryProperties")),
-        pci(of.find<GetPciProperties>("zeDevicePciGetPropertiesExt")),
-        ports(of.find<GetParts>("zesDeviceEnumFabricPorts")),
-        port(of.find<GetPortProperties>("zesFabricPortGetProperties")),
-        port_state(of.find<GetPortState>("zesFabricPortGetState")) {}
+  const Library& of;
+  Call<Init> init{of, "zeInit"};
+  Call<GetDrivers> drivers{of, "zeDriverGet"};
+  Call<GetParts> devices{of, "zeDeviceGet"};
+  Call<GetParts> subdevices{of, "zeDeviceGetSubDevices"};
+  Call<GetDeviceProperties> properties{of, "zeDeviceGetProperties"};
+  Call<GetMemoryProperties> memory{of, "zeDeviceGetMemoryProperties"};
+  Call<GetPciProperties> pci{of, "zeDevicePciGetPropertiesExt"};
+  Call<GetParts> ports{of, "zesDeviceEnumFabricPorts"};
+  Call<GetPortProperties> port{of, "zesFabricPortGetProperties"};
+  Call<GetPortState> port_state{of, "zesFabricPortGetState"};
 };
-
-constexpr Asker<kSuccess, is_fault, words> ask;
 
 /// The bytes last to first, as Intel's xpu-smi prints them.
 std::string uuid_text(const std::uint8_t (&id)[kUuidSize]) {
@@ -92,40 +57,32 @@ std::string uuid_text(const std::uint8_t (&id)[kUuidSize]) {
   return text;
 }
 
-/// Adds the device if it is a discrete GPU of Intel's that can be told from others.
-bool read_device(const Calls& calls, Handle device, Told& told) {
+/// Adds the device if it is a discrete GPU of Intel's with a PCI address.
+bool read_device(const Calls& calls, Handle device, VendorReport& report) {
   DeviceProperties properties{};
   properties.stype = kDeviceProperties;
-  if (!ask(told, "zeDeviceGetProperties", calls.properties, device, &properties)) return false;
+  if (!ask(report, calls.properties, device, &properties)) return false;
   if (properties.type != kGpu || properties.vendor_id != kVendorId) return false;
   if ((properties.flags & kIntegrated) != 0) return false;
   PciProperties pci{};
   pci.stype = kPciProperties;
-  if (!ask(told, "zeDevicePciGetPropertiesExt", calls.pci, device, &pci)) return false;
-  ToldDevice one;
+  if (!ask(report, calls.pci, device, &pci)) return false;
+  ReportedDevice one;
   one.pci = pci_text(pci.domain, pci.bus, pci.device, pci.function);
   if (one.pci.empty()) {
-    remark(told, "zeDevicePciGetPropertiesExt", "no PCI address");
+    add_fault(report, calls.pci.name, "no PCI address");
     return false;
   }
   one.model = clean(properties.name, sizeof properties.name);
   one.uuid = uuid_text(properties.uuid);
   MemoryProperties blank{};
   blank.stype = kMemoryProperties;
-  if (calls.memory != nullptr) {
-    const auto memories = ask.list(
-        told, "zeDeviceGetMemoryProperties",
-        [&](auto* count, auto* into) { return calls.memory(device, count, into); }, blank);
-    for (const MemoryProperties& memory : memories) one.memory_bytes += memory.total;
-  }
-  if (calls.subdevices != nullptr) {
-    std::uint32_t count = 0;
-    if (ask(told, "zeDeviceGetSubDevices", calls.subdevices, device, &count, nullptr) &&
-        count <= kMostInstances) {
-      one.subdevices = static_cast<int>(count);
-    }
-  }
-  told.devices.push_back(std::move(one));
+  for (const MemoryProperties& memory : ask.list(report, calls.memory, blank, device))
+    one.memory_bytes += memory.total;
+  std::uint32_t count = 0;
+  if (ask(report, calls.subdevices, device, &count, nullptr) && count <= kMaxInstances)
+    one.subdevices = static_cast<int>(count);
+  report.devices.push_back(std::move(one));
   return true;
 }
 
@@ -135,28 +92,25 @@ struct Port {
   std::uint32_t remote;
 };
 
-void read_ports(const Calls& calls, const std::vector<Handle>& handles, Told& told) {
-  if (calls.ports == nullptr || calls.port == nullptr || calls.port_state == nullptr) return;
+void read_ports(const Calls& calls, const std::vector<Handle>& handles, VendorReport& report) {
+  if (!calls.ports || !calls.port || !calls.port_state) return;
   std::map<std::uint32_t, std::size_t> owner;
   std::vector<Port> up;
   for (std::size_t i = 0; i < handles.size(); ++i) {
-    const auto ports = ask.list<Handle>(
-        told, "zesDeviceEnumFabricPorts",
-        [&](auto* count, auto* into) { return calls.ports(handles[i], count, into); });
-    for (Handle port : ports) {
+    for (Handle port : ask.list(report, calls.ports, Handle{}, handles[i])) {
       PortProperties properties{};
       properties.stype = kFabricPortProperties;
       PortState state{};
       state.stype = kFabricPortState;
-      if (!ask(told, "zesFabricPortGetProperties", calls.port, port, &properties)) continue;
+      if (!ask(report, calls.port, port, &properties)) continue;
       owner.emplace(properties.id.fabric, i);
-      if (!ask(told, "zesFabricPortGetState", calls.port_state, port, &state)) continue;
+      if (!ask(report, calls.port_state, port, &state)) continue;
       if (state.status == kPortHealthy || state.status == kPortDegraded) {
         up.push_back({i, state.remote.fabric});
       }
     }
   }
-  // Each cable has two ends that both tell of it: count those of the lower device.
+  // Both ends of a cable are listed: count those of the lower device.
   std::map<std::pair<std::size_t, std::size_t>, std::array<int, 2>> ends;
   for (const Port& port : up) {
     const auto found = owner.find(port.remote);
@@ -165,41 +119,31 @@ void read_ports(const Calls& calls, const std::vector<Handle>& handles, Told& to
     ++ends[pair][port.device < found->second ? 0 : 1];
   }
   for (const auto& [pair, count] : ends) {
-    told.links.push_back({pair.first, pair.second, std::max(count[0], count[1])});
+    report.links.push_back({pair.first, pair.second, std::max(count[0], count[1])});
   }
 }
 
 }  // namespace
 
-Result<Told> read_level_zero(const Library& library) {
-  const Calls calls(library);
-  if (calls.init == nullptr || calls.drivers == nullptr || calls.devices == nullptr ||
-      calls.properties == nullptr || calls.pci == nullptr) {
-    return Error{ErrorKind::system, "it lacks the functions that list devices"};
-  }
+Result<VendorReport> read_level_zero(const Library& library) {
+  const Calls calls{library};
+  if (!calls.init || !calls.drivers || !calls.devices || !calls.properties || !calls.pci)
+    return no_device_functions();
   setenv("ZES_ENABLE_SYSMAN", "1", 1);                 // or there are no fabric ports
   setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);  // a device is a card, whatever the default
-  if (const Status status = calls.init(0); status != kSuccess) {
-    return Error{ErrorKind::system, fmt::format("zeInit: {}", words(status))};
-  }
-  Told told;
-  told.vendor = "intel";
-  told.link_kind = "xe-link";
-  const auto drivers = ask.list<Handle>(told, "zeDriverGet", calls.drivers);
+  if (const hpclaunch::Status ok = ask.must(calls.init, 0U); !ok) return ok.error();
+  VendorReport report;
+  report.vendor = "intel";
+  report.link_kind = "xe-link";
   std::vector<Handle> handles;
-  for (Handle driver : drivers) {
-    const auto devices = ask.list<Handle>(told, "zeDeviceGet", [&](auto* count, auto* into) {
-      return calls.devices(driver, count, into);
-    });
-    for (Handle device : devices) {
-      if (read_device(calls, device, told)) handles.push_back(device);
-    }
+  for (Handle driver : ask.list(report, calls.drivers, Handle{}))
+    for (Handle device : ask.list(report, calls.devices, Handle{}, driver))
+      if (read_device(calls, device, report)) handles.push_back(device);
+  if (handles.empty() && !report.faults.empty()) {
+    return Error{ErrorKind::system, report.faults.front()};
   }
-  if (handles.empty() && !told.remarks.empty()) {
-    return Error{ErrorKind::system, told.remarks.front()};
-  }
-  read_ports(calls, handles, told);
-  return told;
+  read_ports(calls, handles, report);
+  return report;
 }
 
 }  // namespace hpclaunch::probe::vendor

@@ -1,8 +1,7 @@
 #pragma once
 #include <cstdint>
-// What we call of Level Zero (ze, core; zes, Sysman), declared by hand: no header of Intel's is needed to
-// build. Source: ze_api.h and zes_api.h, specification 1.4 to 1.9, which the loader keeps compatible;
-// tests/vendor/abi_level_zero.cpp holds it against the real ones where these are installed.
+// The functions we call of Level Zero (ze, core; zes, Sysman), declared here: building needs no header of Intel's. Source: ze_api.h and zes_api.h, specification 1.4 to 1.9, which the loader keeps compatible;
+// tests/vendor/abi_level_zero.cpp compares it with the real ones where installed.
 
 namespace hpclaunch::probe::vendor::level_zero {
 
@@ -119,17 +118,5 @@ using GetMemoryProperties = Status(Handle device, std::uint32_t* count, MemoryPr
 using GetPciProperties = Status(Handle device, PciProperties* properties);
 using GetPortProperties = Status(Handle port, PortProperties* properties);
 using GetPortState = Status(Handle port, PortState* state);
-
-/// Every name that we look up.
-constexpr const char* kNames[] = {"zeInit",
-                                  "zeDriverGet",
-                                  "zeDeviceGet",
-                                  "zeDeviceGetSubDevices",
-                                  "zeDeviceGetProperties",
-                                  "zeDeviceGetMemoryProperties",
-                                  "zeDevicePciGetPropertiesExt",
-                                  "zesDeviceEnumFabricPorts",
-                                  "zesFabricPortGetProperties",
-                                  "zesFabricPortGetState"};
 
 }  // namespace hpclaunch::probe::vendor::level_zero

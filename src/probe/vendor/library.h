@@ -6,12 +6,12 @@
 
 namespace hpclaunch::probe::vendor {
 
-/// A shared library that is opened at run time and stays open until the process ends: vendors'
-/// libraries start threads and keep drivers open, and unloading them is what breaks.
+/// A shared library opened at run time and never closed: vendors' libraries start threads and keep drivers
+/// open, and unloading them crashes.
 class Library {
  public:
-  /// The first of `names` (sonames or paths) that opens. Errors: `not_found` when none of them is
-  /// there, which is no fault; `system` when one is there and cannot be loaded (what dlopen says).
+  /// The first of `names` (sonames or paths) that opens. Errors: `not_found` when none of them
+  /// exists; `system` when one exists and cannot be loaded (dlopen's message).
   static Result<Library> open(const std::vector<std::string>& names);
 
   const std::string& name() const { return name_; }

@@ -9,70 +9,59 @@
 #include <set>
 #include <tuple>
 
-#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "probe/attach.h"
+#include "probe/locality.h"
 #include "probe/sysfs.h"
 
 namespace hpclaunch::probe::vendor {
 
 namespace {
 
-constexpr int kMostSubdevices = 64;  ///< what check_topology takes
+constexpr int kMostSubdevices = 64;  ///< the limit of check_topology
 
-std::string read_word(const std::string& path) {
-  constexpr std::size_t kMost = 65536;
-  const Result<std::string> text = sys::read_file(path, kMost);
-  return text ? std::string(trim(*text)) : "";
-}
-
-/// Where the kernel says that a device is: its NUMA node and CPUs, as far as this topology has them, and its
-/// bridges.
+/// The device's NUMA node and CPUs as the kernel names them, where this topology has them, and its bridges.
 void locate(const Topology& topology, const std::string& sysfs, Device& device) {
   const std::string folder = fmt::format("{}/bus/pci/devices/{}/", sysfs, device.pci);
   device.bridges = bridges_above(folder);
-  if (const auto numa = parse_natural(read_word(folder + "numa_node")); numa) {
-    const bool known =
-        std::any_of(topology.numa_nodes.begin(), topology.numa_nodes.end(),
-                    [&](const NumaNode& node) { return node.os_index == static_cast<int>(*numa); });
-    if (known) device.numa = static_cast<int>(*numa);
-  }
-  if (const Result<CpuSet> near = CpuSet::parse(read_word(folder + "local_cpulist")); near) {
-    device.pus = *near & topology.all_pus();
-  }
+  const int numa = node_in(folder + "numa_node");
+  const bool known = std::any_of(topology.numa_nodes.begin(), topology.numa_nodes.end(),
+                                 [&](const NumaNode& node) { return node.os_index == numa; });
+  if (known) device.numa = numa;
+  device.pus = cpus_in(folder + "local_cpulist") & topology.all_pus();
 }
 
-/// UUIDs that are told of more than one device, and so name none: some kernels give the partitions of a
-/// card the card's own number.
-std::set<std::string> shared_uuids(const Told& told) {
+/// UUIDs reported for several devices, which name none: some kernels give all partitions of a card the
+/// card's own number.
+std::set<std::string> shared_uuids(const VendorReport& report) {
   std::set<std::string> seen;
   std::set<std::string> shared;
-  for (const ToldDevice& device : told.devices) {
+  for (const ReportedDevice& device : report.devices) {
     if (!seen.insert(device.uuid).second) shared.insert(device.uuid);
   }
   return shared;
 }
 
-void fill(const ToldDevice& told, const std::set<std::string>& shared, Device& device) {
-  if (!told.model.empty()) device.model = told.model;
-  if (!told.uuid.empty() && shared.count(told.uuid) == 0) device.uuid = told.uuid;
-  if (!told.partition.empty()) device.partition = told.partition;
-  if (told.memory_bytes != 0) device.memory_bytes = told.memory_bytes;
-  if (told.subdevices >= 0) device.subdevices = std::min(told.subdevices, kMostSubdevices);
-  if (!told.partition.empty() || !told.instances.empty()) device.instances = told.instances;
+void fill(const ReportedDevice& reported, const std::set<std::string>& shared, Device& device) {
+  if (!reported.model.empty()) device.model = reported.model;
+  if (!reported.uuid.empty() && shared.count(reported.uuid) == 0) device.uuid = reported.uuid;
+  if (!reported.partition.empty()) device.partition = reported.partition;
+  if (reported.memory_bytes != 0) device.memory_bytes = reported.memory_bytes;
+  if (reported.subdevices >= 0) device.subdevices = std::min(reported.subdevices, kMostSubdevices);
+  if (!reported.partition.empty() || !reported.instances.empty())
+    device.instances = reported.instances;
 }
 
-/// Which of the topology's devices each told one is; -1: none.
-std::vector<int> match(const Topology& topology, const Told& told) {
+/// The position of each reported device in the topology; -1: none.
+std::vector<int> match(const Topology& topology, const VendorReport& report) {
   std::map<std::string, std::vector<int>> by_address;
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];
-    if (device.vendor == told.vendor) by_address[device.pci].push_back(static_cast<int>(i));
+    if (device.vendor == report.vendor) by_address[device.pci].push_back(static_cast<int>(i));
   }
   std::map<std::string, std::size_t> taken;
   std::vector<int> places;
-  places.reserve(told.devices.size());
-  for (const ToldDevice& one : told.devices) {
+  places.reserve(report.devices.size());
+  for (const ReportedDevice& one : report.devices) {
     const std::vector<int>& same = by_address[one.pci];
     const std::size_t next = taken[one.pci]++;
     places.push_back(next < same.size() ? same[next] : -1);
@@ -80,7 +69,7 @@ std::vector<int> match(const Topology& topology, const Told& told) {
   return places;
 }
 
-/// Vendors whose devices the runtime counts otherwise than by PCI address.
+/// Vendors whose runtime does not count devices by PCI address.
 std::set<std::string> counted_otherwise(const Topology& topology) {
   std::map<std::string, std::optional<PciAddress>> last;
   std::set<std::string> vendors;
@@ -94,19 +83,19 @@ std::set<std::string> counted_otherwise(const Topology& topology) {
   return vendors;
 }
 
-/// Sorts as attach_devices does, counts anew, and gives the new index of what stood at each place. Where the
-/// order is not that of PCI, what was there keeps its order and what is new comes last.
+/// Sorts as add_in_order does, renumbers, and returns the new index of each old position. Where the order is
+/// not that of PCI addresses, known devices keep their order and new ones come last.
 std::vector<int> renumber(Topology& topology) {
   const std::set<std::string> otherwise = counted_otherwise(topology);
-  std::vector<Standing> standings;
-  standings.reserve(topology.devices.size());
+  std::vector<OrderKey> keys;
+  keys.reserve(topology.devices.size());
   for (const Device& device : topology.devices) {
-    Standing one{device.vendor, parse_pci(device.pci)};
+    OrderKey one{device.vendor, parse_pci(device.pci)};
     if (otherwise.count(device.vendor) != 0)
       one.number = device.index < 0 ? std::numeric_limits<int>::max() : device.index;
-    standings.push_back(one);
+    keys.push_back(one);
   }
-  const std::vector<std::size_t> order = device_order(standings);
+  const std::vector<std::size_t> order = device_order(keys);
   std::vector<int> index(order.size());
   std::map<int, int> moved;
   std::vector<Device> sorted;
@@ -128,8 +117,8 @@ std::vector<int> renumber(Topology& topology) {
   return index;
 }
 
-/// Takes away the devices at these places (ascending), and their links.
-void take_away(Topology& topology, const std::vector<int>& places) {
+/// Removes the devices at these positions (ascending), and their links.
+void remove_devices(Topology& topology, const std::vector<int>& places) {
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     const int index = topology.devices[static_cast<std::size_t>(*place)].index;
     const auto touches = [&](const Link& link) { return link.from == index || link.to == index; };
@@ -139,18 +128,18 @@ void take_away(Topology& topology, const std::vector<int>& places) {
   }
 }
 
-void set_links(Topology& topology, const Told& told, const std::vector<int>& indices) {
+void set_links(Topology& topology, const VendorReport& report, const std::vector<int>& indices) {
   const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
-  if (!told.links.empty()) {
+  if (!report.links.empty()) {
     topology.links.erase(
         std::remove_if(topology.links.begin(), topology.links.end(),
-                       [&](const Link& link) { return link.kind == told.link_kind; }),
+                       [&](const Link& link) { return link.kind == report.link_kind; }),
         topology.links.end());
   }
-  for (const ToldLink& link : told.links) {
+  for (const ReportedLink& link : report.links) {
     if (link.from >= indices.size() || link.to >= indices.size() || link.lanes < 1) continue;
     const auto [from, to] = std::minmax(indices[link.from], indices[link.to]);
-    if (from != to) topology.links.push_back({from, to, told.link_kind, link.lanes});
+    if (from != to) topology.links.push_back({from, to, report.link_kind, link.lanes});
   }
   std::sort(topology.links.begin(), topology.links.end(),
             [&](const Link& a, const Link& b) { return place(a) < place(b); });
@@ -160,45 +149,46 @@ void set_links(Topology& topology, const Told& told, const std::vector<int>& ind
       topology.links.end());
 }
 
-/// Places of this vendor's devices that were not told.
-std::vector<int> untold(const Topology& topology, const Told& told,
-                        const std::vector<int>& places) {
+/// Places of this vendor's devices that were not report.
+std::vector<int> unreported(const Topology& topology, const VendorReport& report,
+                            const std::vector<int>& places) {
   std::vector<int> left;
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
-    const bool told_of =
+    const bool reported =
         std::find(places.begin(), places.end(), static_cast<int>(i)) != places.end();
-    if (topology.devices[i].vendor == told.vendor && !told_of) left.push_back(static_cast<int>(i));
+    if (topology.devices[i].vendor == report.vendor && !reported)
+      left.push_back(static_cast<int>(i));
   }
   return left;
 }
 
 }  // namespace
 
-std::string merge(Topology& topology, const Told& told, const std::string& sysfs) {
-  std::vector<int> places = match(topology, told);
-  const std::set<std::string> shared = shared_uuids(told);
+std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs) {
+  std::vector<int> places = match(topology, report);
+  const std::set<std::string> shared = shared_uuids(report);
   const std::size_t were = topology.devices.size();
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (places[i] < 0) {
       Device device;
       device.index = -1;
-      device.vendor = told.vendor;
-      device.pci = told.devices[i].pci;
+      device.vendor = report.vendor;
+      device.pci = report.devices[i].pci;
       locate(topology, sysfs, device);
       places[i] = static_cast<int>(topology.devices.size());
       topology.devices.push_back(std::move(device));
     }
-    fill(told.devices[i], shared, topology.devices[static_cast<std::size_t>(places[i])]);
+    fill(report.devices[i], shared, topology.devices[static_cast<std::size_t>(places[i])]);
   }
   topology.no_devices = topology.no_devices && topology.devices.empty();
-  std::string remark;
+  std::string sentence;
   std::vector<int> gone;
-  if (told.complete) gone = untold(topology, told, places);
+  if (report.complete) gone = unreported(topology, report, places);
   if (!gone.empty()) {
-    remark = fmt::format("it lists {} of the {} in /sys: the others are not ours to use",
-                         told.devices.size(),
-                         counted(static_cast<long>(gone.size() + places.size()), "device"));
-    take_away(topology, gone);
+    sentence = fmt::format("it lists {} of the {} in /sys: this job cannot use the others",
+                           report.devices.size(),
+                           counted(static_cast<long>(gone.size() + places.size()), "device"));
+    remove_devices(topology, gone);
     for (int& place : places) {
       place -= static_cast<int>(
           std::count_if(gone.begin(), gone.end(), [&](int g) { return g < place; }));
@@ -212,8 +202,8 @@ std::string merge(Topology& topology, const Told& told, const std::string& sysfs
     for (const int place : places)
       indices.push_back(topology.devices[static_cast<std::size_t>(place)].index);
   }
-  set_links(topology, told, indices);
-  return remark;
+  set_links(topology, report, indices);
+  return sentence;
 }
 
 }  // namespace hpclaunch::probe::vendor

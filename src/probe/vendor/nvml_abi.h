@@ -1,6 +1,6 @@
 #pragma once
-// What we call of NVML, declared by hand: no header of NVIDIA's is needed to build. Source: nvml.h of
-// CUDA 11.8 and 12.x; tests/vendor/abi_nvml.cpp holds it against the real one where that is installed.
+// The functions we call of NVML, declared here: building needs no header of NVIDIA's. Source: nvml.h of
+// CUDA 11.8 and 12.x; tests/vendor/abi_nvml.cpp compares it with the real one where that is installed.
 //
 // Versions: nvml.h defines the plain names as the newest (`#define nvmlInit nvmlInit_v2`), the library
 // keeps all. The three nvmlPciInfo_t differ behind `pci_device_id` only.
@@ -62,26 +62,5 @@ using GetMigDeviceHandle = Status(Device device, unsigned index, Device* instanc
 using GetNvLinkState = Status(Device device, unsigned link, int* active);
 using GetNvLinkRemotePciInfo = Status(Device device, unsigned link, PciInfo* pci);
 using GetNvLinkRemoteType = Status(Device device, unsigned link, int* type);
-
-/// Every name that we look up. Newest first where one call has several.
-constexpr const char* kNames[] = {"nvmlInit_v2",
-                                  "nvmlInit",
-                                  "nvmlDeviceGetCount_v2",
-                                  "nvmlDeviceGetCount",
-                                  "nvmlDeviceGetHandleByIndex_v2",
-                                  "nvmlDeviceGetHandleByIndex",
-                                  "nvmlDeviceGetPciInfo_v3",
-                                  "nvmlDeviceGetPciInfo_v2",
-                                  "nvmlDeviceGetPciInfo",
-                                  "nvmlDeviceGetName",
-                                  "nvmlDeviceGetUUID",
-                                  "nvmlDeviceGetMemoryInfo",
-                                  "nvmlDeviceGetMigMode",
-                                  "nvmlDeviceGetMaxMigDeviceCount",
-                                  "nvmlDeviceGetMigDeviceHandleByIndex",
-                                  "nvmlDeviceGetNvLinkState",
-                                  "nvmlDeviceGetNvLinkRemotePciInfo_v2",
-                                  "nvmlDeviceGetNvLinkRemotePciInfo",
-                                  "nvmlDeviceGetNvLinkRemoteDeviceType"};
 
 }  // namespace hpclaunch::probe::vendor::nvml

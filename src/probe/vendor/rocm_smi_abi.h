@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-// What we call of ROCm SMI, declared by hand: no header of AMD's is needed to build. Source: rocm_smi.h
-// of ROCm 5.2 to 7.0; tests/vendor/abi_rocm_smi.cpp holds it against the real one where that is installed.
+// The functions we call of ROCm SMI, declared here: building needs no header of AMD's. Source: rocm_smi.h
+// of ROCm 5.2 to 7.0; tests/vendor/abi_rocm_smi.cpp compares it with the real one where that is installed.
 
 namespace hpclaunch::probe::vendor::rocm_smi {
 
@@ -35,17 +35,5 @@ using GetLinkType = Status(std::uint32_t from, std::uint32_t to, std::uint64_t* 
 using GetLinkWeight = Status(std::uint32_t from, std::uint32_t to, std::uint64_t* weight);
 using GetBandwidth = Status(std::uint32_t from, std::uint32_t to, std::uint64_t* least,
                             std::uint64_t* most);
-
-/// Every name that we look up.
-constexpr const char* kNames[] = {"rsmi_init",
-                                  "rsmi_num_monitor_devices",
-                                  "rsmi_dev_pci_id_get",
-                                  "rsmi_dev_name_get",
-                                  "rsmi_dev_unique_id_get",
-                                  "rsmi_dev_memory_total_get",
-                                  "rsmi_dev_compute_partition_get",
-                                  "rsmi_topo_get_link_type",
-                                  "rsmi_topo_get_link_weight",
-                                  "rsmi_minmax_bandwidth_get"};
 
 }  // namespace hpclaunch::probe::vendor::rocm_smi

@@ -1,28 +1,24 @@
-#include "sys/local/guard.h"
-
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
-#include "sys/local/sweep.h"
+#include "sys/descendants.h"
+#include "sys/local/job.h"
 
 namespace hpclaunch::sys::local {
 namespace {
 
 constexpr char kName[] = "hpl-guard";
 
-// `killall -9 hpclaunch` and `pkill -9 -f hpclaunch` shall leave one process to clean up behind
-// them, so its name and its command line are different ones. Cosmetic: on failure they stay.
+// `killall -9 hpclaunch` and `pkill -9 -f hpclaunch` must not kill the guard, so its name and its command
+// line are changed. On failure they stay.
 void rename_self() {
   prctl(PR_SET_NAME, kName);
   std::FILE* file = std::fopen("/proc/self/stat", "re");
@@ -46,13 +42,17 @@ void rename_self() {
   std::memcpy(line, kName, sizeof kName);
 }
 
+[[noreturn]] void finish(int control, const Result<Outcome>& outcome) {
+  const std::string message = encode(outcome);
+  send(control, message.data(), message.size(), MSG_NOSIGNAL);
+  _exit(0);
+}
+
 [[noreturn]] void supervisor(const Job& job, int control) {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
-  const std::string message = encode(supervise(job, control));
-  send(control, message.data(), message.size(), MSG_NOSIGNAL);
-  _exit(0);
+  finish(control, supervise(job, control));
 }
 
 }  // namespace
@@ -62,125 +62,119 @@ void guard(const Job& job, int control) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = fork();
   if (pid == 0) supervisor(job, control);
-  if (pid < 0) {
-    const std::string message = encode(Error{ErrorKind::system, "cannot start another process"});
-    send(control, message.data(), message.size(), MSG_NOSIGNAL);
-    _exit(0);
-  }
+  if (pid < 0) finish(control, Error{ErrorKind::system, "cannot start another process"});
   for (const int fd : {control, 0, 1, 2}) close(fd);
   rename_self();
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) continue;
-  end_children(kHopeless);
+  end_descendants(kKillPatience);
   _exit(0);
 }
 
 namespace {
 
-// Fields of any bytes: their length, a colon, themselves.
-void put(std::string& text, std::string_view field) {
-  text += std::to_string(field.size());
-  text += ':';
-  text += field;
-}
+// Both ends of the message are one program, so numbers cross as they are in memory, and texts behind their
+// size. One list of the fields serves both directions.
+struct Writer {
+  std::string text;
 
-void put(std::string& text, int number) { put(text, std::to_string(number)); }
-
-class Fields {
- public:
-  explicit Fields(std::string_view text) : rest_(text) {}
-
-  std::string take() {
-    std::size_t size = 0;
-    const char* const end = rest_.data() + rest_.size();
-    const auto [colon, bad] = std::from_chars(rest_.data(), end, size);
-    const auto left = static_cast<std::size_t>(end - colon);
-    if (bad != std::errc{} || left == 0 || *colon != ':' || size > left - 1) {
-      whole_ = false;
-      rest_ = {};
-      return {};
-    }
-    std::string field(colon + 1, size);
-    rest_.remove_prefix(rest_.size() - left + 1 + size);
-    return field;
+  template <class Number>
+  void field(Number& number) {
+    text.append(reinterpret_cast<const char*>(&number), sizeof number);
   }
-  int number() { return std::atoi(take().c_str()); }
-  bool whole() const { return whole_; }
-
- private:
-  std::string_view rest_;
-  bool whole_ = true;
+  void field(std::string& value) {
+    std::size_t size = value.size();
+    field(size);
+    text += value;
+  }
 };
 
-void put(std::string& text, const RankFailure& first) {
-  for (const int number : {first.rank, first.local_rank, first.pid, first.exit_status, first.signal,
-                           first.core ? 1 : 0, static_cast<int>(first.seconds * 1000)}) {
-    put(text, number);
+struct Reader {
+  std::string_view rest;
+  bool complete = true;
+
+  std::string_view take(std::size_t size) {
+    complete = complete && size <= rest.size();
+    const std::string_view taken = rest.substr(0, complete ? size : 0);
+    rest.remove_prefix(taken.size());
+    return taken;
   }
-  put(text, first.host);
-  put(text, static_cast<int>(first.last_lines.size()));
-  for (const std::string& line : first.last_lines) put(text, line);
+  template <class Number>
+  void field(Number& number) {
+    const std::string_view bytes = take(sizeof number);
+    if (complete) std::memcpy(&number, bytes.data(), sizeof number);
+  }
+  void field(bool& value) {
+    char byte = 0;
+    field(byte);
+    value = byte == 1;
+  }
+  void field(std::string& value) {
+    std::size_t size = 0;
+    field(size);
+    value = take(size);
+  }
+};
+
+template <class Wire>
+void pass(Wire& wire, Error& error) {
+  wire.field(error.kind);
+  wire.field(error.message);
+  wire.field(error.hint);
 }
 
-RankFailure take_failure(Fields& fields) {
-  RankFailure first;
+template <class Wire>
+void pass(Wire& wire, Outcome& outcome) {
+  Ending& ending = outcome.ending;
+  bool failed = ending.first.has_value();
+  wire.field(outcome.clean);
+  wire.field(failed);
+  for (int* number : {&ending.status, &ending.ok, &ending.failed, &ending.ended, &ending.passed_on})
+    wire.field(*number);
+  if (!failed) return;
+  if (!ending.first) ending.first.emplace();
+  RankFailure& first = *ending.first;
   for (int* number :
-       {&first.rank, &first.local_rank, &first.pid, &first.exit_status, &first.signal}) {
-    *number = fields.number();
+       {&first.rank, &first.local_rank, &first.pid, &first.exit_status, &first.signal})
+    wire.field(*number);
+  wire.field(first.core);
+  wire.field(first.seconds);
+  wire.field(first.host);
+  std::size_t lines = first.last_lines.size();
+  wire.field(lines);
+  for (std::size_t i = 0; i < lines; ++i) {
+    std::string line = i < first.last_lines.size() ? first.last_lines[i] : "";
+    wire.field(line);
+    if (i >= first.last_lines.size()) first.last_lines.push_back(std::move(line));
   }
-  first.core = fields.number() == 1;
-  first.seconds = fields.number() / 1000.0;
-  first.host = fields.take();
-  for (int lines = fields.number(); lines > 0 && fields.whole(); --lines) {
-    first.last_lines.push_back(fields.take());
-  }
-  return first;
+}
+
+template <class Value>
+std::optional<Result<Outcome>> read(std::string_view fields) {
+  Reader reader{fields};
+  Value value;
+  pass(reader, value);
+  if (!reader.complete || !reader.rest.empty()) return std::nullopt;
+  return Result<Outcome>(std::move(value));
 }
 
 }  // namespace
 
-// 'R' or 'E', fields, and a full stop that shows that nothing is missing.
 std::string encode(const Result<Outcome>& outcome) {
-  std::string text;
-  if (!outcome) {
-    const Error& error = outcome.error();
-    text = "E";
-    put(text, static_cast<int>(error.kind));
-    put(text, error.message);
-    put(text, error.hint);
-    return text + '.';
+  Writer writer{outcome ? "R" : "E"};
+  if (outcome) {
+    Outcome copy = *outcome;
+    pass(writer, copy);
+  } else {
+    Error copy = outcome.error();
+    pass(writer, copy);
   }
-  const Ending& ending = outcome->ending;
-  text = "R";
-  for (const int number : {outcome->clean ? 1 : 0, ending.status, ending.ok, ending.failed,
-                           ending.ended, ending.passed_on, ending.first ? 1 : 0}) {
-    put(text, number);
-  }
-  if (ending.first) put(text, *ending.first);
-  return text + '.';
+  return writer.text;
 }
 
 std::optional<Result<Outcome>> decode(std::string_view message) {
-  if (message.size() < 2 || message.back() != '.') return std::nullopt;
-  Fields fields(message.substr(1, message.size() - 2));
-  if (message[0] == 'E') {
-    Error error;
-    error.kind = static_cast<ErrorKind>(fields.number());
-    error.message = fields.take();
-    error.hint = fields.take();
-    if (!fields.whole()) return std::nullopt;
-    return Result<Outcome>(std::move(error));
-  }
-  Outcome outcome;
-  outcome.clean = fields.number() == 1;
-  Ending& ending = outcome.ending;
-  for (int* number :
-       {&ending.status, &ending.ok, &ending.failed, &ending.ended, &ending.passed_on}) {
-    *number = fields.number();
-  }
-  if (fields.number() == 1) ending.first = take_failure(fields);
-  if (!fields.whole()) return std::nullopt;
-  return Result<Outcome>(std::move(outcome));
+  if (message.empty()) return std::nullopt;
+  return message.front() == 'E' ? read<Error>(message.substr(1)) : read<Outcome>(message.substr(1));
 }
 
 }  // namespace hpclaunch::sys::local

@@ -1,7 +1,12 @@
 #pragma once
+// The local launcher's job and its three processes: the one the user started (run_local), the guard,
+// which cleans up if the others are killed, and the supervisor, parent of the ranks.
+// docs/local-launcher.md.
 #include <sys/resource.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/env.h"
@@ -13,23 +18,23 @@ namespace hpclaunch::sys::local {
 
 /// One open file per rank, or none at all.
 struct Logs {
-  std::string directory;           ///< where they are; "" for none
+  std::string directory;           ///< "" for none
   std::vector<std::string> paths;  ///< index = rank
   std::vector<int> files;          ///< index = rank; close-on-exec
 };
 
 /// <directory>/rank-3.log, the number as wide as the largest rank's; the directory and those above
-/// it are made. When it holds a log of an earlier launch already, <directory>/2, /3, ... is made
+/// it are created. When it contains a log of an earlier launch, <directory>/2, /3, ... is created
 /// and used instead: nothing is overwritten, and no log mixes two launches. Errors: `system` with
 /// the path.
 Result<Logs> open_logs(const std::string& directory, int ranks);
 
-/// Everything that the supervisor needs, made before it is forked.
+/// Everything that the supervisor needs, complete before it is forked.
 struct Job {
   int ranks = 1;
   std::string host;
   OutputOptions output;
-  TimeLimitSignal notice;
+  TimeLimitSignal time_limit_signal;
   std::vector<std::string> argv;  ///< the shim, the program, its arguments
   std::vector<std::string> env;   ///< without HPCLAUNCH_LOCAL_RANK
   Logs logs;
@@ -40,14 +45,24 @@ struct Job {
 /// How the job went.
 struct Outcome {
   Ending ending;
-  bool clean = true;  ///< nothing of what was started is left
+  bool clean = true;  ///< no process that the job started is left
 };
 
 /// Starts the ranks and stays until everything that they started has ended. Runs in a process of
 /// its own that has no other children and is a subreaper. `control`: a stream socket from the
-/// process the user started; each byte is a signal to pass on, its end means that this process is
-/// gone. Errors: `program_not_found` and `not_executable` when the shim is not there or cannot be
+/// process the user started; each byte is a signal to forward, its end means that this process is
+/// gone. Errors: `program_not_found` and `not_executable` when the shim is missing or cannot be
 /// executed, `system`; whatever had been started has been ended then.
 Result<Outcome> supervise(const Job& job, int control);
+
+/// Becomes the guard: forks the supervisor, waits for it, ends what is left below it. `control` is the
+/// supervisor's end of the socket. All signals are blocked.
+[[noreturn]] void guard(const Job& job, int control);
+
+/// The supervisor's last message.
+std::string encode(const Result<Outcome>& outcome);
+
+/// nullopt: cut short, so the supervisor was killed.
+std::optional<Result<Outcome>> decode(std::string_view message);
 
 }  // namespace hpclaunch::sys::local

@@ -28,12 +28,6 @@ std::string_view first_line(std::string_view lines) {
 
 }  // namespace
 
-void add(Pieces& pieces, Stream stream, std::string_view bytes) {
-  if (bytes.empty()) return;
-  if (pieces.empty() || pieces.back().stream != stream) pieces.push_back({stream, {}});
-  pieces.back().bytes += bytes;
-}
-
 Lines::Lines(int ranks, bool label, bool one_target)
     : label_(label),
       one_target_(one_target),

@@ -7,20 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "sys/screen.h"
+
 namespace hpclaunch::sys::local {
-
-enum class Stream { out = 0, err = 1 };
-
-/// Bytes for one of our two outputs.
-struct Piece {
-  Stream stream = Stream::out;
-  std::string bytes;
-};
-
-/// What is to be written, in this order; neighbours for the same stream are joined.
-using Pieces = std::vector<Piece>;
-
-void add(Pieces& pieces, Stream stream, std::string_view bytes);
 
 /// A line is what ends with \n, \r or \r\n. Whole lines leave at once. The beginning of a line
 /// waits for the rest, and leaves early when the rank falls silent (`flush`), ends (`close`) or

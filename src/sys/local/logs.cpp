@@ -70,12 +70,13 @@ Result<Logs> open_logs(const std::string& directory, int ranks) {
     if (error == 0) return logs;
     if (error != EEXIST) {
       return Error{ErrorKind::system,
-                   fmt::format("cannot make log files in {}: {}", place, std::strerror(error)),
-                   "give another directory with --log-dir"};
+                   fmt::format("cannot create log files in {}: {}", place, std::strerror(error)),
+                   "choose another directory with --log-dir"};
     }
   }
-  return Error{ErrorKind::system, fmt::format("{} is full of logs", directory),
-               "give another directory with --log-dir"};
+  return Error{ErrorKind::system,
+               fmt::format("{} contains logs of {} launches", directory, kMostLaunches - 1),
+               "choose another directory with --log-dir"};
 }
 
 }  // namespace hpclaunch::sys::local

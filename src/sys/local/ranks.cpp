@@ -1,8 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,9 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "sys/exec_words.h"
+#include "sys/descendants.h"
 #include "sys/local/supervisor.h"
-#include "sys/local/sweep.h"
 
 namespace hpclaunch::sys::local {
 namespace {
@@ -28,30 +25,25 @@ Error system_error(const std::string& what, int error) {
 Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
       control_(control),
+      children_(signal_set({SIGCHLD})),
       lines_(job.ranks, job.output.label, screen_.one_target()),
       ranks_(static_cast<std::size_t>(job.ranks)),
       logs_(job.logs.files) {}
 
 Status Supervisor::start() {
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  children_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  int execs[2] = {-1, -1};  // every rank holds the writing end until its exec closes it
-  if (children_ < 0 || pipes_ < 0 || null < 0 || pipe2(execs, O_CLOEXEC) != 0) {
+  Pipe execs;  // every rank has the writing end until its exec closes it
+  if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
     return system_error("cannot start the ranks", errno);
-  }
-
   Result<Stacks> stacks = Stacks::make(job_.ranks);
   if (!stacks) return stacks.error();
   argv_ = pointers(job_.argv);
   Start common;
-  common.program = argv_[0];
   common.argv = argv_.data();
+  common.group = Start::Group::own_session;
   common.files = &job_.files;
-  common.ignore_pipe = job_.ignore_pipe;
+  common.default_pipe = !job_.ignore_pipe;
   const std::vector<char*> env = pointers(job_.env);
   started_ = clock_ms();
   for (int rank = 0; rank < job_.ranks; ++rank) {
@@ -63,53 +55,43 @@ Status Supervisor::start() {
     common.envp = state.env.data();
     common.input = rank == 0 ? 0 : null;
     if (const Status status = start_rank(rank, common, stacks->top(rank)); !status) {
-      end_children(kHopeless);
+      end_descendants(kKillPatience);
       return status.error();
     }
   }
   close(null);
-  close(execs[1]);
-  // Ranks on their way to the exec share our errno and may not have a session to be signalled by.
-  // poll says so without errno; word from `control_` is not kept waiting by an exec that hangs.
-  std::array<pollfd, 2> wanted = {{{execs[0], POLLIN, 0}, {control_, POLLIN, 0}}};
-  while (poll(wanted.data(), wanted.size(), -1) < 0) continue;
-  close(execs[0]);
+  execs.close_write();
+  // Until its exec a rank shares our errno and may have no session yet that could be signalled. An exec
+  // that hangs does not delay what comes from `control_`.
+  Wait wait;
+  wait.on(execs.read_end);
+  wait.on(control_);
+  while (!wait.ready(execs.read_end) && !wait.ready(control_)) wait.run();
   return Done{};
 }
 
 Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   state.start = common;
-  int* const ends[2] = {&state.start.output, &state.start.errors};
+  Pipe pipes[2];
   for (int i = 0; i < 2; ++i) {
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) != 0) return system_error("cannot make a pipe", errno);
-    state.pipes[i] = pair[0];
-    *ends[i] = pair[1];
+    if (!pipes[i].open()) return system_error("cannot create a pipe", errno);
+    state.pipes[i] = std::exchange(pipes[i].read_end, -1);
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u32 = static_cast<std::uint32_t>(2 * rank + i);
-    epoll_ctl(pipes_, EPOLL_CTL_ADD, pair[0], &event);
+    epoll_ctl(pipes_, EPOLL_CTL_ADD, state.pipes[i], &event);
     ++open_pipes_;
   }
-  const pid_t pid = spawn(state.start, stack_top);
-  close(state.start.output);
-  close(state.start.errors);
+  state.start.output = pipes[0].write_end;
+  state.start.errors = pipes[1].write_end;
+  const pid_t pid = start_beside(state.start, stack_top);
   if (pid < 0) return start_error(-pid);
-  state.pid = pid;
-  state.alive = true;
-  ++alive_;
   by_pid_[pid] = rank;
   return Done{};
 }
 
-Error Supervisor::start_error(int error) const {
-  Error found = system_error(fmt::format("cannot start {}", job_.argv[0]), error);
-  if (error == ENOENT) found.kind = ErrorKind::program_not_found;
-  if (error == EACCES || error == ENOEXEC) found.kind = ErrorKind::not_executable;
-  if (error == EAGAIN) found.hint = "start fewer ranks, or raise ulimit -u";
-  return found;
-}
+Error Supervisor::start_error(int error) const { return exec_error(job_.argv[0], error); }
 
 void Supervisor::read_ranks() {
   if (screen_.full() || open_pipes_ == 0) return;
@@ -120,7 +102,7 @@ void Supervisor::read_ranks() {
     read_pipe(which / 2, which % 2 == 0 ? Stream::out : Stream::err);
   }
   if (count > 0 || phase_ != Phase::draining) return;
-  // Nothing lives and nothing is left to read: whoever still holds a pipe is not ours to wait for.
+  // No process of the job lives and nothing is left to read: do not wait for another owner of a pipe.
   for (int rank = 0; rank < job_.ranks; ++rank) {
     for (int& pipe : ranks_[static_cast<std::size_t>(rank)].pipes) {
       if (pipe != -1) close_pipe(pipe);
@@ -130,8 +112,8 @@ void Supervisor::read_ranks() {
   }
 }
 
-// A rank on its way to its exec holds copies of all our pipes, so that close alone would leave this
-// one in the epoll.
+// A rank before its exec has copies of all our pipes, so that close alone would leave this one in the
+// epoll.
 void Supervisor::close_pipe(int& pipe) {
   epoll_ctl(pipes_, EPOLL_CTL_DEL, pipe, nullptr);
   close(pipe);
@@ -139,7 +121,7 @@ void Supervisor::close_pipe(int& pipe) {
   --open_pipes_;
 }
 
-// One read per turn: a rank that floods its output waits its turn like the others.
+// One read per turn: a rank with much output does not delay the others.
 void Supervisor::read_pipe(int rank, Stream stream) {
   static std::array<char, 64 * 1024> buffer;
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
@@ -169,7 +151,7 @@ void Supervisor::write_log(int rank, std::string_view bytes) {
       close(file);
       file = -1;
       if (!std::exchange(log_failed_, true)) {
-        say(fmt::format("hpclaunch: cannot write {}: {}; the job goes on without this log\n",
+        say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
                         job_.logs.paths[static_cast<std::size_t>(rank)], std::strerror(error)));
       }
     }

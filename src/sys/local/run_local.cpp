@@ -1,6 +1,5 @@
+// The local launcher as the process that the user started sees it.
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,11 +14,11 @@
 #include <string_view>
 #include <utility>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
-#include "sys/local/guard.h"
+#include "sys/descendants.h"
 #include "sys/local/job.h"
-#include "sys/local/parent.h"
-#include "sys/local/sweep.h"
+#include "sys/start.h"
 
 namespace hpclaunch::sys {
 namespace {
@@ -31,7 +30,7 @@ constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
 constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";  // of a launch around this one
 constexpr int kOtherFiles = 64;                              // besides those of the ranks
 
-// Two pipes and perhaps a log for every rank: takes the hard limit. `before` is what ranks get.
+// Two pipes and perhaps a log for every rank need the hard limit. `before` is what ranks get.
 Status raise_file_limit(int ranks, bool logs, rlimit& before) {
   if (getrlimit(RLIMIT_NOFILE, &before) != 0) return Done{};
   const rlim_t needed = static_cast<rlim_t>(ranks) * (logs ? 3 : 2) + kOtherFiles;
@@ -39,10 +38,10 @@ Status raise_file_limit(int ranks, bool logs, rlimit& before) {
   rlimit raised = before;
   raised.rlim_cur = raised.rlim_max;
   if (raised.rlim_max < needed || setrlimit(RLIMIT_NOFILE, &raised) != 0) {
-    return Error{ErrorKind::system,
-                 fmt::format("{} ranks need {} open files, and only {} are allowed", ranks, needed,
-                             before.rlim_max),
-                 "raise the hard limit (ulimit -Hn), or start fewer ranks"};
+    return Error{
+        ErrorKind::system,
+        fmt::format("{} ranks need {} open files, {} are allowed", ranks, needed, before.rlim_max),
+        "raise the hard limit (ulimit -Hn), or start fewer ranks"};
   }
   return Done{};
 }
@@ -53,8 +52,8 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.ranks = static_cast<int>(plan.classes.at(node_class).ranks.size());
   job.host = plan.hosts.at(0);
   job.output = plan.output;
-  job.notice = plan.time_limit_signal;
-  job.ignore_pipe = local::is_ignored(SIGPIPE);
+  job.time_limit_signal = plan.time_limit_signal;
+  job.ignore_pipe = is_ignored(SIGPIPE);
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);
   for (const std::string& entry : env.entries()) {
@@ -68,41 +67,37 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   if (!logs) return logs.error();
   job.logs = *std::move(logs);
   if (with_logs && job.logs.directory != plan.output.log_dir) {
-    std::fprintf(stderr, "hpclaunch: %s has logs of an earlier launch; these go to %s\n",
+    std::fprintf(stderr, "hpclaunch: %s contains logs of an earlier launch; writing to %s\n",
                  plan.output.log_dir.c_str(), job.logs.directory.c_str());
   }
   return job;
 }
 
-// Passes signals on until the supervisor is gone; then what it had to say.
-std::string watch(int control, int signals) {
+// Forwards signals until the supervisor is gone. Its last message.
+std::string watch(int control, Signals& signals) {
   std::string message;
   for (;;) {
-    std::array<pollfd, 2> wanted = {{{control, POLLIN, 0}, {signals, POLLIN, 0}}};
-    if (poll(wanted.data(), wanted.size(), -1) < 0) continue;
-    signalfd_siginfo seen;
-    while (read(signals, &seen, sizeof seen) == static_cast<ssize_t>(sizeof seen)) {
-      const auto byte = static_cast<unsigned char>(seen.ssi_signo);
+    Wait wait;
+    wait.on(control);
+    wait.on(signals.fd());
+    wait.run();
+    while (const auto seen = signals.next()) {
+      const auto byte = static_cast<unsigned char>(seen->ssi_signo);
       send(control, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (seen.ssi_signo == SIGTSTP) raise(SIGSTOP);
+      if (seen->ssi_signo == SIGTSTP) raise(SIGSTOP);
     }
-    if (wanted[0].revents == 0) continue;
-    std::array<char, 4096> buffer;
-    const ssize_t size = recv(control, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (size > 0) message.append(buffer.data(), static_cast<std::size_t>(size));
-    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) return message;
+    if (wait.ready(control) && !read_some(control, message)) return message;
   }
 }
 
-// `alone`: every child we have belongs to this job.
+// `alone`: every child of this process belongs to this job.
 Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
   std::optional<Result<Outcome>> outcome = local::decode(message);
   if (outcome) kill(guard, SIGKILL);  // nothing is left for it to do
-  if (alone && !outcome) local::end_children(local::kHopeless);
+  if (alone && !outcome) end_descendants(kKillPatience);
   waitpid(guard, nullptr, 0);
   if (!outcome) {
-    std::fprintf(stderr,
-                 "hpclaunch: the supervisor of the ranks was killed; the ranks were ended\n");
+    std::fprintf(stderr, "hpclaunch: supervisor process was killed; stopped all ranks\n");
     Ending ending;
     ending.status = 128 + SIGKILL;
     return ending;
@@ -111,47 +106,43 @@ Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
   return (*outcome)->ending;
 }
 
-Result<Ending> launch(const Job& job, const sigset_t& signals) {
+Result<Ending> launch(const Job& job) {
   int control[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) {
     return Error{ErrorKind::system,
                  fmt::format("cannot start the ranks: {}", std::strerror(errno))};
   }
-  const int incoming = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  const local::Subreaper reaper;  // the guard and the supervisor are, whatever we are
+  Signals signals(forwarded_signals());
+  const Subreaper reaper;  // the guard and the supervisor are, whatever this process is
   std::fflush(nullptr);
   sigset_t all;
+  sigset_t ours;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, nullptr);
+  sigprocmask(SIG_SETMASK, &all, &ours);
   const pid_t guard = fork();
   if (guard == 0) {
     close(control[0]);
-    close(incoming);
+    close(signals.fd());
     local::guard(job, control[1]);
   }
-  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &ours, nullptr);
   close(control[1]);
-  Result<Ending> result = Error{ErrorKind::system, "cannot start another process",
-                                "ulimit -u says how many processes are allowed"};
-  if (guard > 0) result = end(watch(control[0], incoming), guard, reaper.alone());
+  Result<Ending> result = exec_error(job.argv[0], error);
+  if (guard > 0) result = end(watch(control[0], signals), guard, reaper.alone());
   close(control[0]);
-  signalfd_siginfo late;  // for a job that is over: must not change our exit status
-  while (read(incoming, &late, sizeof late) > 0) continue;
-  close(incoming);
+  signals.discard();  // for a job that is over: must not change our exit status
   return result;
 }
 
 }  // namespace
 
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
-  local::fill_standard_files();
+  fill_standard_files();
   Result<Job> job = make_job(plan, env, shim);
   if (!job) return job.error();
-  const local::ExitStatuses statuses;
-  sigset_t mask;
-  sigprocmask(SIG_BLOCK, nullptr, &mask);
-  Result<Ending> result = launch(*job, local::signals_to_pass_on());
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  const KeepExitStatuses statuses;
+  Result<Ending> result = launch(*job);
   setrlimit(RLIMIT_NOFILE, &job->files);
   for (const int file : job->logs.files) close(file);
   return result;

@@ -1,6 +1,13 @@
 #pragma once
-// The supervisor: one loop over poll, no threads, nothing that blocks. supervise.cpp has the loop
-// and the end of the job, ranks.cpp the start of the ranks and their output.
+// The supervisor's loop: no threads, nothing that blocks. supervisor.cpp has the loop and the end of the
+// job, ranks.cpp the start of the ranks and their output.
+//
+//            a rank fails      50 ms, or a crash            grace is over, second Ctrl-C
+//   running -------------> settling -----------> stopping -------------------------> killed
+//      |                       |                     |                                  |
+//      +-----------------------+---- no rank lives --+----------------------------------+
+//                                                    v
+//                  cleanup (TERM, 2 s, KILL to other descendants) -> draining -> reported
 #include <sys/types.h>
 
 #include <map>
@@ -9,17 +16,16 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/events.h"
 #include "sys/local/job.h"
 #include "sys/local/lines.h"
-#include "sys/local/report.h"
-#include "sys/local/screen.h"
-#include "sys/local/spawn.h"
+#include "sys/report.h"
+#include "sys/screen.h"
+#include "sys/start.h"
 
 namespace hpclaunch::sys::local {
 
 struct Rank {
-  pid_t pid = 0;
-  bool alive = false;
   int pipes[2] = {-1, -1};
   Tail tail;
   Start start;
@@ -28,12 +34,12 @@ struct Rank {
 };
 
 enum class Phase {
-  running,      // all is well, or the user has sent a signal that ends the ranks
-  settling,     // a rank has failed; others may have died of the same cause
-  ending,       // the others have got TERM
-  killed,       // and KILL
-  conflicting,  // no rank lives; what they left behind is being ended
-  draining,     // nothing lives; the rest of the output is on its way
+  running,   // no failure, or the user has sent a signal that ends the ranks
+  settling,  // a rank has failed; others may have died of the same cause
+  stopping,  // the others have got TERM
+  killed,    // and KILL
+  cleanup,   // no rank lives; their other descendants are being ended
+  draining,  // no process lives; the rest of the output is on its way
 };
 
 class Supervisor {
@@ -45,11 +51,11 @@ class Supervisor {
  private:
   Status start_rank(int rank, const Start& common, char* stack_top);
   Error start_error(int error) const;
-  void wait_for_something();
+  void wait_for_events();
   void take_control();
-  void pass_on(int signal);
+  void forward(int signal);
   void reap();
-  void note(Death death);
+  void note(const RankExit& end);
   void read_ranks();
   void read_pipe(int rank, Stream stream);
   void close_pipe(int& pipe);
@@ -57,45 +63,40 @@ class Supervisor {
   void write_screen();
   void advance();
   void signal_ranks(int signal);
-  void begin_end();
+  void stop_ranks();
   void kill_ranks();
+  void limit_grace();
   void report();
   void say(const std::string& text);
-  Story story() const;
-  int exit_status() const;
   Ending ending() const;
-  void send_notice();
-  long until_notice() const;
+  void send_time_limit_signal();
+  long until_time_limit_signal() const;
 
   const Job& job_;
   int control_;
-  int children_ = -1;  // signalfd for SIGCHLD
-  int pipes_ = -1;     // epoll of the ranks' output
+  Signals children_;  // SIGCHLD
+  int pipes_ = -1;    // epoll of the ranks' output
   long started_ = 0;
   Screen screen_;
   Lines lines_;
   Pieces pieces_;
   std::vector<Rank> ranks_;
   std::vector<char*> argv_;
-  std::map<pid_t, int> by_pid_;
+  std::map<pid_t, int> by_pid_;  // living ranks
   std::vector<int> logs_;
   Phase phase_ = Phase::running;
-  long settle_until_ = -1;
-  long kill_at_ = -1;  // clock_ms; -1 for never
-  int alive_ = 0;
+  long settle_until_ = kNever;
+  long kill_at_ = kNever;
   int open_pipes_ = 0;
   bool childless_ = false;
   bool interrupted_ = false;  // the user has sent something that ends programs
   bool int_seen_ = false;
   bool log_failed_ = false;
   bool reported_ = false;
-  int passed_on_ = 0;
-  int also_failed_ = 0;
-  int ended_ = 0;
-  int ok_ = 0;
-  bool notice_sent_ = false;
+  bool time_limit_signal_sent_ = false;
   bool clean_ = true;
-  std::optional<Death> first_;
+  Ending counts_;  // ok, failed, ended, passed_on
+  std::optional<RankExit> first_;
   std::optional<Error> not_started_;
 };
 

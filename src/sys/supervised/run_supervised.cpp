@@ -1,16 +1,20 @@
-#include <sys/signalfd.h>
+// Starts a launcher with a rank monitor beside it.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
-#include "sys/local/parent.h"
-#include "sys/supervised/start.h"
-#include "sys/supervised/watch.h"
+#include "sys/descendants.h"
+#include "sys/start.h"
+#include "sys/supervised/monitor.h"
 
 namespace hpclaunch::sys {
 namespace {
@@ -30,46 +34,51 @@ std::vector<std::string> environment_of(const EnvSnapshot& env, const std::strin
   return entries;
 }
 
-Result<Ending> watch(const Plan& plan, const std::vector<std::string>& argv, const EnvSnapshot& env,
-                     const sigset_t& signals) {
-  supervised::Setting setting;
-  setting.shares_group = isatty(STDIN_FILENO) != 0;  // a group of its own could not read from it
-  const local::Subreaper reaper;
-  setting.alone = reaper.alone();
-  const double started = wall_clock();
-  const Result<supervised::Child> child =
-      supervised::start(argv, environment_of(env, plan.termination.variable),
-                        plan.termination.on_parent_death, !setting.shares_group);
-  Result<Ending> result = Error{};
-  if (child) {
-    signal(SIGPIPE, SIG_IGN);
-    setting.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    result = supervised::Watch(plan, setting, *child, started).run();
-    close(setting.signals);
-  } else {
-    result = child.error();
-  }
-  return result;
+Result<Ending> monitor(const Plan& plan, const std::vector<std::string>& argv,
+                       const EnvSnapshot& env, Signals& signals) {
+  Pipe errors;
+  if (!errors.open())
+    return Error{ErrorKind::system, fmt::format("cannot create a pipe: {}", std::strerror(errno))};
+  fcntl(errors.read_end, F_SETFL, O_NONBLOCK);
+  supervised::Launcher launcher;
+  launcher.shares_group = isatty(STDIN_FILENO) != 0;  // a group of its own could not read from it
+  const Subreaper reaper;
+  launcher.alone = reaper.alone();
+  launcher.started = wall_clock();
+  launcher.errors = errors.read_end;
+  const std::vector<std::string> entries = environment_of(env, plan.termination.variable);
+  const std::vector<char*> words = pointers(argv);
+  const std::vector<char*> variables = pointers(entries);
+  Start start;
+  start.argv = words.data();
+  start.envp = variables.data();
+  start.errors = errors.write_end;
+  start.group = launcher.shares_group ? Start::Group::inherited : Start::Group::own;
+  start.when_we_die = plan.termination.on_parent_death;
+  const Result<pid_t> pid = start_program(start);
+  if (!pid) return pid.error();
+  launcher.pid = *pid;
+  errors.close_write();
+  struct sigaction pipe_before {};
+  sigaction(SIGPIPE, nullptr, &pipe_before);
+  signal(SIGPIPE, SIG_IGN);
+  Ending ending = supervised::Monitor(plan, launcher, signals).run();
+  sigaction(SIGPIPE, &pipe_before, nullptr);
+  return ending;
 }
 
 }  // namespace
 
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
                               const EnvSnapshot& env) {
-  local::fill_standard_files();
-  const local::ExitStatuses statuses;
-  struct sigaction pipe_before {};
-  sigaction(SIGPIPE, nullptr, &pipe_before);
-  sigset_t signals = local::signals_to_pass_on();
-  sigaddset(&signals, SIGCHLD);
-  sigset_t mask;
-  sigprocmask(SIG_BLOCK, &signals, &mask);
-  Result<Ending> result = watch(plan, argv, env, signals);
-  timespec at_once{};
-  while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;  // too late to change our status
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  sigaction(SIGPIPE, &pipe_before, nullptr);
-  return result;
+  fill_standard_files();
+  const KeepExitStatuses statuses;
+  sigset_t set = forwarded_signals();
+  sigaddset(&set, SIGCHLD);
+  Signals signals(set);
+  Result<Ending> ending = monitor(plan, argv, env, signals);
+  signals.discard();  // for a job that is over: must not change our exit status
+  return ending;
 }
 
 }  // namespace hpclaunch::sys

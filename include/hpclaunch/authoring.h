@@ -1,0 +1,43 @@
+#pragma once
+// `hpclaunch profile`: profiles listed, shown, validated, tested, created and documented. One function per action.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/result.h"
+
+namespace hpclaunch {
+struct Request;
+}
+namespace hpclaunch::job {
+struct Session;
+}
+
+namespace hpclaunch::authoring {
+
+/// What follows `hpclaunch profile`, as typed.
+struct Args {
+  std::string action;
+  std::vector<std::string> names;  ///< names and files
+  std::string format = "text";     ///< text, json, junit or github
+  std::string topology;            ///< of `new`: a file, "" for this node
+  std::string name;                ///< of `new`; "" for one made from the host's
+  std::string today;               ///< YYYY-MM-DD; "" for the clock's
+
+  /// Reads the options of a golden case as `hpclaunch plan` does.
+  std::function<Result<Request>(const std::vector<std::string>&)> parse_options;
+};
+
+// Each prints to the session and returns the exit status: 0 done and clean, 1 diagnostics, 2 not done.
+int profile_list(const Args& args, job::Session& session);
+int profile_show(const Args& args, job::Session& session);
+int profile_validate(const Args& args, job::Session& session);
+int profile_test(const Args& args, job::Session& session);
+int profile_new(const Args& args, job::Session& session);
+int profile_schema(const Args& args, job::Session& session);
+int profile_page(const Args& args, job::Session& session);
+
+/// One line that cannot move the cursor.
+std::string plain(const std::string& text);
+
+}  // namespace hpclaunch::authoring

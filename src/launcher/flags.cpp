@@ -1,0 +1,394 @@
+// Arguments of the user for the launcher, compared with the plan.
+#include "launcher/flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/text.h"
+#include "launcher/line.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using launcher::launcher_binds;
+using launcher::stretches;
+
+struct Given {
+  const Flag* flag = nullptr;
+  const FlagTable* table = nullptr;
+  std::string text;                  // as typed, with its values
+  std::optional<std::string> value;  // nullopt where there is none; "A=B" of two words
+  std::size_t first = 0;             // its arguments: [first, end)
+  std::size_t end = 0;
+};
+
+// "-n", "-n3", "--ntasks=3": the name and what is joined to it.
+struct Split {
+  std::string name;
+  std::optional<std::string> joined;
+};
+
+Split split_flag(const std::string& arg, const FlagTable& table) {
+  const bool is_long = arg.starts_with("--");
+  if (!table.words && !is_long) {
+    const std::size_t letter = arg.find_first_not_of(table.switches, 1);
+    if (letter == std::string::npos) return {arg.substr(0, 2), std::nullopt};
+    const std::string name = {'-', arg[letter]};
+    if (letter + 1 == arg.size()) return {name, std::nullopt};
+    return {name, arg.substr(letter + 1)};
+  }
+  const std::string name = arg.substr(!table.words ? 0 : is_long ? 2 : 1);
+  const std::size_t equals = name.find('=');
+  if (equals == std::string::npos) return {name, std::nullopt};
+  return {name.substr(0, equals), name.substr(equals + 1)};
+}
+
+bool has_key(std::string_view value, std::string_view key) {
+  return value.starts_with(key) && (value.size() == key.size() || value[key.size()] == '=');
+}
+
+// By its name, else by an unambiguous beginning of a long name: "--distrib".
+const Flag* find_flag(const FlagTable& table, std::string_view name, std::string_view value) {
+  const Flag* beginning = nullptr;
+  int beginnings = 0;
+  for (const FlagTable* part = &table; part != nullptr; part = part->family)
+    for (const Flag& one : part->flags)
+      for (const std::string_view known : split(one.names, ' ')) {
+        if (known == name && (one.key.empty() || has_key(value, one.key))) return &one;
+        if (!known.starts_with(name)) continue;
+        beginning = &one;
+        ++beginnings;
+      }
+  const bool may_shorten = !table.switches.empty() && name.starts_with("--");
+  return may_shorten && beginnings == 1 ? beginning : nullptr;
+}
+
+std::vector<Given> read_flags(const FlagTable& table, const std::vector<std::string>& args) {
+  std::vector<Given> found;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].starts_with('-') || args[i].size() < 2) continue;
+    const Split split = split_flag(args[i], table);
+    const std::string* next = i + 1 < args.size() ? &args[i + 1] : nullptr;
+    const std::string value = split.joined ? *split.joined : next != nullptr ? *next : "";
+    const Flag* flag = find_flag(table, split.name, value);
+    if (flag == nullptr) continue;
+    Given given{flag, &table, args[i], split.joined, i, 0};
+    if (!split.joined && flag->words > 0 && next != nullptr) {
+      given.value = *next;
+      given.text += " " + *next;
+      ++i;
+      if (flag->words == 2 && next->find('=') == std::string::npos && i + 1 < args.size()) {
+        *given.value += "=" + args[++i];
+        given.text += " " + args[i];
+      }
+    }
+    given.end = i + 1;
+    found.push_back(std::move(given));
+  }
+  return found;
+}
+
+std::string without_key(const std::string& value, std::string_view key) {
+  return value.size() > key.size() && !key.empty() ? value.substr(key.size() + 1) : value;
+}
+
+// ---- one function for each kind of decision; nullopt: the flag agrees with the plan --------------------
+
+using Found = std::optional<Diagnostic>;
+
+struct Clash {
+  std::string planned;
+  std::string now;
+  std::string effect;
+  std::string fix;
+  bool fatal = false;  // the job cannot run as planned
+};
+
+Diagnostic clash(const Given& given, const Clash& what) {
+  return {"launcher-arg-clash", what.fatal ? Severity::error : Severity::warning,
+          fmt::format("--launcher-arg {}: planned {}, now {}: {}", given.text, what.planned,
+                      what.now, what.effect),
+          what.fix};
+}
+
+constexpr std::string_view kPlanVariable = "HPCLAUNCH_PLAN";
+constexpr const char* kKeepVariables = "--unset NAME for each variable to keep from the ranks";
+
+Found counts(const Given& given, int planned, std::string_view what, std::string_view option) {
+  const std::string value = given.value.value_or("");
+  if (parse_natural(value) == planned) return std::nullopt;
+  return clash(
+      given, {counted(planned, what), value.empty() ? "no number" : value,
+              "ranks get wrong counts, and wait for one another or stop",
+              fmt::format("{} {}, which hpclaunch plans with", option, value.empty() ? "N" : value),
+              true});
+}
+
+std::string planned_nodes(const Plan& plan) {
+  return fmt::format("{} from {}", counted(plan.nodes(), "node"), plan.hosts.front());
+}
+
+Found host_names(const Given& given, const Plan& plan) {
+  const std::string list = given.value.value_or("");
+  std::vector<std::string> names;
+  if (const auto expanded = expand_hostlist(list); expanded && given.table->sorts_hosts) {
+    names = *expanded;
+    if (std::is_permutation(names.begin(), names.end(), plan.hosts.begin(), plan.hosts.end()))
+      return std::nullopt;
+  } else {
+    for (const std::string_view item : split(list, ',')) {
+      const std::string name(item.substr(0, item.find(':')));
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+  }
+  if (names == plan.hosts) return std::nullopt;
+  return clash(given,
+               {planned_nodes(plan), fmt::format("{}", fmt::join(names, ",")),
+                "ranks start on other nodes, away from the rendezvous on " + plan.hosts.front(),
+                "--hostfile FILE, which hpclaunch reads", true});
+}
+
+Found host_file(const Given& given, const Plan& plan) {
+  if (given.value && !plan.hosts_file.empty() && *given.value == plan.hosts_file)
+    return std::nullopt;
+  return clash(given,
+               {planned_nodes(plan),
+                given.flag->words == 0 ? "no rank on the launcher's own node"
+                                       : given.value.value_or("nothing"),
+                fmt::format("the launcher chooses the nodes; the rendezvous needs the planned "
+                            "order, with {} first",
+                            plan.hosts.front()),
+                "--hostfile FILE, which hpclaunch reads"});
+}
+
+Found binding(const Given& given, const Plan& plan) {
+  const std::string value = without_key(given.value.value_or(""), given.flag->key);
+  const bool nothing = value == "none" || value == "off";
+  const bool by_launcher = plan.bind_via == BindVia::launcher;
+  if (nothing && !by_launcher) return std::nullopt;
+  const bool strict = plan.verify == Verify::strict && by_launcher;
+  return clash(given, {by_launcher                      ? "a CPU list for each rank"
+                       : plan.bind_via == BindVia::shim ? "no binding by the launcher"
+                                                        : "no binding",
+                       nothing ? "no binding by the launcher" : "a binding of the launcher's own",
+                       plan.bind_via == BindVia::none   ? "ranks are bound despite --bind-via none"
+                       : plan.bind_via == BindVia::shim ? "the shim then binds each rank as planned"
+                       : strict ? "with --verify strict, a rank with other CPUs does not start"
+                       : plan.verify == Verify::off ? "with --verify off, the shim does not compare"
+                                                    : "the shim warns and rebinds each rank",
+                       "--bind-via shim, --bind-via none or --cpus-per-rank N", strict});
+}
+
+Found step(const Given& given, const Plan& plan) {
+  const bool by_launcher = launcher_binds(plan) && plan.gpu_view != "launcher";
+  return clash(given, {"the whole of each node", "fewer CPUs",
+                       by_launcher ? "the launcher refuses planned CPUs outside of the step"
+                                   : "the shim cannot bind ranks to CPUs outside of the step",
+                       "--cpus-per-rank N", by_launcher && given.table->strict_step});
+}
+
+Found order(const Given& given, const Plan& plan) {
+  const std::string value = given.value.value_or("");
+  const auto is = [&](std::string_view text) {
+    return value == text || (value.starts_with(text) && value[text.size()] == ':');
+  };
+  const bool even = stretches(plan).size() == 1;
+  // "block:cyclic" adds an order of CPUs inside a node, where the plan's masks decide.
+  const bool packs = value.ends_with(",Pack") || value.ends_with(",pack");
+  if (!given.flag->harmless.empty() && is(given.flag->harmless) && !packs) return std::nullopt;
+  if (is("slot") || (even && is(fmt::format("ppr:{}:node", plan.max_local_size()))))
+    return std::nullopt;
+  if (given.flag->words == 0 && plan.max_local_size() == 1) return std::nullopt;
+  return clash(given, {"ranks in blocks, node by node", value.empty() ? "another order" : value,
+                       "moved ranks get the CPUs, devices and local ranks of others", "omit it",
+                       plan.nodes() > 1});
+}
+
+// As many devices as the plan uses, or more.
+bool are_enough(const Given& given, const Plan& plan) {
+  int last = -1;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) {
+      last = std::max(last, rank.device);
+      for (const UnitRef& unit : rank.more_units) last = std::max(last, unit.device);
+    }
+  for (const std::string_view item : split(given.value.value_or(""), ','))
+    if (given.flag->decides == Decides::node_gpus || item.starts_with("gpu:"))
+      if (parse_natural(item.substr(item.rfind(':') + 1)).value_or(0) > last) return true;
+  return false;
+}
+
+Found devices(const Given& given, const Plan& plan) {
+  if (plan.gpu_view.empty() || plan.gpu_view == "launcher") return std::nullopt;
+  if (given.flag->decides != Decides::devices && are_enough(given, plan)) return std::nullopt;
+  const std::string value = without_key(given.value.value_or(""), given.flag->key);
+  return clash(given,
+               {"all devices of the node for every rank", value.empty() ? "others" : value,
+                "ranks see fewer devices than planned, or in another order", "--gpu-view own"});
+}
+
+// "ALL", "ALL,A=1", "A,B". Values are not shown: they may be secrets.
+Found some_variables(const Given& given) {
+  const std::string value = given.value.value_or("");
+  const std::vector<std::string_view> items = split(value, ',');
+  if (std::find(items.begin(), items.end(), "ALL") != items.end()) return std::nullopt;
+  const bool has_plan = std::find(items.begin(), items.end(), kPlanVariable) != items.end();
+  std::vector<std::string> shown;
+  for (const std::string_view item : items) {
+    const std::size_t equals = item.find('=');
+    shown.push_back(std::string(item.substr(0, equals)) +
+                    (equals == std::string_view::npos ? "" : "=<hidden>"));
+  }
+  const std::string text = fmt::format("{}", fmt::join(shown, ","));
+  Given named = given;
+  if (text != value) named.text.replace(named.text.rfind(value), value.size(), text);
+  return clash(named, {"all variables", text,
+                       has_plan ? "other variables of the plan do not reach the ranks"
+                                : "the plan does not reach the ranks, and none of them starts",
+                       kKeepVariables, !has_plan});
+}
+
+// `pattern`: a name, or the beginning of names and a '*'; nullopt: all.
+Found no_variables(const Given& given, std::optional<std::string> pattern) {
+  if (pattern) {
+    const std::size_t star = pattern->find('*');
+    const bool meets = star == std::string::npos
+                           ? *pattern == kPlanVariable
+                           : kPlanVariable.starts_with(pattern->substr(0, star));
+    if (!meets) return std::nullopt;
+  }
+  return clash(given, {"all variables", "none",
+                       "the plan does not reach ranks on other nodes, and none of those starts",
+                       kKeepVariables, true});
+}
+
+Found one_variable(const Given& given, const Plan& plan) {
+  const std::string value = given.value.value_or("");
+  if (given.flag->decides == Decides::edit_env && value.starts_with('-'))
+    return no_variables(given, value.substr(1));
+  const std::size_t equals = value.find('=');
+  if (equals == std::string::npos) return std::nullopt;  // passed on as it is
+  const std::string name = value.substr(0, equals);
+  const bool secret = is_secret(name);
+  Given shown = given;
+  if (secret) shown.text = given.text.substr(0, given.text.find(name)) + name + "=<hidden>";
+  if (name == kPlanVariable)
+    return clash(shown, {"HPCLAUNCH_PLAN", "another one", "no rank starts", "omit it", true});
+  const Setting* setting = plan.find_env(name);
+  if (setting == nullptr) return std::nullopt;
+  if (!std::holds_alternative<std::string>(setting->value()) &&
+      !std::holds_alternative<Unset>(setting->value()))
+    return clash(shown, {name + " for each rank", "one value",
+                         "the shim sets it at each rank, and yours is lost", "omit it"});
+  const auto* planned = std::get_if<std::string>(&setting->value());
+  const std::string theirs = value.substr(equals + 1);
+  if (planned != nullptr && *planned == theirs) return std::nullopt;
+  const auto show = [&](const std::string& text) {
+    return fmt::format("{}={}", name, secret ? "<hidden>" : text);
+  };
+  return clash(shown, {planned == nullptr ? name + " unset" : show(*planned), show(theirs),
+                       "explain and verify show the planned value, ranks get yours",
+                       fmt::format("--set {}=...", name)});
+}
+
+Found on_failure(const Given& given) {
+  if (!given.value && !given.flag->harmless.empty()) return std::nullopt;  // switched on
+  return clash(given, {"one failed rank stops the job", "another rule",
+                       "other ranks may go on, or stop although none has failed", "omit it"});
+}
+
+Found errors(const Given& given, const Plan& plan) {
+  const std::string value = given.value.value_or("a file");
+  const bool copied =
+      given.flag->decides == Decides::errors_copied && value.find(":nocopy") == std::string::npos;
+  if (!plan.supervise || copied) return std::nullopt;
+  return clash(given,
+               {"standard error of the ranks read by hpclaunch", value,
+                "hpclaunch cannot see how ranks exit: the first failure stays unknown, and a job "
+                "that succeeded counts as lost",
+                "--no-supervise, or redirect inside the program"});
+}
+
+Found compare(const Given& given, const Plan& plan) {
+  const Flag& flag = *given.flag;
+  if (!flag.harmless.empty() && given.value && without_key(*given.value, flag.key) == flag.harmless)
+    return std::nullopt;
+  switch (flag.decides) {
+    case Decides::ranks:
+      return counts(given, plan.world_size(), "rank", "-n");
+    case Decides::per_node:
+      return counts(given, plan.max_local_size(), "rank", "--ppn");
+    case Decides::nodes:
+      return counts(given, plan.nodes(), "node", "-N");
+    case Decides::hosts:
+      return host_names(given, plan);
+    case Decides::host_file:
+      return host_file(given, plan);
+    case Decides::binding:
+      return binding(given, plan);
+    case Decides::step:
+      return step(given, plan);
+    case Decides::order:
+      return order(given, plan);
+    case Decides::devices:
+    case Decides::node_gpus:
+    case Decides::node_gres:
+      return devices(given, plan);
+    case Decides::no_env:
+      return no_variables(given,
+                          flag.words > 0 ? std::optional(given.value.value_or("")) : std::nullopt);
+    case Decides::some_env:
+      return some_variables(given);
+    case Decides::one_env:
+    case Decides::edit_env:
+      return one_variable(given, plan);
+    case Decides::failure:
+      return on_failure(given);
+    case Decides::errors:
+    case Decides::errors_copied:
+      return errors(given, plan);
+    case Decides::nothing:
+      break;
+  }
+  return std::nullopt;
+}
+
+bool places(Decides what) {
+  return what == Decides::ranks || what == Decides::per_node || what == Decides::nodes ||
+         what == Decides::binding || what == Decides::step || what == Decides::order;
+}
+
+const FlagTable* flags_of(std::string_view name) {
+  const Launcher* launcher = find_launcher(name);
+  return launcher == nullptr ? nullptr : launcher->flags;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> arg_clashes(const Plan& plan) {
+  std::vector<Diagnostic> clashes;
+  const FlagTable* table = flags_of(plan.launcher);
+  if (table == nullptr) return clashes;
+  for (const Given& given : read_flags(*table, plan.launcher_args))
+    if (Found found = compare(given, plan)) clashes.push_back(std::move(*found));
+  return clashes;
+}
+
+std::vector<std::string> without_placement(std::string_view launcher,
+                                           std::vector<std::string> args) {
+  const FlagTable* table = flags_of(launcher);
+  if (table == nullptr) return args;
+  const std::vector<Given> all = read_flags(*table, args);
+  for (auto given = all.rbegin(); given != all.rend(); ++given)
+    if (places(given->flag->decides))
+      args.erase(args.begin() + static_cast<std::ptrdiff_t>(given->first),
+                 args.begin() + static_cast<std::ptrdiff_t>(given->end));
+  return args;
+}
+
+}  // namespace hpclaunch

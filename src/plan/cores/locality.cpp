@@ -1,0 +1,51 @@
+#include "plan/cores/locality.h"
+
+#include <algorithm>
+
+namespace hpclaunch {
+
+namespace {
+
+template <class Part>
+CpuSet smallest_around(const std::vector<Part>& parts, const CpuSet& near) {
+  CpuSet smallest;
+  for (const Part& part : parts)
+    if (!near.empty() && part.pus.contains(near) &&
+        (smallest.empty() || part.pus.count() < smallest.count()))
+      smallest = part.pus;
+  return smallest;
+}
+
+}  // namespace
+
+CpuSet pus_of_numa(const Topology& node, int numa) {
+  for (const NumaNode& one : node.numa_nodes)
+    if (one.os_index == numa) return one.pus;
+  return {};
+}
+
+CpuSet near_device(const Topology& node, const Device& device) {
+  return device.pus.empty() ? pus_of_numa(node, device.numa) : device.pus;
+}
+
+bool lacks_cpus(const Topology& node, const Device& device) {
+  if (device.numa < 0) return !device.pus.empty() && !device.pus.intersects(node.allowed);
+  return !pus_of_numa(node, device.numa).intersects(node.allowed);
+}
+
+CpuSet numa_around(const Topology& node, const CpuSet& near) {
+  return smallest_around(node.numa_nodes, near);
+}
+
+CpuSet package_around(const Topology& node, const CpuSet& near) {
+  return smallest_around(node.packages, near);
+}
+
+int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus) {
+  if (near.empty() || cpus.empty() || near.contains(cpus)) return kNear;
+  if (numa_around(node, near).contains(cpus)) return kSameNuma;
+  if (package_around(node, near).contains(cpus)) return kSamePackage;
+  return kElsewhere;
+}
+
+}  // namespace hpclaunch

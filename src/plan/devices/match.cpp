@@ -1,0 +1,234 @@
+#include "plan/devices/match.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/cores/allocate.h"
+#include "plan/cores/describe.h"
+#include "plan/cores/share.h"
+#include "plan/devices/links.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Index = std::size_t;
+
+CoreSet cores_of(const std::vector<UsableCore>& cores, const CpuSet& pus) {
+  CoreSet set;
+  for (Index c = 0; c < cores.size(); ++c)
+    if (pus.intersects(cores[c].pus)) set.add(static_cast<int>(c));
+  return set;
+}
+
+// Where the locality of units is unknown, all cores are near.
+std::vector<LocalityGroup> locality_groups(const Topology& node,
+                                           const std::vector<UsableCore>& cores,
+                                           const Units& units) {
+  std::vector<LocalityGroup> groups;
+  std::map<std::string, Index> known;  // by the list of near PUs
+  const CpuSet all = node.all_pus();
+  for (int u = 0; u < units.count(); ++u) {
+    const CpuSet& near = units.list[static_cast<Index>(u)].pus;
+    const auto [at, fresh] = known.emplace(near.to_list(), groups.size());
+    if (fresh) {
+      CpuSet last = near.empty() ? all : near;
+      std::vector<CoreSet> within{cores_of(cores, last)};
+      for (const CpuSet& wider : {numa_around(node, near), package_around(node, near), all}) {
+        last |= wider;
+        within.push_back(cores_of(cores, last));
+      }
+      const auto same = std::find_if(groups.begin(), groups.end(), [&](const LocalityGroup& one) {
+        return one.within == within;
+      });
+      at->second = static_cast<Index>(same - groups.begin());
+      if (same == groups.end()) groups.push_back({{}, std::move(within)});
+    }
+    groups[at->second].units.push_back(u);
+  }
+  return groups;
+}
+
+// The ranks of a group spread evenly over its units, in order.
+std::vector<int> spread(const std::vector<int>& units, int ranks) {
+  std::vector<int> dealt;
+  for (Index i = 0; i < static_cast<Index>(ranks); ++i)
+    dealt.push_back(units[i * units.size() / static_cast<Index>(ranks)]);
+  return dealt;
+}
+
+// Moves ranks one by one from the group with the fewest cores for each to the one with the most, as
+// long as that helps and units stay even.
+void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::vector<int>& ranks) {
+  int total = 0;
+  for (const int count : ranks) total += count;
+  const int units = all.count();
+  const auto near = [&](Index g) {
+    const bool none = all.list[static_cast<Index>(groups[g].units.front())].lacks_cpus;
+    return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
+  };
+  const auto least = [&](Index g) {
+    return static_cast<int>(groups[g].units.size()) * (total / units);
+  };
+  const auto most = [&](Index g) { return least(g) + static_cast<int>(groups[g].units.size()); };
+  for (;;) {
+    Index from = groups.size();
+    Index to = groups.size();
+    for (Index g = 0; g < groups.size(); ++g) {
+      if (ranks[g] > least(g) &&
+          (from == groups.size() || near(g) * ranks[from] < near(from) * ranks[g]))
+        from = g;
+      if (ranks[g] < most(g) &&
+          (to == groups.size() || near(g) * (ranks[to] + 1) > near(to) * (ranks[g] + 1)))
+        to = g;
+    }
+    if (from == groups.size() || to == groups.size()) return;
+    if (near(to) * ranks[from] <= near(from) * (ranks[to] + 1)) return;
+    --ranks[from];
+    ++ranks[to];
+  }
+}
+
+// Which unit each rank of each group gets: in block order where nothing is gained by another.
+std::vector<std::vector<int>> deal_groups(const Topology& node, const Units& units,
+                                          const std::vector<LocalityGroup>& groups, int ranks,
+                                          bool settled) {
+  std::vector<Index> group_of(units.list.size(), 0);
+  for (Index g = 0; g < groups.size(); ++g)
+    for (const int unit : groups[g].units) group_of[static_cast<Index>(unit)] = g;
+  std::vector<std::vector<int>> dealt(groups.size());
+  for (const int unit : deal_units(units, ranks))
+    dealt[group_of[static_cast<Index>(unit)]].push_back(unit);
+  std::vector<int> counts;
+  for (const std::vector<int>& one : dealt) counts.push_back(static_cast<int>(one.size()));
+  if (!settled) even_out(units, groups, counts);
+  for (Index g = 0; g < groups.size(); ++g)
+    if (counts[g] != static_cast<int>(dealt[g].size()))
+      dealt[g] = spread(groups[g].units, counts[g]);
+  // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
+  if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return dealt;
+  std::vector<Stretch> stretches;
+  for (Index g = 0; g < groups.size(); ++g) {
+    std::vector<int> order = dealt[g];
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+    if (!order.empty()) stretches.push_back({groups[g].units, std::move(order)});
+  }
+  const std::vector<Stretch> plain = stretches;
+  link_neighbours(node, units, stretches);
+  Index s = 0;
+  for (std::vector<int>& mine : dealt) {
+    if (mine.empty()) continue;
+    std::map<int, int> instead;
+    for (Index i = 0; i < plain[s].order.size(); ++i)
+      instead[plain[s].order[i]] = stretches[s].order[i];
+    for (int& unit : mine) unit = instead[unit];
+    ++s;
+  }
+  return dealt;
+}
+
+struct Seat {
+  Share share;
+  int unit = -1;
+};
+
+// More ranks than cores: those of one group share the nearest cores there are.
+std::vector<Seat> share_seats(const std::vector<LocalityGroup>& groups,
+                              const std::vector<std::vector<int>>& dealt) {
+  std::vector<Seat> seats;
+  for (Index g = 0; g < groups.size(); ++g) {
+    const auto nearest = std::find_if(groups[g].within.begin(), groups[g].within.end(),
+                                      [](const CoreSet& set) { return !set.empty(); });
+    const std::vector<int> cores = nearest->to_vector();
+    const Index ranks = dealt[g].size();
+    for (Index i = 0; i < ranks; ++i)
+      seats.push_back({{cores[cores.size() >= ranks ? i : i * cores.size() / ranks]}, dealt[g][i]});
+  }
+  return seats;
+}
+
+std::vector<Seat> own_seats(const Topology& node, const std::vector<UsableCore>& cores,
+                            const std::vector<LocalityGroup>& groups,
+                            const std::vector<std::vector<int>>& dealt, int width) {
+  std::vector<int> ranks;
+  for (const std::vector<int>& one : dealt) ranks.push_back(static_cast<int>(one.size()));
+  std::vector<Index> next(groups.size(), 0);
+  std::vector<Seat> seats;
+  for (const Block& block : allocate_cores(groups, ranks, width)) {
+    const CoreList list{node, cores, block.from.to_vector()};
+    const auto g = static_cast<Index>(block.group);
+    for (Share& share :
+         width > 0 ? exact_shares(list, block.ranks, width) : even_shares(list, block.ranks))
+      seats.push_back({std::move(share), dealt[g][next[g]++]});
+  }
+  return seats;
+}
+
+}  // namespace
+
+std::optional<Matched> match_units(const Topology& node, const Units& units,
+                                   const PlaceRequest& want) {
+  if (units.list.empty()) return std::nullopt;
+  const std::vector<UsableCore> cores = usable_cores(node);
+  const long have = static_cast<long>(cores.size());
+  const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
+  if (!shared && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
+    return std::nullopt;
+  const std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
+  const bool settled = shared || units.filled > 0 || (units.compact && want.ranks < units.count());
+  const auto dealt = deal_groups(node, units, groups, want.ranks, settled);
+  std::vector<Seat> seats = shared ? share_seats(groups, dealt)
+                                   : own_seats(node, cores, groups, dealt, want.cores_per_rank);
+  std::stable_sort(seats.begin(), seats.end(),
+                   [](const Seat& a, const Seat& b) { return a.share.front() < b.share.front(); });
+  Matched matched;
+  for (const Seat& seat : seats) {
+    matched.ranks.push_back(rank_on(node, cores, seat.share));
+    matched.dealt.push_back(seat.unit);
+  }
+  matched.remarks = remarks_on(node, cores, matched.ranks, shared);
+  return matched;
+}
+
+std::vector<int> match_bound(const Topology& node, const Units& units,
+                             const std::vector<RankPlan>& ranks) {
+  std::vector<int> dealt = deal_units_near(units, ranks);
+  const auto count = static_cast<int>(ranks.size());
+  if (units.list.empty() || (units.compact && count < units.count())) return dealt;
+  const std::vector<std::vector<int>> places = units_by_place(units);
+  std::vector<Index> place_of(units.list.size(), 0);
+  for (Index p = 0; p < places.size(); ++p)
+    for (const int unit : places[p]) place_of[static_cast<Index>(unit)] = p;
+  std::vector<std::vector<int>> far(ranks.size());  // [rank][place]
+  for (Index r = 0; r < ranks.size(); ++r)
+    for (const std::vector<int>& place : places)
+      far[r].push_back(
+          distance(node, units.list[static_cast<Index>(place.front())].pus, ranks[r].cpus));
+  std::vector<int> on(units.list.size(), 0);
+  for (const int unit : dealt) ++on[static_cast<Index>(unit)];
+  const auto cost = [&](Index r, int unit) { return far[r][place_of[static_cast<Index>(unit)]]; };
+  for (bool better = true; better;) {
+    better = false;
+    for (Index r = 0; r < ranks.size(); ++r) {
+      for (int unit = 0; unit < units.count(); ++unit) {  // an emptier unit that is nearer
+        int& mine = dealt[r];
+        if (cost(r, unit) >= cost(r, mine)) continue;
+        if (on[static_cast<Index>(unit)] >= on[static_cast<Index>(mine)]) continue;
+        --on[static_cast<Index>(mine)];
+        ++on[static_cast<Index>(unit)];
+        mine = unit;
+        better = true;
+      }
+      for (Index other = r + 1; other < ranks.size(); ++other) {
+        if (cost(r, dealt[other]) + cost(other, dealt[r]) >=
+            cost(r, dealt[r]) + cost(other, dealt[other]))
+          continue;
+        std::swap(dealt[r], dealt[other]);
+        better = true;
+      }
+    }
+  }
+  return dealt;
+}
+
+}  // namespace hpclaunch

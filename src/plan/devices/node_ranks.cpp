@@ -1,0 +1,155 @@
+#include "plan/devices/node_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hpclaunch/text.h"
+#include "plan/cores/binding.h"
+#include "plan/devices/match.h"
+#include "plan/devices/nics.h"
+
+namespace hpclaunch {
+
+namespace {
+
+int count_far(const Units& units, const std::vector<int>& dealt,
+              const std::vector<RankPlan>& ranks) {
+  int far = 0;
+  for (std::size_t r = 0; r < dealt.size(); ++r) {
+    if (dealt[r] < 0) continue;
+    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[r])].pus;
+    if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
+  }
+  return far;
+}
+
+// True when a mask of the batch system or the user has left devices that a rule does not reckon with,
+// and the cores near them suffice.
+bool better_near(const PlanInput& input, const Units& units, const std::vector<RankPlan>& bound) {
+  if (units.given.empty()) return false;
+  if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
+  PlaceRequest want;
+  want.ranks = static_cast<int>(bound.size());
+  const std::optional<Matched> near = match_units(input.node, units, want);
+  return near && count_far(units, near->dealt, near->ranks) == 0;
+}
+
+// The last rule that holds and fits. What was typed about cores is stronger than any rule.
+bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
+             NodeRanks& result) {
+  if (input.profile == nullptr || input.options.cores_per_rank) return false;
+  facts.job["ranks_per_node"] = std::to_string(ranks);
+  const std::vector<Binding>& rules = input.profile->bindings;
+  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
+    if (!holds(rule->when, facts)) continue;
+    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
+    const bool allowed =
+        bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
+          return input.node.allowed.contains(rank.cpus);
+        });
+    if (!allowed && result.rule != nullptr) continue;
+    if (!allowed) {
+      result.remarks.push_back(fmt::format("the site's rule {} does not fit {} on this node",
+                                           rule->id, counted(ranks, "rank")));
+      continue;
+    }
+    if (result.rule != nullptr) {  // a weaker one that would have done, too
+      result.overruled.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+      continue;
+    }
+    if (better_near(input, units, *bound)) {
+      result.remarks.push_back(fmt::format(
+          "the site's rule {} does not suit the devices that {} leaves", rule->id, units.given));
+      continue;
+    }
+    result.ranks = std::move(*bound);
+    result.rule = &*rule;
+    result.condition = met(rule->when, facts);
+  }
+  return result.rule != nullptr;
+}
+
+// Where some rank has fewer cores than an equal share of those that are near the same devices.
+void report_small_share(const PlanInput& input, const Units& units, const std::vector<int>& dealt,
+                        NodeRanks& result) {
+  std::map<std::string, std::vector<std::size_t>> groups;  // ranks by what is near their devices
+  for (std::size_t r = 0; r < dealt.size(); ++r)
+    groups[dealt[r] < 0 ? "" : units.list[static_cast<std::size_t>(dealt[r])].pus.to_list()]
+        .push_back(r);
+  for (const auto& [list, members] : groups) {
+    const CpuSet near = list.empty() ? input.node.all_pus() : *CpuSet::parse(list);
+    int cores = 0;
+    for (const Core& core : input.node.cores)
+      cores += core.pus.intersects(near & input.node.allowed) ? 1 : 0;
+    const int share = cores / static_cast<int>(members.size());
+    for (const std::size_t r : members) {
+      if (result.ranks[r].cores >= share) continue;
+      result.reports.push_back(
+          {"uneven-shares", Severity::note,
+           fmt::format("local rank {} has {}; an equal share of {} is {} (ranks stay inside NUMA "
+                       "nodes and near their devices)",
+                       r, counted(result.ranks[r].cores, "core"), counted(cores, "core"), share),
+           fmt::format("--cpus-per-rank {}", share)});
+      return;
+    }
+  }
+}
+
+// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
+void remark_far(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
+  result.far = count_far(units, dealt, result.ranks);
+  if (result.far > 0)
+    result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
+                                         result.far,
+                                         counted(static_cast<long>(dealt.size()), "rank")));
+}
+
+}  // namespace
+
+void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (dealt[r] < 0) continue;
+    const Unit& unit = units.list[static_cast<std::size_t>(dealt[r])];
+    ranks[r].unit = unit.unit;
+    ranks[r].device = unit.device;
+    ranks[r].subdevice = unit.subdevice;
+    for (const Unit& more : unit.more)
+      ranks[r].more_units.push_back({more.unit, more.device, more.subdevice});
+  }
+}
+
+Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
+                              int ranks) {
+  const Units units = units_for(all, ranks);
+  NodeRanks result;
+  std::vector<int> dealt;
+  if (by_rule(input, facts, units, ranks, result)) {
+    dealt = match_bound(input.node, units, result.ranks);
+  } else {
+    PlaceRequest want;
+    want.ranks = ranks;
+    want.cores_per_rank = input.options.cores_per_rank.value_or(0);
+    want.oversubscribe = input.options.oversubscribe;
+    if (std::optional<Matched> matched = match_units(input.node, units, want)) {
+      result.ranks = std::move(matched->ranks);
+      dealt = std::move(matched->dealt);
+      for (std::string& remark : matched->remarks) result.remarks.push_back(std::move(remark));
+    } else {
+      Result<Placed> placed = place(input.node, want);
+      if (!placed) return placed.error();
+      result.ranks = std::move(placed->ranks);
+      for (std::string& remark : placed->remarks) result.remarks.push_back(std::move(remark));
+      dealt = deal_units(units, ranks);
+    }
+  }
+  if (result.rule == nullptr && !input.options.cores_per_rank)
+    report_small_share(input, units, dealt, result);
+  give_units(units, dealt, result.ranks);
+  give_nics(input.node, result.ranks);
+  remark_far(units, dealt, result);
+  return result;
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,127 @@
+#include "plan/devices/part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "hpclaunch/text.h"
+#include "plan/devices/nics.h"
+#include "plan/environment/fold.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// Of the cores with most of them: the others may have some switched off.
+int threads_per_core(const Topology& node) {
+  int most = 1;
+  for (const Core& core : node.cores) most = std::max(most, core.pus.count());
+  return most;
+}
+
+// Ranks that a node can take.
+long room(const PlanInput& input, std::size_t host) {
+  if (input.options.oversubscribe) return std::numeric_limits<int>::max();
+  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  return granted_cores(input.node, input.granted[host]) / width;
+}
+
+Error too_small(const PlanInput& input, const std::string& host, int cores, int ranks) {
+  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  const std::string need =
+      width == 1 ? counted(ranks, "rank")
+                 : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
+  return Error{ErrorKind::usage,
+               fmt::format("{} on {}, of which the job has {} ({})", need, host,
+                           counted(cores, "core"), input.granted_why),
+               cores >= width
+                   ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
+                                 counted(cores / width, "rank"))
+                   : fmt::format("use --cpus-per-rank {} or fewer", cores),
+               kCommandLine};
+}
+
+}  // namespace
+
+bool nameless_cores(const PlanInput& input, int nodes) {
+  return input.part_of_node && (nodes > 1 || !input.cores_known);
+}
+
+bool knows_amounts(const PlanInput& input, int nodes) {
+  return nameless_cores(input, nodes) && static_cast<int>(input.granted.size()) >= nodes;
+}
+
+bool can_count_through(const PlanInput& input, int nodes) {
+  return knows_amounts(input, nodes) && threads_per_core(input.node) == 1 &&
+         input.launcher.multi_node;
+}
+
+std::string why_not_counted(const PlanInput& input) {
+  if (!input.launcher.multi_node)
+    return fmt::format("{} starts ranks inside this process's CPUs, which are not the job's",
+                       input.launcher.name);
+  return fmt::format(
+      "cores have {} hardware threads here, and which of them were granted is not "
+      "known",
+      threads_per_core(input.node));
+}
+
+int granted_cores(const Topology& node, int granted) {
+  return std::max(1, granted / threads_per_core(node));
+}
+
+Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const std::string& host,
+                              int granted, int ranks, bool count_through) {
+  const int cores = granted_cores(input.node, granted);
+  const int width = input.options.cores_per_rank.value_or(0);
+  const bool crowded = ranks > cores && input.options.oversubscribe && width <= 1;
+  if (!crowded && static_cast<long>(ranks) * std::max(1, width) > cores)
+    return too_small(input, host, cores, ranks);
+  NodeRanks result;
+  int next = 0;
+  for (int r = 0; r < ranks; ++r) {
+    RankPlan rank;
+    const int even = cores / ranks + (r < cores % ranks ? 1 : 0);
+    rank.cores = crowded ? 1 : width > 0 ? width : even;
+    if (count_through) {
+      rank.part_first = crowded ? static_cast<int>(static_cast<long>(r) * cores / ranks) : next;
+      rank.part_last = rank.part_first + rank.cores - 1;
+      next += rank.cores;
+    }
+    result.ranks.push_back(std::move(rank));
+  }
+  give_units(units, deal_units(units, ranks), result.ranks);
+  give_nics(input.node, result.ranks);
+  return result;
+}
+
+Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int ranks) {
+  std::vector<int> on(static_cast<std::size_t>(nodes), 0);
+  int left = ranks;
+  for (bool taken = true; left > 0 && taken;) {
+    taken = false;
+    for (std::size_t n = 0; n < on.size() && left > 0; ++n) {
+      if (on[n] >= room(input, n)) continue;
+      ++on[n];
+      --left;
+      taken = true;
+    }
+  }
+  for (std::size_t n = 0; n < on.size(); ++n)
+    if (on[n] == 0)
+      return too_small(input, input.hosts[n], granted_cores(input.node, input.granted[n]), 1);
+  if (left == 0) return on;
+  const int most = ranks - left;
+  int cores = 0;
+  for (std::size_t n = 0; n < on.size(); ++n) cores += granted_cores(input.node, input.granted[n]);
+  return Error{ErrorKind::usage,
+               fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
+                           counted(nodes, "node"), counted(cores, "core"), input.granted_why),
+               fmt::format("use --ranks {} or fewer, or let ranks share cores with "
+                           "--oversubscribe",
+                           most),
+               kCommandLine};
+}
+
+}  // namespace hpclaunch

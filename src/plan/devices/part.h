@@ -1,0 +1,40 @@
+#pragma once
+// Ranks on parts of nodes, where only the number of granted hardware threads is known.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "plan/devices/node_ranks.h"
+#include "plan/devices/units.h"
+
+namespace hpclaunch {
+
+/// The job has parts of shared nodes, and which cores those are is not known for every node.
+bool nameless_cores(const PlanInput& input, int nodes);
+
+/// So it is, and how much of each node the job has is known: `granted` counts.
+bool knows_amounts(const PlanInput& input, int nodes);
+
+/// The rank can find its own share by counting through what it finds granted: each core has one
+/// hardware thread, so that neighbours in the numbering are neighbours in nothing else, and ranks are
+/// started by the batch system's means, not inside this process's CPUs.
+bool can_count_through(const PlanInput& input, int nodes);
+
+/// Why can_count_through says no; a clause.
+std::string why_not_counted(const PlanInput& input);
+
+/// Cores in `granted` hardware threads of such a node; 1 at least.
+int granted_cores(const Topology& node, int granted);
+
+/// `ranks` ranks in a grant: even neighbouring shares of its positions, one core longer in front,
+/// --cpus-per-rank cores where that was typed. Units are dealt in blocks.
+/// Errors: `usage` with the host where ranks do not fit.
+Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const std::string& host,
+                              int granted, int ranks, bool count_through);
+
+/// Ranks for each of the first `nodes` hosts, one at least: counted out node by node in turn, a full
+/// node is passed over. That is srun's way, and keeps the smallest share large enough.
+/// Errors: `usage` when they do not fit.
+Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int ranks);
+
+}  // namespace hpclaunch

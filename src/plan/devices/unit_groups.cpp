@@ -1,0 +1,215 @@
+// Several units for one rank.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+#include "plan/cores/locality.h"
+#include "plan/devices/links.h"
+#include "plan/devices/units.h"
+#include "plan/environment/fold.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Cluster = std::vector<Unit>;
+
+// Neighbours for which `same` holds, in the order of their first.
+template <class Same>
+std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
+  std::vector<Cluster> clusters;
+  for (const Unit& unit : units) {
+    const auto found = std::find_if(clusters.begin(), clusters.end(), [&](const Cluster& cluster) {
+      return same(cluster.front(), unit);
+    });
+    if (found == clusters.end())
+      clusters.push_back({unit});
+    else
+      found->push_back(unit);
+  }
+  return clusters;
+}
+
+// Both inside of one smallest part of the node that holds them; what nobody can place is apart.
+bool on_same_numa(const Topology& node, const Unit& a, const Unit& b) {
+  const CpuSet numa = numa_around(node, a.pus);
+  return !numa.empty() && numa == numa_around(node, b.pus);
+}
+
+bool on_same_package(const Topology& node, const Unit& a, const Unit& b) {
+  return package_around(node, a.pus) == package_around(node, b.pus);
+}
+
+void add_group(const Cluster& members, std::vector<Unit>& groups) {
+  Unit group = members.front();
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    if (group.pus.empty() || members[i].pus.empty())
+      group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
+    else
+      group.pus |= members[i].pus;
+    group.more.push_back(members[i]);
+  }
+  groups.push_back(std::move(group));
+}
+
+// Pieces of one size that divides the groups' need not be cut.
+bool fit_whole(std::size_t size, const std::vector<Cluster>& pieces) {
+  return std::all_of(pieces.begin(), pieces.end(), [&](const Cluster& piece) {
+    return piece.size() == pieces.front().size() && size % piece.size() == 0;
+  });
+}
+
+// Groups of whole pieces, linked ones together. What is too few is returned.
+Cluster take_whole(const Topology& node, std::size_t size, const std::vector<Cluster>& pieces,
+                   std::vector<Unit>& groups) {
+  if (pieces.empty()) return {};
+  Cluster each;
+  for (const Cluster& piece : pieces) {
+    each.push_back(piece.front());
+    each.back().more.assign(piece.begin() + 1, piece.end());
+  }
+  Cluster units;
+  for (Unit& unit : linked_groups(node, std::move(each), size / pieces.front().size())) {
+    const std::vector<Unit> more = std::move(unit.more);
+    unit.more.clear();
+    units.push_back(std::move(unit));
+    units.insert(units.end(), more.begin(), more.end());
+  }
+  auto at = units.begin();
+  const auto step = static_cast<std::ptrdiff_t>(size);
+  for (; units.end() - at >= step; at += step) add_group({at, at + step}, groups);
+  return {at, units.end()};
+}
+
+int lanes_to(const Topology& node, const Cluster& group, const Cluster& piece) {
+  int lanes = 0;
+  for (const Unit& a : group)
+    for (const Unit& b : piece) lanes += lanes_between(node, a, b);
+  return lanes;
+}
+
+// The piece that a group with room for `need` more takes next: one that fits, else a smaller one, else a
+// part of a larger one; of several the one with the most links to the group, then the first.
+std::size_t next_piece(const Topology& node, const Cluster& group, std::size_t need,
+                       const std::vector<Cluster>& pieces) {
+  const auto rank = [&](std::size_t p) {
+    const std::size_t size = pieces[p].size();
+    return std::pair(size == need ? 0 : size < need ? 1 : 2, -lanes_to(node, group, pieces[p]));
+  };
+  std::size_t best = 0;
+  for (std::size_t p = 1; p < pieces.size() && !group.empty(); ++p)
+    if (rank(p) < rank(best)) best = p;
+  return best;
+}
+
+// Groups across the borders of pieces, as few borders in each as can be. Where some units are left over
+// anyway, these are the rest of a piece that a group has a part of, so that groups do not meet in one.
+Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster> pieces,
+                    std::vector<Unit>& groups) {
+  if (fit_whole(size, pieces)) return take_whole(node, size, pieces, groups);
+  std::size_t left = 0;
+  for (const Cluster& piece : pieces) left += piece.size();
+  std::size_t spare = left % size;
+  Cluster over;
+  for (; left >= size + over.size(); left -= size) {
+    Cluster group;
+    while (group.size() < size) {
+      const std::size_t p = next_piece(node, group, size - group.size(), pieces);
+      Cluster& piece = pieces[p];
+      const auto taken = static_cast<std::ptrdiff_t>(std::min(piece.size(), size - group.size()));
+      group.insert(group.end(), piece.begin(), piece.begin() + taken);
+      piece.erase(piece.begin(), piece.begin() + taken);
+      if (piece.size() <= spare) {
+        spare -= piece.size();
+        over.insert(over.end(), piece.begin(), piece.end());
+        pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(p));
+      }
+    }
+    add_group(group, groups);
+  }
+  for (const Cluster& piece : pieces) over.insert(over.end(), piece.begin(), piece.end());
+  return over;
+}
+
+Error too_few(int per_rank, const Units& units) {
+  const Narrowed& narrowed = units.narrowed;
+  const std::string fewer = units.list.empty()
+                                ? "leave out --devices-per-rank"
+                                : fmt::format("use --devices-per-rank {} or fewer", units.count());
+  return Error{ErrorKind::usage,
+               fmt::format("--devices-per-rank {}: {}", per_rank,
+                           narrowed.by.empty()
+                               ? fmt::format("a node has {}", counted(units.count(), "device"))
+                               : narrowed.by),
+               narrowed.way_out(per_rank, fewer), kCommandLine};
+}
+
+}  // namespace
+
+Status group_units(const Topology& node, int per_rank, Units& units) {
+  const auto size = static_cast<std::size_t>(per_rank);
+  if (units.list.size() < size) return too_few(per_rank, units);
+  const std::vector<Unit> order = units.list;
+  std::vector<Unit> groups;
+  std::vector<Unit> rest = order;
+  const auto with_room = [&](auto same, auto piece_of) {
+    std::vector<Unit> left;
+    for (const Cluster& cluster : clustered(rest, same))
+      for (const Unit& unit : take_across(node, size, clustered(cluster, piece_of), groups))
+        left.push_back(unit);
+    rest = std::move(left);
+  };
+  const auto alone = [](const Unit&, const Unit&) { return false; };
+  const auto one_device = [](const Unit& a, const Unit& b) {
+    return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
+  };
+  const auto one_place = [](const Unit& a, const Unit& b) { return a.pus == b.pus; };
+  const auto one_numa = [&](const Unit& a, const Unit& b) { return on_same_numa(node, a, b); };
+  const auto one_package = [&](const Unit& a, const Unit& b) {
+    return on_same_package(node, a, b);
+  };
+  with_room(one_device, alone);
+  with_room(one_place, alone);
+  with_room(one_numa, one_place);
+  with_room(one_package, one_numa);
+  with_room([](const Unit&, const Unit&) { return true; }, one_package);
+  units.left = std::move(rest);
+  const auto place = [&](const Unit& group) {
+    return std::find_if(order.begin(), order.end(),
+                        [&](const Unit& unit) { return unit.unit == group.unit; }) -
+           order.begin();
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const Unit& a, const Unit& b) { return place(a) < place(b); });
+  units.list = std::move(groups);
+  units.per_rank = per_rank;
+  return Done{};
+}
+
+std::vector<const Unit*> single_units(const Units& units) {
+  std::vector<const Unit*> singles;
+  for (const Unit& unit : units.list) {
+    singles.push_back(&unit);
+    for (const Unit& more : unit.more) singles.push_back(&more);
+  }
+  for (const Unit& unit : units.left) singles.push_back(&unit);
+  return singles;
+}
+
+void report_left(const Units& units, std::vector<Diagnostic>& reports) {
+  if (units.left.empty()) return;
+  std::vector<std::string> names;
+  for (const Unit& unit : units.left)
+    names.push_back(unit.subdevice >= 0
+                        ? fmt::format("{}.{}", unit.device, unit.subdevice)
+                        : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
+  reports.push_back({"devices-left", Severity::note,
+                     fmt::format("device {} of each node {} left over: {} at {} per rank",
+                                 fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
+                                 counted(units.total, "device"), units.per_rank),
+                     "choose a --devices-per-rank that divides them"});
+}
+
+}  // namespace hpclaunch

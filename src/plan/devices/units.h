@@ -1,0 +1,97 @@
+#pragma once
+// What ranks get of the devices: units, their order, and which rank gets which.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/device_vendor.h"
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/profile.h"
+
+namespace hpclaunch {
+
+/// What one rank gets: a device, or a part of one.
+struct Unit {
+  int unit = 0;                 ///< the driver's count in this mode: what a mask holds
+  int device = 0;               ///< Device::index
+  int subdevice = -1;           ///< -1: the whole device
+  CpuSet pus;                   ///< nearest hardware threads; empty when unknown
+  std::string name;             ///< entry that the batch system's mask has for it; "" without one
+  std::vector<Unit> more = {};  ///< --devices-per-rank: the others of this group; `pus` is near all
+  int place = -1;               ///< the device in the driver's count, where that is not `device`
+  bool instance = false;        ///< of a split device (MIG): a process can have no second one
+  bool lacks_cpus = false;      ///< no usable CPU is where the device is
+};
+
+/// Why there are fewer units than the node has.
+struct Narrowed {
+  int whole = 0;     ///< units of the node before any mask or grant
+  std::string by;    ///< a clause with the numbers; "" where nothing is missing
+  std::string mend;  ///< a clause: how to get more of them
+
+  /// What to do for `needed` units: with fewer, as `fewer` says, or get more where the node has so many.
+  std::string way_out(int needed, const std::string& fewer) const;
+};
+
+/// The devices of a node as one launch sees them.
+struct Units {
+  std::vector<Unit> list;  ///< in the order of the cores they are near to; by number where unknown
+  int devices = 0;         ///< whole devices among them
+  int total = 0;           ///< units of the node, also where `list` has groups of them
+  int per_rank = 1;        ///< units in one group
+  std::vector<Unit> left;  ///< too few for a group
+  bool hidden = false;     ///< --devices-per-rank 0: no rank gets any
+  const DeviceVendor* vendor = &device_vendor("");
+  std::string mode;       ///< device mode, "" where the profile has none
+  bool own_mode = false;  ///< `mode` is ours and not a profile's, which has rules for it
+  std::string view;       ///< "own", "all", "launcher"
+  std::string mask;       ///< variable that restricts what a process sees
+  std::string mask_item;  ///< template of one entry
+  std::string given;      ///< what says which devices are ours: a variable; "" for none
+  Narrowed narrowed;
+  std::vector<Diagnostic> reports = {};  ///< about what is ours
+  int ranks_per_unit = 0;                ///< the profile's; 0: not said
+  int filled = 0;                        ///< ranks that were typed for each unit; 0: not typed
+  bool compact = false;                  ///< fewer ranks than units take the first ones
+  std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
+
+  int count() const { return static_cast<int>(list.size()); }
+  int used_by(int ranks) const;  ///< units that so many ranks of a node get
+  bool instances() const;        ///< some unit is an instance of a split device
+};
+
+/// Errors: `usage` for a mode or view that there is not.
+Result<Units> find_units(const PlanInput& input);
+
+/// Puts `per_rank` units (2 or more) together that are near one another: near the same cores first,
+/// then on one package, then any. Errors: `usage` when there are not so many, with what has left so few.
+Status group_units(const Topology& node, int per_rank, Units& units);
+
+/// Every unit of the node by itself: the groups' members one after the other, then what is left.
+std::vector<const Unit*> single_units(const Units& units);
+
+/// Says which units belong to no rank because --devices-per-rank does not divide their number.
+void report_left(const Units& units, std::vector<Diagnostic>& reports);
+
+/// Decides the view once the number of ranks is known, and says why.
+void decide_view(const PlanInput& input, int ranks_per_node, Units& units);
+
+/// What the view of all gives ranks.
+const char* why_all(const Units& units);
+
+/// Has each rank see its own, after decide_view.
+void decide_own(Units& units, const char* why);
+
+/// Those that so many ranks get where that is typed: the first ones. All of them elsewhere.
+Units units_for(const Units& units, int ranks);
+
+/// Positions in `list` of units that are near to the same hardware threads, in the order of their first.
+std::vector<std::vector<int>> units_by_place(const Units& units);
+
+/// The unit of each rank (position in `list`; -1 when there are none) in block order.
+std::vector<int> deal_units(const Units& units, int ranks);
+
+/// The same for ranks that are bound already: each gets a unit near its cores. Falls back to block order
+/// where cores or units are near to nothing in particular.
+std::vector<int> deal_units_near(const Units& units, const std::vector<RankPlan>& ranks);
+
+}  // namespace hpclaunch

@@ -1,0 +1,133 @@
+#include "plan/devices/vendors.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "hpclaunch/device_vendor.h"
+#include "hpclaunch/profile.h"
+#include "hpclaunch/text.h"
+#include "plan/devices/units.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using Vendors = std::vector<std::string>;  // in the node's order, each once
+
+Vendors vendors_of(const Topology& node) {
+  Vendors vendors;
+  for (const Device& device : node.devices)
+    if (std::find(vendors.begin(), vendors.end(), device.vendor) == vendors.end())
+      vendors.push_back(device.vendor);
+  return vendors;
+}
+
+// The one vendor whose drivers read a variable; "" for several or none.
+std::string reader_of(const Vendors& vendors, const std::string& variable) {
+  std::string reader;
+  for (const std::string& vendor : vendors) {
+    const auto& masks = device_vendor(vendor).masks;
+    if (std::find(masks.begin(), masks.end(), variable) == masks.end()) continue;
+    if (!reader.empty()) return "";
+    reader = vendor;
+  }
+  return reader;
+}
+
+std::string by_mode(const PlanInput& input, const Vendors& vendors) {
+  const std::string& typed = input.options.device_mode;
+  if (input.profile == nullptr || input.profile->device_modes.empty())
+    return typed.empty() ? "" : "intel";  // the one with modes of its own
+  const std::string& name = typed.empty() ? input.profile->device_mode : typed;
+  const DeviceMode* mode =
+      name.empty() ? &input.profile->device_modes.front() : input.profile->find_mode(name);
+  return mode == nullptr || mode->mask.empty() ? "" : reader_of(vendors, mode->mask);
+}
+
+std::string by_profile(const PlanInput& input) {
+  if (input.profile == nullptr) return "";
+  std::set<std::string> known;
+  for (const NodeModel& model : input.profile->nodes)
+    for (const Device& device : model.topology.devices) known.insert(device.vendor);
+  return known.size() == 1 ? *known.begin() : "";
+}
+
+std::string choose(const PlanInput& input, const Vendors& vendors) {
+  for (const std::string& wanted : {by_mode(input, vendors), by_profile(input)})
+    if (std::find(vendors.begin(), vendors.end(), wanted) != vendors.end()) return wanted;
+  return vendors.front();
+}
+
+// Device::index as it was, by the number that each of the vendor's devices gets.
+std::vector<int> keep(const std::string& vendor, Topology& node) {
+  std::map<int, int> number;
+  std::vector<int> index;
+  std::vector<Device> devices;
+  for (Device& device : node.devices) {
+    if (device.vendor != vendor) continue;
+    number[device.index] = static_cast<int>(index.size());
+    index.push_back(device.index);
+    devices.push_back(std::move(device));
+    devices.back().index = number[index.back()];
+  }
+  node.devices = std::move(devices);
+  std::vector<Link> links;
+  for (Link link : node.links) {
+    if (number.count(link.from) == 0 || number.count(link.to) == 0) continue;
+    link.from = number[link.from];
+    link.to = number[link.to];
+    links.push_back(std::move(link));
+  }
+  node.links = std::move(links);
+  return index;
+}
+
+Diagnostic say_who_gets_nothing(const Topology& node, const Vendors& vendors,
+                                const std::string& kept) {
+  Vendors others = vendors;
+  others.erase(std::remove(others.begin(), others.end(), kept), others.end());
+  const auto idle = std::count_if(node.devices.begin(), node.devices.end(),
+                                  [&](const Device& device) { return device.vendor != kept; });
+  return {"several-vendors", Severity::note,
+          fmt::format("no rank gets the {} of {}: a program uses one vendor's, and the plan is for "
+                      "the {} of {}",
+                      counted(idle, "device"), fmt::join(others, ", "),
+                      static_cast<long>(node.devices.size()) - idle, kept),
+          "--devices-per-rank 0 plans without devices"};
+}
+
+}  // namespace
+
+std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
+  const Vendors vendors = vendors_of(input.node);
+  if (vendors.size() < 2 || input.options.devices_per_rank == 0) return std::nullopt;
+  const std::string vendor = choose(input, vendors);
+  OneVendor kept{input, {}, say_who_gets_nothing(input.node, vendors, vendor)};
+  kept.index = keep(vendor, kept.input.node);
+  if (kept.input.live) keep(vendor, *kept.input.live);
+  if (input.reachable) {
+    kept.input.reachable->clear();
+    for (std::size_t n = 0; n < kept.index.size(); ++n)
+      if (std::count(input.reachable->begin(), input.reachable->end(), kept.index[n]) > 0)
+        kept.input.reachable->push_back(static_cast<int>(n));
+  }
+  return kept;
+}
+
+void restore_indices(const OneVendor& kept, Plan& plan) {
+  const auto restore = [&](int& device) {
+    if (device >= 0) device = kept.index[static_cast<std::size_t>(device)];
+  };
+  for (NodeClass& one : plan.classes)
+    for (RankPlan& rank : one.ranks) {
+      restore(rank.device);
+      for (UnitRef& more : rank.more_units) restore(more.device);
+    }
+}
+
+}  // namespace hpclaunch

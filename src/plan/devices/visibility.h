@@ -1,0 +1,20 @@
+#pragma once
+// What each process sees of the devices, and what LOCAL_RANK means then. docs/plan.md, "Devices".
+#include "hpclaunch/make_plan.h"
+#include "plan/devices/units.h"
+#include "plan/environment/fold.h"
+
+namespace hpclaunch {
+
+/// Where the driver keeps an order of its own, and device i would not be local rank i's, has each rank see its
+/// own unless --gpu-view was typed, and returns true. `classes` have units.
+bool heed_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes, Units& units);
+
+/// Adds the mask, removes what would restrict a second time, and adds LOCAL_RANK. `placed` has units.
+/// Remarks go to plan.reports.
+Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold);
+
+/// True for a node on which CUDA by itself counts in another order than that of PCI addresses.
+bool differing_models(const Topology& node);
+
+}  // namespace hpclaunch

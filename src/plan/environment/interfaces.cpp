@@ -1,0 +1,157 @@
+#include "plan/environment/interfaces.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch {
+
+namespace {
+
+constexpr const char* kNccl = "NCCL_SOCKET_IFNAME";
+constexpr const char* kGloo = "GLOO_SOCKET_IFNAME";
+
+// Bridges, tunnels and the like that container and virtual machine software makes on each node for
+// itself: they have addresses and lead nowhere.
+bool is_virtual(std::string_view name) {
+  constexpr std::array<std::string_view, 14> kBeginnings = {
+      "lo",   "docker",  "veth",   "br-", "virbr",  "vnet", "cni",
+      "cali", "flannel", "cilium", "lxc", "podman", "tun",  "tap"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view lead) { return name.substr(0, lead.size()) == lead; });
+}
+
+bool is_candidate(const Nic& nic) {
+  return !nic.name.empty() && nic.state != "down" && !nic.addresses.empty() &&
+         !is_virtual(nic.name);
+}
+
+// A fabric that carries IP by itself. To sockets, which do no RDMA, RoCE and EFA are Ethernet.
+bool has_own_ip(const Nic& nic) {
+  return nic.kind == "slingshot" || nic.kind == "infiniband" || nic.kind == "omni-path";
+}
+
+// More is better: a fabric of its own, then the speed of the link.
+std::tuple<bool, int> rank_of(const Nic& nic) { return {has_own_ip(nic), nic.speed_mbps}; }
+
+// Each name once, since the slaves of a bond share its name: the best of them speaks for it.
+std::vector<const Nic*> candidates(const Topology& node) {
+  std::vector<const Nic*> all;
+  for (const Nic& nic : node.nics) {
+    if (!is_candidate(nic)) continue;
+    const auto same = std::find_if(all.begin(), all.end(),
+                                   [&](const Nic* known) { return known->name == nic.name; });
+    if (same == all.end())
+      all.push_back(&nic);
+    else if (rank_of(nic) > rank_of(**same))
+      *same = &nic;
+  }
+  return all;
+}
+
+bool carries(const Nic& nic, const std::string& address) {
+  return !address.empty() &&
+         std::find(nic.addresses.begin(), nic.addresses.end(), address) != nic.addresses.end();
+}
+
+// MASTER_ADDR as somebody typed or exported it; "" where it is ours to choose.
+std::string typed_master(const PlanInput& input) {
+  for (const auto& [name, value] : input.options.set)
+    if (name == "MASTER_ADDR") return value;
+  if (!input.options.master_addr.empty()) return input.options.master_addr;
+  const std::string* exported = input.env.find("MASTER_ADDR");
+  return exported == nullptr ? "" : *exported;
+}
+
+bool was_given(const PlanInput& input, const std::string& name) {
+  const Request& typed = input.options;
+  return input.env.has(name) ||
+         std::any_of(typed.set.begin(), typed.set.end(),
+                     [&](const auto& one) { return one.first == name; }) ||
+         std::find(typed.unset.begin(), typed.unset.end(), name) != typed.unset.end();
+}
+
+std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
+  std::vector<std::string> names;
+  names.reserve(nics.size());
+  for (const Nic* nic : nics) names.push_back(nic->name);
+  return names;
+}
+
+// "hsn0, hsn1 (slingshot, 200 Gbit/s)"
+std::string described(const std::vector<const Nic*>& nics) {
+  std::vector<std::string> facts;
+  for (const Nic* nic : nics) {
+    const std::string kind = nic->kind.empty() ? "interface" : nic->kind;
+    if (std::find(facts.begin(), facts.end(), kind) == facts.end()) facts.push_back(kind);
+  }
+  if (const int speed = nics.front()->speed_mbps; speed > 0)
+    facts.push_back(fmt::format("{} Gbit/s", static_cast<double>(speed) / 1000));
+  return fmt::format("{} ({})", fmt::join(names_of(nics), ", "), fmt::join(facts, ", "));
+}
+
+// Why these went before `others`. `leader`: the one that MASTER_ADDR decided for; nullptr where nobody typed
+// an address of this node.
+std::string reason(const std::vector<const Nic*>& chosen, const std::vector<const Nic*>& others,
+                   const Nic* leader) {
+  const bool one = chosen.size() == 1;
+  const bool own = has_own_ip(*chosen.front());
+  const auto rival = [&](const Nic* nic) { return has_own_ip(*nic) == own; };
+  const bool by_speed = std::any_of(others.begin(), others.end(), rival);
+  const bool all_known = std::all_of(others.begin(), others.end(), [&](const Nic* nic) {
+    return !rival(nic) || nic->speed_mbps > 0;
+  });
+  const char* are = one ? "is" : "are";
+  std::string why = described(chosen) + " ";
+  if (leader != nullptr)
+    why += one ? "has the address that MASTER_ADDR was given"
+               : fmt::format("are alike, and {} has the address that MASTER_ADDR was given",
+                             leader->name);
+  else if (by_speed)
+    why += fmt::format("{} the fastest{} here with an address{}", are, own ? " of a fabric" : "",
+                       all_known ? "" : ", as far as speeds are known");
+  else
+    why += fmt::format("{} of a fabric and {} an address", are, one ? "has" : "have");
+  if (!others.empty()) why += fmt::format(", before {}", fmt::join(names_of(others), ", "));
+  return why;
+}
+
+}  // namespace
+
+// Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
+// PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
+void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold) {
+  if (placed.nodes() < 2 || input.profile != nullptr || !input.live) return;
+  if (was_given(input, kNccl) || was_given(input, kGloo)) return;
+  const std::vector<const Nic*> all = candidates(*input.live);
+  if (all.size() < 2) return;
+  const auto better = [](const Nic* a, const Nic* b) { return rank_of(*a) < rank_of(*b); };
+  const std::string typed = typed_master(input);
+  const auto leader =
+      std::find_if(all.begin(), all.end(), [&](const Nic* nic) { return carries(*nic, typed); });
+  const bool led = leader != all.end();
+  const Nic& best = led ? **leader : **std::max_element(all.begin(), all.end(), better);
+  std::vector<const Nic*> chosen;
+  std::vector<const Nic*> others;
+  for (const Nic* nic : all) {
+    // Of Ethernet ports that are alike one may lead to the other nodes, and the next to storage.
+    const bool alike = led && !has_own_ip(best) ? nic == &best : rank_of(*nic) == rank_of(best);
+    (alike ? chosen : others).push_back(nic);
+  }
+  if (others.empty() && !has_own_ip(best)) return;  // which one leads there is not known here
+  const std::string& meeting = led ? typed : input.rendezvous.address;
+  std::stable_partition(chosen.begin(), chosen.end(),
+                        [&](const Nic* nic) { return carries(*nic, meeting); });
+  const std::vector<std::string> names = names_of(chosen);
+  const std::string why = reason(chosen, others, led ? &best : nullptr);
+  fold.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), kRule, why);
+  fold.add(kGloo, Layer::builtin, names.front(), kRule, why);
+}
+
+}  // namespace hpclaunch

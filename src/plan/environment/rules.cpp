@@ -1,0 +1,284 @@
+#include "plan/environment/rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/text.h"
+#include "plan/devices/part.h"
+#include "plan/environment/values.h"
+
+namespace hpclaunch {
+
+namespace {
+
+Decision by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
+                 std::string condition) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
+  cite(id, origin, std::move(condition), decision);
+  return decision;
+}
+
+class Applying {
+ public:
+  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan, Fold& fold)
+      : rule_(rule),
+        facts_(facts),
+        units_(units),
+        plan_(plan),
+        fold_(fold),
+        condition_(met(rule.when, facts)) {}
+
+  void all() {
+    assign(rule_.defaults, Layer::profile_default);
+    assign(rule_.require, Layer::profile_require);
+    for (const Assignment& one : rule_.prepend) prepend(one);
+    for (const std::string& name : rule_.unset) decide(name, Layer::profile_require, Unset{});
+    flags();
+    directives();
+    if (rule_.core_limit) {
+      plan_.core_limit = *rule_.core_limit;
+      choose("core-limit", *rule_.core_limit);
+    }
+    for (const std::string& dir : rule_.make_dirs) directory(dir);
+    if (rule_.report) report();
+  }
+
+ private:
+  void decide(const std::string& name, Layer layer, Value value) {
+    fold_.add(name, by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
+  }
+
+  // Choices of one name gather in one setting: the last one holds.
+  void choose(const std::string& name, const std::string& value) {
+    Decision decision = by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
+    for (Setting& setting : plan_.choices)
+      if (setting.name == name) return setting.history.push_back(std::move(decision));
+    plan_.choices.push_back(Setting{name, {std::move(decision)}});
+  }
+
+  // A value that cannot be made is said, not dropped in silence.
+  void cannot(const std::string& what, const Error& error) {
+    plan_.reports.push_back(
+        {rule_.id, Severity::warning,
+         fmt::format("rule {} leaves {} alone: {}", rule_.id, what, error.message), error.hint});
+  }
+
+  void assign(const std::vector<Assignment>& assignments, Layer layer) {
+    for (const Assignment& one : assignments) {
+      Result<Value> value = evaluate(one.value, facts_, units_, plan_);
+      if (value)
+        decide(one.name, layer, std::move(*value));
+      else
+        cannot(one.name, value.error());
+    }
+  }
+
+  void prepend(const Assignment& one) {
+    Result<Value> value = evaluate(one.value, facts_, units_, plan_);
+    if (!value) return cannot(one.name, value.error());
+    const auto* text = std::get_if<std::string>(&*value);
+    if (text == nullptr) return;
+    const std::string* old = fold_.so_far(one.name);
+    if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
+    if (*old == *text || old->starts_with(*text + ":")) return;  // it is in front already
+    decide(one.name, Layer::profile_require, *text + ":" + *old);
+  }
+
+  void flags() {
+    const auto found = rule_.launch.find(plan_.launcher);
+    if (found == rule_.launch.end()) return;
+    for (const std::string& flag : found->second) {
+      const Result<std::string> text = expand(flag, facts_);
+      if (!text) {
+        cannot("the launcher's " + flag, text.error());
+        continue;
+      }
+      const std::string name = text->substr(0, text->find('='));
+      auto& args = plan_.profile_args;
+      const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
+      if (name.starts_with("-") && name != "-o")
+        args.erase(std::remove_if(args.begin(), args.end(), same), args.end());
+      args.push_back(*text);
+      choose(name, *text);
+    }
+  }
+
+  void directives() {
+    for (const auto& [scheduler, list] : rule_.batch)
+      if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
+        for (const std::string& text : list) {
+          const Result<std::string> directive = expand(text, facts_);
+          if (!directive) {
+            cannot("the directive " + text, directive.error());
+            continue;
+          }
+          if (std::find(plan_.batch.begin(), plan_.batch.end(), *directive) == plan_.batch.end())
+            plan_.batch.push_back(*directive);
+          choose("batch " + directive->substr(0, directive->find('=')), *directive);
+        }
+  }
+
+  void directory(const std::string& dir) {
+    const Result<std::string> path = expand(dir, facts_);
+    if (!path) return cannot("the directory " + dir, path.error());
+    if (std::find(plan_.make_dirs.begin(), plan_.make_dirs.end(), *path) == plan_.make_dirs.end())
+      plan_.make_dirs.push_back(*path);
+    choose("directories", fmt::format("{}", fmt::join(plan_.make_dirs, " ")));
+  }
+
+  void report() {
+    const Result<std::string> message = expand(rule_.report->message, facts_);
+    const Result<std::string> fix = expand(rule_.report->fix, facts_);
+    plan_.reports.push_back({rule_.id, severity_from(rule_.report->severity),
+                             message ? *message : rule_.report->message,
+                             fix ? *fix : rule_.report->fix});
+  }
+
+  const Rule& rule_;
+  const Facts& facts_;
+  const Units& units_;
+  Plan& plan_;
+  Fold& fold_;
+  std::string condition_;
+};
+
+void leave_idle(const Rule& rule, const Facts& facts, Plan& plan) {
+  const auto note = [&](const std::string& name) {
+    plan.idle.push_back(
+        {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
+  };
+  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) note(one.name);
+  for (const std::string& name : rule.unset) note(name);
+}
+
+void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
+                    Fold& fold) {
+  if (holds(rule.when, facts))
+    Applying(rule, facts, units, plan, fold).all();
+  else
+    leave_idle(rule, facts, plan);
+}
+
+}  // namespace
+
+Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
+  if (input.profile == nullptr || input.profile->stacks.empty()) {
+    if (input.options.stack.empty()) return std::optional<Setting>();
+    return Error{ErrorKind::usage,
+                 fmt::format("--stack {}: no profile in use has stacks", input.options.stack),
+                 "leave it out, or name a profile with --profile", kCommandLine};
+  }
+  const Profile& profile = *input.profile;
+  Setting setting{"stack", {}};
+  const Stack* standard = profile.find_stack(profile.stack);
+  if (standard == nullptr) standard = &profile.stacks.front();
+  setting.history.push_back(
+      by_rule(Layer::profile_default, standard->name, standard->name, standard->origin, ""));
+  if (setting.history.back().why.empty())
+    setting.history.back().why = standard->doc + "; the default of " + profile.name;
+  for (const Stack& stack : profile.stacks) {
+    const auto when = std::find_if(stack.when.begin(), stack.when.end(),
+                                   [&](const When& w) { return holds(w, facts); });
+    if (when == stack.when.end()) continue;
+    setting.history.push_back(
+        by_rule(Layer::environment, stack.name, stack.name, stack.origin, met(*when, facts)));
+    setting.history.back().why = stack.doc;
+    break;
+  }
+  if (!input.options.stack.empty()) {
+    const Stack* typed = profile.find_stack(input.options.stack);
+    if (typed == nullptr) {
+      std::vector<std::string> names;
+      for (const Stack& stack : profile.stacks) names.push_back(stack.name);
+      const auto near = nearest(input.options.stack, names);
+      return Error{ErrorKind::usage,
+                   fmt::format("{} has no stack \"{}\"", profile.name, input.options.stack),
+                   near ? fmt::format("did you mean --stack {}?", *near)
+                        : fmt::format("one of {}", fmt::join(names, ", ")),
+                   kCommandLine};
+    }
+    setting.history.push_back(decided(Layer::command_line, typed->name, kCommandLine, "--stack"));
+  }
+  return std::optional<Setting>(std::move(setting));
+}
+
+void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision) {
+  decision.where = origin.where;
+  decision.why = origin.why;
+  decision.rule = id;
+  decision.profile = origin.profile;
+  decision.source = origin.source;
+  decision.checked = origin.checked;
+  decision.condition = std::move(condition);
+  decision.printed = origin.printed;
+  decision.printed_why = origin.printed_why;
+  decision.disputed = origin.disputed;
+}
+
+Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
+                  int ranks_per_node) {
+  Facts facts;
+  facts.env = &input.env;
+  facts.modules = loaded_modules(input.env);
+  const auto set = [&](const char* name, const auto& value) {
+    facts.job[name] = fmt::format("{}", value);
+  };
+  set("nodes", nodes);
+  set("ranks", ranks);
+  set("ranks_per_node", ranks_per_node);
+  set("units", units.total);
+  set("devices", units.devices);
+  set("device_mode", units.mode);
+  set("gpu_view", units.view);
+  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, ranks_per_node)
+                          : units.total == 0 ? 0
+                                             : (ranks_per_node + units.total - 1) / units.total);
+  set("launcher", input.launcher.name);
+  set("scheduler", input.job.scheduler);
+  set("in_job", input.job.scheduler == "none" ? "no" : "yes");
+  set("job_id", input.job.id);
+  set("user", input.job.user);
+  set("whole_node",
+      nameless_cores(input, nodes) && !can_count_through(input, nodes) ? "no" : "yes");
+  set("node_type", input.model != nullptr ? input.model->name : std::string("live"));
+  const std::string& first = input.hosts.front();
+  set("host.first", first);
+  set("host.first.short", first.substr(0, first.find('.')));
+  if (input.live) {
+    set("live.numa_nodes", input.live->numa_nodes.size());
+    set("live.cores", input.live->cores.size());
+  }
+  return facts;
+}
+
+void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+                 Fold& fold) {
+  if (input.profile == nullptr) return;
+  for (const Rule& rule : input.profile->rules)
+    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, fold);
+}
+
+void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
+                      Fold& fold) {
+  if (input.profile == nullptr) return;
+  const auto late = [](const Rule& rule) { return is_late(rule.when); };
+  const std::vector<Rule>& rules = input.profile->rules;
+  if (std::none_of(rules.begin(), rules.end(), late)) return;
+  for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
+  for (const Setting& setting : fold.finish()) {
+    if (const auto* text = std::get_if<std::string>(&setting.value()))
+      facts.values[setting.name] = *text;
+    else
+      facts.values.erase(setting.name);
+  }
+  for (const Rule& rule : rules)
+    if (late(rule)) apply_or_leave(rule, facts, units, plan, fold);
+}
+
+}  // namespace hpclaunch

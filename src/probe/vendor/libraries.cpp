@@ -1,0 +1,90 @@
+// Which vendor libraries a probe opens.
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "hpclaunch/device_vendor.h"
+#include "hpclaunch/text.h"
+#include "probe/sysfs.h"
+#include "probe/vendor/vendor.h"
+
+namespace hpclaunch::probe::vendor {
+
+namespace {
+
+long count_of(const Topology& topology, std::string_view vendor) {
+  return std::count_if(topology.devices.begin(), topology.devices.end(),
+                       [&](const Device& device) { return device.vendor == vendor; });
+}
+
+/// "nvidia0", "nvidia12": the files that a program opens to use a GPU. Opening asks the device cgroup,
+/// and so does access(2).
+long usable_nvidia(const std::string& root) {
+  const std::string_view stem = device_vendor("nvidia").device_file;
+  const std::vector<std::string> names = names_in(root + "/dev");
+  return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+    return name.rfind(stem, 0) == 0 && parse_natural(std::string_view(name).substr(stem.size())) &&
+           access((root + "/dev/" + name).c_str(), R_OK | W_OK) == 0;
+  });
+}
+
+/// The driver has a folder for each MIG GPU instance: /proc/driver/nvidia/capabilities/gpu0/mig/gi1.
+bool has_mig_instances(const std::string& root) {
+  const std::string folder = root + "/proc/driver/nvidia/capabilities/";
+  for (const std::string& gpu : names_in(folder)) {
+    for (const std::string& name : names_in(folder + gpu + "/mig")) {
+      if (name.substr(0, 2) == "gi") return true;
+    }
+  }
+  return false;
+}
+
+/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have.
+/// Source: intel/compute-runtime, shared/source/dll/devices/devices_base.inl; the 1100 has one tile.
+bool hides_tiles(const Device& device, const std::string& root) {
+  if (device.vendor != "intel" || device.subdevices != 0) return false;
+  constexpr std::string_view kTwoTiles[] = {"0x0bd0", "0x0bd4", "0x0bd5", "0x0bd6",
+                                            "0x0bd7", "0x0bd8", "0x0b69"};
+  const std::string id = read_small(root + "/sys/bus/pci/devices/" + device.pci + "/device");
+  return std::find(std::begin(kTwoTiles), std::end(kTwoTiles), id) != std::end(kTwoTiles);
+}
+
+std::vector<std::string> with_rocm(const std::vector<std::string>& names) {
+  std::vector<std::string> all = names;
+  for (const std::string& name : names) all.push_back("/opt/rocm/lib/" + name);
+  return all;
+}
+
+}  // namespace
+
+Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool named_by_uuid,
+                            const std::string& root) {
+  Libraries which;
+  which.sysfs = root + "/sys";
+  if (want == VendorLibraries::none) return which;
+  const bool all = want == VendorLibraries::all;
+
+  const long nvidia = count_of(topology, "nvidia");
+  const bool nvidia_here = nvidia > 0 || exists(root + "/dev/nvidiactl");
+  if (nvidia_here &&
+      (all || named_by_uuid || usable_nvidia(root) != nvidia || has_mig_instances(root))) {
+    which.nvml = {"libnvidia-ml.so.1"};
+  }
+  const bool tiles_hidden = std::any_of(topology.devices.begin(), topology.devices.end(),
+                                        [&](const Device& one) { return hides_tiles(one, root); });
+  const bool intel_here =
+      count_of(topology, "intel") > 0 || (topology.devices.empty() && exists(root + "/dev/dri"));
+  if (all ? intel_here : tiles_hidden) which.level_zero = {"libze_loader.so.1"};
+  // /sys has all that a plan needs about AMD's devices.
+  if (all && (count_of(topology, "amd") > 0 || exists(root + "/dev/kfd"))) {
+    which.amd_smi = with_rocm({"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25",
+                               "libamd_smi.so.24", "libamd_smi.so.0"});  // the last is Debian's
+    which.rocm_smi = with_rocm({"librocm_smi64.so.8", "librocm_smi64.so.7", "librocm_smi64.so.6",
+                                "librocm_smi64.so.5", "librocm_smi64.so.4", "librocm_smi64.so.3",
+                                "librocm_smi64.so.2", "librocm_smi64.so.1"});
+  }
+  return which;
+}
+
+}  // namespace hpclaunch::probe::vendor

@@ -1,0 +1,43 @@
+#pragma once
+// Ends everything that was started below this process, and nothing else.
+//
+// A child that has not been reaped keeps its pid, so a signal to it cannot hit another process. Only such
+// children are signalled, each with its process group. A process whose parent ended becomes our child,
+// because we are a subreaper, and gets its signal in the next round.
+
+namespace hpclaunch::sys {
+
+/// Sends `signal` to every child, as it is found, and to the child's process group unless that is
+/// our own (members of a group share its session, and every session below us was made below us).
+/// Zombies are left out. Newest pid first: what forks and exits quickly is met while it is there.
+/// Returns how many living children were found.
+int signal_children(int signal);
+
+/// True when no child is left, dead or alive.
+bool no_children();
+
+/// KILL, round by round, until no child is left. False: some did not end within `limit_seconds`
+/// (they hang in the kernel, where KILL does not reach them).
+bool end_descendants(double limit_seconds);
+
+/// How long to wait, in seconds, for what does not end when it is killed.
+inline constexpr double kKillPatience = 10;
+
+/// While it lives, orphans below this process become its children. Not where a shell that execs us has left
+/// us children of its own: their orphans would come to us too, and look like ours.
+class Subreaper {
+ public:
+  Subreaper();
+  Subreaper(const Subreaper&) = delete;
+  Subreaper& operator=(const Subreaper&) = delete;
+  ~Subreaper();
+
+  /// Every child that this process has from now on belongs to what it starts.
+  bool alone() const { return alone_; }
+
+ private:
+  bool alone_;
+  int before_ = 0;
+};
+
+}  // namespace hpclaunch::sys

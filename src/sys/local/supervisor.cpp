@@ -1,0 +1,258 @@
+#include "sys/local/supervisor.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "sys/descendants.h"
+
+namespace hpclaunch::sys::local {
+namespace {
+
+constexpr long kSettle = 50;          // ms in which a crash still explains an exit seen before it
+constexpr long kCleanupGrace = 2000;  // ms between TERM and KILL for other descendants
+constexpr std::size_t kLastLines = 10;
+
+}  // namespace
+
+Result<Outcome> Supervisor::run() {
+  while (!reported_ || screen_.pending()) {
+    wait_for_events();
+    take_control();
+    reap();
+    read_ranks();
+    lines_.flush(clock_ms(), pieces_);
+    advance();
+    if (phase_ == Phase::draining && open_pipes_ == 0 && !reported_) report();
+    write_screen();
+  }
+  if (not_started_) return *not_started_;
+  return Outcome{ending(), clean_};
+}
+
+void Supervisor::wait_for_events() {
+  // A full screen is back pressure: the ranks' pipes are not read until it has room.
+  const bool reading = !screen_.full();
+  Wait wait;
+  wait.on(control_);
+  wait.on(children_.fd());
+  wait.on(reading ? pipes_ : -1);
+  wait.on(screen_.fd(), POLLOUT);
+  wait.until(lines_.next_flush());
+  wait.until(settle_until_);
+  wait.until(kill_at_);
+  if (const long left = until_time_limit_signal(); left >= 0) wait.until(clock_ms() + left);
+  if (phase_ == Phase::draining && open_pipes_ > 0 && reading) wait.until(clock_ms());
+  wait.run();
+}
+
+void Supervisor::take_control() {
+  std::array<unsigned char, 64> signals{};
+  const ssize_t size = recv(control_, signals.data(), signals.size(), MSG_DONTWAIT);
+  if (size == 0) {
+    end_descendants(kKillPatience);  // the process the user started is gone
+    _exit(128 + SIGKILL);
+  }
+  for (ssize_t i = 0; i < size; ++i) forward(signals[static_cast<std::size_t>(i)]);
+}
+
+void Supervisor::forward(int signal) {
+  if (signal == SIGTSTP || signal == SIGCONT) {
+    // A session without a terminal ignores TSTP.
+    signal_ranks(signal == SIGTSTP ? SIGSTOP : SIGCONT);
+    return;
+  }
+  const bool ends = ends_programs(signal);
+  if (phase_ >= Phase::cleanup) {
+    if (!ends) return;
+    if (phase_ == Phase::cleanup) kill_at_ = clock_ms();
+    if (phase_ == Phase::draining) screen_.give_up();  // its reader is stuck
+    return;
+  }
+  if (signal == SIGINT && std::exchange(int_seen_, true)) {
+    kill_ranks();
+    return;
+  }
+  counts_.passed_on = signal;
+  signal_ranks(signal);
+  if (!ends) return;
+  interrupted_ = true;
+  if (kill_at_ == kNever) limit_grace();
+}
+
+void Supervisor::reap() {
+  children_.discard();
+  std::vector<RankExit> ends;
+  siginfo_t info{};
+  int result = 0;
+  while ((result = waitid(P_ALL, 0, &info, WEXITED | WNOHANG)) == 0 && info.si_pid != 0) {
+    const auto found = by_pid_.find(info.si_pid);
+    if (found != by_pid_.end()) {
+      RankExit& end = ends.emplace_back();
+      end.rank = found->second;
+      end.pid = info.si_pid;
+      (info.si_code == CLD_EXITED ? end.exit_status : end.signal) = info.si_status;
+      end.core = info.si_code == CLD_DUMPED;
+      end.seconds = static_cast<double>(clock_ms() - started_) / 1000;
+      by_pid_.erase(found);  // reaped: another process may get the number
+    }
+    info = {};
+  }
+  childless_ = result != 0;  // ECHILD, the only error that this call can have
+  std::sort(ends.begin(), ends.end(), explains_better);
+  for (const RankExit& end : ends) note(end);
+}
+
+void Supervisor::note(const RankExit& end) {
+  if (const int error = ranks_[static_cast<std::size_t>(end.rank)].start.error; error != 0) {
+    if (!not_started_) not_started_ = start_error(error);
+    if (phase_ < Phase::killed) kill_ranks();
+    return;
+  }
+  const bool by_us = phase_ == Phase::stopping || phase_ == Phase::killed;
+  if (by_us && (first_ || !interrupted_)) {
+    ++counts_.ended;
+    return;
+  }
+  ++(end.failed() ? counts_.failed : counts_.ok);
+  if (!end.failed()) return;
+  if (!first_) {
+    first_ = end;
+    if (interrupted_ || phase_ != Phase::running) return;
+    phase_ = Phase::settling;
+    settle_until_ = clock_ms() + kSettle;
+  } else if (phase_ == Phase::settling && is_crash(end) && !is_crash(*first_)) {
+    first_ = end;
+  }
+  if (phase_ == Phase::settling && is_crash(*first_)) stop_ranks();
+}
+
+void Supervisor::write_screen() {
+  screen_.add(std::move(pieces_));
+  pieces_.clear();
+  screen_.pump();
+  if (const int error = screen_.take_error()) {
+    say(fmt::format("hpclaunch: cannot write the ranks' output: {}; the job continues\n",
+                    std::strerror(error)));
+  }
+  // As SIGPIPE does to a program whose reader has exited.
+  if (screen_.reader_gone() && phase_ < Phase::stopping) stop_ranks();
+}
+
+// Milliseconds, at most a minute, so that a change of the wall clock has its effect; -1: none to come.
+long Supervisor::until_time_limit_signal() const {
+  if (job_.time_limit_signal.signal == 0 || time_limit_signal_sent_ || phase_ != Phase::running)
+    return -1;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const long long left = (job_.time_limit_signal.at - now.tv_sec) * 1000 - now.tv_nsec / 1'000'000;
+  return static_cast<long>(std::clamp(left, 0LL, 60'000LL));
+}
+
+void Supervisor::send_time_limit_signal() {
+  if (until_time_limit_signal() != 0) return;
+  time_limit_signal_sent_ = true;
+  counts_.passed_on = job_.time_limit_signal.signal;
+  signal_ranks(job_.time_limit_signal.signal);
+}
+
+void Supervisor::advance() {
+  const long now = clock_ms();
+  send_time_limit_signal();
+  if (phase_ == Phase::settling && now >= settle_until_) stop_ranks();
+  if (phase_ < Phase::killed && kill_at_ != kNever && now >= kill_at_) kill_ranks();
+  if (phase_ < Phase::cleanup && by_pid_.empty()) {
+    settle_until_ = kNever;
+    phase_ = Phase::cleanup;
+    kill_at_ = now + kCleanupGrace;
+    if (!childless_) signal_children(SIGTERM);
+  }
+  const bool unkillable = phase_ == Phase::killed && now >= kill_at_;
+  if (unkillable || (phase_ == Phase::cleanup && !childless_ && now >= kill_at_)) {
+    clean_ = end_descendants(unkillable ? 0 : kKillPatience);
+    childless_ = true;
+  }
+  if (unkillable || (phase_ == Phase::cleanup && childless_)) {
+    phase_ = Phase::draining;
+    kill_at_ = kNever;
+  }
+}
+
+void Supervisor::signal_ranks(int signal) {
+  for (const auto& [pid, rank] : by_pid_) {
+    if (kill(-pid, signal) != 0) kill(pid, signal);  // no session of its own yet
+  }
+}
+
+void Supervisor::limit_grace() {
+  const long limit = clock_ms() + static_cast<long>(job_.output.grace_seconds * 1000);
+  kill_at_ = kill_at_ == kNever ? limit : std::min(kill_at_, limit);
+}
+
+void Supervisor::stop_ranks() {
+  settle_until_ = kNever;
+  phase_ = Phase::stopping;
+  signal_ranks(SIGTERM);
+  signal_ranks(SIGCONT);  // a stopped one would not get TERM
+  limit_grace();
+}
+
+void Supervisor::kill_ranks() {
+  settle_until_ = kNever;
+  phase_ = Phase::killed;
+  signal_ranks(SIGKILL);
+  kill_at_ = clock_ms() + static_cast<long>(kKillPatience * 1000);
+}
+
+void Supervisor::say(const std::string& text) {
+  lines_.end_open_line(Stream::err, pieces_);
+  add(pieces_, Stream::err, text);
+}
+
+void Supervisor::report() {
+  reported_ = true;
+  lines_.end_open_line(Stream::err, pieces_);
+  if (!clean_) add(pieces_, Stream::err, kUnkillable);
+  if (!first_ || not_started_) return;
+  FailureReport report;
+  report.first = *ending().first;
+  report.ranks = job_.ranks;
+  report.also_failed = counts_.failed - 1;
+  report.stopped = counts_.ended;
+  const int forwarded = counts_.passed_on;
+  if (interrupted_ || first_->signal == forwarded) report.forwarded = forwarded;
+  if (!job_.logs.paths.empty())
+    report.log = job_.logs.paths[static_cast<std::size_t>(first_->rank)];
+  add(pieces_, Stream::err, failure_report(report));
+}
+
+Ending Supervisor::ending() const {
+  Ending ending = counts_;
+  ending.status = first_                  ? first_->status()
+                  : screen_.reader_gone() ? 128 + SIGPIPE
+                  : clean_                ? 0
+                                          : 128 + SIGKILL;
+  if (!first_) return ending;
+  RankFailure& first = ending.first.emplace();
+  static_cast<RankExit&>(first) = *first_;
+  first.local_rank = first.rank;
+  first.host = job_.host;
+  first.last_lines = ranks_[static_cast<std::size_t>(first.rank)].tail.lines(kLastLines);
+  return ending;
+}
+
+Result<Outcome> supervise(const Job& job, int control) {
+  Supervisor supervisor(job, control);
+  if (const Status status = supervisor.start(); !status) return status.error();
+  return supervisor.run();
+}
+
+}  // namespace hpclaunch::sys::local

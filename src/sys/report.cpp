@@ -1,0 +1,90 @@
+#include "sys/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "hpclaunch/events.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::sys {
+namespace {
+
+std::string cause(const RankExit& end) {
+  if (end.signal == 0) return fmt::format("exit status {}", end.exit_status);
+  return fmt::format("{} (signal {}{})", signal_name(end.signal), end.signal,
+                     end.core ? ", core dumped" : "");
+}
+
+}  // namespace
+
+void Tail::add(std::string_view bytes) {
+  if (bytes.size() > kBytes) bytes.remove_prefix(bytes.size() - kBytes);
+  if (bytes_.size() + bytes.size() > 2 * kBytes) bytes_.erase(0, bytes_.size() - kBytes);
+  bytes_ += bytes;
+}
+
+std::vector<std::string> Tail::lines(std::size_t count) const {
+  std::string_view rest = bytes_;
+  if (rest.size() > kBytes) rest.remove_prefix(rest.size() - kBytes);
+  while (!rest.empty() && std::strchr("\r\n \t", rest.back()) != nullptr) rest.remove_suffix(1);
+  std::vector<std::string> found;
+  while (!rest.empty() && found.size() < count) {
+    const std::size_t newline = rest.rfind('\n');
+    std::string_view line = newline == std::string_view::npos ? rest : rest.substr(newline + 1);
+    while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const std::size_t bar = line.rfind('\r');
+    found.emplace_back(bar == std::string_view::npos ? line : line.substr(bar + 1));
+    rest = newline == std::string_view::npos ? std::string_view{} : rest.substr(0, newline);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+bool is_crash(const RankExit& end) {
+  constexpr std::array kCrashes = {SIGKILL, SIGSEGV, SIGABRT, SIGBUS, SIGILL,
+                                   SIGFPE,  SIGSYS,  SIGTRAP, SIGXCPU};
+  return std::find(kCrashes.begin(), kCrashes.end(), end.signal) != kCrashes.end();
+}
+
+bool explains_better(const RankExit& later, const RankExit& first) {
+  if (is_crash(later) != is_crash(first)) return is_crash(later);
+  return later.rank < first.rank;
+}
+
+bool ends_programs(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+std::string forwarded_text(int signal) {
+  if (signal == SIGINT) return "interrupted (Ctrl-C)";
+  return fmt::format("sent {} to the ranks", signal_name(signal));
+}
+
+std::string failure_report(const FailureReport& report) {
+  const RankFailure& first = report.first;
+  std::string text =
+      fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
+                  report.ranks == 1 ? " failed" : " failed first", first.host, first.pid,
+                  cause(first), first.seconds);
+  if (report.forwarded != 0)
+    text += fmt::format("hpclaunch: {}\n", forwarded_text(report.forwarded));
+  if (report.needs_lines() && !first.last_lines.empty()) {
+    text += fmt::format("hpclaunch: last output of rank {}:\n", first.rank);
+    for (const std::string& line : first.last_lines) text += fmt::format("  | {}\n", line);
+  }
+  if (!report.log.empty())
+    text += fmt::format("hpclaunch: full output of rank {}: {}\n", first.rank, report.log);
+  if (report.also_failed > 0)
+    text += fmt::format("hpclaunch: {} also failed\n", counted(report.also_failed, "other rank"));
+  if (report.stopped > 0)
+    text += fmt::format("hpclaunch: {}stopped {}\n",
+                        report.stopped_by == "hpclaunch" ? "" : report.stopped_by + " ",
+                        counted(report.stopped, "other rank"));
+  return text;
+}
+
+}  // namespace hpclaunch::sys

@@ -1,0 +1,121 @@
+#include "sys/start.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "hpclaunch/events.h"
+#include "hpclaunch/sys.h"
+
+namespace hpclaunch::sys {
+namespace {
+
+constexpr std::size_t kStackBytes = 32 * 1024;
+constexpr int kFailed = 125;
+
+// Runs in the new process, in the parent's memory and beside it: system calls only. The parent's state
+// is safe: descriptors, limits and signal dispositions are copies, no handler is installed that could
+// run here. Only errno is shared, and a failing call here changes it there.
+__attribute__((no_sanitize("address", "undefined"))) int exec_in_child(void* argument) {
+  Start& start = *static_cast<Start*>(argument);
+  if (start.group == Start::Group::own_session) setsid();
+  if (start.group == Start::Group::own) setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, start.when_we_die);
+  if (getppid() != start.parent) _exit(kFailed);  // it died before prctl could watch it
+  if (start.input != 0) dup2(start.input, 0);
+  if (start.output != 1) dup2(start.output, 1);
+  if (start.errors != 2) dup2(start.errors, 2);
+  if (start.files != nullptr) setrlimit(RLIMIT_NOFILE, start.files);
+  if (start.default_pipe) signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(start.argv[0], start.argv, start.envp);
+  start.error = errno;
+  _exit(kFailed);
+}
+
+}  // namespace
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+Error exec_error(const std::string& program, int why) {
+  const ErrorKind kind = why == ENOENT                     ? ErrorKind::program_not_found
+                         : why == EACCES || why == ENOEXEC ? ErrorKind::not_executable
+                                                           : ErrorKind::system;
+  std::string hint;
+  if (why == E2BIG) hint = "shorten the environment or the arguments";
+  if (why == EAGAIN) hint = "raise the process limit (ulimit -u), or start fewer ranks";
+  return Error{kind, fmt::format("cannot execute \"{}\": {}", program, std::strerror(why)), hint};
+}
+
+Result<Stacks> Stacks::make(int count) {
+  void* memory =
+      mmap(nullptr, static_cast<std::size_t>(count) * kStackBytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return Error{ErrorKind::system, "not enough memory to start the ranks"};
+  Stacks stacks;
+  stacks.begin_ = static_cast<char*>(memory);
+  return stacks;
+}
+
+char* Stacks::top(int index) const {
+  return begin_ + (static_cast<std::size_t>(index) + 1) * kStackBytes;
+}
+
+pid_t start_beside(Start& start, char* stack_top) {
+  start.parent = getpid();
+  // Shared memory spares the copy that fork makes; not waiting for the exec, as vfork would, lets
+  // many ranks start side by side.
+  const pid_t pid = clone(exec_in_child, stack_top, CLONE_VM | SIGCHLD, &start);
+  return pid < 0 ? -errno : pid;
+}
+
+Result<pid_t> start_program(Start& start) {
+  alignas(16) static std::array<char, kStackBytes> stack;
+  start.parent = getpid();
+  const pid_t pid =
+      clone(exec_in_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  const int error = pid < 0 ? errno : start.error;
+  if (error == 0) return pid;
+  if (pid > 0) waitpid(pid, nullptr, 0);
+  return exec_error(start.argv[0], error);
+}
+
+Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
+           const std::vector<int>& keep) {
+  for (const int fd : keep) fcntl(fd, F_SETFD, 0);
+  execve(argv[0].c_str(), pointers(argv).data(), pointers(env.entries()).data());
+  const int why = errno;
+  for (const int fd : keep) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return exec_error(argv[0], why);
+}
+
+void fill_standard_files() {
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+sigset_t forwarded_signals() {
+  std::vector<int> heard;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT})
+    if (!is_ignored(signal)) heard.push_back(signal);
+  return signal_set(heard);
+}
+
+}  // namespace hpclaunch::sys

@@ -1,0 +1,264 @@
+#include "sys/supervised/rank_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "hpclaunch/events.h"
+#include "hpclaunch/text.h"
+#include "sys/report.h"
+
+namespace hpclaunch::sys::supervised {
+namespace {
+
+constexpr std::size_t kMostTailBytes = 4 * 1024 * 1024;  // of all ranks
+constexpr std::size_t kTailLines = 10;
+constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
+
+bool is_stopped(const RankExit& end) {
+  const int signal = end.signal != 0 ? end.signal : end.exit_status - 128;
+  return signal == SIGTERM || signal == SIGKILL || signal == SIGINT;
+}
+
+int count(const std::vector<SilentRanks>& nodes) {
+  int sum = 0;
+  for (const SilentRanks& node : nodes) sum += node.count;
+  return sum;
+}
+
+// "4-7", "4": up to the rank before `end`.
+std::string range(int begin, int end) {
+  return end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
+}
+
+std::string named(const std::vector<SilentRanks>& nodes) {
+  std::string where;
+  for (std::size_t i = 0; i < std::min(kNodesNamed, nodes.size()); ++i) {
+    const SilentRanks& node = nodes[i];
+    where += fmt::format("{}{} {} on {}", i == 0 ? "" : ", ", node.count == 1 ? "rank" : "ranks",
+                         node.ranks, node.host);
+  }
+  if (nodes.size() > kNodesNamed) {
+    where += fmt::format(
+        ", and {} on {}",
+        counted(count(nodes) - count({nodes.begin(), nodes.begin() + kNodesNamed}), "rank"),
+        counted(static_cast<long>(nodes.size() - kNodesNamed), "node"));
+  }
+  return where;
+}
+
+}  // namespace
+
+RankStatus::RankStatus(const Plan& plan)
+    : launcher_(plan.launcher), hosts_(plan.hosts), ranks_(plan.world_size()) {
+  Run next{0, 0, 0};
+  for (const NodeRun& run : plan.layout) {
+    const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
+    next.ranks_per_node = static_cast<int>(one.ranks.size());
+    runs_.push_back(next);
+    next.first_node += run.nodes;
+    next.first_rank += run.nodes * next.ranks_per_node;
+  }
+  ends_.resize(static_cast<std::size_t>(ranks_));
+  node_started_.resize(hosts_.size());
+}
+
+int RankStatus::node_of(int rank) const {
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), rank,
+                                      [](int r, const Run& run) { return r < run.first_rank; });
+  const Run& run = *(after - 1);
+  return run.first_node + (rank - run.first_rank) / run.ranks_per_node;
+}
+
+int RankStatus::first_rank_of(int node) const {
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), node,
+                                      [](int n, const Run& run) { return n < run.first_node; });
+  const Run& run = *(after - 1);
+  return run.first_rank + (node - run.first_node) * run.ranks_per_node;
+}
+
+int RankStatus::end_of(int node) const {
+  return node + 1 < static_cast<int>(hosts_.size()) ? first_rank_of(node + 1) : ranks_;
+}
+
+// False: it is known to have started.
+bool RankStatus::start_node(int node) {
+  if (node_started_[static_cast<std::size_t>(node)]) return false;
+  node_started_[static_cast<std::size_t>(node)] = true;
+  ++started_nodes_;
+  return true;
+}
+
+bool RankStatus::add(const Record& record, double started, double now) {
+  if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return false;
+  if (record.is_begin) return record.rank == first_rank_of(record.node) && start_node(record.node);
+  End& end = ends_[static_cast<std::size_t>(record.rank)];
+  if (end.known) return false;
+  start_node(record.node);
+  if (record.is_tail) {
+    std::vector<std::string>& tail = tails_[record.rank];
+    if (tail_bytes_ + record.tail.size() > kMostTailBytes || tail.size() >= kTailLines) return true;
+    tail_bytes_ += record.tail.size();
+    tail.push_back(record.tail);
+    return true;
+  }
+  end.known = true;
+  end.core = record.core;
+  end.signal = static_cast<unsigned char>(record.signal);
+  end.exit_status = static_cast<unsigned char>(record.exit_status);
+  end.pid = record.pid;
+  const bool possible = record.at >= started && record.at <= now + kSettleSeconds;
+  end.at = possible ? record.at : now;
+  ++ended_;
+  if (!exit_of(record.rank).failed()) return true;
+  ++failures_;
+  if (record.host != hosts_[static_cast<std::size_t>(record.node)])
+    other_host_[record.rank] = record.host;
+  return true;
+}
+
+RankExit RankStatus::exit_of(int rank) const {
+  const End& end = ends_[static_cast<std::size_t>(rank)];
+  return {rank, end.pid, end.exit_status, end.signal, end.core, end.at};
+}
+
+// The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
+// local launcher. Of equally early ones the lower rank.
+std::optional<int> RankStatus::first_failure() const {
+  std::vector<RankExit> failed;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (ends_[static_cast<std::size_t>(rank)].known && exit_of(rank).failed())
+      failed.push_back(exit_of(rank));
+  if (failed.empty()) return std::nullopt;
+  const auto earlier = [](const RankExit& a, const RankExit& b) { return a.seconds < b.seconds; };
+  const RankExit first = *std::min_element(failed.begin(), failed.end(), earlier);
+  std::erase_if(failed, [&](const RankExit& end) {
+    return !is_crash(end) || end.seconds > first.seconds + kSettleSeconds;
+  });
+  const auto crash = std::min_element(failed.begin(), failed.end(), earlier);
+  return crash == failed.end() || is_crash(first) ? first.rank : crash->rank;
+}
+
+RankFailure RankStatus::failure(int rank, double started) const {
+  RankFailure first;
+  static_cast<RankExit&>(first) = exit_of(rank);
+  first.seconds = std::max(0.0, first.seconds - started);
+  first.node = node_of(rank);
+  first.local_rank = rank - first_rank_of(first.node);
+  const auto other = other_host_.find(rank);
+  first.host =
+      other != other_host_.end() ? other->second : hosts_[static_cast<std::size_t>(first.node)];
+  if (const auto tail = tails_.find(rank); tail != tails_.end()) first.last_lines = tail->second;
+  return first;
+}
+
+std::vector<SilentRanks> RankStatus::silent() const {
+  std::vector<SilentRanks> nodes;
+  int rank = 0;
+  for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
+    const int last = end_of(node);
+    SilentRanks here;
+    here.host = hosts_[static_cast<std::size_t>(node)];
+    while (rank < last) {
+      if (ends_[static_cast<std::size_t>(rank)].known) {
+        ++rank;
+        continue;
+      }
+      const int begin = rank;
+      while (rank < last && !ends_[static_cast<std::size_t>(rank)].known) ++rank;
+      here.count += rank - begin;
+      if (!here.ranks.empty()) here.ranks += ',';
+      here.ranks += range(begin, rank);
+    }
+    if (here.count > 0) nodes.push_back(std::move(here));
+  }
+  return nodes;
+}
+
+std::string RankStatus::not_started() const {
+  std::vector<SilentRanks> nodes;
+  for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
+    if (node_started_[static_cast<std::size_t>(node)]) continue;
+    const int first = first_rank_of(node);
+    const int end = end_of(node);
+    nodes.push_back({hosts_[static_cast<std::size_t>(node)], range(first, end), end - first});
+  }
+  return named(nodes);
+}
+
+std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts) const {
+  FailureReport report;
+  report.first = *ending.first;
+  report.ranks = ranks_;
+  report.also_failed = ending.failed - 1;
+  report.stopped = ending.ended;
+  report.stopped_by = facts.stopped_by_us ? "hpclaunch" : "the launcher";
+  const int signal = report.first.signal;
+  if (signal != 0 && signal == facts.time_limit_signal.signal) report.forwarded = signal;
+  if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
+    report.forwarded = facts.forwarded;
+  return failure_report(report);
+}
+
+std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
+                                     const JobFacts& facts) const {
+  if (ending.silent.empty()) return {};
+  std::string why = "node lost, or killed with the launcher";
+  if (ended_ == 0 && launcher.status() == 0) {
+    why = "the launcher may redirect standard error";
+  } else if (count(ending.silent) == ranks_ && launcher.exit_status != 0 && !facts.user_ends &&
+             !facts.launcher_stuck) {
+    why = "the launcher may not have started them";
+  } else if (ending.first || facts.user_ends || facts.launcher_stuck) {
+    why = "killed later, or node lost";
+  }
+  return fmt::format("hpclaunch: no exit status from {}: {}\n", named(ending.silent), why);
+}
+
+std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
+                                     const JobFacts& facts) const {
+  if (facts.launcher_stuck)
+    return fmt::format("hpclaunch: {} did not exit; stopped it\n", launcher_);
+  if (launcher.signal != 0 && !facts.user_ends)
+    return fmt::format("hpclaunch: {} was ended by {} (signal {})\n", launcher_,
+                       signal_name(launcher.signal), launcher.signal);
+  if (ending.first || launcher.exit_status == 0) return {};
+  return fmt::format("hpclaunch: {} exited with status {}{}\n", launcher_, launcher.exit_status,
+                     ending.ok == ranks_ ? ", but all ranks exited with 0" : "");
+}
+
+Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) const {
+  Summary summary;
+  Ending& ending = summary.ending;
+  ending.passed_on = facts.forwarded;
+  (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
+      launcher.signal != 0 ? launcher.signal : launcher.exit_status;
+  const std::optional<int> first = first_failure();
+  if (first) ending.first = failure(*first, facts.started);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!ends_[static_cast<std::size_t>(rank)].known) continue;
+    const RankExit end = exit_of(rank);
+    const bool stopped = rank != first && is_stopped(end);
+    ++(!end.failed() ? ending.ok : stopped ? ending.ended : ending.failed);
+  }
+  ending.silent = silent();
+  if (ending.first) {
+    ending.status = ending.first->status();
+  } else if (facts.launcher_stuck && ending.ok == ranks_) {
+    ending.status = 0;
+  } else if (launcher.failed()) {
+    ending.status = launcher.status();
+  } else if (!ending.silent.empty()) {
+    ending.status = facts.user_ends ? 128 + facts.forwarded : kSilenceStatus;
+  }
+  if (ending.first)
+    summary.report = failed_ranks(ending, facts);
+  else if (facts.user_ends && ending.status != 0)
+    summary.report = fmt::format("hpclaunch: {}\n", forwarded_text(facts.forwarded));
+  summary.report += silent_ranks(ending, launcher, facts);
+  summary.report += launcher_end(ending, launcher, facts);
+  return summary;
+}
+
+}  // namespace hpclaunch::sys::supervised

@@ -1,0 +1,95 @@
+#pragma once
+// What the ranks and the launcher reported of their ends, and the job's result that follows. Pure.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+#include "hpclaunch/sys.h"
+#include "sys/supervised/record.h"
+
+namespace hpclaunch::sys::supervised {
+
+struct JobFacts {
+  double started = 0;           ///< UNIX time
+  int forwarded = 0;            ///< last signal of the user that was forwarded; 0: none
+  bool user_ends = false;       ///< one of them ends programs
+  bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
+  bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
+  TimeLimitSignal time_limit_signal;
+};
+
+struct Summary {
+  Ending ending;
+  std::string report;  ///< for stderr, whole lines; "" when there is nothing to report
+};
+
+/// Crashes explain exits that came so much earlier (seconds), as under the local launcher. It also
+/// covers clocks of nodes that differ by milliseconds.
+inline constexpr double kSettleSeconds = 0.05;
+
+/// The status of a job in which a rank did not report its end: only KILL, or the loss of its node,
+/// keeps a shim from reporting it, so 128 + 9.
+inline constexpr int kSilenceStatus = 137;
+
+class RankStatus {
+ public:
+  explicit RankStatus(const Plan& plan);
+
+  /// False: it cannot be true (a rank on another node than planned, a second end): show it as text.
+  /// `now`: UNIX time here. A time in a record that lies before the start or after `now` comes from a
+  /// clock that is wrong; `now` is taken instead.
+  bool add(const Record& record, double started, double now);
+
+  int failures() const { return failures_; }
+  bool all_ended() const { return ended_ == ranks_; }
+  int started_nodes() const { return started_nodes_; }  ///< of which some rank has reported
+  bool all_started() const { return started_nodes_ == static_cast<int>(hosts_.size()); }
+  std::string not_started() const;  ///< "ranks 4-5 on n3, ranks 6-7 on n4"; of many the first ones
+  /// `launcher`: how the launcher itself ended.
+  Summary summary(const RankExit& launcher, const JobFacts& facts) const;
+
+ private:
+  struct End {
+    bool known = false;
+    bool core = false;
+    unsigned char signal = 0;
+    unsigned char exit_status = 0;
+    int pid = 0;
+    double at = 0;
+  };
+  RankExit exit_of(int rank) const;
+  int node_of(int rank) const;
+  int first_rank_of(int node) const;
+  int end_of(int node) const;  ///< the rank behind its last one
+  std::optional<int> first_failure() const;
+  bool start_node(int node);
+  RankFailure failure(int rank, double started) const;
+  std::vector<SilentRanks> silent() const;
+  std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
+  std::string silent_ranks(const Ending& ending, const RankExit& launcher,
+                           const JobFacts& facts) const;
+  std::string launcher_end(const Ending& ending, const RankExit& launcher,
+                           const JobFacts& facts) const;
+
+  struct Run {
+    int first_node;
+    int first_rank;
+    int ranks_per_node;
+  };
+  std::string launcher_;
+  std::vector<std::string> hosts_;
+  std::vector<Run> runs_;
+  std::vector<End> ends_;
+  std::vector<bool> node_started_;
+  std::map<int, std::string> other_host_;  // of failed ranks, where it is not the planned one
+  std::map<int, std::vector<std::string>> tails_;  // of ranks that failed
+  std::size_t tail_bytes_ = 0;
+  int ranks_ = 0;
+  int ended_ = 0;
+  int failures_ = 0;
+  int started_nodes_ = 0;
+};
+
+}  // namespace hpclaunch::sys::supervised

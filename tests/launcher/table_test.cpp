@@ -1,0 +1,215 @@
+#include <algorithm>
+
+#include "hpclaunch/launcher.h"
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+Plan two_nodes() {
+  Plan plan;
+  plan.hosts = {"node1", "node2"};
+  NodeClass one;
+  for (int r = 0; r < 4; ++r) {
+    RankPlan rank;
+    for (int c = 8 * r; c < 8 * r + 7; ++c) rank.cpus.add(c);
+    rank.cpus.add(32 + 8 * r);
+    one.ranks.push_back(rank);
+  }
+  plan.classes = {one};
+  plan.layout = {NodeRun{0, 2}};
+  plan.bind_via = BindVia::launcher;
+  plan.command = {"/usr/bin/python3", "train.py", "a b;c", "", "-n"};
+  return plan;
+}
+
+// An independent reading of Hydra's "-bind-to user:" grammar: ',' between ranks, '+' and '-' inside.
+std::vector<std::vector<int>> read_hydra_binding(const std::string& text) {
+  REQUIRE(text.rfind("user:", 0) == 0);
+  std::vector<std::vector<int>> sets(1);
+  std::size_t at = 5;
+  int from = -1;
+  while (at < text.size()) {
+    std::size_t used = 0;
+    const int number = std::stoi(text.substr(at), &used);
+    at += used;
+    for (int n = from < 0 ? number : from + 1; n <= number; ++n) sets.back().push_back(n);
+    from = -1;
+    if (at == text.size()) break;
+    const char c = text[at++];
+    if (c == '-')
+      from = number;
+    else if (c == ',')
+      sets.emplace_back();
+    else
+      REQUIRE(c == '+');
+  }
+  return sets;
+}
+
+std::string after(const Argv& argv, const std::string& option) {
+  const auto at = std::find(argv.begin(), argv.end(), option);
+  REQUIRE(at != argv.end());
+  REQUIRE(at + 1 != argv.end());
+  return *(at + 1);
+}
+
+}  // namespace
+
+TEST_CASE("the table is in order and every row is whole", "[launcher]") {
+  std::string_view before;
+  for (const Launcher& launcher : launchers()) {
+    CHECK(before < launcher.name);
+    before = launcher.name;
+    CHECK(launcher.traits().name == launcher.name);
+    CHECK_FALSE(launcher.traits().rank_var.empty());
+    CHECK(find_launcher(launcher.name) == &launcher);
+  }
+  CHECK(find_launcher("no-such") == nullptr);
+}
+
+TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local rank",
+          "[launcher][hydra]") {
+  const Plan plan = two_nodes();
+  const auto argv =
+      find_launcher("hydra")->render(plan, {"/opt/mpich/bin/mpiexec", "4.0.2"}, "/opt/shim");
+  REQUIRE(argv);
+  CHECK(argv->front() == "/opt/mpich/bin/mpiexec");
+  CHECK(after(*argv, "-hosts") == "node1:4,node2:4");
+  CHECK(after(*argv, "-n") == "8");
+  CHECK(after(*argv, "-ppn") == "4");
+  const auto sets = read_hydra_binding(after(*argv, "-bind-to"));
+  REQUIRE(sets.size() == 4);
+  for (std::size_t r = 0; r < 4; ++r) CHECK(sets[r] == plan.classes[0].ranks[r].cpus.to_vector());
+  const Argv tail(argv->end() - 6, argv->end());
+  CHECK(tail == Argv{"/opt/shim", "/usr/bin/python3", "train.py", "a b;c", "", "-n"});
+}
+
+TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on before the shim",
+          "[launcher][hydra]") {
+  Plan plan = two_nodes();
+  plan.bind_via = BindVia::shim;
+  plan.output.label = true;
+  plan.launcher_args = {"-launcher", "fork"};
+  const auto argv = find_launcher("hydra")->render(plan, {"/m", ""}, "/s");
+  REQUIRE(argv);
+  CHECK(after(*argv, "-bind-to") == "none");
+  CHECK(after(*argv, "-launcher") == "fork");
+  CHECK(std::count(argv->begin(), argv->end(), "-prepend-rank") == 1);
+  CHECK(std::find(argv->begin(), argv->end(), "-launcher") <
+        std::find(argv->begin(), argv->end(), "/s"));
+}
+
+TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[launcher][hydra]") {
+  Plan plan = two_nodes();
+  plan.bind_via = BindVia::shim;
+  plan.classes.push_back(NodeClass{{plan.classes[0].ranks[0]}});
+  plan.hosts = {"a", "b", "c"};
+  plan.layout = {NodeRun{0, 2}, NodeRun{1, 1}};
+  const auto argv = find_launcher("hydra")->render(plan, {"/m", ""}, "/s");
+  REQUIRE(argv);
+  CHECK(after(*argv, "-hosts") == "a:4,b:4,c:1");
+  CHECK(after(*argv, "-n") == "9");
+}
+
+TEST_CASE("what Hydra cannot do is refused with the way out", "[launcher][hydra]") {
+  Plan plan = two_nodes();
+  plan.output.log_dir = "logs";
+  CHECK(find_launcher("hydra")->render(plan, {"/m", ""}, "/s").error().kind ==
+        ErrorKind::unsupported);
+  plan.output.log_dir.clear();
+  plan.hosts.assign(20'000, "a-host-name-of-some-length");
+  plan.layout = {NodeRun{0, 20'000}};
+  CHECK_THAT(find_launcher("hydra")->render(plan, {"/m", ""}, "/s").error().message,
+             ContainsSubstring("20000 hosts"));
+}
+
+TEST_CASE("the local launcher's line is a command of hpclaunch", "[launcher][local]") {
+  Plan plan = two_nodes();
+  plan.hosts = {"here"};
+  plan.layout = {NodeRun{0, 1}};
+  plan.output = {true, "logs", 5};
+  const auto argv = find_launcher("local")->render(plan, {"/bin/hpclaunch", ""}, "/s");
+  REQUIRE(argv);
+  CHECK(*argv == Argv{"/bin/hpclaunch", "launch-local", "--ranks", "4", "--label", "--log-dir",
+                      "logs", "--grace", "5", "--", "/s", "/usr/bin/python3", "train.py", "a b;c",
+                      "", "-n"});
+  plan.launcher_args = {"-x"};
+  CHECK_FALSE(find_launcher("local")->render(plan, {"/bin/hpclaunch", ""}, "/s"));
+}
+
+TEST_CASE("launchers are told apart by what they print, not by their name",
+          "[launcher][identify]") {
+  struct Case {
+    const char* path;
+    const char* text;
+    const char* name;
+    const char* version;
+  };
+  const Case cases[] = {
+      {"/usr/bin/mpiexec.hydra",
+       "HYDRA build details:\n    Version:                                 4.0.2\n", "hydra",
+       "4.0.2"},
+      {"/usr/bin/orterun",
+       "mpiexec.openmpi (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", "openmpi",
+       "4.1.4"},
+      {"/usr/bin/mpirun", "mpirun (Open MPI) 4.1.6a1\n", "openmpi", "4.1.6"},
+      {"/opt/ompi/bin/prterun", "mpirun.openmpi (Open MPI) 5.0.7\n", "openmpi", "5.0.7"},
+      {"/usr/bin/prterun", "prterun (PRRTE) 3.0.8\n", "prrte", "3.0.8"},
+      {"/opt/intel/mpiexec.hydra",
+       "Intel(R) MPI Library for Linux* OS, Version 2021.11 Build 20231005\n", "intelmpi",
+       "2021.11"},
+      {"/opt/cray/pals/1.3.4/bin/mpiexec", "whatever", "pals", "1.3.4"},
+      {"/bin/mpiexec",
+       "mpiexec: unrecognized option\nUsage: mpiexec [global_options] [command_options] cmd1",
+       "pals", ""},
+  };
+  for (const Case& one : cases) {
+    INFO(one.text);
+    const auto identity = identify_launcher(one.path, one.text);
+    REQUIRE(identity);
+    CHECK(identity->name == one.name);
+    CHECK(identity->version == one.version);
+  }
+  CHECK_FALSE(identify_launcher("/usr/bin/mpiexec", ""));
+  CHECK_FALSE(identify_launcher("/usr/bin/true", "true (GNU coreutils) 9.1\n"));
+}
+
+TEST_CASE("Intel's mpiexec.hydra is told from MPICH's by its companion", "[launcher][identify]") {
+  const auto name = [](const char* path) {
+    const auto in_intel = [](const std::string& file) {
+      return file == "/opt/intel/bin/hydra_bstrap_proxy";
+    };
+    const auto identity = identify_launcher_by_path(path, in_intel);
+    return identity ? identity->name : "";
+  };
+  CHECK(name("/opt/intel/bin/mpiexec.hydra") == "intelmpi");
+  CHECK(name("/opt/intel/bin/mpirun") == "intelmpi");
+  CHECK(name("/usr/bin/mpiexec.hydra") == "hydra");
+  CHECK(name("/opt/intel/bin/srun") == "slurm");
+}
+
+TEST_CASE("the variables of a rank mark a rank inside a rank", "[launcher]") {
+  for (const char* entry : {"OMPI_COMM_WORLD_RANK=0", "HPCLAUNCH_LOCAL_RANK=0", "PALS_RANKID=3",
+                            "FLUX_TASK_RANK=1", "PMI_FD=7"}) {
+    const auto inside = inside_a_rank(EnvSnapshot({entry}));
+    REQUIRE(inside);
+    CHECK(inside->id == "inside-a-rank");
+    CHECK(inside->severity == Severity::error);
+  }
+  CHECK_FALSE(inside_a_rank(EnvSnapshot({"SLURM_PROCID=0"})));  // batch scripts have it, too
+}
+
+TEST_CASE("Hydra starts its proxies by srun in a Slurm job, unless told otherwise", "[launcher]") {
+  const auto uses_srun = find_launcher("hydra")->uses_srun;
+  REQUIRE(uses_srun != nullptr);
+  const std::vector<std::string> job = {"SLURM_NODELIST=n1", "SLURM_NNODES=1",
+                                        "SLURM_TASKS_PER_NODE=1"};
+  CHECK(uses_srun(EnvSnapshot(job)));
+  CHECK_FALSE(uses_srun(EnvSnapshot({"SLURM_NODELIST=n1"})));
+  CHECK(uses_srun(EnvSnapshot({"HYDRA_LAUNCHER=slurm"})));
+  std::vector<std::string> ssh = job;
+  ssh.push_back("HYDRA_BOOTSTRAP=ssh");
+  CHECK_FALSE(uses_srun(EnvSnapshot(ssh)));
+}

@@ -1,0 +1,167 @@
+// Which cores ranks get on machines that exist: nobody has fewer than need be.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "hpclaunch/probe.h"
+#include "plan/cores/locality.h"
+#include "plan/jobs.h"
+#include "plan/shapes.h"
+#include "support/random_topology.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+using Cores = std::vector<int>;
+
+Plan plan_on(const Topology& node, int ranks) {
+  PlanInput in = test::job_on(node, 1);
+  in.options.ranks_per_node = ranks;
+  const Result<Plan> plan = make_plan(in);
+  REQUIRE(plan);
+  return *plan;
+}
+
+Cores cores_of(const Topology& node, int ranks) {
+  Cores cores;
+  for (const RankPlan& rank : plan_on(node, ranks).classes[0].ranks) cores.push_back(rank.cores);
+  return cores;
+}
+
+Cores cores_of(const test::Shape& shape, int ranks) { return cores_of(test::build(shape), ranks); }
+
+// An even number of cores for each.
+Cores each(int ranks, int cores) { return Cores(static_cast<std::size_t>(ranks), cores); }
+
+Topology without_devices(test::Shape shape) {
+  shape.near.clear();
+  return test::build(shape);
+}
+
+bool said(const Plan& plan, const std::string& id) {
+  return std::any_of(plan.reports.begin(), plan.reports.end(),
+                     [&](const Diagnostic& one) { return one.id == id; });
+}
+
+}  // namespace
+
+TEST_CASE("equal cores where the machine has them", "[placement]") {
+  CHECK(cores_of(test::kMi300a, 8) == each(8, 12));
+  CHECK(cores_of(without_devices(test::kGenoa), 16) == each(16, 12));
+  CHECK(cores_of(test::kGenoa, 16) == each(16, 12));
+  CHECK(cores_of(test::kSierra, 4) == each(4, 11));
+  CHECK(cores_of(test::kSummit, 6) == each(6, 7));
+  CHECK(cores_of(test::kTrillium, 8) == each(8, 12));
+  CHECK(cores_of(test::kTrillium, 16) == each(16, 6));
+  CHECK(cores_of(test::kFir, 12) == each(12, 4));
+}
+
+TEST_CASE("shares differ by one core inside a NUMA node", "[placement]") {
+  CHECK(cores_of(test::kMi300a, 5) == Cores{12, 12, 24, 24, 24});
+  for (const int cores : cores_of(test::kPolaris, 12)) CHECK((cores == 2 || cores == 3));
+  for (const int cores : cores_of(without_devices(test::kSierra), 8))
+    CHECK((cores == 5 || cores == 6));
+  for (const int cores : cores_of(test::kSierra, 8)) CHECK((cores == 5 || cores == 6));
+}
+
+TEST_CASE("fewer ranks than NUMA nodes get whole ones", "[placement]") {
+  // Xeon Phi 7250 in SNC4 flat: quarters of 18, 18, 16 and 16 cores, memory nodes without CPUs.
+  Topology knl = without_devices({"", 1, 4, 18, 2, {}, ""});
+  knl.allowed -= *CpuSet::parse("52-53,70-71");
+  CHECK(cores_of(knl, 3) == Cores{18, 18, 32});
+  const Plan plan = plan_on(knl, 3);
+  CHECK(said(plan, "uneven-shares"));
+  CHECK(plan.classes[0].ranks[2].cpus.to_list() == "36-51,54-69");
+}
+
+TEST_CASE("cuts fall on cache borders where no rank loses a core", "[placement]") {
+  // 22 cores in L3 pairs, 4 ranks: 6, 6, 5, 5 cuts one pair, 6, 5, 6, 5 would cut two.
+  const Plan plan = plan_on(without_devices({"", 1, 1, 22, 2, {}, ""}), 4);
+  CHECK(plan.classes[0].ranks[0].cpus.to_list() == "0-5");
+  CHECK(plan.classes[0].ranks[1].cpus.to_list() == "6-11");
+  // 10 cores in L3 of 3 and the rest, 3 ranks: 3, 3, 4 and not 4, 3, 3.
+  CHECK(cores_of(without_devices({"", 1, 1, 10, 3, {}, ""}), 3) == Cores{3, 3, 4});
+}
+
+TEST_CASE("a device without usable CPUs comes last and is named", "[placement]") {
+  Topology node = test::build({"", 2, 2, 4, 0, {0, 1, 2, 3}, "4-11"});
+  Plan plan = plan_on(node, 2);
+  CHECK(plan.classes[0].ranks[0].device == 0);
+  CHECK(plan.classes[0].ranks[1].device == 3);
+  CHECK_FALSE(said(plan, "device-without-cpus"));
+  plan = plan_on(node, 3);
+  CHECK(said(plan, "device-without-cpus"));
+  // A recording made in a cgroup: hwloc has the NUMA nodes without CPUs, and the package's CPUs for devices.
+  const Result<Topology> file =
+      read_topology(HPCLAUNCH_SOURCE_DIR "/tests/machines/devices/epyc-a100-cgroup.xml");
+  REQUIRE(file);
+  plan = plan_on(*file, 2);
+  std::vector<int> devices;
+  for (const RankPlan& rank : plan.classes[0].ranks) devices.push_back(rank.device);
+  CHECK(devices == std::vector<int>{0, 3});
+  for (int d = 0; d < 4; ++d) CHECK(file->devices[static_cast<std::size_t>(d)].numa == d);
+}
+
+TEST_CASE("near sets that nest are divided", "[placement]") {
+  // Three devices of a blade for each rank: their L3s lie on two NUMA nodes.
+  PlanInput in = test::job_on(test::build(test::kMi250x), 1);
+  in.options.devices_per_rank = 3;
+  const Result<Plan> plan = make_plan(in);
+  REQUIRE(plan);
+  CpuSet taken;
+  for (const RankPlan& rank : plan->classes[0].ranks) {
+    CHECK(rank.cores >= 14);
+    CHECK_FALSE(rank.cpus.intersects(taken));
+    taken |= rank.cpus;
+  }
+}
+
+namespace {
+
+// The poorest rank of each locality group has a plain equal share at least, or the plan says that not.
+void check_poorest(const Topology& node, int ranks) {
+  const Plan plan = plan_on(node, ranks);
+  std::map<std::string, std::vector<const RankPlan*>> groups;
+  for (const RankPlan& rank : plan.classes[0].ranks) {
+    const bool has = rank.device >= 0;
+    const CpuSet near =
+        has ? near_device(node, node.devices[static_cast<std::size_t>(rank.device)]) : CpuSet{};
+    groups[near.to_list()].push_back(&rank);
+  }
+  for (const auto& [list, members] : groups) {
+    const CpuSet near = (list.empty() ? node.all_pus() : *CpuSet::parse(list)) & node.allowed;
+    const auto cores = std::count_if(node.cores.begin(), node.cores.end(),
+                                     [&](const Core& core) { return core.pus.intersects(near); });
+    for (const RankPlan* rank : members)
+      if (rank->cores < cores / static_cast<long>(members.size()))
+        CHECK((said(plan, "uneven-shares") || said(plan, "far-from-device")));
+  }
+}
+
+int usable(const Topology& node) {
+  return static_cast<int>(
+      std::count_if(node.cores.begin(), node.cores.end(),
+                    [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+}
+
+}  // namespace
+
+TEST_CASE("no rank has less than an equal share without a word", "[placement][law]") {
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(HPCLAUNCH_SOURCE_DIR "/tests/machines")) {
+    const std::string name = file.path().filename().string();
+    if (!name.ends_with(".xml") && !name.ends_with(".json")) continue;
+    const Result<Topology> node = read_topology(file.path().string());
+    REQUIRE(node);
+    INFO(name);
+    for (int ranks = 1; ranks <= std::min(usable(*node), 17); ++ranks) check_poorest(*node, ranks);
+  }
+  test::Random random(3);
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Topology node = seed % 2 == 0 ? test::random_node(seed) : test::random_topology(seed);
+    for (Device& device : node.devices) device.subdevices = 0;
+    INFO("seed " << seed);
+    check_poorest(node, random.in(1, std::min(usable(node), 16)));
+  }
+}
