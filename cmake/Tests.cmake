@@ -36,6 +36,10 @@ add_test(NAME house.layers-self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOU
 add_test(NAME docs.links COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.messages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --check)
 add_test(NAME docs.words COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --words)
+if(HPCLAUNCH_FETCH STREQUAL "OFF")  # libraries are installed where they are not downloaded
+  add_test(NAME house.configure COMMAND sh ${PROJECT_SOURCE_DIR}/tests/configure_test.sh ${CMAKE_COMMAND})
+  set_tests_properties(house.configure PROPERTIES LABELS house TIMEOUT 300)
+endif()
 set_tests_properties(house.layers house.layers-self-test docs.links docs.messages docs.words PROPERTIES LABELS house TIMEOUT 60)
 if(TARGET hpclaunch)
   add_test(NAME house.install
@@ -65,7 +69,8 @@ hpclaunch_unit_test(plan_json SOURCES
 # ---- the shim: its functions, its wire, and the program itself in every build this machine can make --
 hpclaunch_unit_test(shim LABEL shim SOURCES
   tests/shim/decode_test.cpp
-  tests/shim/fuzz_test.cpp)
+  tests/shim/fuzz_test.cpp
+  tests/shim/static_test.cpp)
 hpclaunch_unit_test(wire LABEL shim SOURCES
   tests/plan/wire_test.cpp
   LINK hpclaunch_plan)

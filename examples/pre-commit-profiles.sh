@@ -1,6 +1,6 @@
 #!/bin/sh
-# A git hook that lets no broken profile through: copy it to .git/hooks/pre-commit and make it executable.
-# It looks at what is staged, not at what lies in the working tree. hpclaunch has to be on PATH.
+# A git hook that rejects broken profiles: copy it to .git/hooks/pre-commit and make it executable.
+# It checks the staged files. hpclaunch must be on PATH.
 set -eu
 
 folder=${PROFILES:-profiles}

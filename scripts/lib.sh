@@ -233,6 +233,7 @@ configure_preset() {
   read -ra more <<<"${HPCLAUNCH_CMAKE_OPTIONS:-}"
   if have ccache; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    export CCACHE_SLOPPINESS=pch_defines,time_macros  # it skips sources with a precompiled header otherwise
   fi
   # A build folder keeps the generator and the compiler that it was made with.
   if [ ! -f "build/$preset/CMakeCache.txt" ]; then

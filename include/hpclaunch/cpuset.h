@@ -13,12 +13,11 @@ namespace hpclaunch {
 ///
 /// Unit     one element is one hardware thread ("PU" in hwloc, "CPU" in Linux).
 /// Number   the *OS index*: what sched_setaffinity(2), /proc/cpuinfo and every launcher's list use.
-///          Not hwloc's logical index, not a core number. Converted at the border, in src/probe.
+///          Not hwloc's logical index, not a core number. src/probe converts.
 /// Order    none; iteration and text are ascending.
 class CpuSet {
  public:
-  static constexpr int kCapacity =
-      4096;  ///< numbers 0..4095; more than any node has that we target
+  static constexpr int kCapacity = 4096;  ///< numbers 0..4095; more than any supported node has
 
   CpuSet() = default;
 
@@ -30,8 +29,7 @@ class CpuSet {
   /// The shortest list format; "" for the empty set. parse(to_list()) gives a non-empty set back.
   std::string to_list() const;
 
-  void add(int os_index);     ///< aborts outside 0..kCapacity-1: a defect of the caller
-  void remove(int os_index);  ///< numbers outside the range are ignored
+  void add(int os_index);  ///< aborts outside 0..kCapacity-1: a defect of the caller
   bool has(int os_index) const;
   int count() const;
   bool empty() const;

@@ -1,5 +1,5 @@
 #pragma once
-// Something to tell the user: what is wrong or worth knowing, and what to do about it.
+// A message for the user: what is wrong or worth knowing, and a fix.
 #include <optional>
 #include <string>
 #include <string_view>

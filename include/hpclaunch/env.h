@@ -7,11 +7,8 @@
 
 namespace hpclaunch {
 
-/// The process environment as a value, taken once in main. Beside it only the probe reads environ, whose
-/// children clear their own.
-///
-/// Entries keep their order and bytes, also those without '=' or with a repeated name: what a user
-/// exported reaches the program as it was. Look-ups see the first entry of a name, as getenv does.
+/// The process environment as a value, captured once in main. Entries keep their order and bytes, also
+/// those without '=' and repeated names. Look-ups return the first entry of a name, as getenv does.
 class EnvSnapshot {
  public:
   EnvSnapshot() = default;
@@ -26,7 +23,7 @@ class EnvSnapshot {
   const std::map<std::string, std::string, std::less<>>& values() const { return values_; }
 
   /// A copy with `changes` applied: a value sets (in place when the name exists, else at the end,
-  /// ascending), nullopt removes every entry of that name. Everything else stays as it was.
+  /// ascending), nullopt removes every entry of that name. Other entries are unchanged.
   EnvSnapshot with(const std::map<std::string, std::optional<std::string>>& changes) const;
 
  private:

@@ -15,22 +15,21 @@ namespace hpclaunch {
 struct NodeModel;  // hpclaunch/profile.h
 struct Profile;
 
-/// How ranks are laid over the cores of one node.
+/// How to distribute ranks over the cores of one node.
 struct PlaceRequest {
   int ranks = 1;               ///< on this node, >= 1
-  int cores_per_rank = 0;      ///< exactly so many; 0: as many as an even share gives
+  int cores_per_rank = 0;      ///< exact number; 0: an even share
   bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
 };
 
 struct Placed {
   std::vector<RankPlan> ranks;
-  std::vector<std::string>
-      remarks;  ///< what a reader would ask about: ranks that span NUMA nodes, idle cores
+  std::vector<std::string> remarks;  ///< ranks that span NUMA nodes, idle cores
 };
 
-/// Lays ranks over the allowed cores of one node, without regard to devices.
+/// Distributes ranks over the allowed cores of one node, regardless of devices.
 ///
-/// Laws: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all
+/// Invariants: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all
 /// allowed hardware threads of a core go together; a rank spans NUMA nodes, packages or cache groups
 /// only when there are fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a
 /// domain shares differ by one core at most; domains get ranks so that the smallest share is as large
@@ -39,7 +38,7 @@ struct Placed {
 /// Errors: `usage` when ranks do not fit; the message carries both numbers.
 Result<Placed> place(const Topology& node, const PlaceRequest& want);
 
-/// Where ranks meet. Filled by sys (address, free port); plan turns it into variables.
+/// MASTER_ADDR and MASTER_PORT, with their reasons.
 struct Rendezvous {
   std::string address;
   std::string address_why;
@@ -47,7 +46,7 @@ struct Rendezvous {
   std::string port_why;
 };
 
-/// What the batch system says about this job.
+/// This job, as the batch system describes it.
 struct JobFacts {
   std::string scheduler = "none";  ///< "pbs", "slurm", "flux", "lsf", "cobalt", "sge", "none"
   std::string id = "0";            ///< "0" outside a job
@@ -56,25 +55,24 @@ struct JobFacts {
 };
 
 struct PlanInput {
-  Topology node;                     ///< every node looks like this one
+  Topology node;                     ///< model of every node
   const Profile* profile = nullptr;  ///< resolved; nullptr: none
-  std::string profile_why;           ///< what decided for it, or why there is none
-  const NodeModel* model = nullptr;  ///< where `node` comes from; nullptr: measured or from a file
-  bool part_of_node = false;         ///< the batch system has granted some cores of a shared node
-  bool cores_known = true;           ///< and which ones of this node; false: only how many
-  std::optional<Topology> live;      ///< this node, when it is one of the job's and was probed
-  /// Device::index of those that a process here can reach, ascending; nullopt: nobody looked.
+  std::string profile_why;           ///< why this one, or why none
+  const NodeModel* model = nullptr;  ///< source of `node`; nullptr: probed or from a file
+  bool part_of_node = false;         ///< some cores of a shared node are granted
+  bool cores_known = true;           ///< which cores are granted here; false: only their number
+  std::optional<Topology> live;      ///< this node, when it is a node of the job and was probed
+  /// Device::index of those that a process here can open, ascending; nullopt: not checked.
   std::optional<std::vector<int>> reachable = {};
   JobFacts job;
   std::vector<std::string>
       hosts;               ///< allocation or host file, launch order, each once; never empty
-  std::string hosts_file;  ///< the file that they come from, when it has nothing else in it
+  std::string hosts_file;  ///< their file, when it has nothing else in it
   std::string hosts_why;   ///< "host file hosts.txt", "this host"
-  std::vector<int>
-      slots;  ///< ranks that the allocation asks for on each host; empty: it does not say
+  std::vector<int> slots;  ///< ranks per host of the allocation; empty: unknown
   std::string slots_why;
-  /// Hardware threads that the batch system gives on each host, all >= 1, where a node is not given as a
-  /// whole; empty: whole nodes, or unknown. Counts only together with `part_of_node`.
+  /// Granted hardware threads on each host, all >= 1, where nodes are granted in part; empty: whole nodes,
+  /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;
   std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
   EnvSnapshot env;
@@ -85,16 +83,16 @@ struct PlanInput {
   Rendezvous rendezvous;
   Request options;  ///< what was typed; the program resolved
   TimeLimitSignal time_limit_signal;
-  std::string time_limit_why;  ///< when it is sent, and how the end of the allocation is known
+  std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
 };
 
 /// Facts in, plan out. Pure.
 /// Errors: `usage` for counts that contradict each other or the node, for a stack, mode or view that
-/// the profile does not have, and where a rule of the profile refuses; `unsupported` for several nodes
+/// the profile lacks, and where a rule of the profile refuses the launch; `unsupported` for several nodes
 /// under a launcher that has one, and as encode_wire.
 Result<Plan> make_plan(const PlanInput& input);
 
-/// For each of Topology::nics why a job's traffic is not for it: "down"; "Ethernet beside a fabric" that is
+/// For each of Topology::nics why a job does not use it: "down"; "Ethernet beside a fabric" that is
 /// up; "slower than others" of those, where speeds are known; "RoCE beside InfiniBand": of the fabrics that
 /// are left one counts, that with the most ports (of as many InfiniBand before RoCE). "" where it is.
 std::vector<std::string> idle_nics(const Topology& node);

@@ -1,5 +1,5 @@
 #pragma once
-// The Plan: everything the launch will do, decided and explained before anything is done.
+// The Plan: everything that the launch does, decided and explained in advance.
 #include <map>
 #include <optional>
 #include <string>
@@ -14,23 +14,23 @@
 
 namespace hpclaunch {
 
-/// Who decided, weakest first: the enumerator order is the precedence order (docs/plan.md).
+/// The source of a decision, weakest first (docs/plan.md).
 enum class Layer {
   builtin,          ///< a default of hpclaunch
   profile_default,  ///< a site's recommendation that yields to the user
   environment,      ///< what the user or the batch system exported
-  profile_require,  ///< a site's demand
+  profile_require,  ///< a site's requirement
   computed,         ///< follows from the placement: ranks, masks, rendezvous
   command_line,     ///< what was typed
 };
 
 std::string_view to_string(Layer layer);
 
-/// A fact that is known only at the rank; the shim puts it into the variable as a decimal number.
+/// A fact of the rank, which the shim writes to the variable as a decimal number.
 enum class RankFact {
   rank,        ///< 0..world size-1
-  local_rank,  ///< place on its node, from 0
-  node,        ///< place of its node in Plan::hosts, from 0
+  local_rank,  ///< position on its node, from 0
+  node,        ///< position of its node in Plan::hosts, from 0
   local_size,  ///< ranks on its node
 };
 
@@ -48,32 +48,32 @@ struct Unset {
 
 using Value = std::variant<Unset, std::string, PerRank, RankFact>;
 
-/// One decision, kept even after a later one overruled it.
+/// One decision, kept even when a later one overrides it.
 struct Decision {
   Layer layer = Layer::builtin;
   Value value;
   SourceRef where;  ///< file and line, "<command line>", "<environment>", or a rule's name
   std::string why;  ///< one sentence without a full stop
 
-  // What a profile's rule says beside; empty for other layers.
+  // Of a profile's rule; empty for other layers.
   std::string rule = {};         ///< its id
-  std::string profile = {};      ///< the profile that it was written in
+  std::string profile = {};      ///< the profile that contains it
   std::string source = {};       ///< URL
   std::string checked = {};      ///< YYYY-MM-DD
-  std::string condition = {};    ///< each test with the fact that met it; "" when it always holds
+  std::string condition = {};    ///< each test with the fact that met it; "" without tests
   std::string printed = {};      ///< what the source prints, where that is a mistake
   std::string printed_why = {};  ///< why that fails
-  std::string disputed = {};     ///< what another source says
+  std::string disputed = {};     ///< what another source prints
 };
 
-/// A variable or a choice, with everything that was decided about it.
+/// A variable or a choice, with the history of its decisions.
 struct Setting {
   std::string name;
-  std::vector<Decision> history;  ///< oldest first, never empty; the last one holds
+  std::vector<Decision> history;  ///< oldest first, never empty; the last one is the value
   const Value& value() const { return history.back().value; }
 };
 
-/// A device, or a part of one, by the driver's count.
+/// A device or a part of one; `unit` is the driver's number.
 struct UnitRef {
   int unit = -1;
   int device = -1;
@@ -83,28 +83,27 @@ struct UnitRef {
 
 /// What one local rank gets.
 struct RankPlan {
-  CpuSet cpus;    ///< empty: not bound
-  int cores = 0;  ///< physical cores in `cpus`; 1 at least (ranks that share a core count it whole)
+  CpuSet cpus;         ///< empty: not bound
+  int cores = 0;       ///< physical cores in `cpus`, at least 1; a shared core counts as one
   int package = -1;    ///< OS index when all its PUs are in one package; -1 otherwise or unknown
   int numa = -1;       ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
-  int unit = -1;       ///< what it gets of the devices, by the driver's count; -1: nothing
-  int device = -1;     ///< the device of that unit
+  int unit = -1;       ///< device or part by the driver's number; -1: none
+  int device = -1;     ///< of that unit
   int subdevice = -1;  ///< the part of the device; -1: the whole
-  std::vector<UnitRef> more_units = {};  ///< what it gets beside `unit`, which is the first
-  /// Where only the number of granted CPUs is known: the places of this rank's CPUs, from 0, among those
-  /// that the rank finds granted on its node, ascending; `cpus` is empty then. -1: not used.
+  std::vector<UnitRef> more_units = {};  ///< after `unit`, which is the first
+  /// Where only the number of granted CPUs is known: the positions of this rank's CPUs, from 0, among the
+  /// granted CPUs of its node, ascending; `cpus` is empty then. -1: not used.
   int part_first = -1;
   int part_last = -1;                     ///< inclusive
-  std::map<std::string, int> roles = {};  ///< PU of each helper thread that the site's binding has
-  int nic = -1;  ///< position in Topology::nics of the one that is nearest; -1: none is known
+  std::map<std::string, int> roles = {};  ///< PU of each helper thread of the site's binding
+  int nic = -1;  ///< position of the nearest one in Topology::nics; -1 unknown
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
-/// Nodes that are laid out alike.
+/// Nodes with equal layout.
 struct NodeClass {
   std::vector<RankPlan> ranks;  ///< index = local rank; never empty
-  int granted =
-      0;  ///< hardware threads that the batch system gives on such a node; 0: all, or unknown
+  int granted = 0;              ///< granted hardware threads on such a node; 0: all, or unknown
   friend bool operator==(const NodeClass&, const NodeClass&) = default;
 };
 
@@ -116,27 +115,27 @@ struct NodeRun {
 };
 
 enum class BindVia {
-  launcher,  ///< the launcher binds; the shim compares and mends
+  launcher,  ///< the launcher binds; the shim compares and rebinds
   shim,      ///< the launcher binds nothing; the shim binds
-  none,      ///< nobody binds
+  none,      ///< ranks are not bound
 };
 
 std::string_view to_string(BindVia via);
 
-/// What to do about a rank that did not get what was planned.
+/// What to do about a rank with other CPUs than planned.
 enum class Verify { off, warn, strict };
 
 std::string_view to_string(Verify verify);
 
-/// What the local launcher does with the ranks' output, and how it ends them.
+/// Output of the ranks, and how they are stopped.
 struct OutputOptions {
   bool label = false;         ///< prefix each line with the rank
   std::string log_dir;        ///< one file per rank below it; "" for none
-  double grace_seconds = 30;  ///< between TERM and KILL when ranks are ended
-  std::string report = {};    ///< file for a record of how the job went; "" for none
+  double grace_seconds = 30;  ///< between TERM and KILL
+  std::string report = {};    ///< file for the JSON job report; "" for none
 };
 
-/// A signal that every rank gets before the allocation ends.
+/// A signal to every rank before the allocation ends.
 struct TimeLimitSignal {
   int signal = 0;    ///< 0: none
   long long at = 0;  ///< UNIX time in seconds
@@ -155,7 +154,7 @@ inline constexpr SignalName kTimeLimitSignals[] = {{"HUP", kHup},   {"INT", kInt
 /// "SIGUSR1"; "" for a number that is not in kTimeLimitSignals.
 std::string time_limit_signal_name(int signal);
 
-/// A rule of the profile that would decide about a variable, and does not in this launch.
+/// A rule of the profile that is inactive in this launch.
 struct IdleRule {
   std::string variable;
   std::string rule;
@@ -168,34 +167,33 @@ struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
   std::string
       hosts_file;  ///< absolute path of a file with exactly these, one per line; "" for none
-  bool whole_allocation = false;   ///< hosts are the job's own list: the launcher knows them
+  bool whole_allocation = false;   ///< hosts are the job's own list, known to the launcher
   std::vector<NodeClass> classes;  ///< never empty
-  std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; ranks are dealt in blocks
-  std::vector<Setting> choices;    ///< what is no variable: counts, binding, launcher, ...
+  std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; block distribution
+  std::vector<Setting> choices;    ///< counts, binding, launcher, ...
   std::vector<Setting> env;        ///< ascending name
   std::string launcher;            ///< name of the launcher
   BindVia bind_via = BindVia::shim;
   Verify verify = Verify::warn;
   OutputOptions output;
-  /// The shim stays beside the program, says how it ended, and hpclaunch stays beside the launcher.
-  /// Never under the local launcher, which is beside its ranks anyway.
+  /// The shim waits for the program and reports its exit, and hpclaunch waits for the launcher. Never with
+  /// the local launcher, which waits for its ranks itself.
   bool supervise = false;
   TimeLimitSignal
       time_limit_signal;             ///< sent by the shim under supervise, or by the local launcher
   TerminationPolicy termination;     ///< of the launcher
-  std::vector<std::string> removed;  ///< variables that must not reach a rank by another way
-  std::vector<std::string>
-      launcher_only;  ///< the launcher's own variables: ranks need not have them
-  /// Variables that this launcher passes on only when named (docs/launchers.md); ascending.
+  std::vector<std::string> removed;  ///< variables that must not reach a rank
+  std::vector<std::string> launcher_only;  ///< the launcher's own variables, not expected in ranks
+  /// Variables that this launcher must name to pass them on (docs/launchers.md); ascending.
   std::vector<std::string> forward;
   bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
   std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
-  std::vector<std::string> profile_args;   ///< launcher flags that the profile's rules ask for
-  std::vector<std::string> launcher_args;  ///< passed on as they are
-  std::vector<std::string> batch;  ///< directives that the allocation must have been asked for with
-  std::string core_limit;          ///< of every rank: bytes, "unlimited", or "" to leave it
-  std::vector<std::string> make_dirs;  ///< made by the ranks on every node
-  /// What rules of the profile and the planner say about this launch.
+  std::vector<std::string> profile_args;   ///< launcher flags of the profile's rules
+  std::vector<std::string> launcher_args;  ///< of --launcher-arg, unchanged
+  std::vector<std::string> batch;          ///< batch directives of the profile's rules
+  std::string core_limit;              ///< of every rank: bytes, "unlimited", or "" for no change
+  std::vector<std::string> make_dirs;  ///< created by the ranks on every node
+  /// From rules of the profile and from the planner.
   std::vector<Diagnostic> reports;
   std::vector<IdleRule> idle;  ///< for explain; not in the JSON
   std::string wire;  ///< what the shim reads, HPCLAUNCH_PLAN (docs/shim.md); "" before encoding
@@ -213,9 +211,8 @@ struct Plan {
 /// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/plan.md.
 std::string plan_to_json(const Plan& plan);
 
-/// Why a value cannot be shown is that its name says secret: TOKEN, SECRET, PASSWORD, PASSWD,
-/// CREDENTIAL, API_KEY, PRIVATE_KEY, ACCESS_KEY as a part of the name. Used by every printer of
-/// values that the user exported.
+/// The name has TOKEN, SECRET, PASSWORD, PASSWD, CREDENTIAL, API_KEY, PRIVATE_KEY or ACCESS_KEY in it:
+/// its value is never printed.
 bool is_secret(std::string_view name);
 
 }  // namespace hpclaunch

@@ -1,5 +1,5 @@
 #pragma once
-// Result<T>: a value, or the one error that says why there is none.
+// Result<T>: a value, or the error that explains why there is none.
 //
 // The names are those of std::expected (C++23). When the oldest supported compiler has it, this
 // becomes an alias and nothing else moves.
@@ -15,15 +15,15 @@ namespace hpclaunch {
 /// The kind alone decides the exit status; docs/cli.md has the table.
 enum class ErrorKind {
   usage,              ///< the command line is wrong
-  not_found,          ///< a file or library that was asked for is not there
-  program_not_found,  ///< the program or launcher to start is not there
-  not_executable,     ///< it is there and cannot be executed
-  invalid,            ///< text or a file that was read does not mean anything
+  not_found,          ///< a requested file or library does not exist
+  program_not_found,  ///< the program or launcher does not exist
+  not_executable,     ///< it exists and cannot be executed
+  invalid,            ///< text or a file has a wrong format
   unsupported,        ///< understood, but cannot be done here
-  system,             ///< the operating system refused
+  system,             ///< a system call failed
 };
 
-/// A place in a text that the reader can open and edit.
+/// A position in a file.
 struct SourceRef {
   std::string file;  ///< as the user wrote it; "<command line>" and "<environment>" are not files
   int line = 0;      ///< counted from 1; 0 when unknown

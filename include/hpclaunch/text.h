@@ -32,7 +32,7 @@ std::uint32_t fnv1a(std::string_view text);
 /// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
 std::string counted(long count, std::string_view noun);
 
-/// A power-of-two size for people: "512 B", "32 KiB", "1.5 MiB", "503.5 GiB" (at most one decimal).
+/// A size in powers of two: "512 B", "32 KiB", "1.5 MiB", "503.5 GiB" (at most one decimal).
 std::string human_bytes(unsigned long long bytes);
 
 }  // namespace hpclaunch

@@ -25,7 +25,7 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
-/// A cache that more than one core shares.
+/// A cache that several cores share.
 struct Cache {
   int level = 0;                 ///< 2, 3, ...
   std::uint64_t size_bytes = 0;  ///< 0 when unknown
@@ -36,37 +36,37 @@ struct Cache {
 /// One core and all its hardware threads (siblings).
 struct Core {
   int package = -1;  ///< OS index of its package; -1 unknown
-  /// OS index of its NUMA node; -1 unknown. Where several nodes hold its threads: the one with the
+  /// OS index of its NUMA node; -1 unknown. Where several nodes contain its threads: the one with the
   /// fewest PUs, and among equals the one with the lowest index.
   int numa = -1;
   CpuSet pus;  ///< never empty
   friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// An accelerator as its driver counts it: a GPU; a GCD or a partition (MI300 in TPX, CPX) where the
+/// An accelerator by its driver's numbers: a GPU; a GCD or a partition (MI300 in TPX, CPX) where the
 /// driver shows each as a device.
 struct Device {
-  int index = 0;                   ///< from 0: what a visibility mask counts (docs/topology.md)
+  int index = 0;                   ///< from 0: its number in a visibility mask (docs/topology.md)
   std::string vendor;              ///< "nvidia", "amd", "intel"
   std::string model;               ///< "" when unknown
   std::string pci;                 ///< "0000:18:00.0"; "" when unknown
   std::uint64_t memory_bytes = 0;  ///< 0 when unknown
-  int subdevices = 0;          ///< parts that a rank can get by itself (tiles); 0: only the whole
-  int numa = -1;               ///< OS index of the nearest NUMA node; -1 unknown
-  CpuSet pus;                  ///< nearest hardware threads; empty when unknown
-  std::string uuid = {};       ///< as the vendor's tools print it ("GPU-..."); "" when unknown
-  std::string partition = {};  ///< "SPX", "TPX", "CPX", "MIG", ...; "" for none, or unknown
-  /// Instances that take the device's place in a mask ("MIG-<uuid>"), in the driver's order. While
-  /// there is one, a process can have no more than one of them, and never the whole device.
+  int subdevices = 0;              ///< parts that a rank can use alone (tiles); 0: only the whole
+  int numa = -1;                   ///< OS index of the nearest NUMA node; -1 unknown
+  CpuSet pus;                      ///< nearest hardware threads; empty when unknown
+  std::string uuid = {};           ///< as the vendor's tools print it ("GPU-..."); "" when unknown
+  std::string partition = {};      ///< "SPX", "TPX", "CPX", "MIG", ...; "" for none, or unknown
+  /// Instances that replace the device in a mask ("MIG-<uuid>"), in the driver's order. A process can use
+  /// one of them, and not the whole device.
   std::vector<std::string> instances = {};
-  /// The way to it on PCI, outermost first: the root's bus ("0000:c0"), then the bridges, root port
-  /// first ("0000:c0:01.1"). What shares more of them is nearer. Empty when unknown.
+  /// Its path on PCI, outermost first: the root's bus ("0000:c0"), then the bridges, root port
+  /// first ("0000:c0:01.1"). More common ones are nearer. Empty when unknown.
   std::vector<std::string> bridges = {};
 
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// A network interface for the job's own traffic.
+/// A network interface for the job's traffic.
 struct Nic {
   std::string name;       ///< IP interface, "hsn0"; may be empty
   std::string fabric;     ///< libfabric domain or verbs device, "cxi0", "mlx5_0"; may be empty
@@ -97,9 +97,8 @@ struct Link {
 
 /// What one node is made of. Plain data: no handle, no lifetime, comparable.
 ///
-/// `pus` of every member hold what exists and is online; `allowed` holds what the cgroup and the
-/// affinity mask leave us and may be smaller. All orders are physical neighbourhood (hwloc logical
-/// order): cores that stand side by side in the vector are side by side in the machine.
+/// `pus` of every member are those online; `allowed` are those of the cgroup and the affinity mask. All
+/// orders are hwloc's logical order: neighbours in a vector are neighbours in the machine.
 struct Topology {
   std::string hostname;
   std::vector<Package> packages;
@@ -126,14 +125,14 @@ std::string topology_to_json(const Topology& topology);
 /// check_topology).
 Result<Topology> topology_from_json(std::string_view text, const std::string& file);
 
-/// The laws every Topology obeys: at least one core; no PU in two cores; packages, NUMA nodes and
-/// caches made of whole cores, no two of them overlapping unless one holds the other; OS indices of
+/// The invariants of a Topology: at least one core; no PU in two cores; packages, NUMA nodes and
+/// caches made of whole cores, no two of them overlapping unless one contains the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node
 /// that it names; caches of level 2 or above, larger levels first; `allowed` a non-empty subset; devices
 /// by ascending index, of a known vendor, and none where `no_devices`; devices and interfaces near PUs and
 /// NUMA nodes that exist, an interface near PUs of its own only where it names no node that has PUs; ways on
 /// PCI made of a root's bus and then bridges; links between devices that exist, in order.
-/// Errors: `invalid`, naming the first breach; `where` holds a JSON pointer to the member at fault,
+/// Errors: `invalid`, naming the first violation; `where` holds a JSON pointer to the member at fault,
 /// without a file.
 Status check_topology(const Topology& topology);
 

@@ -23,6 +23,7 @@ class Hpclaunch(CMakePackage):
     depends_on("nlohmann-json@3.9:")
     depends_on("hwloc@2.3:2")
     depends_on("catch2@2.13:", type="build", when="+tests")
+    depends_on("python@3:", type="build", when="+tests")
 
     conflicts("%gcc@:10", msg="hpclaunch is written in C++20 and needs GCC 11 or newer")
     conflicts("%clang@:13", msg="hpclaunch is written in C++20 and needs Clang 14 or newer")

@@ -85,7 +85,7 @@ bool is_code(std::string_view word) {
   return sign != 0 && sign != std::string_view::npos && is_letter(word.front());
 }
 
-// A word and the punctuation around it, which is no part of code.
+// A word without the punctuation around it.
 struct Piece {
   std::string_view before;
   std::string_view core;
@@ -100,7 +100,7 @@ Piece take_apart(std::string_view word) {
   return {word.substr(0, begin), word.substr(begin, end - begin), word.substr(end)};
 }
 
-// A line must not begin with what starts a list, a heading or a quotation.
+// Escapes what starts a list, a heading or a quotation at the start of a line.
 std::string first_on_line(const std::string& word) {
   if (word.empty()) return word;
   if (word.find_first_not_of("-+=#>~") == std::string::npos) return "\\" + word;

@@ -1,22 +1,22 @@
 #pragma once
-// Markdown (GitHub's) from texts that anybody may have written: what is meant as text stays text.
+// GitHub Markdown from untrusted texts: text is escaped and stays text.
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hpclaunch::authoring::markdown {
 
-/// One line of running text. Markup is escaped, control bytes become blanks; words that are plainly code
-/// (options, assignments, variables, paths) become code, addresses become links. Safe in a table's cell.
+/// One line of text. Markup is escaped, control bytes become blanks, options, assignments, variables and paths
+/// become code, addresses become links. Safe in a table cell.
 std::string text(std::string_view plain);
 
-/// A code span, also in a cell; "(empty)" for nothing.
+/// A code span, also in a cell; "(empty)" for "".
 std::string code(std::string_view plain);
 
 /// "`a`, `b` or `c`"
 std::string codes(const std::vector<std::string>& plain, std::string_view last_word);
 
-/// `label` is Markdown. Only http and https are linked; other addresses stand behind the label as code.
+/// `label` is Markdown. Only http and https are linked; other addresses follow the label as code.
 std::string link(const std::string& label, std::string_view address);
 
 /// Markdown as a paragraph of lines below 100 columns, the later ones behind `indent`.

@@ -131,7 +131,7 @@ std::string bridges_key(const std::vector<std::string>& way, const std::vector<E
   return shared.empty() ? "" : fmt::format("\"bridges\": [\"{}\"]", fmt::join(shared, "\", \""));
 }
 
-// The model's numbers of the cores that `pus` holds.
+// The model's numbers of the cores within `pus`.
 CpuSet cores_of(const Topology& node, const CpuSet& pus) {
   CpuSet cores;
   for (std::size_t c = 0; c < node.cores.size(); ++c)

@@ -1,5 +1,5 @@
 #pragma once
-// What writing a node model and comparing it with the node have in common.
+// What writing a node model and comparing it with the node share.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,9 +1,7 @@
 #pragma once
-// What the parts of `hpclaunch profile new` share. Each writes one section of the file, comments included.
-//
-// Two kinds of comment stand in the file. Prose begins with a letter. A suggestion is a line of the
-// profile with "// " before it, so it begins with a quote or a bracket; with all of them taken up the
-// file is still a valid profile.
+// The sections of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
+// with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
+// suggestions enabled the file is still a valid profile.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,10 +31,10 @@ struct Fresh {
 /// A JSON string of one line; longer texts are cut, since names of things are short.
 std::string json_text(const std::string& text);
 
-/// A comment, wrapped at 100 columns. `text` begins with a letter.
+/// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
 
-/// Lines of a profile as they stand, or as a suggestion. Each line of `json` ends with a newline.
+/// Lines of a profile, or a suggestion.
 std::string lines_of(std::string_view json, int indent, bool suggested);
 
 // ---- the node ------------------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
     return Error{ErrorKind::invalid, "no plan is possible for this node", "hpclaunch topo"};
   const bool numbered = node_model_text(fresh.node).numbered;
   return prose(
-             "Golden cases for \"hpclaunch profile test\" (docs/profiles.md, expect): the plans of "
+             "Golden cases for \"hpclaunch profile test\" (docs/reference/profile-format.md, "
+             "expect): the plans of "
              "the day when this was written. After an intended change, write the new results.",
              2) +
          (numbered ? "" : prose("CPU numbers are the model's, not this node's.", 2)) +

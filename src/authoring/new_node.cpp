@@ -87,7 +87,8 @@ std::set<int> example_counts(const Topology& node) {
 std::string nodes_section(const Fresh& fresh) {
   const NodeText model = node_model_text(fresh.node);
   return prose(
-             "Node types (docs/profiles.md, nodes). Each further one is an entry with a \"when\", "
+             "Node types (docs/reference/profile-format.md, nodes). Each further one is an entry "
+             "with a \"when\", "
              "or "
              "selected by \"--node-type NAME\".",
              2) +
@@ -104,7 +105,8 @@ std::string modes_section(const Fresh& fresh) {
   const Topology& node = fresh.node;
   if (node.devices.empty()) return "";
   std::string text = prose(
-      "Device modes: what one rank gets (docs/profiles.md, device_modes). \"unit\" is device or "
+      "Device modes: what one rank gets (docs/reference/profile-format.md, device_modes). \"unit\" "
+      "is device or "
       "subdevice; \"mask_item\" is the driver's name of it.",
       2);
   if (fresh.in_mig)
@@ -133,7 +135,8 @@ std::string modes_section(const Fresh& fresh) {
 std::string bindings_section(const Fresh& fresh) {
   const std::set<int> counts = example_counts(fresh.node);
   return prose(
-             "CPU binding rules (docs/profiles.md, bindings). Without one, ranks share the cores "
+             "CPU binding rules (docs/reference/profile-format.md, bindings). Without one, ranks "
+             "share the cores "
              "nearest to their devices evenly. An example: ranks share each package's cores.",
              2) +
          lines_of(fmt::format("\"bindings\": [\n  {{\n    \"id\": \"share-packages\", \"when\": "

@@ -47,7 +47,7 @@ struct Fabric {
   std::string kind;
   std::vector<std::string> names;    // of IP interfaces
   std::vector<std::string> domains;  // of libfabric, or verbs devices
-  std::string provider;              // as libfabric said; "" when it was not asked
+  std::string provider;              // as libfabric reports it; "" without libfabric
   std::size_t count = 0;
   std::size_t others = 0;
 };
@@ -70,7 +70,7 @@ Fabric fabric_of(const Topology& node) {
   return fabric;
 }
 
-// "hsn" for hsn0 to hsn3, when nothing else begins so; else "=a,b", which NCCL takes for whole names.
+// "hsn" for hsn0 to hsn3, when no other name starts so; else "=a,b": whole names for NCCL.
 std::string socket_value(const Topology& node, const Fabric& fabric) {
   std::string stem = fabric.names.front();
   while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
@@ -238,7 +238,8 @@ std::string rules_section(const Fresh& fresh) {
   add_vendor(fresh.node, fabric, rules);
   add_scheduler(fresh, rules);
   std::string text = prose(
-      "The site's recommendations (docs/profiles.md, rules), each with its reason. Users' exports "
+      "The site's recommendations (docs/reference/profile-format.md, rules), each with its reason. "
+      "Users' exports "
       "override \"default\", not \"require\"; \"checked\" is the date of comparison with "
       "\"source\".",
       2);

@@ -114,7 +114,7 @@ std::string head_section(const Fresh& fresh) {
   };
   std::string text =
       prose(fmt::format("Profile written by \"hpclaunch profile new\" from {}. "
-                        "Reference: docs/profiles.md.",
+                        "Reference: docs/reference/profile-format.md.",
                         plain(fresh.from)),
             0) +
       "//\n" +
@@ -146,7 +146,8 @@ std::string detect_section(const Fresh& fresh, const EnvSnapshot& env) {
   const auto found = signals(env);
   std::string text =
       prose(
-          "Signals of this site (docs/profiles.md, detect). One with \"proves\": false is a hint; "
+          "Signals of this site (docs/reference/profile-format.md, detect). One with \"proves\": "
+          "false is a hint; "
           "without any other the profile is used only with --profile.",
           2) +
       "  \"detect\": [\n" +
@@ -173,7 +174,8 @@ std::string stacks_section(const EnvSnapshot& env) {
     break;
   }
   return prose(
-             "Software stacks with rules of their own (docs/profiles.md, stacks): the first that "
+             "Software stacks with rules of their own (docs/reference/profile-format.md, stacks): "
+             "the first that "
              "applies, or \"--stack NAME\". An example:",
              2) +
          lines_of(

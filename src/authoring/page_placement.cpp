@@ -27,7 +27,7 @@ std::string reserved(const NodeModel& model) {
   };
   if (!model.reserved.empty()) add("Reserved cores", model.reserved, model.reserved_why);
   for (const ServiceCores& service : model.services)
-    add("Cores for " + markdown::text(service.name) + ":", service.pus, service.why);
+    add("Service " + markdown::text(service.name) + " on cores", service.pus, service.why);
   return out;
 }
 

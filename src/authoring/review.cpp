@@ -108,18 +108,24 @@ constexpr Question kQuestions[] = {
 
 }  // namespace
 
-void each_origin(const Profile& profile,
-                 const std::function<void(const std::string&, const Origin&)>& visit) {
-  const auto own = [&](const std::string& what, const Origin& origin) {
-    if (origin.profile == profile.name) visit(what, origin);
+std::vector<OwnEntry> own_entries(const Profile& profile) {
+  std::vector<OwnEntry> all;
+  const auto add = [&](const std::string& what, std::vector<const When*> when,
+                       const Origin& origin) {
+    if (origin.profile == profile.name) all.push_back({what, std::move(when), &origin});
   };
-  if (profile.retired) own("retired", profile.retired->origin);
-  for (const NodeModel& one : profile.nodes) own("node " + one.name, one.origin);
-  for (const Stack& one : profile.stacks) own("stack " + one.name, one.origin);
-  for (const DeviceMode& one : profile.device_modes) own("device mode " + one.name, one.origin);
-  for (const Binding& one : profile.bindings) own("binding " + one.id, one.origin);
-  for (const Rule& one : profile.rules) own("rule " + one.id, one.origin);
-  for (const Note& one : profile.notes) own("note " + one.id, one.origin);
+  if (profile.retired) add("retired", {}, profile.retired->origin);
+  for (const NodeModel& one : profile.nodes) add("node " + one.name, {&one.when}, one.origin);
+  for (const Stack& one : profile.stacks) {
+    std::vector<const When*> when;
+    for (const When& each : one.when) when.push_back(&each);
+    add("stack " + one.name, std::move(when), one.origin);
+  }
+  for (const DeviceMode& one : profile.device_modes) add("device mode " + one.name, {}, one.origin);
+  for (const Binding& one : profile.bindings) add("binding " + one.id, {&one.when}, one.origin);
+  for (const Rule& one : profile.rules) add("rule " + one.id, {&one.when}, one.origin);
+  for (const Note& one : profile.notes) add("note " + one.id, {}, one.origin);
+  return all;
 }
 
 void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
@@ -129,33 +135,35 @@ void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnosti
   for (const DeviceMode& mode : profile.device_modes)
     if (mode.origin.profile == profile.name && !mode.mask.empty())
       judging.judge_name("device mode " + mode.name, mode.mask, mode.origin);
-  each_when(profile, [&](const std::string& what, const When& when, const Origin& origin) {
-    for (const Test& test : when)
-      for (const char* group : {"env.", "value."})
-        if (test.fact.starts_with(group))
-          judging.judge_name(what, test.fact.substr(std::string_view(group).size()), origin);
-  });
+  for (const OwnEntry& entry : own_entries(profile))
+    for (const When* when : entry.conditions)
+      for (const Test& test : *when)
+        for (const char* group : {"env.", "value."})
+          if (test.fact.starts_with(group))
+            judging.judge_name(entry.what, test.fact.substr(std::string_view(group).size()),
+                               *entry.origin);
 }
 
 void review_age(const Profile& profile, const std::string& today,
                 std::vector<Diagnostic>& diagnostics) {
   std::map<std::string, std::vector<std::string>> old;
   std::map<std::string, SourceRef> first;
-  each_origin(profile, [&](const std::string& what, const Origin& origin) {
-    const auto say = [&](const std::string& message, const std::string& fix) {
+  for (const auto& [what, conditions, from] : own_entries(profile)) {
+    const Origin& origin = *from;
+    const auto say = [&, &what = what](const std::string& message, const std::string& fix) {
       diagnostics.push_back({"stale", Severity::warning, what + ": " + message, fix, origin.where});
     };
     if (!origin.source.empty() && origin.checked.empty())
       say("has a source but no date of the last comparison", "add \"checked\": \"YYYY-MM-DD\"");
-    if (origin.checked.empty()) return;
+    if (origin.checked.empty()) continue;
     if (origin.checked > today)
       say(fmt::format("compared with its source on {}, which is in the future", origin.checked),
           "write the date of the comparison");
     // A retired site no longer changes.
-    if (profile.retired || !too_old(origin.checked, today)) return;
+    if (profile.retired || !too_old(origin.checked, today)) continue;
     first.emplace(origin.checked, origin.where);
     old[origin.checked].push_back(what);
-  });
+  }
   for (const auto& [day, entries] : old)
     diagnostics.push_back(
         {"stale", Severity::warning,

@@ -1,7 +1,6 @@
 #pragma once
 // The questions of `profile validate`. Each looks at the profile's own entries only: those of a part are
 // validated with the part.
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,14 +8,13 @@
 
 namespace hpclaunch::authoring {
 
-/// Entries with an origin, as "rule x". Own ones only.
-void each_origin(const Profile& profile,
-                 const std::function<void(const std::string& what, const Origin& origin)>& visit);
-
-/// The conditions of nodes, stacks, bindings and rules. Own ones only.
-void each_when(
-    const Profile& profile,
-    const std::function<void(const std::string& what, const When& when, const Origin&)>& visit);
+/// An entry of the profile itself, such as "rule x". Stacks may have several conditions, notes none.
+struct OwnEntry {
+  std::string what;
+  std::vector<const When*> conditions;
+  const Origin* origin;
+};
+std::vector<OwnEntry> own_entries(const Profile& profile);
 
 void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics);
 void review_age(const Profile& profile, const std::string& today,

@@ -120,24 +120,14 @@ std::set<std::string> roles_of(const Rule& rule) {
 
 }  // namespace
 
-void each_when(const Profile& profile,
-               const std::function<void(const std::string&, const When&, const Origin&)>& visit) {
-  const auto own = [&](const std::string& what, const When& when, const Origin& origin) {
-    if (origin.profile == profile.name) visit(what, when, origin);
-  };
-  for (const NodeModel& one : profile.nodes) own("node " + one.name, one.when, one.origin);
-  for (const Stack& one : profile.stacks)
-    for (const When& when : one.when) own("stack " + one.name, when, one.origin);
-  for (const Binding& one : profile.bindings) own("binding " + one.id, one.when, one.origin);
-  for (const Rule& one : profile.rules) own("rule " + one.id, one.when, one.origin);
-}
-
 void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
-  each_when(profile, [&](const std::string& what, const When& when, const Origin& origin) {
-    const std::size_t before = diagnostics.size();
-    check_names(profile, what, when, origin, diagnostics);
-    if (diagnostics.size() == before) check_contradictions(what, when, origin, diagnostics);
-  });
+  for (const OwnEntry& entry : own_entries(profile))
+    for (const When* when : entry.conditions) {
+      const std::size_t before = diagnostics.size();
+      check_names(profile, entry.what, *when, *entry.origin, diagnostics);
+      if (diagnostics.size() == before)
+        check_contradictions(entry.what, *when, *entry.origin, diagnostics);
+    }
 }
 
 void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) {

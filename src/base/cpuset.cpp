@@ -29,7 +29,7 @@ Result<CpuSet> CpuSet::parse(std::string_view list) {
     const std::optional<long> low = parse_natural(low_text);
     const std::optional<long> high = parse_natural(high_text);
     if (!low || !high) return bad_piece(piece, "is not a number or a range");
-    if (*low > *high) return bad_piece(piece, "runs backwards");
+    if (*low > *high) return bad_piece(piece, "counts down");
     if (*high >= kCapacity)
       return bad_piece(piece, fmt::format("is beyond the highest CPU number, {}", kCapacity - 1));
     for (long i = *low; i <= *high; ++i) set.add(static_cast<int>(i));
@@ -58,12 +58,6 @@ void CpuSet::add(int os_index) {
   }
   const auto i = static_cast<std::size_t>(os_index);
   words_[i / kWordBits] |= std::uint64_t{1} << (i % kWordBits);
-}
-
-void CpuSet::remove(int os_index) {
-  if (os_index < 0 || os_index >= kCapacity) return;
-  const auto i = static_cast<std::size_t>(os_index);
-  words_[i / kWordBits] &= ~(std::uint64_t{1} << (i % kWordBits));
 }
 
 bool CpuSet::has(int os_index) const {

@@ -143,7 +143,7 @@ void compare_node_cpus(const Plan& plan, int node, int node_class, const RankRep
 // Processors and memory of another kind of node.
 void compare_make(const Plan& plan, const Topology& node, int node_class, int at,
                   const NodeFacts& facts, Differences& out) {
-  const auto tell = [&](std::string planned, std::string found, std::string cause) {
+  const auto report = [&](std::string planned, std::string found, std::string cause) {
     out.of_node(
         at, different("node-differs", std::move(planned), std::move(found), std::move(cause),
                       "exclude the node, or plan on a node of its kind (--on-drift replan there, "
@@ -156,18 +156,18 @@ void compare_make(const Plan& plan, const Topology& node, int node_class, int at
   for (const RankPlan& rank : plan.classes[static_cast<std::size_t>(node_class)].ranks)
     bound |= rank.cpus;
   if (online && online->contains(bound) && *online != all && !all.empty())
-    tell("CPUs " + all.to_list(), "CPUs " + facts.online,
-         online->contains(all)
-             ? "hardware threads that the planned node lacks"
-             : "cores or hardware threads are offline, or the node is of another kind");
+    report("CPUs " + all.to_list(), "CPUs " + facts.online,
+           online->contains(all)
+               ? "hardware threads that the planned node lacks"
+               : "cores or hardware threads are offline, or the node is of another kind");
   // HBM beside DDR has the same CPUs; the kernel's list has the nodes with CPUs.
   std::set<std::vector<int>> near;
   for (const NumaNode& numa : node.numa_nodes)
     if (!numa.pus.empty()) near.insert(numa.pus.to_vector());
   const Result<CpuSet> numa = CpuSet::parse(facts.numa);
   if (numa && !numa->empty() && !near.empty() && static_cast<int>(near.size()) != numa->count())
-    tell(counted(static_cast<long>(near.size()), "NUMA node"), counted(numa->count(), "NUMA node"),
-         "another NUMA mode (NPS, sub-NUMA clustering)");
+    report(counted(static_cast<long>(near.size()), "NUMA node"),
+           counted(numa->count(), "NUMA node"), "another NUMA mode (NPS, sub-NUMA clustering)");
 }
 
 // By PCI address, where the planned devices have one.

@@ -2,7 +2,7 @@
 //
 // Source: flux-core src/shell/affinity.c and gpubind.c, doc/man1/flux-run.rst, doc/man7/flux-shell-options.rst,
 // and runs of 0.88.0.
-// -N nodes -n tasks          dealt evenly, the first nodes get more; in blocks.
+// -N nodes -n tasks          distributed evenly, the first nodes get more; in blocks.
 // -x                         whole nodes: without it a task gets one core.
 // --requires=host:a,b        a set; Flux keeps its own order.
 // -o cpu-affinity=map:S;S    one set per local task, OS indices; passed to execve, so ';' needs no quotes.

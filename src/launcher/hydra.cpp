@@ -5,11 +5,11 @@
 // -bind-to user:SET,SET,...   one SET per local rank; inside a SET '+' joins, '-' is a range, numbers
 //                             are OS indices in decimal. Hydra ignores in silence what it cannot read,
 //                             too short a list and CPUs that do not exist: the shim compares.
-// An option that comes twice is an error ("duplicate setting"), so one that is given replaces ours.
+// An option that comes twice is an error ("duplicate setting"), so a given one replaces that of hpclaunch.
 // It waits for ranks that have not called MPI_Init when another one has failed (proxy/pmip_cb.c).
-// -hosts a:4,b:2              ranks are dealt in blocks of the counts; without them one by one in turn.
+// -hosts a:4,b:2              ranks in blocks of the counts; without counts, round robin.
 // In a Slurm job srun starts the proxies, in an order of its own, by which they are numbered.
-// -ppn 4                      overrules the counts: a:3,b:2,c:2 with -ppn 3 puts the sixth rank on b.
+// -ppn 4                      overrides the counts: a:3,b:2,c:2 with -ppn 3 puts the sixth rank on b.
 // A rank sees PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS. The environment is inherited whole.
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // Source: OLCF's user guide for Summit (jsrun options, resource sets), IBM's page on jsrun, and job
 // scripts of its users for -X and --stdio_mode. The program has not been run.
 // -n N -r 1 -a P             one resource set on each of N nodes, with P ranks in it.
-// -c ALL_CPUS -g ALL_GPUS    the set is the whole node, so that the shim may bind and deal devices.
+// -c ALL_CPUS -g ALL_GPUS    the set is the whole node, so that the shim binds and assigns devices.
 // -b none                    and jsrun does not bind inside it.
 // -d packed                  ranks are numbered set by set.
 // -X 1                       ends all ranks when one fails.

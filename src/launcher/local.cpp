@@ -1,4 +1,4 @@
-// The launcher inside hpclaunch, for one node (docs/local-launcher.md). Its command line is a hidden
+// The launcher inside hpclaunch, for one node (docs/reference/local-launcher.md). Its command line is a hidden
 // command of hpclaunch, which a dry run prints; `run` calls the same function directly.
 // src/sys/local starts the ranks and sets HPCLAUNCH_LOCAL_RANK for each.
 #include <fmt/format.h>

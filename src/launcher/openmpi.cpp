@@ -8,7 +8,7 @@
 // --bind-to none             binds to one core each otherwise; exact sets of CPUs it cannot do.
 // -x NAME                    for every variable: ranks on other nodes get OMPI_* and nothing else.
 // An option that comes again replaces the one before, --host adds.
-// A rank sees OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_LOCAL_RANK. SIGKILL of mpirun leaves ranks.
+// A rank sees OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_LOCAL_RANK. Ranks survive a SIGKILL of mpirun.
 #include <fmt/format.h>
 
 #include "hpclaunch/text.h"

@@ -5,7 +5,7 @@
 // program itself is not published.
 // --np N, --ppn P            ranks in all and on each node. Nodes are filled one after the other.
 // --hosts a,b                bare names without counts; left out, the job's own list is used.
-// --cpu-bind list:S:S:...    one set per local rank. ':' stands between ranks, ',' and '-' inside a
+// --cpu-bind list:S:S:...    one set per local rank. ':' separates ranks, ',' and '-' inside a
 //                            set; OS indices; the same on every node. What fewer sets than ranks mean
 //                            is written nowhere, so there are always as many. Without --cpu-bind each
 //                            rank gets one hardware thread, so it is always there.

@@ -1,7 +1,7 @@
 // Slurm's srun.
 //
 // Source: slurm doc/man/man1/srun.1, src/plugins/task/affinity (binding), src/srun (options, variables),
-// src/common/slurm_step_layout.c (how tasks are dealt).
+// src/common/slurm_step_layout.c (distribution of tasks).
 // --nodes --ntasks           tasks are counted out one per node in turn, so the first nodes get more;
 // --distribution=block       and then numbered node by node. Sites may preset another distribution.
 // --nodelist=a,b             a set: srun puts the nodes into its own order.
@@ -13,7 +13,7 @@
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
 // --overlap                  where the shell is a step already (srun --pty bash): without it the new
-//                            step waits for the nodes that the old one holds, for ever.
+//                            step waits for ever for the nodes of the old one.
 // SLURM_CPUS_PER_TASK is an option of srun up to 21.08 and from 23.11, SRUN_CPUS_PER_TASK between them
 // (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters.
 // A rank sees SLURM_PROCID and SLURM_LOCALID.

@@ -3,15 +3,7 @@
 namespace hpclaunch {
 
 std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      break;
-  }
-  return "error";
+  return severity == Severity::note ? "note" : severity == Severity::warning ? "warning" : "error";
 }
 
 Severity severity_from(std::string_view name) {

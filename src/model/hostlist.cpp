@@ -1,7 +1,7 @@
 // Lists of hosts and of counts as Slurm and Flux write them.
 //
 // Source: slurm src/common/hostlist.c, runs of `scontrol show hostnames` 22.05 and 24.11, and RFC 29 of
-// Flux. tests/model/hostlist_test.py holds this against scontrol, apart from these differences:
+// Flux. tests/model/hostlist_test.py compares this with scontrol, apart from these differences:
 // - Text behind the last bracket, "n[1-2]-ib0": Slurm takes it since 23.11, we always do.
 // - Slurm takes at most 65,536 hosts in a range and numbers of its own width; we take 1,000,000 hosts in
 //   all and 18 digits.
@@ -50,14 +50,14 @@ Error bad(std::string_view piece, std::string_view token, std::string_view what)
   return Error{ErrorKind::invalid,
                fmt::format("list of hosts: \"{}\" in \"{}\" {}", shown(piece, kMostOfPiece),
                            shown(token, kMostOfPiece), what),
-               "write the hosts into a file, one per line, and pass it with --hostfile"};
+               "write the hosts to a file, one per line, and pass it with --hostfile"};
 }
 
 Error too_many(std::string_view token) {
   return Error{ErrorKind::invalid,
                fmt::format("list of hosts: \"{}\" makes more than {} hosts",
                            shown(token, kMostOfPiece), kMaxHosts),
-               "write the hosts that are meant into a file and pass it with --hostfile"};
+               "write the hosts to a file and pass it with --hostfile"};
 }
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -76,13 +76,13 @@ Result<Range> read_range(std::string_view text, std::string_view token) {
   const std::size_t dash = text.find('-');
   const std::string_view low = text.substr(0, dash);
   Range range;
-  if (text.empty()) return bad("[]", token, "has an empty place");
-  if (!read_number(low, range.first)) return bad(text, token, "is no number or range");
+  if (text.empty()) return bad("[]", token, "has an empty entry");
+  if (!read_number(low, range.first)) return bad(text, token, "is not a number or range");
   range.last = range.first;
   range.width = low.size();
   if (dash == std::string_view::npos) return range;
   if (!read_number(text.substr(dash + 1), range.last))
-    return bad(text, token, "is no number or range");
+    return bad(text, token, "is not a number or range");
   if (range.last < range.first) return bad(text, token, "counts down");
   return range;
 }
@@ -106,10 +106,10 @@ Result<Token> read_token(std::string_view text) {
   for (;;) {
     const std::size_t open = text.find_first_of("[]", at);
     if (open == std::string_view::npos) break;
-    if (text[open] == ']') return bad(text.substr(at), text, "closes a bracket that is not open");
+    if (text[open] == ']') return bad(text.substr(at), text, "has a \"]\" without \"[\"");
     const std::size_t close = text.find_first_of("[]", open + 1);
     if (close == std::string_view::npos || text[close] == '[')
-      return bad(text.substr(open), text, "opens a bracket and does not close it");
+      return bad(text.substr(open), text, "has a \"[\" without \"]\"");
     Group group;
     group.text = text.substr(at, open - at);
     const Status read = read_group(text.substr(open + 1, close - open - 1), text, group);
@@ -152,7 +152,7 @@ void append_number(std::string& name, Number number, std::size_t width) {
 }
 
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
-// second. The ranks are dealt in this order, so it is not ours to mend.
+// second. Ranks are distributed in this order.
 void expand(const Token& token, std::vector<std::string>& hosts) {
   std::vector<Wheel> wheels(token.groups.begin(), token.groups.end());
   for (Number left = token.size; left > 0; --left) {
@@ -191,7 +191,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
     expand(*token, hosts);
   }
   if (hosts.empty())
-    return Error{ErrorKind::invalid, "list of hosts: no host in it",
+    return Error{ErrorKind::invalid, "list of hosts: it is empty",
                  "name the hosts in a file with --hostfile"};
   return hosts;
 }

@@ -20,7 +20,7 @@ struct HostLine {
   int slots = 0;
 };
 
-// string_view::find_first_of calls memchr once per character, which shows with 100,000 lines.
+// string_view::find_first_of calls memchr once per character, which is slow with 100,000 lines.
 template <class Wanted>
 std::size_t first_of(std::string_view text, Wanted wanted) {
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -28,7 +28,7 @@ std::size_t first_of(std::string_view text, Wanted wanted) {
   return std::string_view::npos;
 }
 
-// Not in names or addresses: a name of another encoding, another user's, an operator of some launcher's.
+// Not in host names or addresses.
 bool is_strange(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   const bool digit = c >= '0' && c <= '9';
@@ -64,13 +64,13 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   if (first_of(name, bracket) != std::string_view::npos)
     return bad("a list or bracket expression, which is not one host");
   if (name.front() == '-' || first_of(name, is_strange) != std::string_view::npos)
-    return bad("a byte that no host name has");
+    return bad("a character that host names do not have");
   HostLine result{name, 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
     if (!count || *count == 0)
       return bad(
-          fmt::format("\"{}\" is no count from 1 to {}", shown(slots, kMostOfLine), kMaxSlots));
+          fmt::format("\"{}\" is not a count from 1 to {}", shown(slots, kMostOfLine), kMaxSlots));
     result.slots = static_cast<int>(*count);
   }
   return result;
@@ -88,7 +88,7 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     if (line.empty()) continue;
     const Result<HostLine> read = read_line(line, file, number);
     if (!read) return read.error();
-    // Batch systems write names in order and repeat them at once: the hint makes that cheap.
+    // Batch systems write sorted names and repeat them in sequence: the hint makes that cheap.
     const std::size_t before = places.size();
     const auto known = places.try_emplace(places.end(), read->name, hosts.size());
     if (places.size() > before) {
@@ -99,7 +99,7 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     }
   }
   if (hosts.empty())
-    return Error{ErrorKind::invalid, "host file: no host in it", "write one host per line",
+    return Error{ErrorKind::invalid, "host file: it is empty", "write one host per line",
                  SourceRef{file, 0}};
   return hosts;
 }

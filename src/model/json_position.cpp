@@ -8,8 +8,7 @@
 namespace hpclaunch {
 namespace {
 
-/// Walks over JSON that a parser has already accepted; on anything unforeseen it stands still at
-/// the end of the text, so that a wrong call gives a wrong line and no fault.
+/// Walks over JSON that a parser has accepted; otherwise it stops at the end of the text.
 class Walker {
  public:
   explicit Walker(std::string_view text) : text_(text) {}

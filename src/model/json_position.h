@@ -14,8 +14,7 @@ TextPosition position_of(std::string_view text, std::size_t offset);
 
 /// Where the member that an RFC 6901 pointer names begins in a text that is known to be good JSON
 /// (`//` and `/* */` comments are skipped): at its key for a member of an object, at the value for
-/// an array's element. A pointer that leads nowhere gives the place of the innermost value that
-/// exists.
+/// an array's element. For a missing member: the innermost existing value.
 TextPosition position_of_pointer(std::string_view text, std::string_view pointer);
 
 }  // namespace hpclaunch

@@ -7,60 +7,33 @@
 
 namespace hpclaunch {
 
+namespace {
+
+// Names in the order of the enumerators.
+template <class Enum, std::size_t size>
+std::string_view name_of(const std::array<std::string_view, size>& names, Enum value) {
+  const auto at = static_cast<std::size_t>(value);
+  return at < size ? names[at] : "?";
+}
+
+}  // namespace
+
 std::string_view to_string(Layer layer) {
-  switch (layer) {
-    case Layer::builtin:
-      return "builtin";
-    case Layer::profile_default:
-      return "default";
-    case Layer::environment:
-      return "environment";
-    case Layer::profile_require:
-      return "require";
-    case Layer::computed:
-      return "computed";
-    case Layer::command_line:
-      return "command line";
-  }
-  return "?";
+  return name_of(std::array<std::string_view, 6>{"builtin", "default", "environment", "require",
+                                                 "computed", "command line"},
+                 layer);
 }
 
 std::string_view to_string(RankFact fact) {
-  switch (fact) {
-    case RankFact::rank:
-      return "rank";
-    case RankFact::local_rank:
-      return "local-rank";
-    case RankFact::node:
-      return "node";
-    case RankFact::local_size:
-      return "local-size";
-  }
-  return "?";
+  return name_of(std::array<std::string_view, 4>{"rank", "local-rank", "node", "local-size"}, fact);
 }
 
 std::string_view to_string(BindVia via) {
-  switch (via) {
-    case BindVia::launcher:
-      return "launcher";
-    case BindVia::shim:
-      return "shim";
-    case BindVia::none:
-      return "none";
-  }
-  return "?";
+  return name_of(std::array<std::string_view, 3>{"launcher", "shim", "none"}, via);
 }
 
 std::string_view to_string(Verify verify) {
-  switch (verify) {
-    case Verify::off:
-      return "off";
-    case Verify::warn:
-      return "warn";
-    case Verify::strict:
-      return "strict";
-  }
-  return "?";
+  return name_of(std::array<std::string_view, 3>{"off", "warn", "strict"}, verify);
 }
 
 int Plan::world_size() const {

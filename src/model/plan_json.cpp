@@ -1,4 +1,4 @@
-// The Plan as JSON. docs/plan.md, "The plan as JSON", is the contract.
+// The Plan as JSON. docs/reference/plan.md, "The plan as JSON", is the contract.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ bool is_utf8(const std::string& text) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (std::all_of(text.begin(), text.end(), ascii)) return true;
   try {
-    (void)Json(text).dump();  // the writer is the judge: it refuses what its readers would
+    (void)Json(text).dump();  // the writer throws for what readers refuse
     return true;
   } catch (const Json::type_error&) {
     return false;
@@ -179,7 +179,7 @@ Json reports_json(const Plan& plan) {
   return list;
 }
 
-/// Where a name has TOKEN only as the beginning of TOKENIZER and the like, nothing is secret.
+/// TOKENIZER and the like are not secret.
 bool has_word(const std::string& name, std::string_view word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
     const std::string_view rest = std::string_view(name).substr(at + word.size());

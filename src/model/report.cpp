@@ -1,9 +1,7 @@
-// What a rank reports, as a line that any launcher passes on, and back.
+// The report of a rank as lines that every launcher passes on, and back.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "hpclaunch/device_vendor.h"
@@ -57,7 +55,7 @@ void fact_members(Facts& facts, Each each) {
   each("program_problem", facts.program_problem);
 }
 
-// Empty text, empty lists and -1 are left out: a line shall fit into one write of a pipe.
+// Empty text, empty lists and -1 are omitted, for short lines.
 template <class T>
 void put(Json& into, const char* key, const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -115,45 +113,9 @@ RankReport read_report(const Json& json) {
   return report;
 }
 
-// The object that `text` begins with, whatever follows it; "" when it does not end.
-std::string_view object_in(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-      continue;
-    }
-    if (c == '"') quoted = true;
-    if (c == '{') ++depth;
-    if (c == '}' && --depth == 0) return text.substr(0, i + 1);
-  }
-  return {};
-}
-
-}  // namespace
-
-std::string fingerprint(std::string_view value) {
-  const std::uint32_t hash = fnv1a(value);
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text(kFingerprint, '0');
-  for (std::size_t i = 0; i < kFingerprint; ++i)
-    text[i] = kHex[hash >> (28 - 4 * static_cast<unsigned>(i)) & 15u];
-  return text;
-}
-
-std::string report_line(const RankReport& report) {
-  return std::string(kReportMark) + dump(report_json(report)) + "\n";
-}
-
-std::optional<Result<RankReport>> report_from_line(std::string_view line) {
-  const std::size_t mark = line.rfind(kReportMark);
-  if (mark == std::string_view::npos) return std::nullopt;
-  const std::string_view object = object_in(line.substr(mark + kReportMark.size()));
-  const Json json = Json::parse(object, nullptr, false);
+Result<RankReport> parse_report(std::string_view object) {
   const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
+  const Json json = Json::parse(object, nullptr, false);
   if (!json.is_object()) return garbled;
   try {
     RankReport report = read_report(json);
@@ -163,6 +125,10 @@ std::optional<Result<RankReport>> report_from_line(std::string_view line) {
     return garbled;
   }
 }
+
+}  // namespace
+
+std::string fingerprint(std::string_view value) { return fmt::format("{:08x}", fnv1a(value)); }
 
 std::string report_pieces(const RankReport& report) {
   const std::string whole = dump(report_json(report));
@@ -184,7 +150,6 @@ std::optional<Result<RankReport>> ReportPieces::take(std::string_view line, bool
   const std::size_t mark = line.rfind(kReportMark);
   if (mark == std::string_view::npos) return std::nullopt;
   was_piece = true;
-  const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
   std::string_view rest = line.substr(mark + kReportMark.size());
   const auto word = [&](char end) {
     const std::size_t size = std::min(rest.find(end), rest.size());
@@ -199,14 +164,14 @@ std::optional<Result<RankReport>> ReportPieces::take(std::string_view line, bool
   const std::optional<long> size = parse_natural(word(' '), static_cast<long>(kReportPiece));
   if (!number || !count || !size || *number < 1 || *number > *count ||
       static_cast<std::size_t>(*size) > rest.size())
-    return garbled;
+    return parse_report("");
   std::map<int, std::string>& parts = parts_[sender];
   parts[static_cast<int>(*number)] = rest.substr(0, static_cast<std::size_t>(*size));
   if (parts.size() < static_cast<std::size_t>(*count)) return std::nullopt;
-  std::string whole(kReportMark);
+  std::string whole;
   for (const auto& [place, piece] : parts) whole += piece;
   parts_.erase(sender);
-  return report_from_line(whole);
+  return parse_report(whole);
 }
 
 std::string report_to_json(const RankReport& report) {
@@ -217,32 +182,32 @@ std::string report_to_json(const RankReport& report) {
 }
 
 bool is_placement_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 24> kNames = {"RANK",
-                                                       "LOCAL_RANK",
-                                                       "WORLD_SIZE",
-                                                       "LOCAL_WORLD_SIZE",
-                                                       "LOCAL_SIZE",
-                                                       "GROUP_RANK",
-                                                       "GROUP_WORLD_SIZE",
-                                                       "NODE_RANK",
-                                                       "CROSS_RANK",
-                                                       "CROSS_SIZE",
-                                                       "MASTER_ADDR",
-                                                       "MASTER_PORT",
-                                                       "HPCLAUNCH_LOCAL_RANK",
-                                                       "HPCLAUNCH_LOCAL_SIZE",
-                                                       "HPCLAUNCH_NODE",
-                                                       "GOMP_CPU_AFFINITY",
-                                                       "KMP_AFFINITY",
-                                                       "KMP_HW_SUBSET",
-                                                       "NCCL_SOCKET_IFNAME",
-                                                       "GLOO_SOCKET_IFNAME",
-                                                       "TP_SOCKET_IFNAME",
-                                                       "FI_TCP_IFACE",
-                                                       "FI_SOCKETS_IFACE",
-                                                       "CCL_KVS_IFACE"};
+  constexpr std::string_view kNames[] = {"RANK",
+                                         "LOCAL_RANK",
+                                         "WORLD_SIZE",
+                                         "LOCAL_WORLD_SIZE",
+                                         "LOCAL_SIZE",
+                                         "GROUP_RANK",
+                                         "GROUP_WORLD_SIZE",
+                                         "NODE_RANK",
+                                         "CROSS_RANK",
+                                         "CROSS_SIZE",
+                                         "MASTER_ADDR",
+                                         "MASTER_PORT",
+                                         "HPCLAUNCH_LOCAL_RANK",
+                                         "HPCLAUNCH_LOCAL_SIZE",
+                                         "HPCLAUNCH_NODE",
+                                         "GOMP_CPU_AFFINITY",
+                                         "KMP_AFFINITY",
+                                         "KMP_HW_SUBSET",
+                                         "NCCL_SOCKET_IFNAME",
+                                         "GLOO_SOCKET_IFNAME",
+                                         "TP_SOCKET_IFNAME",
+                                         "FI_TCP_IFACE",
+                                         "FI_SOCKETS_IFACE",
+                                         "CCL_KVS_IFACE"};
   return name.starts_with("OMP_") || is_device_variable(name) ||
-         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 namespace {
@@ -258,10 +223,10 @@ std::string state_problem(const Interface& one) {
 std::string interface_problem(std::string_view variable, std::string_view value,
                               const std::vector<Interface>& interfaces) {
   const bool nccl = variable == "NCCL_SOCKET_IFNAME";
-  if (nccl && value.starts_with('^')) return "";  // all but these: NCCL finds one itself
+  if (nccl && value.starts_with('^')) return "";  // all but these
   const bool exact = !nccl || value.starts_with('=');
   if (nccl && exact) value.remove_prefix(1);
-  std::string first;  // NCCL needs one that works, the others need each
+  std::string first;  // problem; NCCL needs one usable interface, the others need all
   bool found = false;
   for (const std::string_view piece : split(value, ',')) {
     const std::string_view name = trim(piece);

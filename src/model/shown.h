@@ -4,8 +4,7 @@
 
 namespace hpclaunch {
 
-/// A piece of somebody's input as an error shows it: `most` bytes at most, "..." for the rest, '?' for what is
-/// no ASCII that prints.
+/// Input as an error shows it: at most `most` bytes, "..." for the rest, '?' for other than printable ASCII.
 inline std::string shown(std::string_view piece, std::size_t most) {
   std::string text(piece.substr(0, most));
   if (piece.size() > most) text += "...";

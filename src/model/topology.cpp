@@ -98,8 +98,7 @@ Status check_indices(const Topology& topology) {
       return breach(pointer, fmt::format("cache level {} is below 2", cache.level));
     }
     if (cache.level > level) {
-      return breach(pointer,
-                    fmt::format("an L{} cache stands after an L{} cache", cache.level, level));
+      return breach(pointer, fmt::format("an L{} cache follows an L{} cache", cache.level, level));
     }
     if (cache.pus.empty()) return breach(fmt::format("/caches/{}/pus", i), "a cache has no PU");
     level = cache.level;
@@ -133,8 +132,8 @@ Status check_whole_cores(const Topology& topology, const std::vector<Group>& gro
   return Done{};
 }
 
-/// Larger groups first, each PU remembers the last group laid over it: a group that meets two
-/// different ones straddles the border of the smaller.
+/// Larger groups first; each PU keeps the last group that contains it. A group over PUs of two different
+/// groups overlaps the smaller one.
 Status check_nesting(std::vector<Group> groups) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.pus->count() > b.pus->count(); });
@@ -148,7 +147,7 @@ Status check_nesting(std::vector<Group> groups) {
       if (first == here) continue;
       const Group& other = groups[static_cast<std::size_t>(std::max(first, here))];
       return breach(groups[i].pointer + "/pus",
-                    fmt::format("{} and {} overlap, and neither holds the other", groups[i].name,
+                    fmt::format("{} and {} overlap, and neither contains the other", groups[i].name,
                                 other.name));
     }
     for (const int pu : pus) owner[static_cast<std::size_t>(pu)] = static_cast<int>(i);
@@ -173,7 +172,7 @@ Status check_references(const Topology& topology) {
       return breach(fmt::format("/cores/{}/{}", i, key),
                     home == nullptr
                         ? fmt::format("core {} names {} {}, which does not exist", i, noun, index)
-                        : fmt::format("core {} names {} {}, which does not hold its PUs {}", i,
+                        : fmt::format("core {} names {} {}, which does not contain its PUs {}", i,
                                       noun, index, core.pus.to_list()));
     };
     if (Status ok =
@@ -205,7 +204,7 @@ Status check_bridges(const std::vector<std::string>& bridges, const std::string&
   for (std::size_t i = 0; i < bridges.size(); ++i) {
     if (is_on_pci(bridges[i], i == 0)) continue;
     return breach(fmt::format("{}/bridges/{}", pointer, i),
-                  fmt::format("\"{}\" is no {} of PCI, as {}", bridges[i],
+                  fmt::format("\"{}\" is not a PCI {} like {}", bridges[i],
                               i == 0 ? "root" : "bridge", i == 0 ? "0000:c0" : "0000:c0:01.1"));
   }
   return Done{};
@@ -214,18 +213,18 @@ Status check_bridges(const std::vector<std::string>& bridges, const std::string&
 Status check_devices(const Topology& topology) {
   const CpuSet all = topology.all_pus();
   if (topology.no_devices && !topology.devices.empty())
-    return breach("/devices", "there are devices, and known to be none");
+    return breach("/devices", "there are devices although no_devices is set");
   int last = -1;
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];
     const std::string pointer = fmt::format("/devices/{}", i);
     if (device.index <= last)
       return breach(pointer + "/index",
-                    fmt::format("device {} stands after device {}", device.index, last));
+                    fmt::format("device {} follows device {}", device.index, last));
     last = device.index;
     if (device_vendor(device.vendor).name.empty())
       return breach(pointer + "/vendor",
-                    fmt::format("\"{}\" is no vendor: nvidia, amd or intel", device.vendor));
+                    fmt::format("vendor \"{}\" is not nvidia, amd or intel", device.vendor));
     if (device.subdevices < 0 || device.subdevices > kMostSubdevices)
       return breach(pointer + "/subdevices",
                     fmt::format("device {} has {} sub-devices", device.index, device.subdevices));
@@ -254,7 +253,7 @@ Status check_devices(const Topology& topology) {
                     fmt::format("interface {} names PUs beside NUMA node {}", name, nic.numa));
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
       return breach(fmt::format("/nics/{}/state", i),
-                    fmt::format("\"{}\" is no state: up or down", nic.state));
+                    fmt::format("state \"{}\" is not up or down", nic.state));
     if (Status ok = check_bridges(nic.bridges, fmt::format("/nics/{}", i)); !ok) return ok;
   }
   return Done{};
@@ -278,7 +277,7 @@ Status check_links(const Topology& topology) {
     if (link.lanes < 1)
       return breach(pointer + "/lanes", fmt::format("link {} has {} lanes", i, link.lanes));
     if (i > 0 && place(topology.links[i - 1]) >= place(link))
-      return breach(pointer, fmt::format("link {} stands after one that comes later", i));
+      return breach(pointer, fmt::format("link {} is out of order", i));
   }
   return Done{};
 }

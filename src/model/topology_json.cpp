@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-/// More members than any array of a real machine has; stops a file that only wants our memory.
+/// Above every real machine; limits memory.
 constexpr std::size_t kMaxMembers = 4 * CpuSet::kCapacity;
 
 std::string_view json_noun(const json& value) {
@@ -28,8 +28,7 @@ std::string_view json_noun(const json& value) {
   return value.is_boolean() ? "true or false" : "null";
 }
 
-/// Takes values out of a document and keeps the first complaint; after one, every value is a
-/// default.
+/// Reads values of a document and keeps the first error; after it, every value is a default.
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -58,7 +57,7 @@ class Reader {
     }
   }
 
-  /// nullptr when it is not there; a complaint when it is required.
+  /// nullptr when it is missing; an error when it is required.
   const json* member(const json& object, const std::string& pointer, const char* key,
                      bool required) {
     if (failed || !object.is_object()) return nullptr;
@@ -115,7 +114,7 @@ class Reader {
     }
     for (const json& item : *value) {
       if (!item.is_string()) {
-        fail(at, fmt::format("\"{}\" must hold strings, and there is {}", key, json_noun(item)));
+        fail(at, fmt::format("\"{}\" must have strings only, not {}", key, json_noun(item)));
         return texts;
       }
       texts.push_back(item.get<std::string>());
@@ -172,8 +171,7 @@ Error broken(std::string_view text, const std::string& file, std::size_t byte, s
   return Error{ErrorKind::invalid, "not JSON: " + what, {}, SourceRef{file, at.line, at.column}};
 }
 
-/// Finds a key that occurs twice in one object, of which the library's documents keep only the
-/// last. (Its parser callbacks could tell too, in time quadratic in the length of an array.)
+/// Finds a repeated key, of which the library keeps the last. (Its parser callbacks need quadratic time.)
 class KeyWatch {
  public:
   std::optional<std::string> twice;
@@ -304,7 +302,7 @@ void check_schema(Reader& reader, const json& document) {
   }
   const json* schema = reader.member(document, "", "schema", true);
   if (schema != nullptr && *schema != kTopologySchema) {
-    reader.fail("/schema", fmt::format("\"schema\" is {}, and this program reads the number {}",
+    reader.fail("/schema", fmt::format("\"schema\" must be {1}, not {0}",
                                        schema->dump(-1, ' ', false, json::error_handler_t::replace),
                                        kTopologySchema));
   }

@@ -24,7 +24,7 @@ void append_array(std::string& out, const char* key, const std::vector<Item>& it
   out += last ? "\n" : ",\n";
 }
 
-// What is not known is left out: most nodes have none of it.
+// Unknown values are omitted.
 void append_text(std::string& line, const char* key, const std::string& text) {
   if (!text.empty()) line += fmt::format(R"(, "{}": {})", key, json_text(text));
 }

@@ -134,10 +134,11 @@ Result<Topology> read_topology(const std::string& path, double limit_seconds) {
   Result<Topology> topology = read_file_at(path, limit_seconds);
   if (topology || !topology.error().hint.empty()) return topology;
   Error error = topology.error();
-  error.hint = error.where && error.where->line > 0
-                   ? "fix it there; docs/topology.md describes the format, hpclaunch topo --json "
-                     "prints an example"
-                   : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
+  error.hint =
+      error.where && error.where->line > 0
+          ? "fix it there; docs/reference/topology.md describes the format, hpclaunch topo --json "
+            "prints an example"
+          : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
   return error;
 }
 

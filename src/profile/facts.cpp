@@ -62,7 +62,7 @@ std::optional<std::string> look_up(const std::map<std::string, std::string, std:
 }
 
 /// Calls `text` for each literal part and `fact` for each name in ${...}. False where a
-/// dollar sign begins neither ${...} nor $$; `bad` is then its offset.
+/// dollar sign starts neither ${...} nor $$; `bad` is then its offset.
 template <class Text, class Fact>
 bool walk(std::string_view value, Text text, Fact fact, std::size_t& bad) {
   std::size_t at = 0;

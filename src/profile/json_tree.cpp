@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Hands out the bytes of a text and tells how many were taken.
+/// An iterator over a text that counts the bytes read.
 class Counting {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -73,8 +73,7 @@ std::string hint_for(const std::string& message) {
   return "";
 }
 
-/// Builds the tree as the parser goes. The parser itself keeps no stack of ours, so depth is ours to
-/// limit: what walks the tree afterwards does so by recursion.
+/// Builds the tree from parser events. Depth is limited here, because readers of the tree recurse.
 class Builder {
  public:
   using number_integer_t = json::number_integer_t;
@@ -143,7 +142,7 @@ class Builder {
     return true;
   }
 
-  /// Where the string that was just read begins: its closing quote is the last byte taken, and a
+  /// Start of the string just read: its closing quote is the last byte read, and a
   /// quote inside a string stands behind an odd number of backslashes.
   std::size_t quote_start() const {
     std::size_t at = taken_ - 1;

@@ -38,7 +38,7 @@ struct NodeShape {
 /// allowed; no devices. The shape has at most CpuSet::kCapacity PUs.
 Topology build_topology(const NodeShape& shape);
 
-/// The NUMA node with cores that holds all these PUs; -1 when none or no single one does.
+/// The NUMA node that contains all these PUs; -1 when there is no single one.
 int numa_of(const Topology& topology, const CpuSet& pus);
 
 }  // namespace hpclaunch::profile

@@ -18,6 +18,9 @@ struct Allowed {
 
 When parse_when(Context& context, const Item& at, const Allowed& allowed);
 
+/// The member "when".
+When parse_when(Object& object, const Allowed& allowed);
+
 /// Not empty, dollars well formed, facts known and allowed.
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed);
 

@@ -116,8 +116,7 @@ Binding parse_binding(Context& context, const Item& at) {
   Object object(context, at);
   Binding binding;
   binding.id = object.word("id", Need::required);
-  const Item when = object.find("when");
-  if (when) binding.when = parse_when(context, when, {});
+  binding.when = parse_when(object, {});
   binding.per = parse_per(object);
   binding.first = object.whole("first", 0, kMaxOffset, 0);
   binding.stride = object.whole("stride", 0, kMaxOffset, 1);

@@ -1,17 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "hpclaunch/text.h"
 #include "parse.h"
 
 namespace hpclaunch::profile {
 namespace {
-
-constexpr std::array kExpectations = {"argv",    "argv_has",   "argv_lacks", "cpus",
-                                      "devices", "set",        "per_rank",   "absent",
-                                      "batch",   "core_limit", "make_dirs",  "reports"};
 
 std::map<std::string, std::string> parse_variables(Object& object, const char* key) {
   std::map<std::string, std::string> variables;
@@ -41,15 +36,6 @@ std::optional<std::string> parse_lists(Object& object, const char* key) {
   return text;
 }
 
-std::vector<std::string> parse_names(Object& object, const char* key) {
-  std::vector<std::string> names;
-  for (const Item& item : object.elements(key, "names")) {
-    const std::string name = object.context().text(item);
-    names.push_back(name.empty() ? name : object.context().variable_name(item, name));
-  }
-  return names;
-}
-
 /// As texts; an empty list says that there are none.
 std::vector<std::string> parse_outcome(Object& object, const char* key, Case& one) {
   const Item at = object.find(key);
@@ -59,15 +45,14 @@ std::vector<std::string> parse_outcome(Object& object, const char* key, Case& on
 }
 
 void check_something(Object& object) {
-  const bool compares = std::any_of(kExpectations.begin(), kExpectations.end(),
-                                    [&](const char* key) { return object.has(key); });
-  if (object.has("refused") && compares) {
-    object.context().fault(object.at(), "a case that is refused has nothing else to compare",
-                           "keep \"refused\" alone");
-  } else if (!compares && !object.has("refused") && object.at().json->kind == Json::Kind::object) {
-    object.context().fault(object.at(), "the case compares nothing",
-                           "add one of: argv argv_has cpus devices set per_rank absent refused");
-  }
+  static constexpr auto kKeys = {"argv",    "argv_has",   "argv_lacks", "cpus",
+                                 "devices", "set",        "per_rank",   "absent",
+                                 "batch",   "core_limit", "make_dirs",  "reports"};
+  if (!object.has("refused")) return object.need_one_of(kKeys, "the case compares nothing");
+  for (const char* key : kKeys)
+    if (object.has(key))
+      return object.context().fault(object.at(), "a refused case has nothing else to compare",
+                                    "keep \"refused\" alone");
 }
 
 }  // namespace
@@ -89,7 +74,7 @@ Case parse_case(Context& context, const Item& at) {
   one.devices = parse_lists(object, "devices");
   one.set = parse_variables(object, "set");
   one.per_rank = parse_variables(object, "per_rank");
-  one.absent = parse_names(object, "absent");
+  one.absent = object.variable_names("absent");
   one.batch = parse_outcome(object, "batch", one);
   const Item limit = object.find("core_limit");
   if (limit) one.core_limit = context.core_limit(limit);

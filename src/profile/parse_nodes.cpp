@@ -278,7 +278,7 @@ void NodeReader::read_place(Object& object, Nic& nic) {
   const CpuSet near = read_cores(object, Need::optional);
   if (object.has("numa") && object.has("cores"))
     context_.fault(object.at(), "the interface has both \"numa\" and \"cores\"",
-                   "\"cores\" is for what is near to several NUMA nodes; keep one of them");
+                   "\"cores\" is for interfaces near several NUMA nodes; remove one of them");
   if (near.empty()) return;
   nic.numa = numa_of(node_.topology, near);
   if (nic.numa < 0) nic.pus = near;
@@ -346,8 +346,7 @@ NodeModel NodeReader::read() {
     object_.find(key);
   Allowed allowed;
   allowed.never = "node_type";
-  const Item when = object_.find("when");
-  if (when) node_.when = parse_when(context_, when, allowed);
+  node_.when = parse_when(object_, allowed);
   node_.origin = object_.origin(Need::optional);
   object_.finish();
   return std::move(node_);

@@ -45,15 +45,6 @@ std::vector<Assignment> parse_assignments(Object& rule, const char* key, bool la
   return assignments;
 }
 
-std::vector<std::string> parse_unset(Object& rule) {
-  std::vector<std::string> names;
-  for (const Item& item : rule.elements("unset", "names")) {
-    const std::string name = rule.context().text(item);
-    if (!name.empty()) names.push_back(rule.context().variable_name(item, name));
-  }
-  return names;
-}
-
 /// "launch" and "batch": words for each of several programs.
 std::map<std::string, std::vector<std::string>> parse_words(Object& rule, const char* key,
                                                             std::span<const std::string_view> known,
@@ -124,17 +115,6 @@ void check_once(Object& object) {
     note(unset->items[i].text, {&unset->items[i], pointer + "/unset" + step(i)}, "unset");
 }
 
-void check_verbs(Object& object) {
-  for (const char* verb : {"default", "require", "prepend", "unset", "launch", "batch",
-                           "core_limit", "make_dirs", "report"}) {
-    if (object.has(verb)) return;
-  }
-  if (object.at().json->kind != Json::Kind::object) return;
-  object.context().fault(object.at(), "the rule does nothing",
-                         "add one of: default require prepend unset launch batch core_limit "
-                         "make_dirs report");
-}
-
 }  // namespace
 
 Rule parse_rule(Context& context, const Item& at) {
@@ -143,14 +123,13 @@ Rule parse_rule(Context& context, const Item& at) {
   rule.id = object.word("id", Need::required);
   Allowed conditions;
   conditions.late = true;
-  const Item when = object.find("when");
-  if (when) rule.when = parse_when(context, when, conditions);
+  rule.when = parse_when(object, conditions);
   Allowed allowed;
   allowed.late = is_late(rule.when);
   rule.defaults = parse_assignments(object, "default", allowed.late);
   rule.require = parse_assignments(object, "require", allowed.late);
   rule.prepend = parse_assignments(object, "prepend", allowed.late);
-  rule.unset = parse_unset(object);
+  rule.unset = object.variable_names("unset");
   rule.launch = parse_words(object, "launch", kLauncherNames, allowed);
   rule.batch = parse_words(object, "batch", kSchedulers, allowed);
   const Item limit = object.find("core_limit");
@@ -159,7 +138,9 @@ Rule parse_rule(Context& context, const Item& at) {
   rule.report = parse_report(object, allowed);
   rule.origin = object.origin(Need::required);
   check_once(object);
-  check_verbs(object);
+  object.need_one_of({"default", "require", "prepend", "unset", "launch", "batch", "core_limit",
+                      "make_dirs", "report"},
+                     "the rule does nothing");
   object.finish();
   return rule;
 }

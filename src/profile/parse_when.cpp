@@ -19,7 +19,7 @@ std::pair<std::string, std::string> objection(std::string_view name, const Allow
   if (fact == nullptr) {
     const std::string hint = suggestion(name, fact_candidates(name));
     return {fmt::format("unknown fact {}", shown(name)),
-            hint.empty() ? "docs/profiles.md lists the facts" : hint};
+            hint.empty() ? "docs/reference/profile-format.md lists the facts" : hint};
   }
   if (is_rank_fact(*fact) && !allowed.rank && !(allowed.unit && name == "unit")) {
     return {fmt::format("{} differs by rank and cannot be used here", shown(name)),
@@ -167,6 +167,11 @@ When parse_when(Context& context, const Item& at, const Allowed& allowed) {
     parse_tests(context, fact, value, when);
   }
   return when;
+}
+
+When parse_when(Object& object, const Allowed& allowed) {
+  const Item at = object.find("when");
+  return at ? parse_when(object.context(), at, allowed) : When();
 }
 
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed) {

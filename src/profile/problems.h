@@ -20,7 +20,7 @@ class Problems {
   const std::vector<Error>& list() const { return list_; }
   bool full() const;
 
-  /// In the order of the text; after kMaxProblems one more that says so.
+  /// In the order of the text; after kMaxProblems one more that reports the cut.
   std::vector<Error> take();
 
  private:

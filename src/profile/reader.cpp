@@ -249,6 +249,20 @@ std::vector<std::string> Object::texts(const char* key) {
   return context_.texts(item, "strings");
 }
 
+std::vector<std::string> Object::variable_names(const char* key) {
+  std::vector<std::string> names;
+  for (const Item& item : elements(key, "names"))
+    if (const std::string name = context_.text(item); !name.empty())
+      names.push_back(context_.variable_name(item, name));
+  return names;
+}
+
+void Object::need_one_of(std::initializer_list<const char*> keys, const char* message) {
+  const bool found = std::any_of(keys.begin(), keys.end(), [&](const char* k) { return has(k); });
+  if (!found && at_.json->kind == Json::Kind::object)
+    context_.fault(at_, message, fmt::format("add one of: {}", fmt::join(keys, " ")));
+}
+
 std::vector<Item> Object::elements(const char* key, std::string_view of_what) {
   const Item item = find(key);
   if (!item) return {};

@@ -1,5 +1,6 @@
 #pragma once
-// Takes typed values out of a tree and collects every complaint; what is wrong reads as a default.
+// Reads typed values from a tree and collects every problem; wrong values read as defaults.
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <span>
@@ -97,7 +98,11 @@ class Object {
   int whole(const char* key, int min, int max, std::optional<int> otherwise);
   bool truth(const char* key, bool otherwise);
   std::vector<std::string> texts(const char* key);
+  std::vector<std::string> variable_names(const char* key);
   std::vector<Item> elements(const char* key, std::string_view of_what);
+
+  /// Reports an object without any of these members.
+  void need_one_of(std::initializer_list<const char*> keys, const char* message);
 
   /// why, source, checked, printed, printed_why, disputed.
   Origin origin(Need why);

@@ -1,10 +1,12 @@
 // Environment changes in the formats that are no shell, and the table of all formats.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "hpclaunch/render.h"
+#include "hpclaunch/text.h"
 #include "shell.h"
 #include "text.h"
 
@@ -20,27 +22,21 @@ bool fits_single_quotes(std::string_view value) {
 
 }  // namespace
 
-// What python-dotenv and docker compose (compose-go, dotenv/parser.go) read alike (docs/plan.md):
+// What python-dotenv and docker compose (compose-go, dotenv/parser.go) read alike (docs/reference/plan.md):
 // NAME='literal', or NAME="with \\ \" \n \r escapes" where single quotes cannot do it. Both expand
 // ${...} somewhere, compose also $NAME in double quotes, and neither agrees how to escape that.
-Status check_dotenv(const EnvChange& change) {
-  if (Status fine = check_change("dotenv", change); !fine) return fine;
-  if (!change.value)
-    return not_representable("dotenv", change, "the format cannot remove a variable");
-  if (change.name.compare(0, 6, "export") == 0)
-    return not_representable("dotenv", change, "readers treat export as a keyword");
+std::string_view dotenv_refusal(const EnvChange& change) {
+  if (!change.value) return "the format cannot remove a variable";
+  if (change.name.rfind("export", 0) == 0) return "readers treat export as a keyword";
   const std::string& value = *change.value;
-  if (!is_utf8(value)) return not_representable("dotenv", change, "the value is not UTF-8");
-  if (value.find("${") != std::string::npos)
-    return not_representable("dotenv", change, "readers expand the ${ in its value");
-  if (fits_single_quotes(value)) return Done{};
+  if (!is_utf8(value)) return "the value is not UTF-8";
+  if (value.find("${") != std::string::npos) return "readers expand the ${ in its value";
+  if (fits_single_quotes(value)) return "";
   if (value.find('$') != std::string::npos)
-    return not_representable(
-        "dotenv", change,
-        "the value has $ together with a quote, a backslash or a carriage return");
+    return "the value has $ together with a quote, a backslash or a carriage return";
   if (value.back() == '\\' || value.back() == '"')
-    return not_representable("dotenv", change, "the value ends in a backslash or a double quote");
-  return Done{};
+    return "the value ends in a backslash or a double quote";
+  return "";
 }
 
 std::string dotenv_line(const EnvChange& change) {
@@ -65,8 +61,6 @@ std::string dotenv_line(const EnvChange& change) {
   }
   return fmt::format("{}=\"{}\"\n", change.name, quoted);
 }
-
-Status check_lmod(const EnvChange& change) { return check_change("lmod", change); }
 
 namespace {
 
@@ -95,6 +89,51 @@ std::string lmod_line(const EnvChange& change) {
   return fmt::format("setenv({}, {})\n", lua_string(change.name), lua_string(*change.value));
 }
 
+namespace {
+
+struct Format {
+  EnvFormat format;
+  std::string_view name;
+  std::string_view comment;   ///< the start of a comment
+  std::string_view reserved;  ///< names, separated by blanks
+  std::string_view (*refusal)(const EnvChange&);
+  std::string (*line)(const EnvChange&);  ///< null: a document of its own
+};
+
+std::string_view no_refusal(const EnvChange&) { return ""; }
+
+constexpr std::array<Format, 6> kFormats = {{
+    {EnvFormat::sh, "sh", "# ", kReservedBySh, no_refusal, sh_line},
+    {EnvFormat::csh, "csh", "# ", "", no_refusal, csh_line},
+    {EnvFormat::fish, "fish", "# ", kReservedByFish, fish_refusal, fish_line},
+    {EnvFormat::dotenv, "dotenv", "# ", "", dotenv_refusal, dotenv_line},
+    {EnvFormat::json, "json", "", "", no_refusal, nullptr},
+    {EnvFormat::lmod, "lmod", "-- ", "", no_refusal, lmod_line},
+}};
+
+Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason) {
+  return Error{ErrorKind::unsupported,
+               fmt::format("{} cannot represent {}: {}", format, printable(change.name), reason),
+               format == "json" ? "use --format sh" : "use --format json"};
+}
+
+/// Every format except json needs an identifier and no zero byte. Errors: `unsupported`.
+Status check_change(const Format& row, const EnvChange& change) {
+  const auto refused = [&](std::string_view reason) {
+    return not_representable(row.name, change, reason);
+  };
+  if (!is_identifier(change.name)) return refused("a name must be letters, digits and underscores");
+  if (change.value && change.value->find('\0') != std::string::npos)
+    return refused("the value has a zero byte");
+  const auto reserved = split(row.reserved, ' ');
+  if (std::find(reserved.begin(), reserved.end(), change.name) != reserved.end())
+    return refused("the shell reserves this name");
+  const std::string_view reason = row.refusal(change);
+  if (!reason.empty()) return refused(reason);
+  return Done{};
+}
+
+/// Later changes of a name win, as in a shell that runs them in order.
 Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   nlohmann::ordered_json set = nlohmann::ordered_json::object();
   std::vector<std::string> unset;
@@ -116,25 +155,6 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   return document.dump(2) + "\n";
 }
 
-namespace {
-
-struct Format {
-  EnvFormat format;
-  std::string_view name;
-  std::string_view comment;  // what begins one
-  Status (*check)(const EnvChange&);
-  std::string (*line)(const EnvChange&);
-};
-
-constexpr std::array<Format, 6> kFormats = {{
-    {EnvFormat::sh, "sh", "# ", check_sh, sh_line},
-    {EnvFormat::csh, "csh", "# ", check_csh, csh_line},
-    {EnvFormat::fish, "fish", "# ", check_fish, fish_line},
-    {EnvFormat::dotenv, "dotenv", "# ", check_dotenv, dotenv_line},
-    {EnvFormat::json, "json", "", nullptr, nullptr},
-    {EnvFormat::lmod, "lmod", "-- ", check_lmod, lmod_line},
-}};
-
 }  // namespace
 
 }  // namespace render
@@ -151,9 +171,9 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
   if (row.line == nullptr) return render::json_document(changes);
   std::string text;
   for (const EnvChange& change : changes) {
-    if (const Status fine = row.check(change); !fine) return fine.error();
+    if (const Status fine = render::check_change(row, change); !fine) return fine.error();
     const std::string comment = comments ? render::comment_text(change.comment) : "";
-    // A Lua comment that begins with [[ would run on over lines; "-- " keeps the bracket away.
+    // A Lua comment that begins with [[ would span lines; "-- " separates the bracket.
     if (!comment.empty()) text += fmt::format("{}{}\n", row.comment, comment);
     text += row.line(change);
   }

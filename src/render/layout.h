@@ -76,6 +76,10 @@ class Layout {
   bool terminal() const { return m_.pu_w == 0; }
 
   // layout_devices.cpp
+  template <class Draw>
+  Size shelf(std::size_t count, int width_of_box, int height, const Rows& rows, const Pen& pen,
+             Draw draw) const;
+  int box_width(const Rows& rows, int least, int most, int width) const;
   Size devices(const std::vector<int>& list, int width, const Pen& pen);
   Size nics(const std::vector<int>& list, int width, const Pen& pen) const;
   Size memory(const std::vector<int>& list, int width, const Pen& pen) const;

@@ -9,37 +9,30 @@
 
 namespace hpclaunch::render {
 
-namespace {
-
-/// How wide each of `count` boxes is: as many in a row as fit at the least width, and then as wide as
-/// the row allows, up to the most.
-struct Shelf {
-  Rows rows;
-  int each = 0;
-};
-
-Shelf shelf_of(int count, int least, int most, int gap, int width) {
-  const Rows rows = rows_of(count, least, gap, width);
-  const int room = (width - (rows.per_row - 1) * gap) / std::max(rows.per_row, 1);
-  return {rows, std::clamp(room, least, most)};
+/// Boxes of one size in rows; `draw(position, pen)` draws one.
+template <class Draw>
+Size Layout::shelf(std::size_t count, int width_of_box, int height, const Rows& rows,
+                   const Pen& pen, Draw draw) const {
+  for (int at = 0; pen.scene != nullptr && at < static_cast<int>(count); ++at)
+    draw(static_cast<std::size_t>(at), pen.at(at % rows.per_row * (width_of_box + m_.gap_x),
+                                              at / rows.per_row * (height + m_.gap_y)));
+  return {rows.per_row * (width_of_box + m_.gap_x) - m_.gap_x,
+          rows.rows * (height + m_.gap_y) - m_.gap_y};
 }
 
-}  // namespace
+/// The width of each box: as the row allows, from `least` to `most`.
+int Layout::box_width(const Rows& rows, int least, int most, int width) const {
+  return std::clamp((width - (rows.per_row - 1) * m_.gap_x) / rows.per_row, least, most);
+}
 
 Size Layout::devices(const std::vector<int>& list, int width, const Pen& pen) {
   if (list.empty()) return {};
-  const Shelf shelf =
-      shelf_of(static_cast<int>(list.size()), m_.device_least, m_.device_most, m_.gap_x, width);
+  const Rows rows = rows_of(static_cast<int>(list.size()), m_.device_least, m_.gap_x, width);
+  const int each = box_width(rows, m_.device_least, m_.device_most, width);
   int h = 0;
-  for (const int at : list) h = std::max(h, device(at, shelf.each, {}).h);
-  const int per_row = shelf.rows.per_row;
-  for (std::size_t i = 0; pen.scene != nullptr && i < list.size(); ++i) {
-    const int at = static_cast<int>(i);
-    device(list[i], shelf.each,
-           pen.at(at % per_row * (shelf.each + m_.gap_x), at / per_row * (h + m_.gap_y)));
-  }
-  return {per_row * (shelf.each + m_.gap_x) - m_.gap_x,
-          shelf.rows.rows * (h + m_.gap_y) - m_.gap_y};
+  for (const int at : list) h = std::max(h, device(at, each, {}).h);
+  return shelf(list.size(), each, h, rows, pen,
+               [&](std::size_t i, const Pen& at) { device(list[i], each, at); });
 }
 
 /// Name, model and address. A terminal has one line, and none for a device without parts.
@@ -151,18 +144,13 @@ void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
 
 Size Layout::nics(const std::vector<int>& list, int width, const Pen& pen) const {
   if (list.empty()) return {};
-  const Shelf shelf =
-      shelf_of(static_cast<int>(list.size()), m_.nic_least, m_.nic_most, m_.gap_x, width);
+  const Rows rows = rows_of(static_cast<int>(list.size()), m_.nic_least, m_.gap_x, width);
+  const int each = box_width(rows, m_.nic_least, m_.nic_most, width);
   const int lines = terminal() ? 1 : 1 + (nic_states_ ? 1 : 0) + (subject_.nics.empty() ? 0 : 1);
   const int h = lines * m_.line_h + m_.box_pad_y;
-  const int per_row = shelf.rows.per_row;
-  for (std::size_t i = 0; pen.scene != nullptr && i < list.size(); ++i) {
-    const int at = static_cast<int>(i);
-    nic(list[i], {shelf.each, h},
-        pen.at(at % per_row * (shelf.each + m_.gap_x), at / per_row * (h + m_.gap_y)));
-  }
-  return {per_row * (shelf.each + m_.gap_x) - m_.gap_x,
-          shelf.rows.rows * (h + m_.gap_y) - m_.gap_y};
+  return shelf(list.size(), each, h, rows, pen, [&](std::size_t i, const Pen& at) {
+    nic(list[i], {each, h}, at);
+  });
 }
 
 void Layout::nic(int at, Size size, const Pen& pen) const {
@@ -214,17 +202,14 @@ Size Layout::memory(const std::vector<int>& list, int width, const Pen& pen) con
   }
   const int h = m_.line_h + m_.box_pad_y;
   const Rows rows = rows_of(static_cast<int>(list.size()), w, m_.gap_x, width);
-  for (std::size_t i = 0; pen.scene != nullptr && i < list.size(); ++i) {
+  return shelf(list.size(), w, h, rows, pen, [&](std::size_t i, const Pen& at) {
     const NumaNode& one = node_.numa_nodes[static_cast<std::size_t>(list[i])];
-    const int at = static_cast<int>(i);
-    Box& box = put(pen.at(at % rows.per_row * (w + m_.gap_x), at / rows.per_row * (h + m_.gap_y)),
-                   What::memory, {w, h});
+    Box& box = put(at, What::memory, {w, h});
     box.number = one.os_index;
     box.tip = numa_text(one) + ", memory without CPUs";
     box.texts.push_back({box.x + m_.box_pad, box.y + m_.line_base, m_.small, false, false, false,
                          numa_text(one), w - m_.box_pad});
-  }
-  return {rows.per_row * (w + m_.gap_x) - m_.gap_x, rows.rows * (h + m_.gap_y) - m_.gap_y};
+  });
 }
 
 }  // namespace hpclaunch::render

@@ -26,6 +26,21 @@ bool is_plain(std::string_view text) {
   return !text.empty() && text[0] != '=' && std::all_of(text.begin(), text.end(), ordinary);
 }
 
+/// A word of which some parts are in single quotes.
+struct Quoted {
+  std::string text;
+  bool quoted = false;
+
+  void quote(bool want) {
+    if (quoted != want) text += '\'';
+    quoted = want;
+  }
+  std::string word() {
+    quote(false);
+    return text.empty() ? "''" : text;
+  }
+};
+
 }  // namespace
 
 std::string quote_sh(std::string_view value) {
@@ -46,73 +61,46 @@ std::string quote_sh(std::string_view value) {
 // locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  std::string out;
-  bool quoted = false;
-  const auto quotes = [&](bool want) {
-    if (quoted != want) out += '\'';
-    quoted = want;
-  };
+  Quoted out;
   for (const char c : value) {
     const bool apart = c == '\'' || c == '!' || c == '\\' || c == '\n';
-    quotes(!apart);
+    out.quote(!apart);
     if (c == '\n')
-      out += "'\\\n'";
+      out.text += "'\\\n'";
     else if (apart)
-      out += {'\\', c};
+      out.text += {'\\', c};
     else
-      out += c;
+      out.text += c;
   }
-  quotes(false);
-  return out.empty() ? "''" : out;
+  return out.word();
 }
 
 // Bytes above ASCII go by number: what fish reads as characters it writes again in the locale of
 // the moment, and that may have changed on the line before.
 std::string quote_fish(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  std::string out;
-  bool quoted = false;
-  const auto quotes = [&](bool want) {
-    if (quoted != want) out += '\'';
-    quoted = want;
-  };
+  Quoted out;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     const bool apart = byte < 0x20 || byte >= 0x7F;
-    quotes(!apart);
+    out.quote(!apart);
     if (c == '\n')
-      out += "\\n";
+      out.text += "\\n";
     else if (c == '\t')
-      out += "\\t";
+      out.text += "\\t";
     else if (apart)
-      out += fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte);
+      out.text += fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte);
     else if (c == '\'' || c == '\\')
-      out += {'\\', c};
+      out.text += {'\\', c};
     else
-      out += c;
+      out.text += c;
   }
-  quotes(false);
-  return out.empty() ? "''" : out;
+  return out.word();
 }
 
 namespace render {
 
 namespace {
-
-// Variables that a shell reserves: assigning them fails or does something else. bash 5.2 and dash
-// 0.5.12 for sh, fish 3.6.
-constexpr std::string_view kReservedBySh =
-    "BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_COMMAND BASH_COMPAT BASH_LINENO "
-    "BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME "
-    "GROUPS HISTCMD LINENO OPTIND PIPESTATUS PPID RANDOM SECONDS SHELLOPTS SHLVL SRANDOM UID _";
-constexpr std::string_view kReservedByFish =
-    "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
-    "status status_generation umask version";
-
-bool has(std::string_view names, std::string_view name) {
-  const auto words = split(names, ' ');
-  return std::find(words.begin(), words.end(), name) != words.end();
-}
 
 bool has_empty_element(std::string_view list) {
   return list.empty() || list.front() == ':' || list.back() == ':' ||
@@ -120,20 +108,6 @@ bool has_empty_element(std::string_view list) {
 }
 
 }  // namespace
-
-Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason) {
-  return Error{ErrorKind::unsupported,
-               fmt::format("{} cannot represent {}: {}", format, printable(change.name), reason),
-               format == "json" ? "use --format sh" : "use --format json"};
-}
-
-Status check_change(std::string_view format, const EnvChange& change) {
-  if (!is_identifier(change.name))
-    return not_representable(format, change, "a name must be letters, digits and underscores");
-  if (change.value && change.value->find('\0') != std::string::npos)
-    return not_representable(format, change, "the value has a zero byte");
-  return Done{};
-}
 
 std::string comment_text(std::string_view comment) {
   std::string line(comment);
@@ -145,34 +119,21 @@ std::string comment_text(std::string_view comment) {
   return out;
 }
 
-Status check_sh(const EnvChange& change) {
-  if (Status fine = check_change("sh", change); !fine) return fine;
-  if (has(kReservedBySh, change.name))
-    return not_representable("sh", change, "the shell reserves this name");
-  return Done{};
-}
-
 std::string sh_line(const EnvChange& change) {
   if (!change.value) return fmt::format("unset {}\n", change.name);
   return fmt::format("export {}={}\n", change.name, quote_sh(*change.value));
 }
-
-Status check_csh(const EnvChange& change) { return check_change("csh", change); }
 
 std::string csh_line(const EnvChange& change) {
   if (!change.value) return fmt::format("unsetenv {} ;\n", change.name);
   return fmt::format("setenv {} {} ;\n", change.name, quote_csh(*change.value));
 }
 
-Status check_fish(const EnvChange& change) {
-  if (Status fine = check_change("fish", change); !fine) return fine;
-  if (has(kReservedByFish, change.name))
-    return not_representable("fish", change, "the shell reserves this name");
+std::string_view fish_refusal(const EnvChange& change) {
   const bool filled = change.name == "PATH" || change.name == "CDPATH";
-  if (filled && change.value && has_empty_element(*change.value))
-    return not_representable("fish", change,
-                             "fish replaces an empty element of this variable with a dot");
-  return Done{};
+  return filled && change.value && has_empty_element(*change.value)
+             ? "fish replaces an empty element of this variable with a dot"
+             : "";
 }
 
 std::string fish_line(const EnvChange& change) {

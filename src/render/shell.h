@@ -1,5 +1,5 @@
 #pragma once
-// One change in each format. The check says whether the format can represent it; the line assumes so.
+// One change in each format: whether the format can represent it, and its line, which assumes so.
 #include <string>
 #include <string_view>
 
@@ -10,25 +10,24 @@ namespace hpclaunch::render {
 /// A comment on one line, with nothing in it that could end the comment.
 std::string comment_text(std::string_view comment);
 
-/// "FORMAT cannot represent NAME: REASON", `unsupported`.
-Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason);
+/// Names that a shell reserves, separated by blanks: assigning them fails or does something else. bash 5.2 and
+/// dash 0.5.12 for sh, fish 3.6.
+inline constexpr std::string_view kReservedBySh =
+    "BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_COMMAND BASH_COMPAT BASH_LINENO "
+    "BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME "
+    "GROUPS HISTCMD LINENO OPTIND PIPESTATUS PPID RANDOM SECONDS SHELLOPTS SHLVL SRANDOM UID _";
+inline constexpr std::string_view kReservedByFish =
+    "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
+    "status status_generation umask version";
 
-/// Every format except json needs an identifier and no zero byte. Errors: `unsupported`.
-Status check_change(std::string_view format, const EnvChange& change);
-
-Status check_sh(const EnvChange& change);
-Status check_csh(const EnvChange& change);
-Status check_fish(const EnvChange& change);
-Status check_dotenv(const EnvChange& change);
-Status check_lmod(const EnvChange& change);
+/// Why fish or dotenv cannot represent the change; "" when they can.
+std::string_view fish_refusal(const EnvChange& change);
+std::string_view dotenv_refusal(const EnvChange& change);
 
 std::string sh_line(const EnvChange& change);
 std::string csh_line(const EnvChange& change);
 std::string fish_line(const EnvChange& change);
 std::string dotenv_line(const EnvChange& change);
 std::string lmod_line(const EnvChange& change);
-
-/// Later changes of a name win, as they do where a shell runs them one after the other.
-Result<std::string> json_document(const std::vector<EnvChange>& changes);
 
 }  // namespace hpclaunch::render

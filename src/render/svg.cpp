@@ -177,45 +177,13 @@ void line(Page& page, const std::string& text, const Manner& manner) {
   page.body += text_at(one, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
 }
 
-/// A word in pieces that are no wider than `room`, after commas where there are some.
-std::vector<std::string> pieces_of(std::string_view word, int room, const Manner& manner) {
-  std::vector<std::string> pieces = {""};
-  for (const std::string& item : wrap(word, 1, ',')) {
-    std::string longer = pieces.back() + item;
-    if (svg_text_width(longer, manner.size, manner.strong) <= room) {
-      pieces.back() = std::move(longer);
-      continue;
-    }
-    if (!pieces.back().empty()) pieces.emplace_back();
-    for (std::string_view rest = item; !rest.empty();) {
-      const std::string_view unit = rest.substr(0, std::max<std::size_t>(utf8_unit(rest), 1));
-      if (svg_text_width(pieces.back() + std::string(unit), manner.size, manner.strong) > room)
-        pieces.emplace_back();
-      pieces.back() += unit;
-      rest.remove_prefix(unit.size());
-    }
-  }
-  return pieces;
-}
-
 /// `text` in lines that are no wider than the page.
 void paragraph(Page& page, const std::string& text, const Manner& manner) {
-  std::string now;
-  for (const std::string_view word : split(text, ' ')) {
-    const std::vector<std::string> pieces = pieces_of(word, page.width, manner);
-    for (const std::string& piece : pieces) {
-      const bool begins = &piece == &pieces.front();
-      std::string longer = now;
-      if (!now.empty() && begins) longer += " ";
-      longer += piece;
-      if (!begins || svg_text_width(longer, manner.size, manner.strong) > page.width) {
-        if (!now.empty()) line(page, now, manner);
-        longer = piece;
-      }
-      now = std::move(longer);
-    }
-  }
-  if (!now.empty()) line(page, now, manner);
+  if (text.empty()) return;
+  const auto measure = [&](std::string_view one) {
+    return svg_text_width(one, manner.size, manner.strong);
+  };
+  for (const std::string& one : flow(text, page.width, measure)) line(page, one, manner);
 }
 
 struct Key {

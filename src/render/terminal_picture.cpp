@@ -149,11 +149,8 @@ std::string machine_picture(const Scene& scene, const Style& style) {
 
 std::string lines(const std::string& text, const Style& style, Tone tone, bool tinted_too) {
   std::string out;
-  for (const std::string& line : wrap(text, style.width, ' '))
-    for (const std::string& piece : wrap(line, style.width, ',')) {
-      const std::string shown = shorten(piece, style.width, style);
-      out += (tinted_too ? tinted(shown, tone, style) : shown) + "\n";
-    }
+  for (const std::string& line : flow(text, style.width))
+    out += (tinted_too ? tinted(line, tone, style) : line) + "\n";
   return out;
 }
 

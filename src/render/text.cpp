@@ -195,6 +195,38 @@ std::vector<std::string> wrap(std::string_view text, int width, char separator) 
   return lines;
 }
 
+std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = at + std::max<std::size_t>(utf8_unit(text.substr(at)), 1);
+    if (at > 0 && measure(text.substr(0, end)) > width) break;
+    at = end;
+  }
+  return at;
+}
+
+std::vector<std::string> flow(std::string_view text, int width, const Measure& measure) {
+  std::vector<std::string> lines;
+  while (measure(text) > width && prefix_bytes(text, width, measure) < text.size()) {
+    const std::size_t room = prefix_bytes(text, width, measure);
+    const std::size_t blank = text.substr(0, room + 1).find_last_of(' ');
+    const std::size_t comma = text.substr(0, room).find_last_of(',');
+    const bool at_blank = blank != std::string_view::npos && blank > 0;
+    const bool at_comma = comma != std::string_view::npos && comma > 0;
+    std::size_t end = room;
+    if (at_blank && (blank > room / 3 || !at_comma))
+      end = blank;
+    else if (at_comma)
+      end = comma + 1;
+    lines.emplace_back(trim(text.substr(0, end)));
+    text = text.substr(end);
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  }
+  if (!text.empty() || lines.empty()) lines.emplace_back(text);
+  for (std::string& line : lines) std::replace(line.begin(), line.end(), kGlue, ' ');
+  return lines;
+}
+
 std::string where_text(const SourceRef& where) {
   std::string text = printable(where.file);
   if (where.line > 0) {

@@ -1,6 +1,7 @@
 #pragma once
 // Text for people: what is safe to print, how wide it is, how it is cut and wrapped.
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -40,6 +41,18 @@ std::string shorten(std::string_view text, int width, const Style& style);
 /// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
 /// a blank); a piece that is wider than a line stands alone. Never empty.
 std::vector<std::string> wrap(std::string_view text, int width, char separator);
+
+/// The width of a text.
+using Measure = std::function<int(std::string_view)>;
+
+/// A blank at which `flow` breaks no line.
+inline constexpr char kGlue = '\x1f';
+
+/// Bytes of the longest prefix of at most `width`, but at least one character.
+std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure = columns);
+
+/// Lines of at most `width`, broken at blanks, else after commas, else anywhere. Never empty.
+std::vector<std::string> flow(std::string_view text, int width, const Measure& measure = columns);
 
 /// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
 std::string where_text(const SourceRef& where);

@@ -16,6 +16,8 @@
 namespace hpclaunch {
 namespace {
 
+using render::columns;
+using render::kGlue;
 using render::Region;
 using render::Regions;
 using render::regions_of;
@@ -28,9 +30,6 @@ struct Branch {
 
 constexpr int kMinWidth = 24;           ///< the least width, whatever the style asks
 constexpr std::size_t kMaxListed = 80;  ///< bytes; longer CPU lists of alike caches are cut
-
-/// A blank at which no line breaks; `wrap` turns it into a blank.
-constexpr char kGlue = '\x1f';
 
 std::string glued(std::string text) {
   std::replace(text.begin(), text.end(), ' ', kGlue);
@@ -195,47 +194,7 @@ std::string summary(const Topology& topology) {
   return text;
 }
 
-// ---- columns ---------------------------------------------------------------------------------------
-
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(render::columns(text));
-}
-
-/// Bytes of the longest prefix of at most `columns`, but at least one character.
-std::size_t bytes_of(std::string_view text, std::size_t columns) {
-  std::size_t at = 0;
-  for (std::size_t taken = 0; at < text.size();) {
-    const std::size_t unit = std::max<std::size_t>(render::utf8_unit(text.substr(at)), 1);
-    taken += columns_of(text.substr(at, unit));
-    if (taken > columns && at > 0) break;
-    at += unit;
-  }
-  return at;
-}
-
-/// Breaks after a blank or a comma where there is one, else anywhere.
-std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
-  std::vector<std::string> lines;
-  while (columns_of(text) > columns) {
-    const std::size_t room = bytes_of(text, columns);
-    const std::size_t blank = text.substr(0, room + 1).find_last_of(" ");
-    const std::size_t comma = text.substr(0, room).find_last_of(",");
-    std::size_t end = room;
-    if (blank != std::string_view::npos && blank > room / 3) {
-      end = blank;
-    } else if (comma != std::string_view::npos && comma > 0) {
-      end = comma + 1;
-    } else if (blank != std::string_view::npos && blank > 0) {
-      end = blank;
-    }
-    lines.emplace_back(trim(text.substr(0, end)));
-    text = text.substr(end);
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  }
-  if (!text.empty() || lines.empty()) lines.emplace_back(text);
-  for (std::string& line : lines) std::replace(line.begin(), line.end(), kGlue, ' ');
-  return lines;
-}
+// ---- printing --------------------------------------------------------------------------------------
 
 struct Strokes {
   std::string_view fork, corner, bar, blank;
@@ -244,14 +203,14 @@ struct Strokes {
 constexpr Strokes kPlain{"|- ", "`- ", "|  ", "   "};
 constexpr Strokes kBox{"├─ ", "└─ ", "│  ", "   "};
 
-/// The prefix of a line, its left part left out where it would take more than half of the width.
-std::string_view fitting(std::string_view prefix, std::size_t width) {
-  const std::size_t columns = columns_of(prefix);
-  return columns <= width / 2 ? prefix : prefix.substr(bytes_of(prefix, columns - width / 2));
+/// The prefix of a line, its left part omitted where it would take more than half of the width.
+std::string_view fitting(std::string_view prefix, int width) {
+  const int excess = columns(prefix) - width / 2;
+  return excess <= 0 ? prefix : prefix.substr(render::prefix_bytes(prefix, excess));
 }
 
 void print(const std::vector<Branch>& branches, const std::string& prefix, const Strokes& strokes,
-           std::size_t width, std::string& out) {
+           int width, std::string& out) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const bool last = i + 1 == branches.size();
     const Branch& branch = branches[i];
@@ -261,8 +220,8 @@ void print(const std::vector<Branch>& branches, const std::string& prefix, const
         next + std::string(branch.branches.empty() ? strokes.blank : strokes.bar);
     std::string_view lead = fitting(first, width);
     const std::string_view later = fitting(below, width);
-    const std::size_t room = width - std::max(columns_of(lead), columns_of(later));
-    for (const std::string& line : wrap(branch.text, room)) {
+    const int room = width - std::max(columns(lead), columns(later));
+    for (const std::string& line : render::flow(branch.text, room)) {
       out += fmt::format("{}{}\n", lead, line);
       lead = later;
     }
@@ -302,9 +261,9 @@ std::string nic_text(const Nic& nic) {
 }  // namespace
 
 std::string topology_tree(const Topology& topology, const Style& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, kMinWidth));
+  const int width = std::max(style.width, kMinWidth);
   std::string out;
-  for (const std::string& line : wrap(summary(topology), width)) out += line + "\n";
+  for (const std::string& line : render::flow(summary(topology), width)) out += line + "\n";
   std::vector<Branch> branches = Lines(topology).all();
   for (const NumaNode& node : topology.numa_nodes) {
     if (!node.pus.empty()) continue;

@@ -2,8 +2,8 @@
 // HPCLAUNCH_PLAN, read without a heap or a library. The grammar is in docs/shim.md.
 //
 // Every rank checks the whole plan, also the parts that are not its own: a damaged plan is then a
-// fault that all ranks share, and rank 0 alone can report it. All of it is constexpr; the compiler
-// runs the assertions at the end of this file.
+// fault that all ranks share, and rank 0 alone can report it. All of it is constexpr;
+// tests/shim/static_test.cpp lets the compiler check it.
 
 #include "text.h"
 
@@ -52,7 +52,7 @@ enum class Verify { off, warn, strict };
 enum class Stay {
   no,
   exit,  ///< its exit status, or its signal, becomes ours
-  kill,  ///< a failure kills our process group: this launcher heeds nothing else
+  kill,  ///< a failure kills our process group: this launcher reacts to nothing else
 };
 
 /// What all ranks agree on.
@@ -71,8 +71,8 @@ struct Plan {
   Stay stay = Stay::no;
   bool pass_signals = false;
   bool with_parent = false;
-  int notice_signal = 0;  ///< 0: none
-  unsigned long long notice_at = 0;
+  int signal = 0;                    ///< before the time limit; 0: none
+  unsigned long long signal_at = 0;  ///< UNIX time
   int classes = 0;
   int class_ranks[kMaxClasses] = {};
 };
@@ -114,13 +114,12 @@ constexpr bool read_core(Text word, Plan& plan) {
   return plan.core = word, word == "unlimited" || is_bytes(word, ignored);
 }
 
-/// As many as there are, unlike the columns, every one of them an absolute path.
-constexpr bool read_directories(Text column, Plan& plan) {
-  plan.directories = column;
+/// Every piece between '/' is valid; unlike a column's there may be any number.
+constexpr bool all_valid(Text list, bool (*valid)(Text)) {
   Text item;
   for (bool more = true; more;) {
-    more = cut(column, '/', item);
-    if (!valid_path(item)) return false;
+    more = cut(list, '/', item);
+    if (!valid(item)) return false;
   }
   return true;
 }
@@ -130,26 +129,10 @@ constexpr int kValueMark = 5;
 constexpr int kMaxPort = 65535;
 constexpr int kMaxSignal = 64;
 
-constexpr bool read_names(Text column, Text& names) {
-  names = column;
-  Text item;
-  for (bool more = true; more;) {
-    more = cut(column, '/', item);
-    if (!is_identifier(item)) return false;
-  }
-  return true;
-}
-
-constexpr bool read_same(Text column, Plan& plan) {
-  plan.same = column;
-  Text item;
+/// "NAME*MARK"
+constexpr bool valid_same(Text item) {
   Text name;
-  for (bool more = true; more;) {
-    more = cut(column, '/', item);
-    if (!cut(item, '*', name) || !is_identifier(name) || !valid_mark(item, kValueMark))
-      return false;
-  }
-  return true;
+  return cut(item, '*', name) && is_identifier(name) && valid_mark(item, kValueMark);
 }
 
 constexpr bool read_hosts(Text marks, Plan& plan) {
@@ -167,23 +150,22 @@ constexpr bool read_stay(Text word, Stay& stay) {
   return false;
 }
 
-constexpr bool read_notice(Text text, Plan& plan) {
-  return take_number(text, plan.notice_signal) && plan.notice_signal > 0 &&
-         plan.notice_signal <= kMaxSignal && text.size > 1 && text.at[0] == '*' &&
-         is_bytes(text.from(1), plan.notice_at);
+constexpr bool read_signal(Text text, Plan& plan) {
+  return take_number(text, plan.signal) && plan.signal > 0 && plan.signal <= kMaxSignal &&
+         text.size > 1 && text.at[0] == '*' && is_bytes(text.from(1), plan.signal_at);
 }
 
-/// What says how the rank is looked at and ended. False: malformed; `known` false: none of these.
-constexpr bool read_conduct(Text key, Text column, Plan& plan, bool& known) {
+/// How the rank is checked and ended. False: malformed; `known` false: none of these.
+constexpr bool read_supervision(Text key, Text column, Plan& plan, bool& known) {
   known = true;
   if (key == "port") return is_number(column, plan.port) && plan.port > 0 && plan.port <= kMaxPort;
-  if (key == "same") return read_same(column, plan);
-  if (key == "absent") return read_names(column, plan.absent);
+  if (key == "same") return all_valid(plan.same = column, valid_same);
+  if (key == "absent") return all_valid(plan.absent = column, is_identifier);
   if (key == "hosts") return read_hosts(column, plan);
   if (key == "stay") return read_stay(column, plan.stay);
   if (key == "signals") return plan.pass_signals = true, column == "pass";
   if (key == "end") return plan.with_parent = true, column == "with-parent";
-  if (key == "notice") return read_notice(column, plan);
+  if (key == "notice") return read_signal(column, plan);
   return known = false, true;
 }
 
@@ -207,10 +189,10 @@ constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   if (key == "local") return is_identifier(plan.local_name = column) ? Fault{} : malformed;
   if (key == "verify") return read_verify(column, plan.verify) ? Fault{} : malformed;
   if (key == "core") return read_core(column, plan) ? Fault{} : malformed;
-  if (key == "dir") return read_directories(column, plan) ? Fault{} : malformed;
+  if (key == "dir") return all_valid(plan.directories = column, valid_path) ? Fault{} : malformed;
   if (key == "layout") return plan.layout = column, Fault{};
   bool known = false;
-  if (!read_conduct(key, column, plan, known)) return malformed;
+  if (!read_supervision(key, column, plan, known)) return malformed;
   return known ? Fault{} : Fault{"unknown directive", key};
 }
 
@@ -273,7 +255,7 @@ constexpr Fault read_plan(Text wire, Plan& plan) {
   return {};
 }
 
-/// Finds the node of place.rank, and fills the rest of `place`. Ranks are dealt in blocks, node
+/// Finds the node of place.rank, and fills the rest of `place`. Ranks are distributed in blocks, node
 /// after node. False: the rank is beyond the plan.
 constexpr bool locate(const Plan& plan, Place& place) {
   Text rest = plan.layout;
@@ -294,28 +276,5 @@ constexpr bool locate(const Plan& plan, Place& place) {
   }
   return false;
 }
-
-// ---- the compiler's tests -----------------------------------------------------------------------
-
-static_assert(valid_item("") && valid_item("a%2Fb") && valid_item("%FF") && valid_item("@.node"));
-static_assert(!valid_item("%00") && !valid_item("a=b") && !valid_item("a b"));
-static_assert(!valid_item("@.hosts") && !valid_item("a@.rank") && !valid_item("@"));
-
-constexpr int kUnread = -2;
-constexpr int node_of(Text wire, int rank) {
-  Plan plan;
-  Place place;
-  place.rank = rank;
-  if (read_plan(wire, plan).what != nullptr) return kUnread;
-  return locate(plan, place) ? place.node * 100 + place.local : -1;
-}
-constexpr Text kTwoClasses = "hl1.53:rank=R:layout=0*2/1*1:class=3:cpus=0/1/2:class=2:A=x";
-static_assert(node_of(kTwoClasses, 0) == 0 && node_of(kTwoClasses, 5) == 102);
-static_assert(node_of(kTwoClasses, 6) == 200 && node_of(kTwoClasses, 7) == 201);
-static_assert(node_of(kTwoClasses, 8) == -1);
-static_assert(node_of({kTwoClasses.at, kTwoClasses.size - 1}, 0) == kUnread);
-static_assert(node_of("hl1.38:rank=R:layout=0*1:class=3:cpus=0/1:B=", 0) == kUnread);
-static_assert(node_of("hl1.38:rank=R:layout=0*1:class=2147483647:A=", 0) == 0);
-static_assert(node_of("hl1.38:rank=R:layout=0*2:class=2147483647:A=", 0) == kUnread);
 
 }  // namespace hpclaunch::shim

@@ -1,23 +1,20 @@
 #pragma once
-// What a rank looks at before it starts the program: its CPUs, its memory policy, its host, what has
-// become of the environment on the way, and the port where all will meet.
-#include <errno.h>
+// What a rank checks before it starts the program: its CPUs, memory policy, host, environment and the
+// rendezvous port.
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "environment.h"
 #include "say.h"
 
 namespace hpclaunch::shim {
 
-// The C libraries disagree about cpu_set_t and the result; the kernel's own calls do not.
 inline bool read_affinity(Mask& mask) {
   mask = {};
-  return syscall(SYS_sched_getaffinity, 0, sizeof mask, &mask) > 0;
+  return call(SYS_sched_getaffinity, 0, sizeof mask, &mask) > 0;
 }
 inline bool write_affinity(const Mask& mask) {
-  return syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask) == 0;
+  return call(SYS_sched_setaffinity, 0, sizeof mask, &mask) == 0;
 }
 
 inline Line& add_found(Line& line, const Mask& mask, bool known) {
@@ -32,13 +29,13 @@ constexpr const char* kPolicies[] = {
 constexpr int kPolicyCount = static_cast<int>(sizeof kPolicies / sizeof *kPolicies);
 constexpr int kPolicyModeBits = 0xff;  // above are flags
 
-/// Memory goes where it is first touched, unless somebody has said otherwise around the launcher.
+/// Memory is allocated where it is first touched, unless a command around the launcher set a policy.
 inline void check_memory(const Plan& plan, const Place& place) {
   int mode = kDefaultPolicy;
   static Mask nodes;
   if (plan.verify == Verify::off) return;
-  if (syscall(SYS_get_mempolicy, &mode, &nodes, static_cast<unsigned long>(kMaskBits), 0, 0) != 0)
-    return;  // a container may forbid the question
+  if (call(SYS_get_mempolicy, &mode, &nodes, kMaskBits, 0, 0) != 0)
+    return;  // a container may forbid the call
   mode &= kPolicyModeBits;
   if (mode == kDefaultPolicy || mode == kLocalPolicy) return;
   Line line = rank_line(place);
@@ -49,7 +46,7 @@ inline void check_memory(const Plan& plan, const Place& place) {
   if (place.local == 0) line.print();
 }
 
-/// Hosts call themselves what they like: only a host that is another node of the plan is a fault.
+/// Host names vary: only a host that is another node of the plan is a fault.
 inline void check_host(const Plan& plan, const Place& place) {
   if (plan.hosts.size == 0 || plan.verify == Verify::off) return;
   static char name[sizeof(utsname::nodename)];
@@ -69,7 +66,7 @@ inline void check_host(const Plan& plan, const Place& place) {
   if (here == nodes) return;
   Line line = rank_line(place);
   line.add("this host is node ").add(here).add(" of the plan, the rank belongs to node ");
-  line.add(place.node).add(": the launcher orders the nodes otherwise");
+  line.add(place.node).add(": the launcher uses another node order");
   if (plan.verify == Verify::strict) stop(kFailed, line, place.local == 0, true);
   if (place.local == 0) line.print();
 }
@@ -79,11 +76,11 @@ inline void add_fault(Line& line, int& faults, Text name, const char* what) {
   line.add(faults++ > 0 ? ", " : "").add(name).add(" (").add(what).add(")");
 }
 
-/// Constants travel by inheritance: what a launcher or a prolog of the job has made of them is seen here.
+/// Variables that are equal for all ranks are inherited; a launcher or a prolog may change them.
 inline void check_environment(char** environment, const Plan& plan, const Place& place) {
   if (plan.verify == Verify::off) return;
   Line line = rank_line(place);
-  line.add("the environment is not as planned: ");
+  line.add("environment differs from the plan: ");
   int faults = 0;
   Text item;
   Text name;
@@ -95,37 +92,37 @@ inline void check_environment(char** environment, const Plan& plan, const Place&
     if (value.at == nullptr)
       add_fault(line, faults, name, "not passed on");
     else if (!is_mark_of(item, value))
-      add_fault(line, faults, name, "changed on the way");
+      add_fault(line, faults, name, "changed by the launcher or the job");
   }
   rest = plan.absent;
   for (bool more = rest.size > 0; more;) {
     more = cut(rest, '/', name);
-    if (find(environment, name).at != nullptr)
-      add_fault(line, faults, name, "set again on the way; removed");
+    if (find(environment, name).at != nullptr) add_fault(line, faults, name, "set again; removed");
   }
   if (faults == 0) return;
   if (plan.verify == Verify::strict) stop(kFailed, line, place.local == 0, true);
   if (place.local == 0) line.print();
 }
 
-/// Rank 0 will listen there; whoever listens now makes the job fail a minute later.
+/// Rank 0 will listen there.
 inline void check_port(const Plan& plan, const Place& place) {
   if (plan.port == 0 || place.rank != 0 || plan.verify == Verify::off) return;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = static_cast<int>(call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return;
   const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  call(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<unsigned short>(plan.port));
-  const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                    listen(fd, 1) == 0;
-  const bool taken = !free && errno == EADDRINUSE;
+  const auto bytes = reinterpret_cast<unsigned char*>(&address.sin_port);  // the high byte first
+  bytes[0] = static_cast<unsigned char>(plan.port >> 8);
+  bytes[1] = static_cast<unsigned char>(plan.port);
+  long result = call(SYS_bind, fd, &address, sizeof address);
+  if (result == 0) result = call(SYS_listen, fd, 1);
   close(fd);
-  if (!taken) return;
+  if (result != -EADDRINUSE) return;
   Line line = rank_line(place);
   line.add("MASTER_PORT ").add(plan.port);
-  line.add(" is in use on this host, the ranks cannot meet there; --master-port takes another");
+  line.add(" is in use on this host; choose another port with --master-port");
   if (plan.verify == Verify::strict) stop(kFailed, line);
   line.print();
 }

@@ -3,12 +3,12 @@
 // Runs once per rank, between the launcher and the program. At 100,000 ranks every path it looks up
 // is looked up 100,000 times, so it looks up none: no PATH search, no configuration, no locale, no
 // dynamic library, no log file. Its input is the environment, its output is execve(2).
-// tests/shim/black_box.py proves it with strace. Messages and exit codes: docs/shim.md.
+// tests/shim/black_box.py checks it with strace. Messages and exit codes: docs/reference/shim.md.
+#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "look.h"
-#include "stay.h"
+#include "monitor.h"
 
 namespace {
 
@@ -24,8 +24,8 @@ bool find_part(const Place& place, Verify verify, Task& task) {
   if (verify == Verify::off) return false;
   Line line = rank_line(place);
   if (as_many) {
-    line.add("planned are CPUs ").add(task.part_first + 1).add(" to ").add(task.part_last + 1);
-    line.add(" of those granted, the rank has ").add(found.count());
+    line.add("planned CPUs ").add(task.part_first + 1).add(" to ").add(task.part_last + 1);
+    line.add(" of the granted ones, the rank has ").add(found.count());
   } else {
     line.add("the job was granted ").add(task.granted).add(" CPUs of this node, the rank may use ");
     line.add(found.count());
@@ -52,7 +52,7 @@ void bind(Task& task, const Place& place, Verify verify) {
   const bool accepted = write_affinity(task.mask);
   known = read_affinity(found);
   if (accepted && known && found == task.mask) {
-    if (expect) line.add("; mended").print();
+    if (expect) line.add("; rebound").print();
     return;
   }
   if (verify == Verify::off) return;
@@ -63,39 +63,46 @@ void bind(Task& task, const Place& place, Verify verify) {
   line.print();
 }
 
-/// The soft limit, as far as the hard one allows. Raising beyond it is nobody's to do at this point.
+/// The soft limit, as far as the hard one allows.
 void limit_core(const Plan& plan) {
   rlimit limit;
-  if (plan.core.size == 0 || getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  if (plan.core.size == 0 || call(SYS_prlimit64, 0, RLIMIT_CORE, nullptr, &limit) != 0) return;
   unsigned long long bytes = 0;
   const bool unlimited = !is_bytes(plan.core, bytes);
   const rlim_t wanted = unlimited ? RLIM_INFINITY : static_cast<rlim_t>(bytes);
   const bool fits = limit.rlim_max == RLIM_INFINITY || (!unlimited && wanted <= limit.rlim_max);
   limit.rlim_cur = fits ? wanted : limit.rlim_max;
-  setrlimit(RLIMIT_CORE, &limit);  // lowers, or raises to the hard limit: neither can be refused
+  call(SYS_prlimit64, 0, RLIMIT_CORE, &limit, nullptr);  // up to the hard limit: cannot fail
 }
 
-const char* directory_reason(int error) {
-  switch (error) {
-    case ENOENT:
-      return "the directory above it is missing";
-    case EACCES:
-    case EPERM:
-      return "permission denied";
-    case ENOTDIR:
-      return "a part of the path is not a directory";
-    case EROFS:
-      return "the file system is read-only";
-    case ENOSPC:
-    case EDQUOT:
-      return "no space";
-    default:
-      return "not made";
+struct Reason {
+  int error;
+  const char* text;
+};
+
+template <int kCount>
+const char* reason(const Reason (&known)[kCount], int error, const char* otherwise) {
+  for (const Reason& one : known) {
+    if (one.error == error) return one.text;
   }
+  return otherwise;
 }
 
-/// Every rank asks for every directory, so that none starts before they are there. Of those that
-/// cannot be made the node's first rank names the first one.
+constexpr Reason kNotCreated[] = {{ENOENT, "its parent directory is missing"},
+                                  {EACCES, "permission denied"},
+                                  {EPERM, "permission denied"},
+                                  {ENOTDIR, "a part of the path is not a directory"},
+                                  {EROFS, "the file system is read-only"},
+                                  {ENOSPC, "no space"},
+                                  {EDQUOT, "no space"}};
+constexpr Reason kNotExecuted[] = {{ENOENT, "no such file, or its interpreter is missing"},
+                                   {EACCES, "permission denied, or not a file"},
+                                   {ENOEXEC, "not a program for this machine, and no #! line"},
+                                   {ENOTDIR, "a part of the path is not a directory"},
+                                   {E2BIG, "environment and arguments are too long"}};
+
+/// Every rank creates every directory, so that none starts before they exist. Of those that cannot be
+/// created the node's first rank names the first one.
 void make_directories(const Plan& plan, const Place& place) {
   static char path[kMaxPath];
   static char failed[kMaxPath];
@@ -105,14 +112,15 @@ void make_directories(const Plan& plan, const Place& place) {
   int error = 0;
   for (bool more = rest.size > 0; more;) {
     more = cut(rest, '/', item);
-    if (!read_path(item, path) || mkdir(path, 0700) == 0 || errno == EEXIST) continue;
-    if (failures++ > 0) continue;
-    error = errno;
+    if (!read_path(item, path)) continue;
+    const long result = call(SYS_mkdirat, AT_FDCWD, path, 0700);
+    if (result == 0 || result == -EEXIST || failures++ > 0) continue;
+    error = static_cast<int>(-result);
     read_path(item, failed);
   }
   if (failures == 0 || place.local != 0) return;
   Line line = rank_line(place);
-  line.add("directory ").add(failed).add(": ").add(directory_reason(error));
+  line.add("directory ").add(failed).add(": ").add(reason(kNotCreated, error, "not created"));
   line.add(" (errno ").add(error).add(")");
   if (failures > 1) line.add(", and ").add(failures - 1).add(" more");
   line.print();
@@ -134,13 +142,13 @@ void find_place(char** environment, Plan& plan, Place& place) {
   const Text value = find(environment, plan.rank_name);
   if (value.at == nullptr || !is_number(value, place.rank)) {
     line.add(plan.rank_name);
-    if (value.at == nullptr) line.add(" is not set: the launcher is not the one of the plan");
+    if (value.at == nullptr) line.add(" is not set: this is not the planned launcher");
     if (value.at != nullptr) line.add(" is not a rank:").quote(value);
     stop(kFailed, line, reports(environment, {}));
   }
 }
 
-/// Stops when the launcher has not dealt the ranks as the plan has it.
+/// Stops when the launcher did not distribute the ranks as planned.
 void check_place(char** environment, const Plan& plan, Place& place) {
   const bool inside = locate(plan, place);
   const bool records = plan.stay != Stay::no && find(environment, "HPCLAUNCH_RECORDS") == "1";
@@ -151,52 +159,40 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   if (!inside) {
     const int world = world_size(plan);
     Line line = rank_line(place);
-    line.add("the plan is for ").add(world).add(world == 1 ? " rank" : " ranks");
-    line.add(", the launcher has started more");
+    line.add("the plan has ").add(world).add(world == 1 ? " rank" : " ranks");
+    line.add(", the launcher started more");
     stop(kFailed, line, place.rank == world || !known || local == 0);
   }
   if (plan.local_name.size == 0) return;
   Line line = rank_line(place);
   line.add(plan.local_name);
   if (!known) {
-    if (value.at == nullptr) line.add(" is not set: the launcher is not the one of the plan");
+    if (value.at == nullptr) line.add(" is not set: this is not the planned launcher");
     if (value.at != nullptr) line.add(" is not a local rank:").quote(value);
     stop(kFailed, line, place.local == 0);
   }
   if (local == place.local) return;
-  line.add(" is ").add(local).add(", by the plan the local rank is ").add(place.local);
-  line.add(": the launcher does not deal the ranks node by node");
+  line.add(" is ").add(local).add(", planned ").add(place.local);
+  line.add(": the launcher does not distribute the ranks in blocks");
   stop(kFailed, line, place.node == 0 || place.local == 0);
-}
-
-const char* reason(int error) {
-  switch (error) {
-    case ENOENT:
-      return "no such file, or its interpreter is missing";
-    case EACCES:
-      return "permission denied, or not a file";
-    case ENOEXEC:
-      return "not a program for this machine, and no #! line";
-    case ENOTDIR:
-      return "a part of the path is not a directory";
-    case E2BIG:
-      return "environment and arguments are too long";
-    default:
-      return "cannot be executed";
-  }
 }
 
 /// Called when execve has returned. What all ranks of a node share, the node's first rank reports.
 [[noreturn]] void not_started(int error, Text program, const Place& place) {
   const bool shared = error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR;
   Line line = rank_line(place);
-  line.add(program).add(": ").add(reason(error)).add(" (errno ").add(error).add(")");
+  line.add(program)
+      .add(": ")
+      .add(reason(kNotExecuted, error, "cannot be executed"))
+      .add(" (errno ")
+      .add(error)
+      .add(")");
   stop(error == ENOENT ? kNotFound : kCannotRun, line, !shared || place.local == 0);
 }
 
 }  // namespace
 
-int main(int argc, char** argv, char** environment) {
+[[noreturn]] static void run(int argc, char** argv, char** environment) {
   if (argc < 2 || argv[1][0] != '/') {
     Line line("hpclaunch-shim: usage: hpclaunch-shim /ABSOLUTE/PROGRAM [ARG...]");
     stop(kFailed, line, reports(environment, {}));
@@ -231,9 +227,19 @@ int main(int argc, char** argv, char** environment) {
   make_directories(plan, place);
   if (plan.with_parent) die_with_parent(plan.stay);
   if (plan.stay != Stay::no) {
-    Stayer stayer(plan, place, recorded != nullptr);
-    if (!stayer.start()) stayer.watch();  // in the child this falls through to the program
+    RankMonitor monitor(plan, place, recorded != nullptr);
+    if (!monitor.start()) monitor.run();  // in the child this falls through to the program
   }
-  execve(argv[1], argv + 1, out);
-  not_started(errno, argv[1], place);
+  const long error = -call(SYS_execve, argv[1], argv + 1, out);
+  not_started(static_cast<int>(error), argv[1], place);
 }
+
+#ifdef HPCLAUNCH_FREESTANDING
+/// `stack`: argc, the arguments, a null pointer, the environment.
+extern "C" [[noreturn, gnu::used]] void hpclaunch_start(char** stack) {
+  const int argc = static_cast<int>(reinterpret_cast<long>(stack[0]));
+  run(argc, stack + 1, stack + argc + 2);
+}
+#else
+int main(int argc, char** argv, char** environment) { run(argc, argv, environment); }
+#endif

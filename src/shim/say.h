@@ -1,13 +1,14 @@
 #pragma once
-// What the shim says, and how it stops.
+// The shim's messages and records on stderr, and how it stops.
 #include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "decode.h"
+#include "kernel.h"
 
 namespace hpclaunch::shim {
 
+constexpr int kStderr = 2;
 constexpr int kFailed = 125;
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
@@ -17,19 +18,14 @@ class Line {
  public:
   explicit Line(Text start) { add(start); }
 
-  /// Bytes outside ASCII's printing range become '?'. What does not fit is cut, visibly.
-  Line& add(Text text) {
+  /// Control characters become '?', and other bytes than ASCII unless `utf8`: text of a program, with its
+  /// tabs. What does not fit is cut, visibly.
+  Line& add(Text text, bool utf8 = false) {
     for (int i = 0; i < text.size && size_ < kRoom; ++i) {
-      const bool prints = text.at[i] >= ' ' && text.at[i] <= '~';
-      bytes_[size_++] = prints ? text.at[i] : '?';
-    }
-    return *this;
-  }
-  /// What a program wrote: bytes of UTF-8 stay.
-  Line& add_text(Text text) {
-    for (int i = 0; i < text.size && size_ < kRoom; ++i) {
-      const bool control = (text.at[i] >= 0 && text.at[i] < ' ') || text.at[i] == 0x7f;
-      bytes_[size_++] = control && text.at[i] != '\t' ? '?' : text.at[i];
+      const auto byte = static_cast<unsigned char>(text.at[i]);
+      const bool prints = byte >= ' ' && byte <= '~';
+      const bool keep = prints || (utf8 && (byte > 0x7f || byte == '\t'));
+      bytes_[size_++] = keep ? text.at[i] : '?';
     }
     return *this;
   }
@@ -60,7 +56,7 @@ class Line {
       for (int i = 1; i <= 3; ++i) bytes_[kRoom - i] = '.';
     }
     bytes_[size_] = '\n';
-    if (write(STDERR_FILENO, bytes_, static_cast<size_t>(size_) + 1) < 0) return;
+    call(SYS_write, kStderr, bytes_, size_ + 1);
   }
 
  private:
@@ -72,7 +68,13 @@ class Line {
 /// As uname(2) has it; "?" when it does not answer.
 inline Text host_name() {
   static utsname host;
-  return uname(&host) == 0 ? Text(host.nodename) : Text("?");
+  return call(SYS_uname, &host) == 0 ? Text(host.nodename) : Text("?");
+}
+
+inline timespec wall_clock() {
+  timespec now = {};
+  call(SYS_clock_gettime, CLOCK_REALTIME, &now);
+  return now;
 }
 
 inline Line record(const Place& place, int pid) {
@@ -87,8 +89,7 @@ inline void write_end(const Place& place, int pid, const char* how, int status, 
     for (int i = count - 1; i >= 0; --i, number /= 10)
       out[i] = static_cast<char>('0' + number % 10);
   };
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
+  const timespec now = wall_clock();
   // Seconds since 1970 leave int in 2038; as two numbers they never do.
   constexpr long kBillion = 1'000'000'000;
   char micro[7] = {};
@@ -102,7 +103,7 @@ inline void write_end(const Place& place, int pid, const char* how, int status, 
   line.print();
 }
 
-/// This rank, where somebody reads records of its end; nullptr: nobody does.
+/// This rank, where hpclaunch reads a record of its end; nullptr: elsewhere.
 inline const Place* recorded = nullptr;
 
 /// Many launchers kill all ranks as soon as one has failed. A rank that leaves the line to another
@@ -111,15 +112,15 @@ constexpr timespec kSilentPause = {0, 200'000'000};
 
 [[noreturn]] inline void stop(int status, Line& line, bool speak = true, bool late = false) {
   if (!speak) {
-    nanosleep(&kSilentPause, nullptr);
-    speak = late;  // still here: the fault was ours alone
+    call(SYS_nanosleep, &kSilentPause, nullptr);
+    speak = late;  // still alive: the fault was of this rank alone
   }
   if (speak) line.print();
   if (recorded != nullptr) {
-    if (speak) record(*recorded, getpid()).add(" tail=").add(line.text()).print();
-    write_end(*recorded, getpid(), " exit=", status, false);
+    if (speak) record(*recorded, own_pid()).add(" tail=").add(line.text()).print();
+    write_end(*recorded, own_pid(), " exit=", status, false);
   }
-  _exit(status);
+  leave(status);
 }
 
 inline Line rank_line(const Place& place) {

@@ -1,23 +1,23 @@
 #include "sys/descendants.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "hpclaunch/events.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::sys {
 namespace {
@@ -28,37 +28,26 @@ struct Stat {
   pid_t group = 0;
 };
 
+// Descending: what forks and exits quickly is met while it is there.
 std::vector<pid_t> all_pids() {
   std::vector<pid_t> pids;
-  DIR* proc = opendir("/proc");
-  if (proc == nullptr) return pids;
-  while (const dirent* entry = readdir(proc)) {
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    pid_t pid = 0;
-    if (std::from_chars(entry->d_name, end, pid).ptr == end) pids.push_back(pid);
-  }
-  closedir(proc);
-  std::sort(pids.begin(), pids.end(), std::greater<>());
+  const Result<std::vector<std::string>> names = list_directory("/proc");
+  if (!names) return pids;
+  for (const std::string& name : *names)
+    if (const auto pid = parse_natural(name)) pids.push_back(static_cast<pid_t>(*pid));
+  std::sort(pids.rbegin(), pids.rend());
   return pids;
 }
 
 // /proc/PID/stat: "pid (name) state parent group ..."; the name may hold anything, ')' included.
 std::optional<Stat> read_stat(pid_t pid) {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  char text[512];
-  const ssize_t size = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (size <= 0) return std::nullopt;
-  text[size] = '\0';
-  const char* after = std::strrchr(text, ')');
+  const Result<std::string> text = read_file(fmt::format("/proc/{}/stat", pid));
+  if (!text) return std::nullopt;
+  const char* after = std::strrchr(text->c_str(), ')');
   Stat found;
   if (after == nullptr ||
-      std::sscanf(after, ") %c %d %d", &found.state, &found.parent, &found.group) != 3) {
+      std::sscanf(after, ") %c %d %d", &found.state, &found.parent, &found.group) != 3)
     return std::nullopt;
-  }
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "hpclaunch/cpuset.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "sys/observe_node.h"
@@ -19,19 +20,12 @@ namespace {
 
 // Bits of the kernel's arrays of unsigned long, in list format.
 std::string bits_to_list(const std::vector<unsigned long>& words) {
-  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
-  const auto has = [&](std::size_t bit) { return (words[bit / kBits] >> (bit % kBits) & 1) != 0; };
-  std::string list;
-  for (std::size_t bit = 0; bit < words.size() * kBits; ++bit) {
-    if (!has(bit)) continue;
-    std::size_t last = bit;
-    while (last + 1 < words.size() * kBits && has(last + 1)) ++last;
-    if (!list.empty()) list += ',';
-    list += fmt::format("{}", bit);
-    if (last > bit) list += fmt::format("-{}", last);
-    bit = last;
-  }
-  return list;
+  constexpr int kBits = 8 * sizeof(unsigned long);
+  CpuSet set;
+  for (int bit = 0; bit < std::min(static_cast<int>(words.size()) * kBits, CpuSet::kCapacity);
+       ++bit)
+    if ((words[static_cast<std::size_t>(bit / kBits)] >> (bit % kBits) & 1) != 0) set.add(bit);
+  return set.to_list();
 }
 
 // The value of "Name:\t..." in the text of /proc/self/status.

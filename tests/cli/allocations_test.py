@@ -54,7 +54,7 @@ class Pbs(Job):
 
     def test_a_damaged_file_names_its_line(self):
         self.no_plan(env=self.pbs("x1\nx2 what\n"), says=["nodefile:2", "what"])
-        self.no_plan(env=self.pbs("\n"), says=["no host in it"])
+        self.no_plan(env=self.pbs("\n"), says=["it is empty"])
 
     def test_a_job_that_names_no_file_is_said(self):
         self.assertIn("PBS_NODEFILE is not", self.hosts_why("--profile", "none", env=self.env(PBS_JOBID="1")))
@@ -96,7 +96,7 @@ class Lsf(Job):
 
     def test_lists_that_cannot_be_read(self):
         for extra, says in (({}, "LSB_MCPU_HOSTS"), ({"LSB_MCPU_HOSTS": "h1 2 h2"}, "without its number"), ({"LSB_MCPU_HOSTS": "h1 x"}, "\"x\""),
-                            ({"LSB_DJOB_HOSTFILE": "/nonexistent"}, "/nonexistent"), ({"LSB_HOSTS": " "}, "no host")):
+                            ({"LSB_DJOB_HOSTFILE": "/nonexistent"}, "/nonexistent"), ({"LSB_HOSTS": " "}, "it is empty")):
             with self.subTest(extra):
                 self.no_plan(env=self.env(LSB_JOBID="7", **extra), says=[says, "try: "])
 

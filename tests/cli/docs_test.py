@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Help, docs/cli.md, manual page and completions name the same commands and options."""
+"""Help, docs/reference/cli.md, manual page and completions name the same commands and options."""
 import os
 import re
 import subprocess
@@ -19,12 +19,12 @@ def options_of_help(command):
 
 
 def page():
-    with open(os.path.join(ROOT, "docs", "cli.md")) as file:
+    with open(os.path.join(ROOT, "docs", "reference", "cli.md")) as file:
         return file.read()
 
 
 def sections():
-    """docs/cli.md by its headings of second level, as lists of lines."""
+    """docs/reference/cli.md by its headings of second level, as lists of lines."""
     parts, name = {}, ""
     for line in page().splitlines():
         if line.startswith("## "):

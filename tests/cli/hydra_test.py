@@ -251,7 +251,7 @@ exec %s "$@"
         wanted = [cpu_list(r["cpus"]) for r in plan["classes"][0]["ranks"]]
         self.ranks_environment("run", *words)
         self.assertEqual([self.bound(0), self.bound(1)], wanted)
-        self.assertEqual(sorted(re.findall(r"hpclaunch: rank (\d) on \S+: the launcher bound CPUs .*; mended", self.last.err)), ["0", "1"])
+        self.assertEqual(sorted(re.findall(r"hpclaunch: rank (\d) on \S+: the launcher bound CPUs .*; rebound", self.last.err)), ["0", "1"])
         done = hpclaunch("run", *words, "--verify", "strict", "--", "/bin/echo", "ran")
         self.ok(done, 125)
         self.assertEqual(done.out, "")

@@ -118,7 +118,7 @@ class IntelMpi(Job):
     def test_the_reasons_are_told(self):
         self.put("intelmpi")
         done = self.ok(hpclaunch("explain", "-n", "2", "--launcher", "intelmpi", *COUNTS, "I_MPI_PIN", "I_MPI_PIN_CELL", env=self.env(I_MPI_PIN_CELL="core")))
-        self.has(done, "the shim binds", "away from the plan's CPUs")
+        self.has(done, "the shim binds", "off the planned CPUs")
 
     def test_told_from_mpich_by_what_lies_beside_it(self):
         self.put("intelmpi")

@@ -26,7 +26,7 @@ def read_json(path):
 
 
 def flattened(path):
-    """The lists of a profile with those of what it extends, as docs/profiles.md says it; no code of the product."""
+    """The lists of a profile with those of what it extends, as docs/reference/profile-format.md says it; no code of the product."""
     profile = read_json(path)
     merged = {name: {} for name in LISTS}
     for base in profile.get("extends", []):

@@ -82,7 +82,7 @@ class Failures(engines.Test):
         script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $(hostname)"']
         done = self.allocation(2, *self.words("hydra", *reversed_hosts, *script))
         self.ok(done, 125)
-        self.assertIn("it would put n1 before n2", done.err)
+        self.assertIn("would put n1 before n2", done.err)
         by_ssh = ["--launcher-arg=-launcher", "--launcher-arg=ssh"]
         done = self.ok(self.allocation(2, *self.words("hydra", *reversed_hosts, *by_ssh, *script)))
         self.assertEqual(sorted(done.out.splitlines()), ["0 n2", "1 n2", "2 n1", "3 n1"])
@@ -105,7 +105,7 @@ class Failures(engines.Test):
         env = self.cluster.environment("login")
         env["PATH"] = front + ":" + env["PATH"]
         done = self.ok(self.slurm("--", "/bin/true", env=env))
-        wrong = re.findall(r"hpclaunch: rank (\d) on (n\d): the launcher bound CPUs \S+, planned (\S+); mended", done.err)
+        wrong = re.findall(r"hpclaunch: rank (\d) on (n\d): the launcher bound CPUs \S+, planned (\S+); rebound", done.err)
         self.assertEqual(sorted(wrong), [("1", "n1", str(cpu[1])), ("3", "n2", str(cpu[1]))] if cpu[0] != cpu[1] else [], str(done))
         strict = self.slurm("--verify", "strict", "--", "/bin/true", env=env)
         self.ok(strict, 125 if cpu[0] != cpu[1] else 0)

@@ -34,7 +34,7 @@ TEST_CASE("a file that is no text is refused in words that can be read", "[job]"
   using namespace std::string_view_literals;
   const auto utf16 = parse_host_file("n\0001\0\n\0n\0002\0"sv, "h");
   REQUIRE_FALSE(utf16);
-  CHECK(utf16.error().message == "host file: a byte that no host name has in \"n?1?\"");
+  CHECK(utf16.error().message == "host file: a character that host names do not have in \"n?1?\"");
   const auto core = parse_host_file(std::string(100'000, '\x7f'), "h");
   REQUIRE_FALSE(core);
   CHECK(core.error().message.size() < 300);

@@ -89,7 +89,7 @@ TEST_CASE("breaches about cores and PUs are named", "[topology]") {
   SECTION("a package that does not hold its core") {
     topology.packages = {{0, "", cpus("0-1,4-5")}, {1, "", cpus("2-3,6-7")}};
     const Complaint got = complaint(topology);
-    CHECK(got.message == "core 2 names package 0, which does not hold its PUs 2,6");
+    CHECK(got.message == "core 2 names package 0, which does not contain its PUs 2,6");
     CHECK(got.pointer == "/cores/2/package");
   }
   SECTION("a NUMA node that does not exist") {
@@ -101,7 +101,7 @@ TEST_CASE("breaches about cores and PUs are named", "[topology]") {
 TEST_CASE("breaches about packages, NUMA nodes and caches are named", "[topology]") {
   Topology topology = lawful();
   SECTION("a part of a core") {
-    topology.caches[0].pus.remove(4);
+    topology.caches[0].pus -= *CpuSet::parse("4");
     const Complaint got = complaint(topology);
     CHECK(got.message == "L3 cache with PUs 0-1,5 has only a part of the core with PUs 0,4");
     CHECK(got.pointer == "/caches/0/pus");
@@ -113,7 +113,7 @@ TEST_CASE("breaches about packages, NUMA nodes and caches are named", "[topology
   SECTION("overlap") {
     topology.caches[0].pus = cpus("1-2,5-6");
     CHECK(complaint(topology).message ==
-          "L3 cache with PUs 1-2,5-6 and NUMA node 1 overlap, and neither holds the other");
+          "L3 cache with PUs 1-2,5-6 and NUMA node 1 overlap, and neither contains the other");
   }
   SECTION("two of the same number") {
     topology.numa_nodes[1].os_index = 0;
@@ -129,7 +129,7 @@ TEST_CASE("breaches about packages, NUMA nodes and caches are named", "[topology
   }
   SECTION("levels out of order") {
     topology.caches[0].level = 2;
-    CHECK(complaint(topology).message == "an L3 cache stands after an L2 cache");
+    CHECK(complaint(topology).message == "an L3 cache follows an L2 cache");
   }
   SECTION("a package without PU") {
     topology.packages.push_back({1, "", {}});

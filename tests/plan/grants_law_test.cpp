@@ -7,7 +7,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/text.h"
-#include "plan/devices/grants.h"
+#include "plan/grants.h"
 #include "support/random_topology.h"
 
 using namespace hpclaunch;

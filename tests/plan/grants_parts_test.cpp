@@ -1,7 +1,7 @@
 // Granted, not existing: what ranks are given of instances and tiles.
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/devices/grants.h"
+#include "plan/grants.h"
 
 using namespace hpclaunch;
 using namespace hpclaunch::test;

@@ -1,5 +1,5 @@
 // Granted, not existing: what ranks are given of whole devices.
-#include "plan/devices/grants.h"
+#include "plan/grants.h"
 
 using namespace hpclaunch;
 using namespace hpclaunch::test;

@@ -25,7 +25,8 @@ Plan plan_on(const Topology& node, int ranks) {
 
 Cores cores_of(const Topology& node, int ranks) {
   Cores cores;
-  for (const RankPlan& rank : plan_on(node, ranks).classes[0].ranks) cores.push_back(rank.cores);
+  const Plan plan = plan_on(node, ranks);
+  for (const RankPlan& rank : plan.classes[0].ranks) cores.push_back(rank.cores);
   return cores;
 }
 

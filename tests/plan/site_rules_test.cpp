@@ -222,7 +222,7 @@ Topology gcds() {
   const int region[] = {6, 7, 2, 3, 0, 1, 4, 5};
   for (int g = 0; g < 8; ++g)
     node.devices.push_back(device(g, "amd", node.caches[static_cast<std::size_t>(region[g])].pus));
-  for (const Cache& cache : node.caches) node.allowed.remove(cache.pus.first());
+  for (const Cache& cache : node.caches) node.allowed -= *CpuSet::parse(std::to_string(cache.pus.first()));
   return node;
 }
 

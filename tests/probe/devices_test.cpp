@@ -348,7 +348,7 @@ TEST_CASE("PCI addresses", "[probe][pci]") {
     CHECK_FALSE(probe::parse_pci(wrong));
 }
 
-TEST_CASE("class, vendor and bus tell an accelerator", "[probe][pci]") {
+TEST_CASE("class, vendor and bus identify an accelerator", "[probe][pci]") {
   const auto vendor = [](const char* address, unsigned class_id, unsigned vendor_id,
                          unsigned device) {
     return probe::accelerator_vendor(function(address, class_id, vendor_id, device));

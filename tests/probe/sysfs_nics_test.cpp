@@ -142,7 +142,7 @@ TEST_CASE("each port of an adapter with two has its own state, kind and speed", 
     tree.file(port + "/state", state);
     tree.file(port + "/rate", "56 Gb/sec (4X FDR)");
   };
-  // Older kernels tell InfiniBand's port by dev_id alone.
+  // Older kernels number InfiniBand ports in dev_id only.
   const std::string pair = tree.pci("0000:05:00.0", "020700", "15b3", "1003", 0, "", "mlx4_core");
   tree.verbs(pair, "mlx4_0", "InfiniBand", "4: ACTIVE", "40 Gb/sec (4X QDR)");
   second(pair, "mlx4_0", "InfiniBand", "1: DOWN");

@@ -74,7 +74,7 @@ TEST_CASE("the same blade where the firmware says nothing", "[probe][sysfs]") {
   CHECK(other.devices[0].pus.empty());
 }
 
-TEST_CASE("what amdgpu tells in files", "[probe][sysfs]") {
+TEST_CASE("what amdgpu reports in files", "[probe][sysfs]") {
   const Tree tree;
   const std::string device = tree.pci("0000:c1:00.0", "038000", "1002", "7408", 0, "", "amdgpu");
   tree.file(device + "/mem_info_vram_total", "68702699520");
@@ -152,7 +152,7 @@ TEST_CASE("AMD's devices are counted as KFD has them", "[probe][sysfs]") {
   CHECK(addresses(probed(tree, "laptop-8.xml")) == both);
 }
 
-TEST_CASE("KFD tells which AMD devices XGMI links", "[probe][sysfs]") {
+TEST_CASE("KFD reports XGMI links of AMD devices", "[probe][sysfs]") {
   const Tree tree;
   const char* buses[] = {"de", "c1", "c6", "c9"};  // of KFD's nodes 1 to 4
   int number = 1;
@@ -170,7 +170,7 @@ TEST_CASE("KFD tells which AMD devices XGMI links", "[probe][sysfs]") {
   };
   const auto links = [&] { return probed(tree, "laptop-8.xml").links; };
   CHECK(links().empty());
-  // Both ends tell of it: four side by side.
+  // Both ends report it: four parallel links.
   link(1, 1, 2, "weight 15\nmin_bandwidth 50000\nmax_bandwidth 200000");
   link(2, 1, 1, "weight 15\nmin_bandwidth 50000\nmax_bandwidth 200000");
   // One end, in one package; a kernel that has no bandwidth; two hops; PCI Express; a processor.

@@ -140,7 +140,7 @@ TEST_CASE("a machine without core objects has one core per PU", "[probe][xml]") 
   CHECK(topology.cores[3].package == -1);
 }
 
-TEST_CASE("a file is told by its content, not by its name", "[probe]") {
+TEST_CASE("a file is recognised by its content, not by its name", "[probe]") {
   const std::string xml = test::source_file("tests/machines/laptop-8.xml");
   const Topology plain = machine("laptop-8.xml");
   CHECK(*read_text("\xEF\xBB\xBF" + topology_to_json(plain)) == plain);

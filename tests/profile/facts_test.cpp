@@ -27,7 +27,7 @@ Test test(const char* fact, Test::Op op, std::vector<std::string> values = {}) {
 }  // namespace
 
 TEST_CASE("the table of facts is the manual's, name by name") {
-  std::ifstream in(HPCLAUNCH_SOURCE_DIR "/docs/profiles.md");
+  std::ifstream in(HPCLAUNCH_SOURCE_DIR "/docs/reference/profile-format.md");
   const std::string manual{std::istreambuf_iterator<char>(in), {}};
   const std::size_t begin = manual.find("### facts");
   REQUIRE(begin != std::string::npos);

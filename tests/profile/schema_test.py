@@ -209,7 +209,7 @@ class Schema(unittest.TestCase):
                 self.assertEqual(said, path + ": OK\n")
 
     def test_the_schema_knows_the_facts_of_the_manual(self):
-        with open(os.path.join(ROOT, "docs/profiles.md"), encoding="utf-8") as handle:
+        with open(os.path.join(ROOT, "docs/reference/profile-format.md"), encoding="utf-8") as handle:
             rows = re.findall(r"^\| (`.*?) \| (job|rank) \|", handle.read(), re.M)
         facts = {scope: {name for names, at in rows if at == scope for name in re.findall(r"`([^`]+)`", names)}
                  for scope in ("job", "rank")}

@@ -23,7 +23,7 @@ std::string refusal(EnvFormat format, const EnvChange& change) {
 const std::vector<EnvChange> kChanges = {
     {"A", "x", "why A"}, {"B", "it's", ""}, {"C", std::nullopt, "two\nlines"}};
 
-/// The launcher of docs/plan.md, read by rules of its own: NAME='...' or NAME="..." with \\ \" \n
+/// The launcher of docs/reference/plan.md, read by rules of its own: NAME='...' or NAME="..." with \\ \" \n
 /// \r.
 std::map<std::string, std::string> read_dotenv(const std::string& file) {
   std::map<std::string, std::string> out;

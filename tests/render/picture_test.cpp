@@ -28,7 +28,7 @@ int any_numa(const Topology& node, test::Random& random) {
   return node.numa_nodes[static_cast<std::size_t>(random.in(0, last))].os_index;
 }
 
-/// Devices with and without parts, near NUMA nodes, cores, everything or nobody knows what; NICs; links.
+/// Devices with and without parts, near NUMA nodes, cores, everything or of unknown locality; NICs; links.
 Topology random_node(std::uint64_t seed) {
   Topology node = test::random_topology(seed);
   test::Random random(seed + 77);
@@ -285,7 +285,7 @@ TEST_CASE("a picture holds the whole machine, and no box lies over another", "[p
   }
 }
 
-TEST_CASE("who is far from a device is marked, and nobody else", "[picture][law]") {
+TEST_CASE("only ranks far from a device are marked", "[picture][law]") {
   std::size_t seen = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
@@ -371,7 +371,7 @@ TEST_CASE("every link is an arc between the dots of its devices", "[picture]") {
   CHECK(render::draw_links(node, 1000).dots.empty());
 }
 
-TEST_CASE("every rank is told in words", "[picture][law]") {
+TEST_CASE("every rank is described in words", "[picture][law]") {
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
     const Topology node = random_node(seed);
     const NodeClass ranks = random_ranks(node, seed);
@@ -401,7 +401,7 @@ TEST_CASE("a terminal's picture keeps to its columns and its characters", "[pict
   }
 }
 
-TEST_CASE("colours can be read and told apart", "[picture]") {
+TEST_CASE("colours are legible and distinct", "[picture]") {
   SECTION("light") { check_palette(render::kLight); }
   SECTION("dark") { check_palette(render::kDark); }
 }

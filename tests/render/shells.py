@@ -141,7 +141,7 @@ def csh_family(program, changes, folder):
             through("tcsh %s %ssource" % (locale, before),
                     [shell, "-f", "-c", before + "source %s; %s" % (path, print_all)], changes, locale)
     through("csh", [need("csh"), "-f", "-c", "source %s; %s" % (path, print_all)], changes, "C")
-    # What docs/plan.md promises of the eval form: values of one line in ASCII.
+    # What docs/reference/plan.md promises of the eval form: values of one line in ASCII.
     simple = [(n, v) for n, v in changes if v is None or (b"\n" not in v and max(v, default=0) < 128)]
     with open(path, "wb") as out:
         out.write(tool(program, ["csh"], simple))

@@ -47,8 +47,7 @@ Topology cache_groups() {
     topology.packages.push_back(package);
   }
   topology.allowed = topology.all_pus();
-  topology.allowed.remove(0);
-  topology.allowed.remove(64);
+  topology.allowed -= *CpuSet::parse("0,64");
   return topology;
 }
 

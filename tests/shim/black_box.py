@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The real shim, as a launcher starts it: black_box.py SHIM musl|glibc|checked
+"""The real shim, as a launcher starts it: black_box.py SHIM none|musl|glibc|checked
 
 `checked` is a build with sanitizers; it is not static, so the tests of the system calls leave it out.
 """
@@ -157,7 +157,7 @@ class Binding(unittest.TestCase):
                     cpus={cpu}, arguments=GREP)
                 self.assertEqual((status, err, bound(out)), (0, "", str(cpu)))
 
-    def check_mending(self, planned, found, ending, result):
+    def check_rebinding(self, planned, found, ending, result):
         line = f"hpclaunch: rank 2 on {HOST}: the launcher bound CPUs {to_list(found)}, planned {planned}"
         for verify, status, err, bound_to in (("warn", 0, line + ending + "\n", result),
                                               ("off", 0, "", to_list(found)),
@@ -170,10 +170,10 @@ class Binding(unittest.TestCase):
 
     def test_the_launcher_bound_otherwise(self):
         one = str(ALLOWED[0])
-        self.check_mending(f"{one},8191", {ALLOWED[0]}, f"; the kernel gave only {one}", one)
+        self.check_rebinding(f"{one},8191", {ALLOWED[0]}, f"; the kernel gave only {one}", one)
         if len(ALLOWED) > 1:
-            self.check_mending(one, set(ALLOWED), "; mended", one)
-            self.check_mending(one, {ALLOWED[1]}, "; mended", one)
+            self.check_rebinding(one, set(ALLOWED), "; rebound", one)
+            self.check_rebinding(one, {ALLOWED[1]}, "; rebound", one)
 
 
 CORE = resource.getrlimit(resource.RLIMIT_CORE)
@@ -237,7 +237,7 @@ class Directories(unittest.TestCase):
             pass
         lost, good = os.path.join(self.folder, "no", "parent"), os.path.join(self.folder, "good")
         line = f"hpclaunch: rank 0 on {HOST}: directory %s: %s\n"
-        above = "the directory above it is missing (errno 2)"
+        above = "its parent directory is missing (errno 2)"
         self.assertEqual(self.make(lost), (0, line % (lost, above)))
         self.assertEqual(self.make(lost, rank=1, local=1), (0, ""))
         self.assertEqual(self.make(plain + "/x"), (0, line % (plain + "/x", "a part of the path is not a directory (errno 20)")))
@@ -283,16 +283,16 @@ class Faults(unittest.TestCase):
                         "R=0", fields=":rank=R:colour=red:layout=0*1:class=1")
         self.check_plan("hpclaunch-shim: HPCLAUNCH_PLAN: malformed value: 'cpus=3-1/2'\n",
                         "R=0", fields=":rank=R:layout=0*1:class=2:cpus=3-1/2")
-        self.check_plan("hpclaunch-shim: R is not set: the launcher is not the one of the plan\n")
+        self.check_plan("hpclaunch-shim: R is not set: this is not the planned launcher\n")
         self.check_plan("hpclaunch-shim: R is not a rank: '-1'\n", "R=-1")
         self.check_plan("hpclaunch-shim: R is not a rank: '4294967296'\n", "R=4294967296")
         self.check_plan(f"hpclaunch: rank 0 on {HOST}: L is not set: "
-                        "the launcher is not the one of the plan\n", "R=0")
+                        "this is not the planned launcher\n", "R=0")
         self.check_plan(f"hpclaunch: rank 0 on {HOST}: L is not a local rank: 'x'\n", "R=0", "L=x")
 
     def test_more_ranks_than_planned(self):
-        line = (f"hpclaunch: rank %d on {HOST}: the plan is for 4 ranks, "
-                "the launcher has started more\n")
+        line = (f"hpclaunch: rank %d on {HOST}: the plan has 4 ranks, "
+                "the launcher started more\n")
         self.check_plan(line % 4, "R=4", "L=1")
         self.check_plan("", "R=5", "L=1")
         self.check_plan(line % 6, "R=6", "L=0")
@@ -300,8 +300,8 @@ class Faults(unittest.TestCase):
 
     def test_the_launcher_deals_the_ranks_otherwise(self):
         # Rank 1 of a cyclic launcher is the first rank of the second node.
-        self.check_plan(f"hpclaunch: rank 1 on {HOST}: L is 0, by the plan the local rank is 1: "
-                        "the launcher does not deal the ranks node by node\n", "R=1", "L=0")
+        self.check_plan(f"hpclaunch: rank 1 on {HOST}: L is 0, planned 1: "
+                        "the launcher does not distribute the ranks in blocks\n", "R=1", "L=0")
 
     def test_one_line_whatever_the_bytes(self):
         status, _, err = run(["/bin/true"], ["HPCLAUNCH_PLAN=hl1.3:\n\x1b[31m\n" + "x" * 5000])
@@ -392,7 +392,7 @@ class SystemCalls(unittest.TestCase):
         status, calls = self.trace("%file,%network", "/opt/none")
         self.assertEqual(status, 127)
         names = [line.split("(")[0] for line in calls]
-        want = {"musl": ["execve", "execve"], "glibc": ["execve", "readlink", "execve"]}[LIBC]
+        want = ["execve", "readlink", "execve"] if LIBC == "glibc" else ["execve", "execve"]
         # Where the kernel has no readlink, glibc's own look at itself is a readlinkat.
         self.assertEqual([name.replace("readlinkat", "readlink") for name in names], want, calls)
         if LIBC == "glibc":
@@ -427,7 +427,7 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(self.environment("strict", 0, "AA=1", "BB=", "CC=y")[::2], (0, ""))
 
     def test_the_environment_changed_on_the_way(self):
-        line = "hpclaunch: rank 0 on %s: the environment is not as planned: AA (changed on the way), BB (not passed on), DD (set again on the way; removed)\n" % HOST
+        line = "hpclaunch: rank 0 on %s: environment differs from the plan: AA (changed by the launcher or the job), BB (not passed on), DD (set again; removed)\n" % HOST
         entries = ("AA=2", "DD=secret", "CC=y")
         status, out, err = self.environment("warn", 0, *entries)
         self.assertEqual((status, err), (0, line))
@@ -447,7 +447,7 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(self.host("strict", own + other), (0, ""))
         self.assertEqual(self.host("strict", other + other), (0, ""))  # it may have a name of its own
         self.assertEqual(self.host("strict", "..." + own), (0, ""))
-        line = "hpclaunch: rank 0 on %s: this host is node 1 of the plan, the rank belongs to node 0: the launcher orders the nodes otherwise\n" % HOST
+        line = "hpclaunch: rank 0 on %s: this host is node 1 of the plan, the rank belongs to node 0: the launcher uses another node order\n" % HOST
         self.assertEqual(self.host("warn", other + own), (0, line))
         self.assertEqual(self.host("warn", other + own, 1), (0, ""))
         self.assertEqual(self.host("strict", other + own), (125, line))
@@ -460,7 +460,7 @@ class Surroundings(unittest.TestCase):
             taken.listen()
             port = taken.getsockname()[1]
             plan = f":port={port}:layout=0*1:class=2:A=x"
-            line = "hpclaunch: rank 0 on %s: MASTER_PORT %d is in use on this host, the ranks cannot meet there; --master-port takes another\n" % (HOST, port)
+            line = "hpclaunch: rank 0 on %s: MASTER_PORT %d is in use on this host; choose another port with --master-port\n" % (HOST, port)
             for verify, want in ("warn", (0, line)), ("strict", (125, line)), ("off", (0, "")):
                 self.assertEqual(run_plan(f":rank=R:verify={verify}" + plan, "R=0", arguments=("/bin/true",))[::2], want)
             self.assertEqual(run_plan(":rank=R:verify=strict" + plan, "R=1", arguments=("/bin/true",))[::2], (0, ""))
@@ -501,7 +501,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1"), (0, to_list(ALLOWED), line))
         self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1", verify="strict"), (125, "", line))
         self.assertEqual(self.bound(f"granted={have + 1}:part=0-0/1-1", verify="off"), (0, to_list(ALLOWED), ""))
-        line = f"hpclaunch: rank 0 on {HOST}: planned are CPUs 1 to {have + 1} of those granted, the rank has {have} ({to_list(ALLOWED)}): not bound\n"
+        line = f"hpclaunch: rank 0 on {HOST}: planned CPUs 1 to {have + 1} of the granted ones, the rank has {have} ({to_list(ALLOWED)}): not bound\n"
         self.assertEqual(self.bound(f"part=0-{have}"), (0, to_list(ALLOWED), line))
 
 

@@ -185,8 +185,8 @@ TEST_CASE("what is compared and who stays", "[shim]") {
   CHECK(plan->stay == shim::Stay::kill);
   CHECK(plan->pass_signals);
   CHECK(plan->with_parent);
-  CHECK(plan->notice_signal == 10);
-  CHECK(plan->notice_at == 9999999999ULL);
+  CHECK(plan->signal == 10);
+  CHECK(plan->signal_at == 9999999999ULL);
   CHECK(plan->hosts == "abc...-_0");
   CHECK(run_rank(wire, 1, {"GONE=1", "STAYS=2", "AWAY=", "HPCLAUNCH_RECORDS=1"}).environment ==
         Entries{"STAYS=2"});

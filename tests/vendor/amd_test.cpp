@@ -47,7 +47,7 @@ Device expected(const Topology& base, std::size_t place) {
 
 }  // namespace
 
-TEST_CASE("ROCm SMI tells names, memory, partitions and direct XGMI links", "[vendor]") {
+TEST_CASE("ROCm SMI reports names, memory, partitions and direct XGMI links", "[vendor]") {
   const Topology base = machine("amd", kFour);
   const Enriched got = ask_rocm(base, "");
   CHECK(got.said() == "");
@@ -58,7 +58,7 @@ TEST_CASE("ROCm SMI tells names, memory, partitions and direct XGMI links", "[ve
   CHECK(got.topology.links == kLinks);
 }
 
-TEST_CASE("AMD SMI tells the same", "[vendor]") {
+TEST_CASE("AMD SMI reports the same", "[vendor]") {
   const Topology base = machine("amd", kFour);
   const Enriched got = ask_amd(base, "");
   CHECK(got.said() == "");
@@ -78,7 +78,7 @@ TEST_CASE("every call of AMD SMI fails, is absent, crashes, exits, hangs", "[ven
                 {});
 }
 
-TEST_CASE("ROCm SMI is asked where AMD SMI cannot tell", "[vendor]") {
+TEST_CASE("ROCm SMI is asked where AMD SMI fails", "[vendor]") {
   const Topology base = machine("amd", kFour);
   const Topology by_rocm = ask_rocm(base, "").topology;
   const Libraries which = both(FAKE_AMD_SMI, FAKE_ROCM_SMI);
@@ -142,7 +142,7 @@ TEST_CASE("AMD libraries that lie or misbehave do no harm", "[vendor]") {
   }
 }
 
-TEST_CASE("a direct XGMI link is told from a way through others", "[vendor]") {
+TEST_CASE("a direct XGMI link is distinguished from a path through others", "[vendor]") {
   CHECK(xgmi_lanes({1, 15, 50000, 200000}) == 4);
   CHECK(xgmi_lanes({1, 13, 0, 0}) == 1);
   CHECK(xgmi_lanes({1, 30, 0, 0}) == 0);

@@ -1,6 +1,6 @@
 // A librocm_smi64.so for tests. FAKE_KIND: "" two cards of two parts each (0 and 1, 2 and 3): four XGMI
 // links inside a card, one between 0 and 2, two hops for the rest; "tpx" two cards in three partitions;
-// "narrow" (a kernel that does not tell bandwidths); "zero"; "huge"; "liar"; "rude".
+// "narrow" (a kernel without bandwidths); "zero"; "huge"; "liar"; "rude".
 #include <cstdint>
 
 #include "fake.h"
@@ -39,7 +39,7 @@ FAKE Status rsmi_num_monitor_devices(std::uint32_t* into) {
 FAKE Status rsmi_dev_pci_id_get(std::uint32_t device, std::uint64_t* bdf) {
   if (fake::enter("rsmi_dev_pci_id_get")) return kUnknown;
   if (fake::kind("tpx")) {
-    // The second card's partitions are told as functions.
+    // The second card's partitions are reported as functions.
     const std::uint64_t part = device % 3;
     *bdf = (device / 3 + 1) << 12 | (device < 3 ? part << 28 : part);
   } else {

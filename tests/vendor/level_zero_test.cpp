@@ -26,7 +26,7 @@ const std::vector<std::string> kThree = {"0000:10:00.0", "0000:20:00.0", "0000:3
 
 }  // namespace
 
-TEST_CASE("Level Zero tells tiles, memory, UUIDs and Xe Links of cards", "[vendor]") {
+TEST_CASE("Level Zero reports tiles, memory, UUIDs and Xe Links of cards", "[vendor]") {
   const Topology base = machine("intel", kThree);
   const Enriched got = ask(base, "");
   CHECK(got.said() == "");

@@ -1,4 +1,4 @@
-// What libraries tell, on its way from their child through the probe's child to the caller.
+// Vendor reports, from the child of the library through the probe's child to the caller.
 #include "probe/live.h"
 
 #include <unistd.h>
@@ -49,11 +49,11 @@ bool has_ended(long pid) {
 
 }  // namespace
 
-TEST_CASE("a live probe brings what the libraries of all vendors tell", "[vendor]") {
+TEST_CASE("a live probe has the reports of all vendors", "[vendor]") {
   const Result<LiveNode> without = probe_with(Libraries());
   REQUIRE(without);
   if (!without->topology.devices.empty()) {
-    WARN("this machine has devices: not judged here");
+    WARN("this machine has devices: not checked");
     return;
   }
   CHECK(without->diagnostics.empty());
@@ -95,7 +95,7 @@ TEST_CASE("a library that hangs ends with the probe that asked it", "[vendor]") 
   std::ifstream(path) >> pid;
   unlink(path.c_str());
   if (pid == 0) {
-    WARN("the library was not reached in time: not judged");
+    WARN("the library was not reached in time: not checked");
     return;
   }
   for (int tries = 0; tries < 6000 && !has_ended(pid); ++tries) usleep(10000);

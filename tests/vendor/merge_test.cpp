@@ -62,7 +62,7 @@ TEST_CASE("a device between others shifts their numbers and their links", "[vend
   topology.links = {{0, 1, "xgmi", 2}, {1, 2, "nvlink", 1}};
   VendorReport report =
       report_of("amd", {device_at("0000:02:00.0", "b"), device_at("0000:01:00.0", "a")});
-  SECTION("links that nobody report anew stay") {
+  SECTION("links that are not reported stay") {
     merge(topology, report, "/nowhere");
     CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}, {2, 3, "nvlink", 1}});
   }

@@ -138,7 +138,7 @@ TEST_CASE("behind NVSwitches every pair is connected", "[vendor]") {
     }
   };
   check(ask(base, "switch"));
-  // Drivers that do not tell the type of the other end.
+  // Drivers that do not report the type of the other end.
   const Without old(FAKE_NVML, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
   check(enriched(base, nvml(old.path()), {{"FAKE_KIND", "switch"}}));
 }

@@ -97,7 +97,7 @@ std::string plain(const std::string& name) {
   return end != std::string::npos && end + 3 == name.size() ? name.substr(0, end) : name;
 }
 
-/// The library answered nothing that counts, and the user is told.
+/// The library gave nothing usable, and a diagnostic says so.
 void check_unchanged(const Enriched& got, const Topology& base, const std::string& why) {
   CHECK(got.topology == base);
   REQUIRE(got.notes.size() == 1);

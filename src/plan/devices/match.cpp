@@ -26,11 +26,14 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
                                            const std::vector<UsableCore>& cores,
                                            const Units& units) {
   std::vector<LocalityGroup> groups;
-  std::map<std::string, Index> known;  // by the list of near PUs
+  std::map<std::pair<bool, std::string>, Index>
+      known;  // by near PUs, and whether these are its own
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
-    const CpuSet& near = units.list[static_cast<Index>(u)].pus;
-    const auto [at, fresh] = known.emplace(near.to_list(), groups.size());
+    const Unit& unit = units.list[static_cast<Index>(u)];
+    const CpuSet& near = unit.pus;
+    const auto [at, fresh] =
+        known.emplace(std::pair(unit.lacks_cpus, near.to_list()), groups.size());
     if (fresh) {
       CpuSet last = near.empty() ? all : near;
       std::vector<CoreSet> within{cores_of(cores, last)};
@@ -39,7 +42,8 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
         within.push_back(cores_of(cores, last));
       }
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const LocalityGroup& one) {
-        return one.within == within;
+        const Unit& first = units.list[static_cast<Index>(one.units.front())];
+        return one.within == within && first.lacks_cpus == unit.lacks_cpus;
       });
       at->second = static_cast<Index>(same - groups.begin());
       if (same == groups.end()) groups.push_back({{}, std::move(within)});
@@ -195,6 +199,10 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   std::vector<int> dealt = deal_units_near(units, ranks);
   const auto count = static_cast<int>(ranks.size());
   if (units.list.empty() || (units.compact && count < units.count())) return dealt;
+  std::vector<int> on(units.list.size(), 0);
+  for (const int unit : dealt) ++on[static_cast<Index>(unit)];
+  const auto [fewest, most] = std::minmax_element(on.begin(), on.end());
+  if (*most - *fewest > 1) dealt = deal_units(units, count);
   const std::vector<std::vector<int>> places = units_by_place(units);
   std::vector<Index> place_of(units.list.size(), 0);
   for (Index p = 0; p < places.size(); ++p)
@@ -204,7 +212,7 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
     for (const std::vector<int>& place : places)
       far[r].push_back(
           distance(node, units.list[static_cast<Index>(place.front())].pus, ranks[r].cpus));
-  std::vector<int> on(units.list.size(), 0);
+  on.assign(units.list.size(), 0);
   for (const int unit : dealt) ++on[static_cast<Index>(unit)];
   const auto cost = [&](Index r, int unit) { return far[r][place_of[static_cast<Index>(unit)]]; };
   for (bool better = true; better;) {

@@ -1,4 +1,4 @@
-// Who stays beside the ranks until they have ended (docs/supervise.md).
+// Who stays beside the ranks until they have ended (docs/reference/supervise.md).
 #include "plan/environment/supervise.h"
 
 #include <fmt/format.h>

@@ -77,6 +77,7 @@ namespace {
 // size. One list of the fields serves both directions.
 struct Writer {
   std::string text;
+  static constexpr bool complete = true;
 
   template <class Number>
   void field(Number& number) {
@@ -142,7 +143,7 @@ void pass(Wire& wire, Outcome& outcome) {
   wire.field(first.host);
   std::size_t lines = first.last_lines.size();
   wire.field(lines);
-  for (std::size_t i = 0; i < lines; ++i) {
+  for (std::size_t i = 0; i < lines && wire.complete; ++i) {
     std::string line = i < first.last_lines.size() ? first.last_lines[i] : "";
     wire.field(line);
     if (i >= first.last_lines.size()) first.last_lines.push_back(std::move(line));
