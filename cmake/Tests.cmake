@@ -89,7 +89,7 @@ while(shim_builds)
 endwhile()
 
 # ---- planning: counts, placement, environment, launch lines ------------------------------------------
-hpclaunch_unit_test(job SOURCES tests/model/hostlist_test.cpp tests/model/job_test.cpp LINK hpclaunch_model)
+hpclaunch_unit_test(hosts SOURCES tests/model/hostlist_test.cpp tests/model/job_test.cpp LINK hpclaunch_model)
 add_executable(hostlist_driver tests/model/hostlist_driver.cpp)
 target_link_libraries(hostlist_driver PRIVATE hpclaunch_model)
 add_test(NAME job.hostlists-as-slurm
@@ -284,7 +284,6 @@ endif()
 # ---- hpclaunch profile test: its laws, each with a plan that breaks it ---------------------------------------
 hpclaunch_unit_test(laws SOURCES
   tests/cli/laws_test.cpp
-  tests/cli/node_test.cpp
   LINK hpclaunch_authoring)
 
 # ---- what the profiles say of themselves: golden cases and laws of all, the date fixed so that time breaks nothing ----
@@ -307,8 +306,8 @@ target_link_libraries(supervised_driver PRIVATE hpclaunch_launcher hpclaunch_sys
 add_test(NAME supervised.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
-hpclaunch_unit_test(notice SOURCES tests/cli/notice_test.cpp
-  LINK hpclaunch_job)
+hpclaunch_unit_test(scheduler SOURCES tests/scheduler/scheduler_test.cpp LINK hpclaunch_scheduler)
+hpclaunch_unit_test(job SOURCES tests/job/node_test.cpp tests/job/time_limit_test.cpp LINK hpclaunch_job)
 
 # ---- real launchers on virtual nodes: Slurm, Hydra, Open MPI, PyTorch (tests/engines/cluster.py) -----------------------
 # Not with sanitizers: minutes each, and nothing in it that other tests do not go through.

@@ -6,10 +6,12 @@
 
 #include "hpclaunch/result.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch {
+struct Request;
+}
+namespace hpclaunch::job {
 struct Session;
-struct LaunchArgs;
-}  // namespace hpclaunch::cli
+}
 
 namespace hpclaunch::authoring {
 
@@ -23,17 +25,17 @@ struct Args {
   std::string today;               ///< YYYY-MM-DD; "" for the clock's
 
   /// Reads the options of a golden case as `hpclaunch plan` does.
-  std::function<Result<cli::LaunchArgs>(const std::vector<std::string>&)> parse_options;
+  std::function<Result<Request>(const std::vector<std::string>&)> parse_options;
 };
 
 // Each prints to the session and returns the exit status: 0 done and clean, 1 diagnostics, 2 not done.
-int profile_list(const Args& args, cli::Session& session);
-int profile_show(const Args& args, cli::Session& session);
-int profile_validate(const Args& args, cli::Session& session);
-int profile_test(const Args& args, cli::Session& session);
-int profile_new(const Args& args, cli::Session& session);
-int profile_schema(const Args& args, cli::Session& session);
-int profile_page(const Args& args, cli::Session& session);
+int profile_list(const Args& args, job::Session& session);
+int profile_show(const Args& args, job::Session& session);
+int profile_validate(const Args& args, job::Session& session);
+int profile_test(const Args& args, job::Session& session);
+int profile_new(const Args& args, job::Session& session);
+int profile_schema(const Args& args, job::Session& session);
+int profile_page(const Args& args, job::Session& session);
 
 /// One line that cannot move the cursor.
 std::string plain(const std::string& text);

@@ -7,8 +7,8 @@
 
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
-#include "hpclaunch/job.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch {

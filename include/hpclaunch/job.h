@@ -1,153 +1,197 @@
 #pragma once
-// Names of the nodes of a job, and reports of its ranks.
-#include <map>
+// From a Request to a job: what is asked of this machine, the plan, its start,
+// and what its ranks report. Knows no command line; cli and authoring print
+// what it returns.
+#include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "hpclaunch/result.h"
+#include "hpclaunch/check.h"
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/env.h"
+#include "hpclaunch/launcher.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/profile.h"
+#include "hpclaunch/rank_report.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/request.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/topology.h"
 
-namespace hpclaunch {
+namespace hpclaunch::job {
 
-/// One node and its ranks in a host file.
-struct HostSlots {
+// ---- what a command may touch
+// ----------------------------------------------------------------------
+
+/// `launch`: the exit statuses of env(1) and timeout(1) before they exec (125,
+/// 126, 127).
+enum class ExitRules { report, launch };
+
+/// Made once, in main.
+struct Session {
+  EnvSnapshot env;
+  std::FILE* out = stdout;
+  std::FILE* err = stderr;
+  Style style;  ///< of `out`
+  ExitRules exit_rules = ExitRules::report;
+};
+
+/// The exit status for an error of this kind; the one place that decides it.
+int exit_status(ErrorKind kind, ExitRules rules);
+
+/// Prints place, message and hint to session.err; returns the exit status.
+int report(Session& session, const Error& error);
+
+/// One line per diagnostic to session.err, and its fix.
+void report(Session& session, const std::vector<Diagnostic>& diagnostics);
+
+/// Writes all of `text` to session.out. False: the reader is gone or the disk
+/// is full.
+bool print(Session& session, const std::string& text);
+
+/// The same; returns the exit status.
+int print_all(Session& session, const std::string& text);
+
+/// Checks that `path` can be written before any work is done. `option` is named
+/// in errors. Errors: `usage` when the file cannot be created, or is no regular
+/// file.
+Status check_file(const std::string& option, const std::string& path);
+
+/// Atomically: written beside the old file, then renamed. Errors: `system`.
+Status write_file(const std::string& option, const std::string& path, const std::string& text);
+
+// ---- profiles
+// ----------------------------------------------------------------------------------------
+
+/// A profile that exists somewhere, not read yet.
+struct ProfileEntry {
   std::string name;
-  int slots = 0;  ///< 0: the list does not say
-  friend bool operator==(const HostSlots&, const HostSlots&) = default;
+  std::string scope;  ///< "builtin", "site", "user", "file"
+  std::string file;   ///< path, or "builtin:..."
+  const BuiltinProfile* builtin = nullptr;
+  std::vector<std::string> shadows;  ///< files of weaker scopes that have the same name
 };
 
-/// Reads a host file: a host per line, as "host", "host:4" (Hydra) or "host slots=4" (Open MPI). Blank
-/// lines and what follows '#' do not count. A repeated host, as in a PBS node file, adds its
-/// slots (one per line where none is written) and keeps its first place.
-/// Errors: `invalid` with file and line; also when there is no host at all.
-Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std::string& file);
+/// Every profile, ascending name; the strongest scope of each name.
+/// Errors: `system` when a directory cannot be read.
+Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env);
 
-/// The hosts of a list as Slurm and Flux write it, "n[1-3,08-11]-ib0,gpu1", in Slurm's order; repeated
-/// hosts stay. Numbers get as many digits as the lower end of their range has.
-/// Errors: `invalid` with the unreadable piece; no host; more than 1,000,000 hosts.
-Result<std::vector<std::string>> expand_hostlist(std::string_view text);
+/// The text of an entry. Errors: as sys::read_file; `invalid` for a file that
+/// others may write.
+Result<std::string> profile_text(const ProfileEntry& entry);
 
-/// "4(x2),3" as SLURM_TASKS_PER_NODE has it: 4, 4, 3. Counts are 1 at least.
-/// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.
-Result<std::vector<int>> expand_tasks_per_node(std::string_view text);
+/// Parsed and resolved. `ref` is a name, or a path when it has a '/' or ends in
+/// ".json". Errors: `not_found` with a suggestion; `invalid` with the first
+/// problem, and how many more there are.
+Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env);
 
-/// True for text that is an address and no name: digits and dots only, or with a colon.
-bool is_address(std::string_view host);
+// ---- the plan
+// ----------------------------------------------------------------------------------------
 
-/// For maps of hosts: the name in lower case up to the first dot; an address whole.
-std::string short_host(std::string_view host);
-
-/// True when both name the same machine: letter case and what follows the first
-/// dot do not count, unless both have a domain and the domains differ. Addresses must be equal.
-bool same_host(std::string_view a, std::string_view b);
-
-// ---- reports of ranks (hpclaunch rank-report, docs/reference/verify-checks.md) -------------------------------------
-
-/// A network interface of the node.
-struct Interface {
-  std::string name;
-  bool up = false;
-  std::vector<std::string> addresses;  ///< IPv4 and IPv6 as text, without link-local ones
-  friend bool operator==(const Interface&, const Interface&) = default;
+struct ChosenLauncher {
+  const Launcher* launcher = nullptr;
+  LauncherFacts facts;
+  std::string why;
+  std::string remark;  ///< why it is not the one requested, or not on this
+                       ///< machine; mostly ""
 };
 
-/// A directory in which programs need free space.
-struct Room {
-  std::string path;
-  std::string problem;                ///< "" when it exists and is writable
-  unsigned long long free_bytes = 0;  ///< available to the user
-  friend bool operator==(const Room&, const Room&) = default;
+/// The first launcher on PATH that reaches several nodes, or the batch
+/// system's; nullopt: none.
+std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env);
+
+struct Prepared {
+  Topology node;
+  Plan plan;
+  PictureMarks marks;  ///< cores that the profile's node model reserves
+  ChosenLauncher launcher;
+  std::string shim;               ///< absolute
+  std::vector<std::string> argv;  ///< the launch line; empty without a program
+  std::vector<Diagnostic> diagnostics;
+  int port_lock = -1;  ///< see sys::PortClaim
 };
 
-/// What is the same for all ranks of a node; reported by local rank 0.
-struct NodeFacts {
-  std::string online;                        ///< CPUs, in list format; "" unknown
-  std::map<std::string, int> pci;            ///< display and accelerator devices, by vendor
-  std::vector<std::string> gpus;             ///< PCI addresses of supported vendors
-  std::string numa;                          ///< NUMA nodes with CPUs, in list format; "" unknown
-  std::vector<std::string> fabrics;          ///< devices of high-speed networks: "mlx5_0", "cxi0"
-  std::vector<Interface> interfaces;         ///< without loopback
-  std::string master;                        ///< MASTER_ADDR; "" when not set
-  std::string master_problem;                ///< why it does not resolve; "" when it does
-  std::vector<std::string> master_resolves;  ///< addresses, loopback among them
-  std::string port_problem;                  ///< why MASTER_PORT is not free here; node 0 only
-  std::string program_problem;               ///< why the program cannot be started; "" when it can
-  std::vector<Room> rooms;
-  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
+/// `start` requires that program and launcher exist; `show` plans for other
+/// machines too.
+enum class Purpose { show, start };
+
+/// Finds hosts, batch system, profile, node, launcher, rendezvous and time
+/// limit, and plans.
+Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose purpose);
+
+/// The same without this machine: the profile's node, these hosts (and invented
+/// ones), no PATH, no ports, `env` alone. For golden cases and for pages about
+/// a site.
+Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
+                                   const Profile& profile, const std::vector<std::string>& hosts);
+
+/// What changes in the launcher's environment: the constants of the plan and
+/// HPCLAUNCH_PLAN, ascending name; the shim sets what differs by rank. Comments
+/// have the deciding layer and the reason.
+std::vector<EnvChange> environment_changes(const Plan& plan);
+
+/// `env` with the changes applied.
+EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);
+
+/// The node of a topology file, or this machine with everything the vendors'
+/// libraries and libfabric know; failed ones are reported to the session. A
+/// launch asks only for what it needs.
+Result<Topology> known_node(const std::string& file, Session& session);
+
+// ---- the job
+// -----------------------------------------------------------------------------------------
+
+/// Starts the job and waits for it, or replaces this process by the launcher
+/// (returns only on errors).
+Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env);
+
+/// --report FILE: how a job went. docs/supervise.md has the keys.
+struct RunRecord {
+  std::vector<std::string> command;  ///< as typed, or resolved
+  const Plan* plan = nullptr;        ///< nullptr: there is none
+  std::vector<std::string> argv;     ///< of the launcher
+  double started = 0;                ///< UNIX time
+  double ended = 0;
+  int status = 0;
+  std::optional<sys::Ending> ending;  ///< nullopt: nothing was started, and `error` says why
+  std::optional<Error> error;
 };
 
-/// What one rank observed of itself.
-struct RankReport {
-  std::string host;  ///< uname(2) nodename
-  int pid = 0;
-  int rank = -1;  ///< of the plan, from the environment
-  int local_rank = -1;
-  int local_size = 0;
-  int node = -1;
-  int launcher_local_rank = -1;               ///< from the launcher's own variable; -1 unknown
-  std::string cpus;                           ///< affinity mask, in list format
-  std::string cpuset;                         ///< of the control group; "" where it cannot be read
-  std::string memory_policy;                  ///< "default", "bind", "local", ...; "" unknown
-  std::string memory_nodes;                   ///< of the policy, in list format
-  std::string memory_allowed;                 ///< NUMA nodes of the cpuset; "" unknown
-  std::map<std::string, int> devices;         ///< device files that this rank can open, by vendor
-  std::vector<std::string> refused;           ///< device files that exist and cannot be opened
-  std::string fingerprints;                   ///< kFingerprint digits for each requested name
-  std::map<std::string, std::string> values;  ///< of placement variables that are set
-  std::map<std::string, std::string> limits;  ///< "core", "core-hard", ...: bytes or "unlimited"
-  double clock = 0;                           ///< UNIX time when the line was written
-  std::string module;                         ///< imported before this report; "" for none
-  std::string import_problem;                 ///< why it could not be imported
-  std::string cpus_before;                    ///< before the import
-  std::string fingerprints_before;
-  std::optional<NodeFacts> facts;  ///< of local rank 0
-  friend bool operator==(const RankReport&, const RankReport&) = default;
+std::string run_record_json(const RunRecord& record);
+
+/// What every rank reports in place of the program.
+struct Question {
+  std::vector<std::string> names;  ///< of variables to fingerprint
+  std::string local_variable;      ///< the launcher's local rank; "" for none
+  std::string program;             ///< absolute; "" for none
+  std::string module;              ///< to import first; "" for none
+  std::string python;              ///< absolute
 };
 
-/// The first word of a line; launchers may put a tag in front of it.
-inline constexpr std::string_view kReportMark = "@hpclaunch-report ";
-
-/// Characters of a fingerprint.
-inline constexpr std::size_t kFingerprint = 8;
-
-/// The fingerprint of a variable that is not set.
-inline constexpr std::string_view kNoFingerprint = "--------";
-
-/// FNV-1a of 32 bits as hexadecimal digits.
-std::string fingerprint(std::string_view value);
-
-/// Slurm keeps lines whole up to this many bytes with the newline (MAX_MSG_LEN in its
-/// src/slurmd/slurmstepd/io.c), and mixes longer lines with those of other ranks.
-inline constexpr std::size_t kReportPiece = 1000;
-
-/// The report as lines of at most kReportPiece bytes: mark, "HOST:PID:RANK K/N SIZE " and SIZE bytes of its
-/// JSON. Text that is not UTF-8 is replaced by U+FFFD.
-std::string report_pieces(const RankReport& report);
-
-/// Joins such lines, of any number of ranks and in any order, with any text around them.
-class ReportPieces {
- public:
-  /// The report that `line` completes. nullopt: none yet, or no piece at all (`was_piece`).
-  /// Errors: `invalid` for a piece or a report that cannot be read.
-  std::optional<Result<RankReport>> take(std::string_view line, bool& was_piece);
-  /// Reports with missing pieces.
-  int unfinished() const { return static_cast<int>(parts_.size()); }
-
- private:
-  std::map<std::string, std::map<int, std::string>, std::less<>> parts_;
+struct Verification {
+  Observed seen;
+  sys::Ended ended;
+  std::vector<std::string> argv;  ///< the launch line
+  Comparison comparison;
 };
 
-/// The report as a JSON object without fingerprints, for --json.
-std::string report_to_json(const RankReport& report);
+/// Lines of the launcher's output that are no report.
+using OtherLines = std::function<void(std::string_view line)>;
 
-/// Variables whose value a report shows: ranks, device masks, threads, interfaces, rendezvous.
-bool is_placement_variable(std::string_view name);
+/// Starts a report on each rank and compares; after Python has imported
+/// `module`, unless that is "". With ended.interrupted_by there is no
+/// comparison. Errors: as the launcher's render and sys::listen_to; `system`
+/// when no rank reported in time.
+Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
+                            const std::string& module, double limit_seconds,
+                            const OtherLines& other);
 
-/// What is wrong with the interfaces that `value` of `variable` names, e.g. "ib0 is down"; "" when
-/// all are usable. Sources: NCCL's manual (prefixes, "=" exact, "^" all others, lists), gloo's and
-/// TensorPipe's device lookup (exact names; gloo takes a list), libfabric's fi_tcp(7), oneCCL's manual.
-std::string interface_problem(std::string_view variable, std::string_view value,
-                              const std::vector<Interface>& interfaces);
+/// The same with one unbound report per node, before a start. A diagnostic per
+/// difference.
+Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSnapshot& env,
+                                          double limit_seconds, const OtherLines& other);
 
-}  // namespace hpclaunch
+}  // namespace hpclaunch::job

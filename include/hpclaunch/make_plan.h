@@ -7,6 +7,7 @@
 #include "hpclaunch/env.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch {
@@ -36,27 +37,6 @@ struct Placed {
 ///
 /// Errors: `usage` when ranks do not fit; the message carries both numbers.
 Result<Placed> place(const Topology& node, const PlaceRequest& want);
-
-/// What was typed, with the option's name for the histories; nullopt: not typed.
-struct PlacementOptions {
-  std::optional<int> nodes;
-  std::optional<int> ranks;  ///< world size
-  std::optional<int> ranks_per_node;
-  std::optional<int> cores_per_rank;
-  bool oversubscribe = false;
-  std::optional<BindVia> bind_via;
-  std::optional<std::string> master_addr;
-  std::optional<int> master_port;
-  std::optional<int> ranks_per_device;
-  std::optional<int> devices_per_rank;  ///< 0: none, hidden where possible
-  std::string device_mode;              ///< "" not typed
-  std::string gpu_view;                 ///< "own", "all", "launcher"; "" not typed
-  std::string stack;                    ///< "" not typed
-  bool local_rank_node =
-      false;  ///< --local-rank node: LOCAL_RANK is the place on the node in every view
-  std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
-  std::vector<std::string> unset;                        ///< --unset NAME, in order
-};
 
 /// MASTER_ADDR and MASTER_PORT, with their reasons.
 struct Rendezvous {
@@ -101,14 +81,9 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  PlacementOptions options;
-  Verify verify = Verify::warn;
-  std::optional<bool> supervise;  ///< typed
+  Request options;  ///< what was typed; the program resolved
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
-  OutputOptions output;
-  std::vector<std::string> launcher_args;
-  std::vector<std::string> command;
 };
 
 /// Facts in, plan out. Pure.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
-#include "hpclaunch/job.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch::sys {

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "authoring/command.h"
-#include "cli/options.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::authoring {
 
 namespace {
 
-using cli::Prepared;
+using job::Prepared;
 
 constexpr std::string_view kShim = "hpclaunch-shim";
 
@@ -192,12 +191,12 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
                                  expected.origin.where});
     return check;
   };
-  Result<cli::LaunchArgs> args = typed.parse_options(expected.options);
+  Result<Request> args = typed.parse_options(expected.options);
   if (!args) return failed("case-options", args.error().message, args.error().hint);
   args->command =
       expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
   const EnvSnapshot env = environment_of(expected);
-  const Result<Prepared> got = cli::prepare_elsewhere(*args, env, profile, expected.hosts);
+  const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
   if (expected.refused) {
     if (got) {
       // A rule that reports an error is a refusal too: run does not start such a plan.

@@ -6,19 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "cli/session.h"
 #include "hpclaunch/authoring.h"
 #include "hpclaunch/diagnostic.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/profile.h"
-#include "job/profiles.h"
 
 namespace hpclaunch::authoring {
 
-using cli::list_profiles;
-using cli::load_profile;
-using cli::profile_text;
-using cli::ProfileEntry;
-using cli::Session;
+using job::list_profiles;
+using job::load_profile;
+using job::profile_text;
+using job::ProfileEntry;
+using job::Session;
 
 // ---- which profiles ----------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class Sweep {
     input_.launcher_why = "the profile's";
     input_.rendezvous = {"node00001", "the first host", candidate_ports(profile.name, 1, 0).front(),
                          "made up"};
-    input_.command = {"python", "train.py"};
+    input_.options.command = {"python", "train.py"};
   }
 
   void all() {

@@ -8,11 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
-#include "cli/options.h"
+#include "hpclaunch/job.h"
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "job/libraries.h"
-#include "job/site.h"
 
 namespace hpclaunch::authoring {
 
@@ -40,16 +39,6 @@ std::string name_of_host(const std::string& host) {
   return is_profile_name(name) ? name : "my-site";
 }
 
-// The launcher of `run` on more than one node.
-std::optional<cli::ChosenLauncher> launcher_here(const EnvSnapshot& env, const std::string& host) {
-  cli::Hosts hosts;
-  hosts.names = {host};
-  Result<cli::ChosenLauncher> found =
-      cli::choose_launcher(cli::LaunchArgs(), env, hosts, "", false);
-  if (!found || !found->launcher->traits().multi_node) return std::nullopt;
-  return std::move(*found);
-}
-
 Fresh look(const Args& args, const EnvSnapshot& env, Topology node) {
   Fresh fresh;
   fresh.node = std::move(node);
@@ -60,9 +49,9 @@ Fresh look(const Args& args, const EnvSnapshot& env, Topology node) {
   fresh.from = args.topology.empty()
                    ? "this machine"
                    : "the file " + args.topology.substr(args.topology.rfind('/') + 1);
-  const std::string scheduler = cli::job_facts(env).scheduler;
+  const std::string scheduler = find_batch(env).name();
   if (scheduler != "none") fresh.scheduler = scheduler;
-  fresh.launcher = launcher_here(env, fresh.host);
+  fresh.launcher = job::launcher_for_many_nodes(env);
   for (const Device& device : fresh.node.devices) {
     fresh.in_mig = fresh.in_mig || !device.instances.empty();
     fresh.has_tiles = fresh.has_tiles || (device.vendor == "intel" && device.subdevices > 1);
@@ -140,7 +129,7 @@ int profile_new(const Args& args, Session& session) {
                        fmt::format("--name must have letters, digits, '-' and '.' only, not \"{}\"",
                                    plain(args.name)),
                        "hpclaunch profile new --name my-site"});
-  Result<Topology> node = cli::known_node(args.topology, session);
+  Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());
   const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
   if (!text) return report(session, text.error());

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/topology.h"
-#include "job/launchers.h"
 
 namespace hpclaunch::authoring {
 
@@ -19,7 +19,7 @@ struct Fresh {
   std::string host;                             ///< of the node; never empty
   std::string from;                             ///< where the node was seen, for people
   std::string scheduler;                        ///< of this job; "" outside of one
-  std::optional<cli::ChosenLauncher> launcher;  ///< what would start a job on several nodes here
+  std::optional<job::ChosenLauncher> launcher;  ///< what would start a job on several nodes here
   Topology node;
   bool in_mig = false;  ///< a device is cut into instances, whose names belong to this node
   bool has_tiles =

@@ -7,8 +7,8 @@
 
 #include "authoring/command.h"
 #include "authoring/new.h"
+#include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::authoring {
 
@@ -39,7 +39,7 @@ std::string name_of(const Question& question) {
   return question.mode.empty() ? name : name + ", device mode " + question.mode;
 }
 
-std::string case_text(const Question& question, const cli::Prepared& prepared) {
+std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> cpus;
   std::vector<std::string> units;
   for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
@@ -98,13 +98,13 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
   if (!profile) return profile.error();
   std::vector<std::string> cases;
   for (const Question& question : questions(fresh, *profile)) {
-    cli::LaunchArgs args;
+    Request args;
     args.nodes = question.nodes;
     if (question.ranks > 0) args.ranks_per_node = question.ranks;
     args.device_mode = question.mode;
     args.command = {"python", "train.py"};
-    const Result<cli::Prepared> prepared =
-        cli::prepare_elsewhere(args, EnvSnapshot(), *profile, {});
+    const Result<job::Prepared> prepared =
+        job::prepare_elsewhere(args, EnvSnapshot(), *profile, {});
     if (prepared) cases.push_back(case_text(question, *prepared));
   }
   if (cases.empty())

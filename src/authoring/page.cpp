@@ -57,7 +57,7 @@ std::string head(const Profile& profile, const std::set<std::string>& elsewhere)
 
 std::string commands(const Profile& profile) {
   std::string each = "in a job: one rank per device";
-  if (const Result<cli::Prepared> got = page::plan_of(profile, {})) {
+  if (const Result<job::Prepared> got = page::plan_of(profile, {})) {
     each = fmt::format("in a job: {} per node", counted(got->plan.max_local_size(), "rank"));
     const std::string mode = page::default_mode(profile);
     if (!mode.empty()) each += ", one per " + mode;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/job.h"
 #include "hpclaunch/profile.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::authoring::page {
 
@@ -19,7 +19,7 @@ struct Ask {
 };
 
 /// The plan for two nodes, user "user", an empty environment.
-Result<cli::Prepared> plan_of(const Profile& profile, const Ask& ask);
+Result<job::Prepared> plan_of(const Profile& profile, const Ask& ask);
 
 /// The stack and the device mode used when none is typed; "" without any.
 std::string default_stack(const Profile& profile);

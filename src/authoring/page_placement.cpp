@@ -13,7 +13,7 @@ namespace hpclaunch::authoring::page {
 
 namespace {
 
-using cli::Prepared;
+using job::Prepared;
 using markdown::code;
 
 std::string reserved(const NodeModel& model) {
@@ -115,13 +115,13 @@ std::string bindings(const Profile& profile, const std::set<std::string>& elsewh
 }  // namespace
 
 Result<Prepared> plan_of(const Profile& profile, const Ask& ask) {
-  cli::LaunchArgs args;
+  Request args;
   args.nodes = 2;
   args.stack = ask.stack;
   args.device_mode = ask.mode;
   args.node_type = ask.node_type;
   args.command = {"python", "train.py"};
-  return cli::prepare_elsewhere(args, EnvSnapshot({"USER=user"}), profile, {});
+  return job::prepare_elsewhere(args, EnvSnapshot({"USER=user"}), profile, {});
 }
 
 std::string placement(const Profile& profile, const std::set<std::string>& elsewhere) {

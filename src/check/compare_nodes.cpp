@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "differences.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::check {

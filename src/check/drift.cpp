@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::check {

@@ -1,25 +1,58 @@
 #pragma once
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 
 #include "cli/parser.h"
-#include "cli/session.h"
+#include "hpclaunch/job.h"
 
 namespace hpclaunch::cli {
 
-/// What a parsed command does; returns the exit status.
+using job::ExitRules;
+using job::Prepared;
+using job::print_all;
+using job::Purpose;
+using job::report;
+using job::Session;
+
+/// Runs a parsed command; returns the exit status.
 using Runner = std::function<int(Session&)>;
 
-/// One subcommand. `declare` adds its options to `parser` and returns what to do once parsing is over:
-/// parsing never acts, acting never parses.
+/// One subcommand. `declare` adds its options to `parser` and returns what runs after parsing.
 struct Command {
   const char* name;
   const char* summary;  ///< one line for `hpclaunch --help`
   const char* usage;    ///< what follows the name in the usage line
   ExitRules exit_rules;
-  bool hidden;  ///< for programs, not for people: left out of help and completion
+  bool hidden;  ///< started by hpclaunch itself: not in help and completion
   Runner (*declare)(Parser& parser);
 };
+
+/// The options that run, plan, env, explain and verify share: they fill one Request.
+void declare_launch_options(Parser& parser, Request& request);
+
+/// An indented label and, from `column` on, the words of `text` in lines of at most `width` columns.
+std::string entry(const std::string& label, std::string_view text, std::size_t column,
+                  std::size_t width);
+
+/// {"rule", "severity", "message", "fix"} for each, as every --json has them.
+nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics);
+
+bool has_errors(const std::vector<Diagnostic>& diagnostics);
+
+/// Copies lines of a launcher to session.err.
+job::OtherLines other_lines(const Session& session);
+
+/// --svg and --picture.
+struct PictureArgs {
+  std::string svg;  ///< a file, "-" for stdout, "" not typed
+  bool terminal = false;
+};
+void declare_picture(Parser& parser, PictureArgs& args);
+/// Errors: `usage` for more than one kind of output, or a file that cannot be created.
+Status check_picture(const PictureArgs& args, bool json);
+/// Writes the document where --svg says; returns the exit status.
+int write_svg(const PictureArgs& args, const std::string& document, Session& session);
 
 /// In the order of `hpclaunch --help`.
 std::span<const Command> commands();

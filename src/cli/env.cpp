@@ -1,14 +1,12 @@
 
 #include "cli/command.h"
-#include "cli/options.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   std::string format = "sh";
   bool verbose = false;
 };
@@ -17,13 +15,13 @@ int env(Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> program = parser.program(false);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
-  const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
+  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
-  const Result<std::string> text =
-      render_env(*env_format_from(args.format), environment_changes(prepared->plan), args.verbose);
+  const Result<std::string> text = render_env(
+      *env_format_from(args.format), job::environment_changes(prepared->plan), args.verbose);
   if (!text) return report(session, text.error());
-  return print(session, *text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  return print_all(session, *text);
 }
 
 }  // namespace
@@ -33,13 +31,12 @@ Runner declare_env(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Output");
   parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
-                "What to write");
-  parser.flag("-v,--verbose", args->verbose, "Each variable's reason as a comment");
+                "Output format");
+  parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
   parser.takes_program();
   parser.footer(
-      "Variables that differ by rank are in HPCLAUNCH_PLAN; start the program through "
-      "hpclaunch-shim to set them.\n"
-      "Exit status: 0 printed, 2 no plan, or the format cannot represent a value.");
+      "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"
+      "Exit status: 0 printed, 2 no plan, or a value that the format cannot express.");
   return [args, &parser](Session& session) { return env(*args, parser, session); };
 }
 

@@ -2,21 +2,42 @@
 
 #include <map>
 
-#include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/options.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
+constexpr std::size_t kColumn = 13;  // where the reasons of explain begin
+
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   std::vector<std::string> names;
 };
+
+bool only_doubtful(const std::string& name) {
+  return !knowledge::find(name) &&
+         knowledge::check(name, "").about == knowledge::Verdict::About::unknown_name &&
+         !knowledge::find_misspelling(name);
+}
+
+// What the catalogue of variables has about a name; "" when nothing but a likely misspelling.
+std::string catalogue_text(const std::string& name, const Style& style) {
+  if (only_doubtful(name)) return "";
+  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  std::string text;
+  for (const auto& [label, fact] : knowledge::describe(name))
+    text += entry(label, fact, kColumn, width);
+  return text;
+}
+
+// The correct spelling of a name that is probably misspelt; "" when it may be right.
+std::string catalogue_doubt(const std::string& name) {
+  const knowledge::Verdict verdict = knowledge::check(name, "");
+  return verdict.about == knowledge::Verdict::About::unknown_name ? verdict.suggestion : "";
+}
 
 bool decided(const Plan& plan, const std::string& name) {
   return plan.find_env(name) != nullptr || plan.find_choice(name) != nullptr;
@@ -56,17 +77,17 @@ std::string everything(const Plan& plan, const Style& style) {
   return text;
 }
 
-void say_unknown(const Plan& plan, const std::string& name, Session& session) {
+void report_unknown(const Plan& plan, const std::string& name, Session& session) {
   std::vector<std::string> known;
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
   const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
-  fmt::print(session.err, "hpclaunch: {}: not set by hpclaunch{}\n", name,
+  fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n", name,
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
-// Rules of the profile for this name whose condition is not met.
-std::string inactive_rules(const Plan& plan, const std::string& name) {
+// Rules of the profile that set it under other conditions.
+std::string inactive(const Plan& plan, const std::string& name) {
   std::string text;
   for (const IdleRule& idle : plan.idle) {
     if (idle.variable != name) continue;
@@ -77,12 +98,12 @@ std::string inactive_rules(const Plan& plan, const std::string& name) {
   return text;
 }
 
-// What was decided and what is known about one name; "" when that is nothing.
+// Decisions, inactive rules and the catalogue's entry of one name; "" without any.
 std::string one_name(const Plan& plan, const std::string& name, const EnvSnapshot& env,
                      const Style& style) {
   std::string text;
   if (decided(plan, name)) text = explain(plan, {name}, style);
-  const std::string others = inactive_rules(plan, name);
+  const std::string others = inactive(plan, name);
   const std::string facts = catalogue_text(name, style);
   if (others.empty() && facts.empty()) return text;
   if (text.empty()) {
@@ -96,7 +117,7 @@ std::string one_name(const Plan& plan, const std::string& name, const EnvSnapsho
 }
 
 int explain_names(const Args& args, Session& session) {
-  const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
+  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
   const Plan& plan = prepared->plan;
@@ -105,16 +126,15 @@ int explain_names(const Args& args, Session& session) {
   for (const std::string& typed : args.names) {
     const std::string name = known_as(plan, typed);
     const std::string block = one_name(plan, name, session.env, session.style);
-    if (block.empty()) say_unknown(plan, name, session);
+    if (block.empty()) report_unknown(plan, name, session);
     if (block.empty())
       ++unknown;
     else
       text += (text.empty() ? "" : "\n") + block;
   }
   if (args.names.empty()) text = everything(plan, session.style);
-  if (!text.empty() && !print(session, text))
-    return exit_status(ErrorKind::system, session.exit_rules);
-  return unknown > 0 ? 1 : 0;
+  const int status = text.empty() ? 0 : print_all(session, text);
+  return status == 0 && unknown > 0 ? 1 : status;
 }
 
 }  // namespace
@@ -124,9 +144,8 @@ Runner declare_explain(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Names");
   parser.words(args->names, "NAME",
-               "Variables, or choices such as cpu-bind, launcher and ranks; all if absent");
-  parser.footer(
-      "Exit status: 0 shown, 1 nothing is decided or known about one of the names, 2 no plan.");
+               "Variables, or choices such as cpu-bind, launcher and ranks (default: all)");
+  parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }
 

@@ -1,9 +1,9 @@
+// The text of --help.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/command.h"
-#include "cli/entry.h"
-#include "cli/parser.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -33,6 +33,29 @@ std::string description(const OptionInfo& option) {
 }
 
 }  // namespace
+
+std::string entry(const std::string& label, std::string_view text, std::size_t column,
+                  std::size_t width) {
+  const std::string indent(column, ' ');
+  std::string out = "  " + label;
+  if (out.size() + 2 > column)
+    out += "\n" + indent;
+  else
+    out.resize(column, ' ');
+  std::size_t at = column;
+  for (const std::string_view word : split(text, ' ')) {
+    if (at > column && at + 1 + word.size() > width) {
+      out += "\n" + indent;
+      at = column;
+    } else if (at > column) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += word.size();
+  }
+  return out + "\n";
+}
 
 std::string help_text(const CommandTree& command) {
   std::string text = fmt::format("hpclaunch {}: {}\n\nUsage: hpclaunch {} {}\n", command.name,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/options.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -14,11 +13,11 @@ namespace {
 struct Args {
   std::optional<int> ranks;
   OutputOptions output;
-  std::string notice;
+  std::string signal;
 };
 
-// What the plan of the dry run had: SIGUSR1@1732212345, the latter as UNIX time.
-Result<TimeLimitSignal> notice_from(const std::string& text) {
+// "SIGUSR1@1732212345": signal and UNIX time, as run --dry-run prints them.
+Result<TimeLimitSignal> limit_signal(const std::string& text) {
   if (text.empty()) return TimeLimitSignal{};
   const std::size_t at = text.find('@');
   const std::optional<long> when =
@@ -26,16 +25,17 @@ Result<TimeLimitSignal> notice_from(const std::string& text) {
   for (const SignalName& one : kTimeLimitSignals)
     if (when && time_limit_signal_name(one.number) == text.substr(0, at))
       return TimeLimitSignal{one.number, *when};
-  return Error{ErrorKind::usage, fmt::format("launch-local: \"{}\" is no SIGNAL@TIME", text),
-               "take the line that hpclaunch run --dry-run prints"};
+  return Error{ErrorKind::usage,
+               fmt::format("launch-local: --notice must be SIGNAL@TIME, not \"{}\"", text),
+               "use the line that hpclaunch run --dry-run prints"};
 }
 
 int launch(const Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> words = parser.program(true);
   if (!words) return report(session, words.error());
   if (words->size() < 2)
-    return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are needed",
-                                 "take the line that hpclaunch run --dry-run prints"});
+    return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are required",
+                                 "use the line that hpclaunch run --dry-run prints"});
   Plan plan;
   plan.hosts = {sys::host_name()};
   plan.classes = {
@@ -43,9 +43,9 @@ int launch(const Args& args, const Parser& parser, Session& session) {
   plan.layout = {NodeRun{}};
   plan.launcher = "local";
   plan.output = args.output;
-  const Result<TimeLimitSignal> notice = notice_from(args.notice);
-  if (!notice) return report(session, notice.error());
-  plan.time_limit_signal = *notice;
+  const Result<TimeLimitSignal> signal = limit_signal(args.signal);
+  if (!signal) return report(session, signal.error());
+  plan.time_limit_signal = *signal;
   plan.command.assign(words->begin() + 1, words->end());
   const Result<sys::Ending> ending = sys::run_local(plan, session.env, words->front());
   return ending ? ending->status : report(session, ending.error());
@@ -55,11 +55,12 @@ int launch(const Args& args, const Parser& parser, Session& session) {
 
 Runner declare_launch_local(Parser& parser) {
   auto args = std::make_shared<Args>();
-  parser.number("-n,--ranks", args->ranks, "N", 1, 1'000'000, "Ranks to start");
-  parser.flag("--label", args->output.label, "Begin each line of output with its rank");
-  parser.text("--log-dir", args->output.log_dir, "DIR", "Also write one file per rank there");
-  parser.seconds("--grace", args->output.grace_seconds, "Seconds between TERM and KILL");
-  parser.text("--notice", args->notice, "SIGNAL@TIME", "Send every rank SIGNAL at that UNIX time");
+  parser.number("-n,--ranks", args->ranks, "N", 1, 1'000'000, "Number of ranks");
+  parser.flag("--label", args->output.label, "Prefix output lines with the rank");
+  parser.text("--log-dir", args->output.log_dir, "DIR", "Write one log file per rank to DIR");
+  parser.seconds("--grace", args->output.grace_seconds, "Seconds between SIGTERM and SIGKILL");
+  parser.text("--notice", args->signal, "SIGNAL@TIME",
+              "Send SIGNAL to every rank at this UNIX time");
   parser.takes_program();
   return [args, &parser](Session& session) { return launch(*args, parser, session); };
 }

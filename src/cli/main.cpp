@@ -19,12 +19,12 @@ std::string overview() {
   for (const Command& command : commands())
     if (!command.hidden) text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
-      "\nOptions:\n  -h, --help     this text; hpclaunch COMMAND --help for a command's\n"
-      "  -V, --version  the version\n\nFirst: hpclaunch run -n 2 -- python3 train.py\n";
+      "\nOptions:\n  -h, --help     Show this help; hpclaunch COMMAND --help for a command\n"
+      "  -V, --version  Show the version\n\nExample: hpclaunch run -n 2 -- python3 train.py\n";
   return text;
 }
 
-// Unicode needs a UTF-8 locale and a terminal; a file or a pipe gets plain bytes, the same everywhere.
+// Unicode and colour need a terminal; files and pipes get plain bytes, the same everywhere.
 Style style_of(const EnvSnapshot& env) {
   Style style;
   if (isatty(STDOUT_FILENO) == 0) return style;
@@ -47,20 +47,16 @@ Error unknown_command(const std::string& word) {
     if (!command.hidden) known.emplace_back(command.name);
   std::string hint = "hpclaunch --help";
   if (const auto near = nearest(word, known)) hint = "hpclaunch " + *near;
-  return Error{ErrorKind::usage, fmt::format("no command \"{}\"", word), hint};
-}
-
-int printed(Session& session, const std::string& text) {
-  return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  return Error{ErrorKind::usage, fmt::format("unknown command \"{}\"", word), hint};
 }
 
 int run_command(const Command& command, std::vector<std::string> words, Session& session) {
   session.exit_rules = command.exit_rules;
   Parser parser(command);
   const Runner runner = command.declare(parser);
-  const Result<bool> go_on = parser.parse(std::move(words));
-  if (!go_on) return report(session, go_on.error());
-  if (!*go_on) return printed(session, help_text(parser.tree()));
+  const Result<bool> parsed = parser.parse(std::move(words));
+  if (!parsed) return report(session, parsed.error());
+  if (!*parsed) return print_all(session, help_text(parser.tree()));
   return runner(session);
 }
 
@@ -70,19 +66,19 @@ int main_of(const std::vector<std::string>& words) {
   session.style = style_of(session.env);
   if (words.empty()) {
     std::fputs(overview().c_str(), stderr);
-    return exit_status(ErrorKind::usage, ExitRules::report);
+    return job::exit_status(ErrorKind::usage, ExitRules::report);
   }
   const std::string& first = words.front();
   if (first == "help" && words.size() == 2) return main_of({words[1], "--help"});
-  if (first == "-h" || first == "--help" || first == "help") return printed(session, overview());
+  if (first == "-h" || first == "--help" || first == "help") return print_all(session, overview());
   if (first == "-V" || first == "--version")
-    return printed(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION));
+    return print_all(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION));
   for (const Command& command : commands())
     if (first == command.name)
       return run_command(command, {words.begin() + 1, words.end()}, session);
   if (first.starts_with('-'))
     return report(session,
-                  Error{ErrorKind::usage, fmt::format("no option \"{}\" before a command", first),
+                  Error{ErrorKind::usage, fmt::format("unknown option {} before a command", first),
                         "hpclaunch --help"});
   return report(session, unknown_command(first));
 }

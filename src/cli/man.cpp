@@ -64,25 +64,24 @@ std::string manual() {
     text += fmt::format(".B hpclaunch {}\n{}\n.br\n", roff(command.name), roff(command.usage));
   text +=
       ".SH DESCRIPTION\n"
-      "hpclaunch looks at the node, gives every rank cores of its own, works out the environment "
-      "that PyTorch and its\n"
-      "libraries read, and starts the program through the site's launcher or, on one node, by "
+      "hpclaunch places ranks on cores and devices, sets the environment that PyTorch and its\n"
+      "libraries read, and starts the program through the site's launcher or, on one node, "
       "itself.\n"
-      ".B plan, env, explain\nand\n.B run \\-\\-dry\\-run\nshow what\n.B run\nwould do; they take "
-      "the same options.\n"
+      ".B plan, env, explain\nand\n.B run \\-\\-dry\\-run\nshow what\n.B run\nwould do, with the "
+      "same options.\n"
       ".SH COMMANDS\n";
   for (const CommandTree& command : option_tree()) text += command_section(command);
   text +=
       ".SH EXIT STATUS\n"
-      "plan, env, explain, topo: 0 nothing to remark, 1 remarks, 2 it did not work.\n.br\n"
-      "run: the program's own status (128+n for signal n); 125 hpclaunch failed before the start, "
-      "126 the program cannot\n"
-      "be executed, 127 it is not there.\n"
-      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colour on a terminal.\n"
-      ".TP\n.B HPCLAUNCH_PLAN\nWritten for hpclaunch\\-shim, which removes it again; not meant to "
-      "be set by hand.\n"
-      ".TP\n.B HPCLAUNCH_LOCAL_RANK, HPCLAUNCH_LOCAL_SIZE, HPCLAUNCH_NODE\nSet for every rank: its "
-      "place on the node, the ranks there, the node's place in the job.\n"
+      "plan, env, explain, topo: 0 no diagnostics, 1 diagnostics, 2 failed.\n.br\n"
+      "run: the program's status (128+n for signal n); 125 hpclaunch failed before the start, "
+      "126 program not\n"
+      "executable, 127 program not found.\n"
+      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nDisables colour.\n"
+      ".TP\n.B HPCLAUNCH_PLAN\nSet for hpclaunch\\-shim, which removes it; not to be set by hand."
+      "\n"
+      ".TP\n.B HPCLAUNCH_LOCAL_RANK, HPCLAUNCH_LOCAL_SIZE, HPCLAUNCH_NODE\nSet on every rank: its "
+      "place on the node, the ranks on the node, the node's place in the job.\n"
       ".SH SEE ALSO\n.BR mpiexec (1),\n.BR lstopo (1),\n.BR taskset (1)\n";
   return text;
 }
@@ -90,9 +89,7 @@ std::string manual() {
 }  // namespace
 
 Runner declare_man(Parser&) {
-  return [](Session& session) {
-    return print(session, manual()) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
-  };
+  return [](Session& session) { return print_all(session, manual()); };
 }
 
 }  // namespace hpclaunch::cli

@@ -1,127 +1,136 @@
-#include "cli/options.h"
-
+// The options that commands share.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
 #include "hpclaunch/launcher_traits.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
-void declare_placement(Parser& parser, LaunchArgs& args) {
+void declare_placement(Parser& parser, Request& request) {
   constexpr int kMost = 1'000'000;
   constexpr int kMostCores = 4'096;
   constexpr int kMostGroups = 127;
   parser.group("Placement");
-  parser.number("-n,--ranks", args.ranks, "N", 1, kMost, "Ranks in all");
-  parser.number("-N,--nodes", args.nodes, "N", 1, kMost,
-                "Nodes to use, the first ones of the list");
-  parser.number("--ppn,--ranks-per-node", args.ranks_per_node, "N", 1, kMost, "Ranks on each node");
-  parser.number("--ranks-per-device", args.ranks_per_device, "K", 1, kMostCores,
-                "Ranks that share one device, or one part of it under --device-mode; in order");
-  parser.number("--devices-per-rank", args.devices_per_rank, "N", 0, kMostCores,
-                "Devices, or parts of them, for each rank, near one another; 0: ranks see none");
-  parser.number("--cpus-per-rank", args.cores_per_rank, "N", 1, kMostCores,
-                "Cores for each rank, exactly; their hardware threads go with them");
-  parser.flag("--oversubscribe", args.oversubscribe,
-              "Let ranks share cores when there are more ranks than cores");
-  parser.text("--hostfile", args.hostfile, "FILE",
-              "Nodes, one per line: host, host:4 or host slots=4");
-  parser.number("--het-group", args.het_group, "N", 0, kMostGroups,
-                "Component of a heterogeneous Slurm job that the ranks run in");
-  parser.text("--topology", args.topology, "FILE",
-              "Plan for this node instead of the live one: hwloc XML, or JSON of hpclaunch topo");
-  parser.choice("--bind-via", args.bind_via, "WHO", {"launcher", "shim", "none"},
-                "Who binds ranks to CPUs");
+  parser.number("-n,--ranks", request.ranks, "N", 1, kMost, "Total number of ranks");
+  parser.number("-N,--nodes", request.nodes, "N", 1, kMost, "Number of nodes: the first N hosts");
+  parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
+  parser.number("--ranks-per-device", request.ranks_per_device, "K", 1, kMostCores,
+                "Ranks per device, or per part of it under --device-mode");
+  parser.number("--devices-per-rank", request.devices_per_rank, "N", 0, kMostCores,
+                "Devices per rank, near each other; 0: none visible");
+  parser.number("--cpus-per-rank", request.cores_per_rank, "N", 1, kMostCores,
+                "Cores per rank, with all their hardware threads");
+  parser.flag("--oversubscribe", request.oversubscribe, "Allow more ranks than cores");
+  parser.text("--hostfile", request.hostfile, "FILE",
+              "Hosts, one per line: host, host:4 or host slots=4");
+  parser.number("--het-group", request.het_group, "N", 0, kMostGroups,
+                "Component of a heterogeneous Slurm job");
+  parser.text("--topology", request.topology, "FILE",
+              "Node to plan for: hwloc XML, or JSON of hpclaunch topo");
+  parser.named("--bind-via", request.bind_via, "WHO",
+               {BindVia::launcher, BindVia::shim, BindVia::none}, "Who binds ranks to CPUs");
 }
 
-void declare_site(Parser& parser, LaunchArgs& args) {
+void declare_site(Parser& parser, Request& request) {
   parser.group("Site");
-  parser.text("--profile", args.profile, "NAME",
-              "What is known of the site: a name of hpclaunch profile list, a file, or none");
-  parser.text("--stack", args.stack, "NAME", "Which of the site's software stacks");
-  parser.text("--node-type", args.node_type, "NAME", "Which of the site's kinds of nodes");
-  parser.text("--device-mode", args.device_mode, "NAME",
-              "What one rank gets of a device, as the profile names it: tile, gpu, ...");
-  parser.choice(
-      "--gpu-view", args.gpu_view, "VIEW", {"own", "all", "launcher"},
-      "What a rank sees: its own device, all of them, or what the launcher's flags leave");
-  parser.choice("--local-rank", args.local_rank, "WHAT", {"device", "node"},
-                "LOCAL_RANK: device indexes what the rank sees, node is its place on the node");
+  parser.text("--profile", request.profile, "NAME", "Site profile (name, file, or none)");
+  parser.text("--stack", request.stack, "NAME", "Software stack of the profile");
+  parser.text("--node-type", request.node_type, "NAME", "Node type of the profile");
+  parser.text("--device-mode", request.device_mode, "NAME",
+              "Part of a device per rank, as the profile names it: tile, gpu, ...");
+  parser.choice("--gpu-view", request.gpu_view, "VIEW", {"own", "all", "launcher"},
+                "Devices visible to a rank: its own, all, or as set by the launcher");
+  parser.choice("--local-rank", request.local_rank, "WHAT", {"device", "node"},
+                "Meaning of LOCAL_RANK: index of the visible device, or place on the node");
 }
 
-void declare_launch(Parser& parser, LaunchArgs& args) {
+void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
   parser.group("Launch");
-  parser.text("--launcher", args.launcher, "NAME",
-              fmt::format("{}, or the path of one", fmt::join(kLauncherNames, ", ")));
-  parser.list("--launcher-arg", args.launcher_args, "ARG",
-              "Pass one argument on to the launcher, as in --launcher-arg=-v; repeatable");
-  parser.choice("--verify", args.verify, "HOW", {"warn", "strict", "off"},
-                "When a rank did not get its CPUs: warn (and mend), strict (stop) or off");
-  parser.choice("--on-drift", args.on_drift, "HOW", {"warn", "fail", "replan"},
-                "When this node is not the planned one: warn, fail, or replan for this one");
-  parser.list("--set", args.set, "NAME=VALUE",
-              "Set a variable on every rank, over everything else; repeatable");
-  parser.list("--unset", args.unset, "NAME", "Remove a variable on every rank; repeatable");
-  parser.text("--master-addr", args.master_addr, "HOST", "Where ranks meet: MASTER_ADDR");
-  parser.number("--master-port", args.master_port, "PORT", 1, kMostPorts,
-                "Where ranks meet: MASTER_PORT");
-  parser.flag("--label", args.label, "Begin each line of output with its rank");
-  parser.text("--log-dir", args.log_dir, "DIR", "Also write one file per rank there");
-  parser.seconds("--grace", args.grace_seconds,
-                 "Seconds between TERM and KILL when ranks are ended");
-  parser.flag("--supervise", args.supervise,
-              "Stay beside the launcher: first failure, exact status, fail fast");
-  parser.flag("--no-supervise", args.no_supervise, "Become the launcher instead");
-  parser.text("--report", args.report, "FILE", "Write how the job went there, as JSON");
-  parser.text("--signal", args.signal, "SIGNAL@SECONDS",
-              "Send every rank SIGNAL so long before the allocation ends, as USR1@300");
-  parser.text("--ends-in", args.ends_in, "HH:MM:SS",
-              "With --signal, where no batch system says it: when the allocation ends");
+  parser.text("--launcher", request.launcher, "NAME",
+              fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
+  parser.list("--launcher-arg", request.launcher_args, "ARG",
+              "Pass ARG to the launcher, as in --launcher-arg=-v; repeatable");
+  parser.named("--verify", request.verify, "HOW", {Verify::warn, Verify::strict, Verify::off},
+               "Wrong CPUs on a rank: warn (and rebind), strict (stop) or off");
+  parser.named("--on-drift", request.on_drift, "HOW",
+               {OnDrift::warn, OnDrift::fail, OnDrift::replan},
+               "Node differs from the plan: warn, fail, or replan for it");
+  parser.assignments("--set", request.set, "NAME=VALUE",
+                     "Set a variable on every rank, with highest priority; repeatable");
+  parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
+  parser.text("--master-addr", request.master_addr, "HOST", "Rendezvous host (MASTER_ADDR)");
+  parser.number("--master-port", request.master_port, "PORT", 1, kMostPorts,
+                "Rendezvous port (MASTER_PORT)");
+  parser.flag("--label", request.output.label, "Prefix output lines with the rank");
+  parser.text("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
+  parser.seconds("--grace", request.output.grace_seconds,
+                 "Seconds between SIGTERM and SIGKILL when ranks are stopped");
+  parser.yes_no("--supervise", "--no-supervise", request.supervise,
+                "Monitor the job: first failure, exact status, fail fast",
+                "Replace hpclaunch with the launcher (exec)");
+  parser.text("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
+  parser.text("--signal", request.signal, "SIGNAL@SECONDS",
+              "Signal every rank before the allocation ends, as in USR1@300");
+  parser.text("--ends-in", request.ends_in, "HH:MM:SS",
+              "Time left for --signal, where no batch system reports it");
 }
 
 }  // namespace
 
-void declare_launch_options(Parser& parser, LaunchArgs& args) {
-  declare_placement(parser, args);
-  declare_site(parser, args);
-  declare_launch(parser, args);
+void declare_launch_options(Parser& parser, Request& request) {
+  declare_placement(parser, request);
+  declare_site(parser, request);
+  declare_launch(parser, request);
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> assignments(
-    const std::vector<std::string>& set) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& text : set) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return Error{ErrorKind::usage, fmt::format("--set: \"{}\" is not NAME=VALUE", text),
-                   "write --set NAME=VALUE; the value may be empty"};
-    pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return pairs;
+bool has_errors(const std::vector<Diagnostic>& diagnostics) {
+  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity == Severity::error;
+  });
 }
 
-Result<std::optional<bool>> supervise_from(const LaunchArgs& args) {
-  if (args.supervise && args.no_supervise)
-    return Error{ErrorKind::usage, "--supervise and --no-supervise contradict each other",
-                 "leave one of them out"};
-  if (args.supervise) return std::optional<bool>(true);
-  if (args.no_supervise) return std::optional<bool>(false);
-  return std::optional<bool>();
+job::OtherLines other_lines(const Session& session) {
+  return [&session](std::string_view line) {
+    std::fprintf(session.err, "%.*s\n", static_cast<int>(line.size()), line.data());
+  };
 }
 
-std::optional<BindVia> bind_via_from(const std::string& name) {
-  for (const BindVia via : {BindVia::launcher, BindVia::shim, BindVia::none})
-    if (name == to_string(via)) return via;
-  return std::nullopt;
+nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Diagnostic& one : diagnostics)
+    list.push_back({{"rule", one.id},
+                    {"severity", to_string(one.severity)},
+                    {"message", one.message},
+                    {"fix", one.fix}});
+  return list;
 }
 
-Verify verify_from(const std::string& name) {
-  for (const Verify verify : {Verify::off, Verify::strict})
-    if (name == to_string(verify)) return verify;
-  return Verify::warn;
+void declare_picture(Parser& parser, PictureArgs& args) {
+  parser.flag("--picture", args.terminal, "Draw the node in the terminal");
+  parser.text_or("--svg", args.svg, "-", "FILE",
+                 "Draw the node as SVG to FILE, or to standard output");
+}
+
+Status check_picture(const PictureArgs& args, bool json) {
+  const int kinds = (json ? 1 : 0) + (args.terminal ? 1 : 0) + (args.svg.empty() ? 0 : 1);
+  if (kinds > 1)
+    return Error{ErrorKind::usage, "only one of --json, --picture and --svg is accepted",
+                 "choose one of them"};
+  if (args.svg.empty() || args.svg == "-") return Done{};
+  return job::check_file("--svg", args.svg);
+}
+
+int write_svg(const PictureArgs& args, const std::string& document, Session& session) {
+  if (args.svg == "-") return print_all(session, document);
+  const Status written = job::write_file("--svg", args.svg, document);
+  return written ? 0 : report(session, written.error());
 }
 
 }  // namespace hpclaunch::cli

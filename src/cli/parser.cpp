@@ -19,14 +19,14 @@ namespace {
 
 constexpr double kDay = 86400;
 
-// CLI11 itself reads "010" as eight, and lets "nan" pass any range.
+// CLI11 itself reads "010" as octal, and accepts "nan" in any range.
 CLI::Validator whole_number(int low, int high) {
   return CLI::Validator(
       [low, high](const std::string& text) {
         const std::optional<long> value = parse_natural(text, high);
         const bool octal = text.size() > 1 && text.front() == '0';
         if (value && *value >= low && !octal) return std::string{};
-        return fmt::format("\"{}\" is no whole number from {} to {}", text, low, high);
+        return fmt::format("must be an integer from {1} to {2}, not \"{0}\"", text, low, high);
       },
       "");
 }
@@ -37,7 +37,7 @@ std::string seconds_of_a_day(const std::string& text) {
   const bool number = other == std::string::npos && CLI::detail::lexical_cast(text, value);
   return number && value >= 0 && value <= kDay
              ? ""
-             : fmt::format("\"{}\" is no number of seconds from 0 to {}", text, kDay);
+             : fmt::format("must be a number of seconds from 0 to {1}, not \"{0}\"", text, kDay);
 }
 
 CLI::Validator one_of(const std::vector<std::string>& choices) {
@@ -45,7 +45,7 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
       [choices](const std::string& text) {
         if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string{};
         const auto near = nearest(text, choices);
-        return fmt::format("\"{}\" is none of {}{}", text, fmt::join(choices, ", "),
+        return fmt::format("invalid value \"{}\" ({}){}", text, fmt::join(choices, ", "),
                            near ? fmt::format("; did you mean {}?", *near) : "");
       },
       "");
@@ -59,29 +59,29 @@ bool names(const OptionInfo& option, std::string_view word) {
   return is(option.short_names, "-") || is(option.long_names, "--");
 }
 
-// "-n" at the end of the line: CLI11's own words for it do not name the option.
+// "-n" at the end of the line: CLI11's message does not name the option.
 std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
   for (const OptionInfo& option : command.options)
     if (!option.value_name.empty() && names(option, last))
-      return fmt::format("{} needs a value, {}", last, option.value_name);
+      return fmt::format("{} needs a value ({})", last, option.value_name);
   return std::nullopt;
 }
 
-// CLI11 takes what comes next for a value, whatever it is: "--svg -n 2" would draw into a file "-n".
+// CLI11 takes any next word for a value: "--svg -n 2" would draw into a file "-n".
 CLI::Validator some_value(const CommandTree& command) {
   return CLI::Validator(
       [&command](const std::string& value) -> std::string {
-        if (value.empty()) return "the value is empty";
+        if (value.empty()) return "the value must not be empty";
         for (const OptionInfo& option : command.options)
           if (names(option, value.substr(0, value.find('='))))
-            return fmt::format("no value, the option {} comes next", value);
+            return fmt::format("needs a value, not the option {}", value);
         return "";
       },
       "");
 }
 
-// Scripts add options to a line that may have them already: the last one holds.
-CLI::Option* last_holds(CLI::Option* option) {
+// Scripts append options to a line that may have them already: the last one wins.
+CLI::Option* last_wins(CLI::Option* option) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
@@ -93,7 +93,7 @@ Parser::Parser(const Command& command) : impl_(std::make_unique<Impl>()) {
   tree_.name = command.name;
   tree_.summary = command.summary;
   tree_.usage = command.usage;
-  describe("-h,--help", "", "This text");
+  describe("-h,--help", "", "Show this help");
 }
 
 Parser::~Parser() = default;
@@ -126,24 +126,24 @@ void Parser::flag(const std::string& spec, bool& value, const std::string& help)
 void Parser::number(const std::string& spec, std::optional<int>& value,
                     const std::string& value_name, int low, int high, const std::string& help) {
   describe(spec, value_name, help);
-  last_holds(impl_->app.add_option(spec, value))->check(whole_number(low, high));
+  last_wins(impl_->app.add_option(spec, value))->check(whole_number(low, high));
 }
 
 void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
   describe(spec, "SECONDS", help).default_text = fmt::format("{}", value);
-  last_holds(impl_->app.add_option(spec, value))->check(seconds_of_a_day);
+  last_wins(impl_->app.add_option(spec, value))->check(seconds_of_a_day);
 }
 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
                   const std::string& help) {
   describe(spec, value_name, help).default_text = value;
-  last_holds(impl_->app.add_option(spec, value))->check(some_value(tree_));
+  last_wins(impl_->app.add_option(spec, value))->check(some_value(tree_));
 }
 
 void Parser::text_or(const std::string& spec, std::string& value, const std::string& bare,
                      const std::string& value_name, const std::string& help) {
   describe(spec, value_name, help).bare = bare;
-  last_holds(impl_->app.add_option(spec, value))
+  last_wins(impl_->app.add_option(spec, value))
       ->check(some_value(tree_))
       ->expected(0, 1)
       ->default_str(bare);
@@ -154,7 +154,47 @@ void Parser::choice(const std::string& spec, std::string& value, const std::stri
   OptionInfo& info = describe(spec, value_name, help);
   info.default_text = value;
   info.choices = choices;
-  last_holds(impl_->app.add_option(spec, value))->check(one_of(choices));
+  last_wins(impl_->app.add_option(spec, value))->check(one_of(choices));
+}
+
+void Parser::choice_of(const std::string& spec, const std::string& preset,
+                       const std::string& value_name, const std::vector<std::string>& choices,
+                       const std::string& help, const std::function<void(std::size_t)>& take) {
+  OptionInfo& info = describe(spec, value_name, help);
+  info.default_text = preset;
+  info.choices = choices;
+  const auto found = [choices, take](const std::string& text) {
+    const auto at = std::find(choices.begin(), choices.end(), text);
+    take(static_cast<std::size_t>(at - choices.begin()));
+  };
+  last_wins(impl_->app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+}
+
+void Parser::assignments(const std::string& spec,
+                         std::vector<std::pair<std::string, std::string>>& values,
+                         const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help).repeatable = true;
+  const auto take = [&values](const std::vector<std::string>& typed) {
+    for (const std::string& text : typed)
+      values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+  };
+  impl_->app.add_option_function<std::vector<std::string>>(spec, take)
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const std::size_t equals = text.find('=');
+            if (equals != 0 && equals != std::string::npos) return std::string();
+            return fmt::format("must be NAME=VALUE, not \"{}\"", text);
+          },
+          ""));
+}
+
+void Parser::yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
+                    const std::string& yes_help, const std::string& no_help) {
+  describe(yes, "", yes_help);
+  describe(no, "", no_help);
+  CLI::Option* first = impl_->app.add_flag_callback(yes, [&value] { value = true; });
+  impl_->app.add_flag_callback(no, [&value] { value = false; })->excludes(first);
 }
 
 void Parser::list(const std::string& spec, std::vector<std::string>& values,
@@ -187,7 +227,7 @@ Error Parser::unknown(const std::string& word) const {
   std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
   const bool is_long = name.starts_with("--");  // one letter is as near to any other
   if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
-  return Error{ErrorKind::usage, fmt::format("{}: no option \"{}\"", tree_.name, name), hint};
+  return Error{ErrorKind::usage, fmt::format("{}: unknown option {}", tree_.name, name), hint};
 }
 
 Result<bool> Parser::parse(std::vector<std::string> line) {
@@ -211,7 +251,7 @@ Result<bool> Parser::parse(std::vector<std::string> line) {
     return unknown(program_.front());
   if (!app.get_prefix_command() && !program_.empty())
     return Error{ErrorKind::usage,
-                 fmt::format("{}: \"{}\" is one word too many", tree_.name, program_.front()),
+                 fmt::format("{}: unexpected argument \"{}\"", tree_.name, program_.front()),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   if (marked) program_.erase(program_.begin());
   return true;
@@ -219,7 +259,7 @@ Result<bool> Parser::parse(std::vector<std::string> line) {
 
 Result<std::vector<std::string>> Parser::program(bool required) const {
   if (program_.empty() && required)
-    return Error{ErrorKind::usage, fmt::format("{}: no program to start", tree_.name),
+    return Error{ErrorKind::usage, fmt::format("{}: PROGRAM is missing", tree_.name),
                  fmt::format("hpclaunch {} {}", tree_.name, tree_.usage)};
   return program_;
 }

@@ -2,9 +2,13 @@
 // What a command takes, declared once: the parser, --help, the manual page and the completions all read
 // it. CLI11 does the parsing and stays inside parser.cpp, because every file that includes it takes
 // several seconds to compile.
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/result.h"
@@ -58,9 +62,28 @@ class Parser {
                const std::string& value_name, const std::string& help);
   void choice(const std::string& spec, std::string& value, const std::string& value_name,
               const std::vector<std::string>& choices, const std::string& help);
+  /// The same for the values of an enumeration, which to_string names.
+  template <class Value, class Enum>  // Value: Enum or std::optional<Enum>
+  void named(const std::string& spec, Value& value, const std::string& value_name,
+             std::initializer_list<Enum> values, const std::string& help) {
+    std::vector<std::string> names;
+    for (const Enum one : values) names.emplace_back(to_string(one));
+    std::string preset;
+    if constexpr (std::is_same_v<Value, Enum>) preset = to_string(value);
+    const std::vector<Enum> all(values);
+    choice_of(spec, preset, value_name, names, help,
+              [&value, all](std::size_t index) { value = all[index]; });
+  }
   void list(const std::string& spec, std::vector<std::string>& values,
             const std::string& value_name,
             const std::string& help);  ///< once per value
+  void assignments(const std::string& spec,
+                   std::vector<std::pair<std::string, std::string>>& values,
+                   const std::string& value_name,
+                   const std::string& help);  ///< NAME=VALUE, once per pair
+  /// Two flags that contradict each other; nullopt when neither is typed.
+  void yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
+              const std::string& yes_help, const std::string& no_help);
   void words(std::vector<std::string>& values, const std::string& value_name,
              const std::string& help);
   void word(std::string& value, const std::string& value_name,
@@ -83,6 +106,9 @@ class Parser {
   struct Impl;  // the one hidden type of the house: CLI11's App
   OptionInfo& describe(const std::string& spec, const std::string& value_name,
                        const std::string& help);
+  void choice_of(const std::string& spec, const std::string& preset, const std::string& value_name,
+                 const std::vector<std::string>& choices, const std::string& help,
+                 const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
 
   std::unique_ptr<Impl> impl_;

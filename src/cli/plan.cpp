@@ -2,16 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/options.h"
-#include "cli/picture.h"
-#include "job/prepare.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   bool json = false;
   PictureArgs picture;
 };
@@ -19,13 +16,7 @@ struct Args {
 std::string as_json(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
   document["argv"] = prepared.argv;
-  auto diagnostics = nlohmann::ordered_json::array();
-  for (const Diagnostic& diagnostic : prepared.diagnostics)
-    diagnostics.push_back({{"rule", diagnostic.id},
-                           {"severity", to_string(diagnostic.severity)},
-                           {"message", diagnostic.message},
-                           {"fix", diagnostic.fix}});
-  document["findings"] = std::move(diagnostics);
+  document["findings"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
@@ -44,19 +35,19 @@ int plan(Args& args, const Parser& parser, Session& session) {
   if (const Status good = check_picture(args.picture, args.json); !good)
     return report(session, good.error());
   args.launch.command = std::move(*program);
-  const Result<Prepared> prepared = prepare(args.launch, session, Purpose::show);
+  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
-  if (!args.picture.svg.empty()) {
-    const std::string document = plan_svg(prepared->plan, prepared->node, prepared->marks);
-    if (const int status = put_svg(args.picture, document, session); status != 0) return status;
-  } else if (!print(session, as_text(args, *prepared, session.style))) {
-    return exit_status(ErrorKind::system, session.exit_rules);
-  }
-  const bool remarks = std::any_of(
+  const int status =
+      args.picture.svg.empty()
+          ? print_all(session, as_text(args, *prepared, session.style))
+          : write_svg(args.picture, plan_svg(prepared->plan, prepared->node, prepared->marks),
+                      session);
+  if (status != 0) return status;
+  const bool warned = std::any_of(
       prepared->diagnostics.begin(), prepared->diagnostics.end(),
       [](const Diagnostic& diagnostic) { return diagnostic.severity != Severity::note; });
-  return remarks ? 1 : 0;
+  return warned ? 1 : 0;
 }
 
 }  // namespace
@@ -65,12 +56,10 @@ Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Output");
-  parser.flag("--json", args->json, "Everything that was decided, for programs");
+  parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
   parser.takes_program();
-  parser.footer(
-      "Exit status: 0 a plan with nothing to remark, 1 a plan with warnings or errors, 2 no\n"
-      "plan.");
+  parser.footer("Exit status: 0 no warnings, 1 warnings or errors, 2 no plan.");
   return [args, &parser](Session& session) { return plan(*args, parser, session); };
 }
 

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "cli/command.h"
-#include "cli/options.h"
 #include "hpclaunch/authoring.h"
 #include "hpclaunch/text.h"
 
@@ -50,12 +49,12 @@ bool is_day(const std::string& text) {
 }
 
 // The options of a golden case, read as those of `hpclaunch plan`.
-Result<LaunchArgs> plan_options(const std::vector<std::string>& words) {
+Result<Request> plan_options(const std::vector<std::string>& words) {
   const auto plan = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
     return std::string_view(command.name) == "plan";
   });
   Parser parser(*plan);
-  LaunchArgs args;
+  Request args;
   declare_launch_options(parser, args);
   const Result<bool> parsed = parser.parse(words);
   if (!parsed) return parsed.error();

@@ -1,7 +1,6 @@
-// What hpclaunch verify starts at every rank in place of the program: looks, writes its report, ends.
+// Started by hpclaunch verify on every rank in place of the program: writes one report and exits.
 
 #include "cli/command.h"
-#include "cli/options.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -22,8 +21,8 @@ struct Args {
   std::string import_problem;
 };
 
-// Python's first thread imports and then becomes this program again: mask and environment are as the
-// import has left them. argv[1] is the module, the rest the command.
+// Python's first thread imports and then execs this program again, with the mask and environment that the
+// import leaves. argv[1] is the module, the rest the command.
 constexpr const char* kImport =
     "import importlib, os, sys\n"
     "problem = []\n"
@@ -64,7 +63,7 @@ int rank_report(const Args& args, const Session& session) {
   std::string problem = args.import_problem;
   if (!args.module.empty()) problem = import_first(args, session, names);
   RankReport report = sys::observe(session.env, {names, args.local_variable, args.program});
-  // Who this is does not change with RANK: that the import has changed it is to be said of this rank.
+  // The import may change RANK; the report is of the rank from before.
   if (const auto rank = parse_natural(args.rank_before)) report.rank = static_cast<int>(*rank);
   report.module = args.imported.empty() ? args.module : args.imported;
   report.import_problem = problem;
@@ -78,12 +77,13 @@ int rank_report(const Args& args, const Session& session) {
 Runner declare_rank_report(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.text("--names", args->names, "A,B,...", "Variables to fingerprint");
-  parser.text("--local-variable", args->local_variable, "NAME", "The launcher's local rank");
-  parser.text("--program", args->program, "PATH", "Say whether it can be started");
-  parser.text("--import", args->module, "MODULE", "Import it first");
-  parser.text("--python", args->python, "PATH", "With this Python");
-  parser.text("--done", args->imported, "MODULE", "It has been imported");
-  parser.text("--import-problem", args->import_problem, "TEXT", "Why it could not be");
+  parser.text("--local-variable", args->local_variable, "NAME",
+              "Variable with the launcher's local rank");
+  parser.text("--program", args->program, "PATH", "Program to check");
+  parser.text("--import", args->module, "MODULE", "Python module to import first");
+  parser.text("--python", args->python, "PATH", "Python interpreter");
+  parser.text("--done", args->imported, "MODULE", "Module already imported");
+  parser.text("--import-problem", args->import_problem, "TEXT", "Reason of a failed import");
   parser.text("--rank-before", args->rank_before, "N", "RANK before the import");
   parser.text("--cpus-before", args->cpus_before, "LIST", "Mask before the import");
   parser.text("--fingerprints-before", args->fingerprints_before, "HEX",

@@ -1,9 +1,4 @@
-
 #include "cli/command.h"
-#include "cli/options.h"
-#include "cli/picture.h"
-#include "hpclaunch/probe.h"
-#include "job/libraries.h"
 
 namespace hpclaunch::cli {
 
@@ -18,13 +13,13 @@ struct Args {
 int topo(const Args& args, Session& session) {
   if (const Status good = check_picture(args.picture, args.json); !good)
     return report(session, good.error());
-  const Result<Topology> node = known_node(args.topology, session);
+  const Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());
-  if (!args.picture.svg.empty()) return put_svg(args.picture, topology_svg(*node), session);
+  if (!args.picture.svg.empty()) return write_svg(args.picture, topology_svg(*node), session);
   const std::string text = args.json               ? topology_to_json(*node)
                            : args.picture.terminal ? topology_picture(*node, session.style)
                                                    : topology_tree(*node, session.style);
-  return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  return print_all(session, text);
 }
 
 }  // namespace
@@ -32,12 +27,11 @@ int topo(const Args& args, Session& session) {
 Runner declare_topo(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.text("--topology", args->topology, "FILE",
-              "Show this file instead: hwloc XML, or what topo --json wrote");
-  parser.flag("--json", args->json, "For programs, and for --topology");
+              "Topology to show: hwloc XML, or JSON of hpclaunch topo");
+  parser.flag("--json", args->json, "Print JSON, as --topology reads it");
   declare_picture(parser, args->picture);
   parser.footer(
-      "Exit status: 0 shown, 2 the node or the file could not be read, or the picture not be "
-      "written.");
+      "Exit status: 0 shown, 2 failed to read the node or the file, or to write the picture.");
   return [args](Session& session) { return topo(*args, session); };
 }
 

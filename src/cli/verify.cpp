@@ -4,10 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/options.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
-#include "job/reports.h"
 
 namespace hpclaunch::cli {
 
@@ -16,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Args {
-  LaunchArgs launch;
+  Request launch;
   bool json = false;
   bool force = false;
   std::string module;
@@ -24,15 +22,6 @@ struct Args {
 };
 
 constexpr std::size_t kRowsPerKind = 8;
-
-// The interpreter that was named, else the one on PATH.
-Result<std::string> python_for(const std::vector<std::string>& command, const EnvSnapshot& env) {
-  if (!command.empty()) {
-    const std::string name = command.front().substr(command.front().rfind('/') + 1);
-    if (name.starts_with("python") || name.starts_with("pypy")) return command.front();
-  }
-  return sys::find_program("python3", env.get("PATH"));
-}
 
 Json difference_json(const Plan& plan, const Difference& difference) {
   Json hosts = Json::array();
@@ -49,45 +38,40 @@ Json difference_json(const Plan& plan, const Difference& difference) {
           {"fix", difference.what.fix}};
 }
 
-std::string as_json(const Prepared& prepared, const Collected& collected,
-                    const Comparison& comparison) {
+std::string as_json(const Prepared& prepared, const job::Verification& result) {
   const Plan& plan = prepared.plan;
+  const Comparison& comparison = result.comparison;
   Json document = {{"schema", 1},
                    {"as_planned", comparison.differences.empty()},
                    {"ranks", plan.world_size()},
                    {"ranks_as_planned", comparison.ranks_as_planned},
                    {"hosts", plan.hosts}};
   document["launcher"] = {{"name", plan.launcher},
-                          {"argv", collected.argv},
-                          {"status", collected.ended.status},
-                          {"too_late", collected.ended.too_late}};
-  document["garbled"] = collected.seen.garbled;
+                          {"argv", result.argv},
+                          {"status", result.ended.status},
+                          {"too_late", result.ended.too_late}};
+  document["garbled"] = result.seen.garbled;
   document["differences"] = Json::array();
   for (const Difference& one : comparison.differences)
     document["differences"].push_back(difference_json(plan, one));
   std::vector<const RankReport*> reports;
-  for (const RankReport& report : collected.seen.reports) reports.push_back(&report);
+  for (const RankReport& report : result.seen.reports) reports.push_back(&report);
   std::stable_sort(reports.begin(), reports.end(),
                    [](const RankReport* a, const RankReport* b) { return a->rank < b->rank; });
   document["reports"] = Json::array();
   for (const RankReport* report : reports)
     document["reports"].push_back(Json::parse(report_to_json(*report)));
-  document["findings"] = Json::array();
-  for (const Diagnostic& diagnostic : prepared.diagnostics)
-    document["findings"].push_back({{"rule", diagnostic.id},
-                                    {"severity", to_string(diagnostic.severity)},
-                                    {"message", diagnostic.message},
-                                    {"fix", diagnostic.fix}});
+  document["findings"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// "rank-silent" as a head: each kind once, with what is likely and what to try.
+// Each kind once, with its likely cause and the fix.
 std::string reasons(const std::vector<Difference>& differences, const Style& style) {
   std::string text;
-  std::set<std::string> told;
+  std::set<std::string> shown;
   for (const Difference& one : differences) {
-    if (!told.insert(one.what.id + one.what.message + one.what.fix).second) continue;
+    if (!shown.insert(one.what.id + one.what.message + one.what.fix).second) continue;
     text += "\n" + paragraph(one.what.id + ": ", "likely " + one.what.message, style);
     if (!one.what.fix.empty()) text += paragraph("  try: ", one.what.fix, style);
   }
@@ -107,73 +91,26 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
   return line + "\n\n" + grid(rows, style) + reasons(shown, style);
 }
 
-bool has_error(const std::vector<Diagnostic>& diagnostics) {
-  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-    return diagnostic.severity == Severity::error;
-  });
-}
-
-Error nobody_reported(const Collected& collected, const std::string& module, double limit) {
-  const sys::Ended& ended = collected.ended;
-  if (!module.empty())
-    return Error{
-        ErrorKind::system,
-        fmt::format("no rank reported after \"import {}\": it ended the interpreter, or took "
-                    "longer than {} seconds (the launcher ended with status {})",
-                    module, limit, ended.status),
-        "hpclaunch verify without --import tells whether the ranks start at all; "
-        "--timeout gives them longer"};
-  return Error{
-      ErrorKind::system,
-      ended.too_late
-          ? fmt::format("no rank reported within {} seconds; the launcher was ended", limit)
-          : fmt::format("no rank reported; the launcher ended with status {}", ended.status),
-      ended.too_late ? "--timeout gives it longer; its messages, if any, are above"
-                     : "its messages are above; hpclaunch run --dry-run shows what is started"};
-}
-
-Result<Question> question_for(const Args& args, const Prepared& prepared, const EnvSnapshot& env) {
-  const Plan& plan = prepared.plan;
-  Question question;
-  question.names = names_to_report(plan, launch_environment(plan, env));
-  question.local_variable = prepared.launcher.launcher->traits().local_rank_var;
-  if (!plan.command.empty()) question.program = plan.command.front();
-  question.module = args.module;
-  if (args.module.empty()) return question;
-  Result<std::string> python = python_for(plan.command, env);
-  if (!python) return python.error();
-  question.python = std::move(*python);
-  return question;
-}
-
 int verify(Args& args, const Parser& parser, Session& session) {
   Result<std::vector<std::string>> program = parser.program(false);
   if (!program) return report(session, program.error());
   args.launch.command = std::move(*program);
-  const Result<Prepared> prepared = prepare(args.launch, session, Purpose::start);
+  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
-  if (has_error(prepared->diagnostics) && !args.force)
-    return report(session, Error{ErrorKind::usage, "not started",
-                                 "mend the errors above, or go on with --force"});
-  const Result<Question> question = question_for(args, *prepared, session.env);
-  if (!question) return report(session, question.error());
-  Plan plan = prepared->plan;
-  plan.command = report_command(*question);
-  Result<Collected> collected =
-      collect_reports(std::move(plan), *prepared, session, args.timeout_seconds);
-  if (!collected) return report(session, collected.error());
+  if (has_errors(prepared->diagnostics) && !args.force)
+    return report(session,
+                  Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"});
+  const Result<job::Verification> result =
+      job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));
+  if (!result) return report(session, result.error());
   constexpr int kSignalled = 128;
-  if (collected->ended.interrupted_by != 0) return kSignalled + collected->ended.interrupted_by;
-  if (collected->seen.reports.empty())
-    return report(session, nobody_reported(*collected, args.module, args.timeout_seconds));
-  collected->seen.names = question->names;
-  look_up_hosts(prepared->plan, collected->seen);
-  const Comparison comparison = compare(prepared->plan, prepared->node, collected->seen);
-  const std::string text = args.json ? as_json(*prepared, *collected, comparison)
-                                     : as_text(prepared->plan, comparison, session.style);
-  if (!print(session, text)) return exit_status(ErrorKind::system, session.exit_rules);
-  return comparison.differences.empty() ? 0 : 1;
+  if (result->ended.interrupted_by != 0) return kSignalled + result->ended.interrupted_by;
+  const Comparison& comparison = result->comparison;
+  const std::string text =
+      args.json ? as_json(*prepared, *result) : as_text(prepared->plan, comparison, session.style);
+  const int status = print_all(session, text);
+  return status == 0 && !comparison.differences.empty() ? 1 : status;
 }
 
 }  // namespace
@@ -183,13 +120,12 @@ Runner declare_verify(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Verification");
   parser.text("--import", args->module, "MODULE",
-              "Also look after Python has imported MODULE, as in --import torch");
-  parser.seconds("--timeout", args->timeout_seconds, "Seconds for the ranks to report");
-  parser.flag("--force", args->force, "Start in spite of errors that a check found");
-  parser.flag("--json", args->json, "Everything that was compared and found, for programs");
+              "Report after Python has imported MODULE, as in --import torch");
+  parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
+  parser.flag("--force", args->force, "Start in spite of errors");
+  parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.takes_program();
-  parser.footer(
-      "Exit status: 0 every rank is as planned, 1 there are differences, 2 it could not be told.");
+  parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");
   return [args, &parser](Session& session) { return verify(*args, parser, session); };
 }
 

@@ -1,4 +1,5 @@
-#include "job/drift.h"
+// The planned node compared with this one, and which of its devices can be
+// reached.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,18 +9,19 @@
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/text.h"
+#include "job/node.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
-constexpr std::size_t kMostTold = 6;
+constexpr std::size_t kMostShown = 6;
 
-std::string told(const std::vector<Diagnostic>& drifts) {
+std::string shown(const std::vector<Diagnostic>& drifts) {
   std::vector<std::string> texts;
   texts.reserve(drifts.size());
   for (const Diagnostic& drift : drifts) texts.push_back(drift.message);
-  const std::size_t more = texts.size() > kMostTold ? texts.size() - kMostTold : 0;
+  const std::size_t more = texts.size() > kMostShown ? texts.size() - kMostShown : 0;
   texts.resize(texts.size() - more);
   std::string text = fmt::format("{}", fmt::join(texts, "; "));
   if (more > 0) text += fmt::format("; and {} more", more);
@@ -39,50 +41,45 @@ void keep_known(const Topology& live, Member& one) {
 
 }  // namespace
 
-OnDrift on_drift(const LaunchArgs& args) {
-  if (args.on_drift == "fail") return OnDrift::fail;
-  if (args.on_drift == "replan") return OnDrift::replan;
-  if (args.on_drift == "warn") return OnDrift::warn;
-  return args.verify == "strict" ? OnDrift::fail : OnDrift::warn;
+OnDrift on_drift(const Request& request) {
+  return request.on_drift.value_or(request.verify == Verify::strict ? OnDrift::fail
+                                                                    : OnDrift::warn);
 }
 
-std::size_t granted_devices(const EnvSnapshot& env) {
+GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch) {
   for (const std::string_view name : device_masks())
     if (const std::string* mask = env.find(name); mask != nullptr && !mask->empty()) {
-      std::size_t count = 0;
+      GrantedDevices devices{0, true};
       for (const std::string_view entry : split(*mask, ',')) {
         if (is_no_device(trim(entry))) break;
-        ++count;
+        ++devices.count;
       }
-      return count;
+      return devices;
     }
-  for (const char* name : kSlurmGpuLists)
-    if (const Result<CpuSet> list = CpuSet::parse(env.get(name)); list && !list->empty())
-      return static_cast<std::size_t>(list->count());
-  return static_cast<std::size_t>(parse_natural(env.get(kSlurmGpuCount, "0")).value_or(0));
+  return {batch.devices, batch.devices_listed};
 }
 
 bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
-                 int granted, const EnvSnapshot& env, OnDrift how,
-                 std::vector<Diagnostic>& diagnostics) {
-  const std::size_t given = granted_devices(env);
+                 int granted, GrantedDevices devices, OnDrift how, Diagnostics& diagnostics) {
   DriftScope scope;
   scope.part_of_cpus = granted > 0 && granted < planned.allowed.count();
-  scope.part_of_devices = given > 0 && live.devices.size() >= given;
+  scope.part_of_devices = devices.count > 0 && live.devices.size() >= devices.count;
   const std::vector<Diagnostic> drifts = find_drift(planned, live, scope);
   if (drifts.empty()) return false;
-  const std::string what = fmt::format("this node ({}) is not {} ({}): {}", node_fingerprint(live),
-                                       planned_as, node_fingerprint(planned), told(drifts));
+  const std::string what =
+      fmt::format("this node ({}) differs from {} ({}): {}", node_fingerprint(live), planned_as,
+                  node_fingerprint(planned), shown(drifts));
   if (how == OnDrift::replan) {
-    diagnostics.push_back({"node-differs", Severity::note,
-                           what + "; the plan is for this node, as --on-drift replan asks", ""});
+    diagnostics.push_back(
+        {"node-differs", Severity::note, what + "; planned for this node (--on-drift replan)", ""});
     return true;
   }
   diagnostics.push_back({"node-differs", how == OnDrift::fail ? Severity::error : Severity::warning,
-                         what + "; the plan is for the latter, and each rank checks what it gets",
+                         what + "; planned for the latter, and checked on each rank",
                          how == OnDrift::fail
-                             ? "leave the node out, or --on-drift replan plans for this one"
-                             : "--on-drift replan plans for this node; hpclaunch topo shows it"});
+                             ? "exclude the node, or plan for it with --on-drift replan"
+                             : "plan for this node with --on-drift replan; hpclaunch topo shows "
+                               "it"});
   return false;
 }
 
@@ -113,7 +110,7 @@ std::optional<std::vector<int>> reachable_devices(const Topology& live,
   for (const sys::DeviceFile& file : files) {
     usable[file.pci] = file.usable;
   }
-  // A container's driver that numbers its own files lists no others.
+  // In a container, a driver that numbers its own files lists granted devices only.
   const auto has_listed_files = [&](const std::string& vendor) {
     const std::string_view stem = device_vendor(vendor).device_file;
     return !stem.empty() && std::any_of(files.begin(), files.end(), [&](const auto& file) {
@@ -132,4 +129,4 @@ std::optional<std::vector<int>> reachable_devices(const Topology& live,
   return there;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::job

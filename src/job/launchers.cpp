@@ -1,4 +1,4 @@
-#include "job/launchers.h"
+// By which launcher the nodes are reached.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,23 +6,23 @@
 #include <algorithm>
 #include <optional>
 
-#include "hpclaunch/job.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
-// What a program with a launcher's name turns out to be; nullopt when it does not answer.
+// What a program with a launcher's name says it is; nullopt without an answer.
 std::optional<LauncherIdentity> ask(const std::string& path) {
   constexpr double kSeconds = 5;
-  const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds);
-  if (!said) return std::nullopt;
-  return identify_launcher(sys::real_path(path), said->out + said->err);
+  const Result<sys::Captured> text = sys::capture({path, "--version"}, kSeconds);
+  if (!text) return std::nullopt;
+  return identify_launcher(sys::real_path(path), text->out + text->err);
 }
 
-// The same by the path alone: without starting anything, and often without an answer.
+// The same by the path alone, without running it; often without an answer.
 std::optional<LauncherIdentity> look_at(const std::string& path) {
   return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
@@ -35,14 +35,14 @@ std::string shown(const std::string& path, const std::optional<LauncherIdentity>
 }
 
 Error no_launcher(const std::vector<std::string>& instead, std::string_view wanted) {
-  std::string message = wanted.empty() ? "no launcher on PATH that hpclaunch speaks"
+  std::string message = wanted.empty() ? "no supported launcher found on PATH (looked for mpiexec, "
+                                         "srun, flux, ...)"
                                        : fmt::format("launcher {} is not on PATH", wanted);
   if (!instead.empty()) message += fmt::format("; found {}", fmt::join(instead, ", "));
-  return Error{
-      ErrorKind::program_not_found, message,
-      wanted.empty() || wanted == "hydra"
-          ? "load the module of an MPI or install one, or name its mpiexec with --launcher PATH"
-          : "load the module that brings it, or name its program with --launcher PATH"};
+  return Error{ErrorKind::program_not_found, message,
+               wanted.empty() || wanted == "hydra"
+                   ? "load or install an MPI, or name its mpiexec with --launcher PATH"
+                   : "load its module, or name its program with --launcher PATH"};
 }
 
 ChosenLauncher local_launcher(std::string why, std::string remark = "") {
@@ -53,8 +53,8 @@ ChosenLauncher local_launcher(std::string why, std::string remark = "") {
 }
 
 enum class Trust {
-  asked,  ///< a shared name has to say what it is
-  taken,  ///< a shared name is taken for what is wanted, unless it is evidently another's
+  verify,  ///< a program with a shared name is asked which launcher it is
+  assume,  ///< it is taken for the wanted one, unless its path says otherwise
 };
 
 // One launcher, by what its program is called.
@@ -64,7 +64,7 @@ Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env,
   for (const std::string_view program : launcher.programs) {
     const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
     if (!path) continue;
-    const bool must_say = launcher.shared_names && trust == Trust::asked;
+    const bool must_say = launcher.shared_names && trust == Trust::verify;
     auto identity = must_say || launcher.by_version ? ask(*path) : look_at(*path);
     if (!identity && !must_say) identity = look_at(*path);
     const bool is_it = identity ? identity->name == launcher.name : !must_say;
@@ -86,11 +86,11 @@ Result<ChosenLauncher> not_here(const Launcher& launcher, const Error& error,
   return ChosenLauncher{&launcher,
                         {std::string(launcher.programs.front()), ""},
                         std::string(who),
-                        fmt::format("{}: the plan is for a machine that has it", error.message)};
+                        fmt::format("{}; assuming the target machine has it", error.message)};
 }
 
-// Programs with a launcher's name, in the order of PATH: what stands first there was put there by a module
-// for this job. In one directory the order of the launchers decides.
+// Programs with a launcher's name, in the order of PATH: modules prepend to it.
+// In one directory the order of the launchers decides.
 std::vector<std::string> candidates(const EnvSnapshot& env) {
   const std::string path = env.get("PATH");
   const std::vector<std::string_view> directories = split(path, ':');
@@ -113,7 +113,7 @@ std::vector<std::string> candidates(const EnvSnapshot& env) {
   return paths;
 }
 
-// The first program on PATH that says it is one of those we speak.
+// The first program on PATH that says it is a known launcher.
 Result<ChosenLauncher> search(const EnvSnapshot& env) {
   std::vector<std::string> instead;
   for (const std::string& path : candidates(env)) {
@@ -123,8 +123,8 @@ Result<ChosenLauncher> search(const EnvSnapshot& env) {
       return ChosenLauncher{
           found,
           {path, identity->version},
-          fmt::format("the first launcher on PATH that hpclaunch speaks: {} is {}{}{}", path,
-                      identity->name, identity->version.empty() ? "" : " ", identity->version),
+          fmt::format("first supported launcher on PATH: {} is {}{}{}", path, identity->name,
+                      identity->version.empty() ? "" : " ", identity->version),
           ""};
     instead.push_back(shown(path, identity));
   }
@@ -138,13 +138,12 @@ Result<ChosenLauncher> at_path(const std::string& program, const EnvSnapshot& en
   if (!identity) identity = look_at(*path);
   const Launcher* launcher = identity ? find_launcher(identity->name) : nullptr;
   if (launcher == nullptr)
-    return Error{
-        ErrorKind::unsupported,
-        identity
-            ? fmt::format("\"{}\" is {} {}, which hpclaunch does not speak", *path, identity->name,
-                          identity->version)
-            : fmt::format("\"{} --version\" prints nothing that tells which launcher it is", *path),
-        "--launcher NAME says which one it is; on one node --launcher local needs none"};
+    return Error{ErrorKind::unsupported,
+                 identity
+                     ? fmt::format("\"{}\" is {} {}, which is not supported", *path, identity->name,
+                                   identity->version)
+                     : fmt::format("unknown launcher: \"{} --version\" does not name one", *path),
+                 "--launcher NAME; on one node --launcher local"};
   return ChosenLauncher{
       launcher, {*path, identity->version}, fmt::format("--launcher {}", program), ""};
 }
@@ -154,7 +153,7 @@ Result<ChosenLauncher> typed(const std::string& wanted, const EnvSnapshot& env, 
   if (wanted == "local") return local_launcher("--launcher");
   const Launcher* launcher = find_launcher(wanted);
   if (launcher == nullptr) return unknown_launcher(wanted, "");
-  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::asked, "--launcher");
+  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::verify, "--launcher");
   if (found || must_exist) return found;
   return not_here(*launcher, found.error(), "--launcher");
 }
@@ -164,45 +163,36 @@ Result<ChosenLauncher> of_profile(const std::string& preferred, const EnvSnapsho
   constexpr std::string_view kWho = "the profile's launcher";
   if (preferred == "local") return local_launcher(std::string(kWho));
   const Launcher* launcher = find_launcher(preferred);
-  if (launcher == nullptr) return unknown_launcher(preferred, "the profile asks for one unknown: ");
-  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::taken, kWho);
+  if (launcher == nullptr) return unknown_launcher(preferred, "profile: ");
+  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::assume, kWho);
   if (found) return found;
   if (one_here)
-    return local_launcher("one node, this one, and the profile's launcher is not here",
+    return local_launcher("one node, this one; the profile's launcher is not on PATH",
                           found.error().message);
   if (must_exist) return found;
   return not_here(*launcher, found.error(), kWho);
 }
 
-// nullopt: in no batch system that brings a launcher of its own, or without that launcher.
-std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env) {
-  struct System {
-    const char* variable;
-    const char* launcher;
-    const char* who;
-  };
-  constexpr System kInnermostFirst[] = {{"FLUX_URI", "flux", "inside a Flux instance"},
-                                        {"SLURM_JOB_ID", "slurm", "inside a Slurm job"},
-                                        {"LSB_JOBID", "jsrun", "inside an LSF job"}};
-  const bool pbs = pbs_names_nodes(env);
-  for (const System& system : kInnermostFirst) {
-    if (env.get(system.variable).empty()) continue;
-    if (pbs && std::string_view(system.launcher) != "flux") continue;
+// The batch system's own, where it has one and that is on PATH.
+std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const BatchJob& batch) {
+  for (const Scheduler* system : {batch.scheduler, batch.outer}) {
+    if (system == nullptr || system->launcher.empty()) continue;
     Result<ChosenLauncher> found =
-        by_name(*find_launcher(system.launcher), env, Trust::taken, system.who);
+        by_name(*find_launcher(std::string(system->launcher)), env, Trust::assume,
+                fmt::format("in a {} job", system->title));
     if (found) return std::move(*found);
   }
   return std::nullopt;
 }
 
-Result<ChosenLauncher> choose(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
+Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, const Site& site,
                               const std::string& preferred, bool must_exist) {
-  if (!args.launcher.empty()) return typed(args.launcher, env, must_exist);
+  if (!request.launcher.empty()) return typed(request.launcher, env, must_exist);
   const bool one_here =
-      hosts.only_here || (args.nodes == 1 && same_host(hosts.names.front(), sys::host_name()));
+      only_here(site.hosts) || (request.nodes == 1 && is_here(site.hosts.names.front()));
   if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
-  if (one_here) return local_launcher("one node, this one: no launcher is needed");
-  if (std::optional<ChosenLauncher> own = of_batch_system(env)) return std::move(*own);
+  if (one_here) return local_launcher("one node, this one: no launcher needed");
+  if (std::optional<ChosenLauncher> own = of_batch_system(env, site.batch)) return std::move(*own);
   return search(env);
 }
 
@@ -212,18 +202,25 @@ Error unknown_launcher(const std::string& wanted, std::string_view who) {
   std::vector<std::string> names;
   for (const Launcher& launcher : launchers()) names.emplace_back(launcher.name);
   const auto near = nearest(wanted, names);
-  return Error{ErrorKind::usage, fmt::format("{}no launcher \"{}\"", who, wanted),
+  return Error{ErrorKind::usage, fmt::format("{}unknown launcher \"{}\"", who, wanted),
                near ? "--launcher " + *near
                     : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
 }
 
-Result<ChosenLauncher> choose_launcher(const LaunchArgs& args, const EnvSnapshot& env,
-                                       const Hosts& hosts, const std::string& preferred,
+Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
+                                       const Site& site, const std::string& preferred,
                                        bool must_exist) {
-  Result<ChosenLauncher> launcher = choose(args, env, hosts, preferred, must_exist);
+  Result<ChosenLauncher> launcher = choose(request, env, site, preferred, must_exist);
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;
 }
 
-}  // namespace hpclaunch::cli
+std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env) {
+  if (std::optional<ChosenLauncher> own = of_batch_system(env, find_batch(env))) return own;
+  Result<ChosenLauncher> found = search(env);
+  if (!found || !found->launcher->traits().multi_node) return std::nullopt;
+  return std::move(*found);
+}
+
+}  // namespace hpclaunch::job

@@ -1,21 +1,23 @@
+// The model of the profile, this machine, or both: which one is planned for.
+
 #include "job/node.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <set>
 
-#include "hpclaunch/device_vendor.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/probe.h"
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
-// Leaves as many hardware threads as were granted, by whole cores from the first on: which ones they
-// really are is the batch system's secret.
+// Leaves as many hardware threads as were granted, by whole cores from the
+// first on: the batch system does not say which.
 void cut_to(int granted, Topology& node) {
   CpuSet left;
   for (const Core& core : node.cores) {
@@ -25,18 +27,11 @@ void cut_to(int granted, Topology& node) {
   node.allowed = left;
 }
 
-bool says_which(const EnvSnapshot& env) {
-  const auto is_set = [&](std::string_view name) { return !env.get(name).empty(); };
-  return std::any_of(device_masks().begin(), device_masks().end(), is_set) ||
-         std::any_of(std::begin(kSlurmGpuLists), std::end(kSlurmGpuLists), is_set);
-}
-
-// A job on a part of a node: its cores are what is here. Of its devices the plan takes what was granted;
-// where those of a model are is not known.
-Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnapshot& env) {
+// A job on a part of a node has the cores found here and the devices granted to
+// it; the locality of a model's devices is unknown.
+Topology of_this_job(const NodeModel& model, const Topology& live, GrantedDevices granted) {
   Topology node = live;
-  const std::size_t granted = granted_devices(env);
-  if (granted == 0) {
+  if (granted.count == 0) {
     node.devices.clear();
     node.links.clear();
     return node;
@@ -44,7 +39,7 @@ Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnap
   if (!node.devices.empty() && &live != &model.topology) return node;
   node.devices = model.topology.devices;
   node.no_devices = false;
-  if (!says_which(env)) node.devices.resize(std::min(granted, node.devices.size()));
+  if (!granted.listed) node.devices.resize(std::min(granted.count, node.devices.size()));
   for (Device& device : node.devices) {
     device.pus = CpuSet{};
     device.numa = -1;
@@ -53,44 +48,65 @@ Topology of_this_job(const NodeModel& model, const Topology& live, const EnvSnap
   return node;
 }
 
-}  // namespace
-
-int granted_cpus(const EnvSnapshot& env) {
-  const std::string* text = env.find("SLURM_JOB_CPUS_PER_NODE");
-  if (text == nullptr) return 0;
-  const Result<std::vector<int>> counts = expand_tasks_per_node(*text);
-  return counts && !counts->empty() ? counts->front() : 0;
+Topology with_devices_of(const std::string& vendor, const Topology& node) {
+  Topology some = node;
+  some.devices.erase(std::remove_if(some.devices.begin(), some.devices.end(),
+                                    [&](const Device& device) { return device.vendor != vendor; }),
+                     some.devices.end());
+  return some;
 }
 
-Grants settle_grants(const std::vector<int>& counts, int whole, const Topology& node) {
-  Grants grants;
+// In a job a control group may refuse to open device files; otherwise their
+// existence is enough. Each vendor apart: this machine may have devices that
+// the planned node lacks.
+void find_reachable(const Site& site, JobNode& job) {
+  if (!job.live || !site.is_here || job.topology.devices.empty()) return;
+  const std::vector<sys::DeviceFile> files = sys::device_files(site.batch.scheduler != nullptr);
+  std::set<std::string> vendors;
+  for (const Device& device : job.topology.devices) vendors.insert(device.vendor);
+  std::vector<int> reachable;
+  for (const std::string& vendor : vendors) {
+    const std::vector<Device> planned = with_devices_of(vendor, job.topology).devices;
+    const Topology here = with_devices_of(vendor, *job.live);
+    if (here.devices.size() != planned.size()) return;
+    const std::optional<std::vector<int>> found = reachable_devices(here, files);
+    if (!found) return;
+    for (std::size_t d = 0; d < planned.size(); ++d)
+      if (std::count(found->begin(), found->end(), here.devices[d].index) > 0)
+        reachable.push_back(planned[d].index);
+  }
+  std::sort(reachable.begin(), reachable.end());
+  job.reachable = std::move(reachable);
+}
+
+}  // namespace
+
+std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
   const bool part =
       std::any_of(counts.begin(), counts.end(), [&](int count) { return count < whole; });
-  if (!part) return grants;
   const bool threads = std::any_of(node.cores.begin(), node.cores.end(),
                                    [](const Core& core) { return core.pus.count() > 1; });
   const bool alike =
       std::all_of(counts.begin(), counts.end(), [&](int count) { return count == counts.front(); });
-  if (threads && alike) return grants;
-  grants.each = counts;
-  return grants;
+  return part && !(threads && alike) ? counts : std::vector<int>();
 }
 
-Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
+Result<const NodeModel*> choose_model(const Request& request, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& job) {
   if (profile == nullptr || profile->nodes.empty()) {
-    if (args.node_type.empty()) return nullptr;
-    return Error{ErrorKind::usage,
-                 fmt::format("--node-type {}: no profile in use has nodes", args.node_type),
-                 "leave it out, or name a profile with --profile"};
+    if (request.node_type.empty()) return nullptr;
+    return Error{
+        ErrorKind::usage,
+        fmt::format("--node-type {}: the profile in use has no node models", request.node_type),
+        "omit it, or choose a profile with --profile"};
   }
-  if (!args.node_type.empty()) {
-    if (const NodeModel* model = profile->find_node(args.node_type)) return model;
+  if (!request.node_type.empty()) {
+    if (const NodeModel* model = profile->find_node(request.node_type)) return model;
     std::vector<std::string> names;
     for (const NodeModel& model : profile->nodes) names.push_back(model.name);
-    const auto near = nearest(args.node_type, names);
+    const auto near = nearest(request.node_type, names);
     return Error{ErrorKind::usage,
-                 fmt::format("{} has no node type \"{}\"", profile->name, args.node_type),
+                 fmt::format("unknown node type \"{1}\" for {0}", profile->name, request.node_type),
                  near ? fmt::format("did you mean --node-type {}?", *near)
                       : fmt::format("one of {}", fmt::join(names, ", "))};
   }
@@ -106,13 +122,13 @@ Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* pro
   return &profile->nodes.front();
 }
 
-Node settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
-                 const EnvSnapshot& env, OnDrift how, std::vector<Diagnostic>& diagnostics) {
+JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
+                    GrantedDevices devices, OnDrift how, Diagnostics& diagnostics) {
   if (model == nullptr) return {*live, nullptr, false, true, live->all_pus().count()};
   if (model->live && (live || granted > 0)) {
     const Topology& base = live ? *live : model->topology;
-    Node node{of_this_job(*model, base, env), nullptr, base.allowed != base.all_pus(), true,
-              base.all_pus().count()};
+    JobNode node{of_this_job(*model, base, devices), nullptr, base.allowed != base.all_pus(), true,
+                 base.all_pus().count()};
     if (granted > 0 && granted < node.topology.allowed.count()) {
       cut_to(granted, node.topology);
       node.part = true;
@@ -124,29 +140,76 @@ Node settle_node(const NodeModel* model, const std::optional<Topology>& live, in
   if (!live) return {model->topology, model, false, true, whole};
   const std::string name = fmt::format("the profile's node \"{}\"", model->name);
   const std::size_t before = diagnostics.size();
-  if (judge_drift(model->topology, *live, name, granted, env, how, diagnostics)) {
-    Node node{replanned(*live, model->topology), model, false, true, 0};
+  if (judge_drift(model->topology, *live, name, granted, devices, how, diagnostics)) {
+    JobNode node{replanned(*live, model->topology), model, false, true, 0};
     const CpuSet free = node.topology.allowed - model->reserved;
     if (!free.empty()) node.topology.allowed = free;
     node.whole = (live->all_pus() - model->reserved).count();
     return node;
   }
-  Node node{model->topology, model, false, true, whole};
+  JobNode node{model->topology, model, false, true, whole};
   const bool differs = diagnostics.size() > before;
   if (differs && !live->all_pus().contains(model->topology.all_pus())) return node;
   node.topology.allowed &= live->allowed;
-  if (node.topology.allowed.empty())  // nothing but reserved cores was left to us
+  if (node.topology.allowed.empty())  // only reserved cores are granted
     node.topology.allowed = live->allowed & model->topology.all_pus();
   if (node.topology.allowed.empty()) node.topology.allowed = model->topology.allowed;
   return node;
 }
 
-Node settle_file(Topology file, const std::string& name, const std::optional<Topology>& live,
-                 const EnvSnapshot& env, OnDrift how, std::vector<Diagnostic>& diagnostics) {
-  const int whole = file.allowed.count();
-  if (!live || !judge_drift(file, *live, "the node of " + name, 0, env, how, diagnostics))
-    return {std::move(file), nullptr, false, true, whole};
-  return {replanned(*live, file), nullptr, false, true, live->allowed.count()};
+Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const Site& site,
+                          const std::function<void()>& meanwhile, Diagnostics& diagnostics) {
+  constexpr double kProbeSeconds = 20;
+  const GrantedDevices devices = granted_devices(env, site.batch);
+  const OnDrift how = on_drift(request);
+  const bool by_file = !request.topology.empty();
+  std::optional<Topology> live;
+  // A file plans for another node than this one: compared only when requested.
+  if (by_file ? request.on_drift && site.is_here : site.model == nullptr || site.is_here) {
+    Result<LiveNode> probed = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
+    if (!probed) return probed.error();
+    live = std::move(probed->topology);
+    diagnostics.insert(diagnostics.end(), probed->diagnostics.begin(), probed->diagnostics.end());
+  } else {
+    meanwhile();
+  }
+  JobNode node;
+  if (by_file) {
+    Result<Topology> file = read_topology(request.topology, kProbeSeconds);
+    if (!file) return file.error();
+    const std::string name = "the node of " + request.topology;
+    if (live && judge_drift(*file, *live, name, 0, devices, how, diagnostics))
+      node = {replanned(*live, *file), nullptr, false, true, live->allowed.count()};
+    else
+      node = {*file, nullptr, false, true, file->allowed.count()};
+  } else {
+    const std::vector<int>& granted = site.hosts.granted;
+    const int first = granted.empty() ? site.batch.cpus : granted.front();
+    node = settle_node(site.model, live, first, devices, how, diagnostics);
+  }
+  node.live = std::move(live);
+  // CPUs of this machine that are not allowed may be another job's; reserved
+  // ones of a model are no job's.
+  node.granted = partial_grants(site.hosts.granted, node.whole, node.topology);
+  if (!node.granted.empty()) {
+    node.part = true;
+    node.known = is_here(site.hosts.names.front()) && node.live &&
+                 node.live->allowed.count() == node.granted.front();
+  }
+  find_reachable(site, node);
+  return node;
 }
 
-}  // namespace hpclaunch::cli
+Result<Topology> known_node(const std::string& file, Session& session) {
+  if (!file.empty()) return read_topology(file);
+  Result<LiveNode> live = probe_node(VendorLibraries::all);
+  if (!live) return live.error();
+  Diagnostics diagnostics = std::move(live->diagnostics);
+  if (const Status asked = ask_libfabric(live->topology); !asked)
+    diagnostics.push_back({"libfabric-silent", Severity::note,
+                           "no libfabric providers: " + asked.error().message, asked.error().hint});
+  report(session, diagnostics);
+  return std::move(live->topology);
+}
+
+}  // namespace hpclaunch::job

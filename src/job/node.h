@@ -1,52 +1,68 @@
 #pragma once
-// What the nodes are made of: a file, the profile's model, or this machine.
+// The node that is planned for: a file, the profile's model or this machine,
+// and what is granted of it.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
-#include "cli/session.h"
-#include "hpclaunch/make_plan.h"
-#include "hpclaunch/profile.h"
-#include "job/drift.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
-/// The model that --node-type names, else the first whose condition holds, else the first without one;
-/// nullptr when the profile has none.
-/// Errors: `usage` for a name that there is not.
-Result<const NodeModel*> choose_model(const LaunchArgs& args, const Profile* profile,
-                                      const EnvSnapshot& env, const JobFacts& job);
-
-struct Node {
+struct JobNode {
   Topology topology;
-  const NodeModel* model = nullptr;  ///< where it comes from; nullptr: measured or from a file
-  bool part = false;                 ///< only some cores of it are ours
-  bool known = true;                 ///< and it is known which
-  int whole = 0;                     ///< hardware threads that a job with all of it has
+  const NodeModel* model = nullptr;   ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                  ///< less than the whole node is granted
+  bool known = true;                  ///< and which CPUs is known
+  int whole = 0;                      ///< hardware threads of a job with all of it
+  std::optional<Topology> live = {};  ///< this machine, where it was probed
+  std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
+  std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
 };
 
-/// How many hardware threads of its first node a Slurm job has; 0: nobody says.
-int granted_cpus(const EnvSnapshot& env);
+/// The node of --topology, of this machine, or of the profile. `meanwhile` runs
+/// once, while the probe works. Errors: those of the probe.
+Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const Site& site,
+                          const std::function<void()>& meanwhile, Diagnostics& diagnostics);
 
-/// What the job has of each host; empty: whole nodes, as far as can be told.
-struct Grants {
-  std::vector<int> each;
+/// Devices that the batch system grants here.
+struct GrantedDevices {
+  std::size_t count = 0;  ///< 0: unknown
+  bool listed = false;    ///< which ones is known too
 };
 
-/// `counts`: CPUs of each host, as Slurm counts them; `whole`: the hardware threads that a job with
-/// all of a node has. Slurm's CPUs are hardware threads or cores, as the site has set it up. Where cores
-/// have several threads, equal counts may therefore be whole nodes, and are taken for that.
-Grants settle_grants(const std::vector<int>& counts, int whole, const Topology& node);
+/// By a device mask, else by what the batch system's variables say.
+GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch);
 
-/// `granted`: CPUs of the first host, 0 for unknown.
-/// `live`: this machine, when it was probed because it is a node of the job. A model that leaves
-/// locality to the node itself gives way to it; any other is compared with it (judge_drift).
-Node settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
-                 const EnvSnapshot& env, OnDrift how, std::vector<Diagnostic>& diagnostics);
+/// `counts`: CPUs of each host, as the batch system counts them; `whole`: the
+/// hardware threads of a job with all of a node. Slurm counts hardware threads
+/// or cores, as the site configures it: where cores have several threads, equal
+/// counts may be whole nodes, and are taken for that (result empty).
+std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node);
 
-/// The same for a node from a file, which is compared only where `live` was probed.
-Node settle_file(Topology file, const std::string& name, const std::optional<Topology>& live,
-                 const EnvSnapshot& env, OnDrift how, std::vector<Diagnostic>& diagnostics);
+/// `granted`: CPUs of the first host, 0 for unknown. `live`: this machine, when
+/// it was probed as a node of the job. A model that leaves locality to the node
+/// yields to it; any other is compared with it.
+JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
+                    GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
 
-}  // namespace hpclaunch::cli
+/// --on-drift; without it `fail` under --verify strict, else `warn`.
+OnDrift on_drift(const Request& request);
+
+/// Compares, and adds the diagnostic `node-differs`, if any. `planned_as`: "the
+/// profile's node \"gpu\"". `granted`: hardware threads of the job here; 0:
+/// unknown. True when `live` is to be planned instead.
+bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
+                 int granted, GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
+
+/// `live` with the planned devices and NICs where it has none, as far as their
+/// NUMA nodes exist.
+Topology replanned(const Topology& live, const Topology& planned);
+
+/// Device::index of those that can be opened; nullopt where that is unknown for
+/// one of them.
+std::optional<std::vector<int>> reachable_devices(const Topology& live,
+                                                  const std::vector<sys::DeviceFile>& files);
+
+}  // namespace hpclaunch::job

@@ -1,159 +1,120 @@
-#include "job/prepare.h"
-
+// From a Request to a plan and its launch line: the steps of steps.h in their
+// order.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/sys.h"
-#include "hpclaunch/text.h"
 #include "job/node.h"
-#include "job/preflight.h"
-#include "job/rendezvous.h"
-#include "job/site.h"
-#include "job/time_limit.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
 Result<std::string> find_shim() {
-  const std::string bin =
-      sys::own_directory();  // links resolved: its parent is the installation's root
+  const std::string bin = sys::own_directory();  // links resolved: its parent is the prefix
   const std::string shim = bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/hpclaunch-shim";
   if (sys::is_executable(shim)) return shim;
-  return Error{ErrorKind::system,
-               fmt::format("the installation is not whole: \"{}\" is missing", shim),
-               "install again with cmake --install; bin and libexec belong together"};
+  return Error{ErrorKind::system, fmt::format("incomplete installation: \"{}\" is missing", shim),
+               "install again with cmake --install, bin and libexec together"};
 }
 
-// The program as execve(2) wants it. Planning for another machine may name what is not here.
-Result<std::vector<std::string>> resolve(const LaunchArgs& args, const EnvSnapshot& env,
-                                         Purpose purpose, std::vector<Diagnostic>& diagnostics) {
-  std::vector<std::string> command = args.command;
+// The program as execve(2) needs it. A plan for another machine may name a
+// program that is not here.
+Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
+                                         Purpose purpose, Diagnostics& diagnostics) {
+  std::vector<std::string> command = request.command;
   if (command.empty()) return command;
   std::string path = env.get("PATH");
-  for (const std::string& assignment : args.set)
-    if (assignment.starts_with("PATH=")) path = assignment.substr(5);
+  for (const auto& [name, value] : request.set)
+    if (name == "PATH") path = value;
   const Result<std::string> found = sys::find_program(command.front(), path);
+  if (!found && purpose == Purpose::start) return found.error();
   if (found)
     command.front() = *found;
-  else if (purpose == Purpose::start)
-    return found.error();
   else
     diagnostics.push_back(
         {"program-not-here", Severity::warning, found.error().message, found.error().hint});
   return command;
 }
 
-Result<PlacementOptions> placement_options(const LaunchArgs& args) {
-  PlacementOptions options;
-  options.nodes = args.nodes;
-  options.ranks = args.ranks;
-  options.ranks_per_node = args.ranks_per_node;
-  options.cores_per_rank = args.cores_per_rank;
-  options.ranks_per_device = args.ranks_per_device;
-  options.devices_per_rank = args.devices_per_rank;
-  options.device_mode = args.device_mode;
-  options.gpu_view = args.gpu_view;
-  options.stack = args.stack;
-  options.local_rank_node = args.local_rank == "node";
-  options.oversubscribe = args.oversubscribe;
-  options.bind_via = bind_via_from(args.bind_via);
-  if (!args.master_addr.empty()) options.master_addr = args.master_addr;
-  options.master_port = args.master_port;
-  Result<std::vector<std::pair<std::string, std::string>>> set = assignments(args.set);
-  if (!set) return set.error();
-  options.set = std::move(*set);
-  options.unset = args.unset;
-  return options;
-}
-
-bool uses_one_node(const LaunchArgs& args, const Hosts& hosts) {
-  if (hosts.names.size() == 1 || args.nodes == 1 || args.ranks == 1) return true;
-  return args.ranks && args.ranks_per_node && *args.ranks <= *args.ranks_per_node;
-}
-
-// What there is to know apart from the node itself.
-struct Surroundings {
-  std::vector<std::string> command;
+// What is found out while the probe works.
+struct Means {
+  std::vector<std::string> command;  // resolved
   ChosenLauncher launcher;
-  Meeting meeting;
+  ClaimedRendezvous rendezvous;
+  PlannedSignal signal;
   std::string shim;
-  bool as_root = false;  // of who starts the job; nobody's where a plan is made for a page
-  std::optional<bool> supervise;
-  PlannedNotice notice;
+  bool as_root = false;
 };
 
-Result<Surroundings> look_around(const LaunchArgs& args, const EnvSnapshot& env, Purpose purpose,
-                                 const Site& site, std::vector<Diagnostic>& diagnostics) {
-  Result<std::vector<std::string>> command = resolve(args, env, purpose, diagnostics);
+Result<Means> find_means(const Request& request, const EnvSnapshot& env, Purpose purpose,
+                         const Site& site, Diagnostics& diagnostics) {
+  Result<std::vector<std::string>> command = resolve(request, env, purpose, diagnostics);
   if (!command) return command.error();
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   Result<ChosenLauncher> launcher =
-      choose_launcher(args, env, site.hosts, preferred, purpose == Purpose::start);
+      choose_launcher(request, env, site, preferred, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   if (!launcher->remark.empty())
-    diagnostics.push_back({"launcher-not-here", Severity::note, launcher->remark, ""});
-  Result<Meeting> meeting =
-      choose_meeting(args, env, site.hosts, uses_one_node(args, site.hosts), diagnostics);
-  if (!meeting) return meeting.error();
+    diagnostics.push_back({"launcher-not-here", Severity::note, launcher->remark});
+  Result<ClaimedRendezvous> rendezvous = choose_rendezvous(request, env, site, diagnostics);
+  if (!rendezvous) return rendezvous.error();
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
-  const Result<std::optional<bool>> supervise = supervise_from(args);
-  if (!supervise) return supervise.error();
-  Result<PlannedNotice> notice = find_notice(args, env, diagnostics);
-  if (!notice) return notice.error();
-  return Surroundings{std::move(*command), std::move(*launcher), std::move(*meeting),
-                      std::move(*shim),    sys::user_id() == 0,  *supervise,
-                      std::move(*notice)};
+  Result<PlannedSignal> signal = find_signal(request, env, site.batch, diagnostics);
+  if (!signal) return signal.error();
+  return Means{std::move(*command), std::move(*launcher), std::move(*rendezvous),
+               std::move(*signal),  std::move(*shim),     sys::user_id() == 0};
 }
 
-PlanInput plan_input(const LaunchArgs& args, const EnvSnapshot& env, Site& site, Seen seen,
-                     const Surroundings& around, PlacementOptions options) {
+// The launcher's traits, and what this job adds to them.
+LauncherTraits traits_of(const Means& means, const Site& site) {
+  LauncherTraits traits = means.launcher.launcher->traits();
+  for (const Scheduler* other : site.batch.inherited)
+    if (!other->inherited_prefix.empty() && traits.name != other->launcher)
+      traits.conflicting.push_back({std::string(other->inherited_prefix),
+                                    std::string(other->inherited_why), true, false, true});
+  return traits;
+}
+
+PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNode job,
+                     const Means& means) {
   PlanInput input;
-  input.node = std::move(seen.node);
+  input.node = std::move(job.topology);
   input.profile = site.profile();
   input.profile_why = site.chosen.why;
-  input.model = seen.model;
-  input.part_of_node = seen.part;
-  input.cores_known = seen.known;
-  if (site.is_here && args.topology.empty()) input.live = std::move(seen.live);
-  input.reachable = std::move(seen.reachable);
-  input.job = site.job;
-  input.first_is_here =
-      site.hosts.only_here || same_host(site.hosts.names.front(), sys::host_name());
+  input.model = job.model;
+  input.part_of_node = job.part;
+  input.cores_known = job.known;
+  if (site.is_here && request.topology.empty()) input.live = std::move(job.live);
+  input.reachable = std::move(job.reachable);
+  input.job = site.facts;
+  input.first_is_here = only_here(site.hosts) || is_here(site.hosts.names.front());
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
-  input.granted = std::move(seen.granted);
+  input.granted = std::move(job.granted);
   input.granted_why = site.hosts.granted_why;
-  if (!site.hosts.slots_are_cpus || input.node.devices.empty())
+  if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
-  input.as_root = around.as_root;
-  input.launcher = around.launcher.launcher->traits();
-  if (pbs_names_nodes(env) && input.launcher.name != "slurm" && env.has("SLURM_JOB_ID"))
-    input.launcher.conflicting.push_back(
-        {"SLURM_",
-         "of the Slurm job whose shell has submitted this PBS job; mpiexec would start there", true,
-         false, true});
-  input.launcher_why = around.launcher.why;
-  input.rendezvous = around.meeting.rendezvous;
-  input.options = std::move(options);
-  input.verify = verify_from(args.verify);
-  input.output = {args.label, args.log_dir, args.grace_seconds, args.report};
-  input.supervise = around.supervise;
-  input.time_limit_signal = around.notice.notice;
-  input.time_limit_why = around.notice.why;
-  input.launcher_args = args.launcher_args;
-  if (args.het_group && input.launcher.name == "slurm")
-    input.launcher_args.insert(input.launcher_args.begin(),
-                               fmt::format("--het-group={}", *args.het_group));
-  input.command = around.command;
+  input.as_root = means.as_root;
+  input.launcher = traits_of(means, site);
+  input.launcher_why = means.launcher.why;
+  input.rendezvous = means.rendezvous.rendezvous;
+  request.command = means.command;
+  if (request.het_group && input.launcher.name == "slurm")
+    request.launcher_args.insert(request.launcher_args.begin(),
+                                 fmt::format("--het-group={}", *request.het_group));
+  input.options = std::move(request);
+  input.time_limit_signal = means.signal.signal;
+  input.time_limit_why = means.signal.why;
   return input;
 }
 
@@ -167,16 +128,16 @@ PictureMarks marks_of(const NodeModel* model) {
   return marks;
 }
 
-// The plan with everything that is said about it, and its launch line.
-Status complete(const PlanInput& input, Surroundings around, Prepared& prepared) {
+// The plan, its diagnostics, and its launch line.
+Status complete(const PlanInput& input, Means means, Prepared& prepared) {
   Result<Plan> plan = make_plan(input);
   if (!plan) return plan.error();
   prepared.node = input.node;
   prepared.marks = marks_of(input.model);
   prepared.plan = std::move(*plan);
-  prepared.launcher = std::move(around.launcher);
-  prepared.shim = std::move(around.shim);
-  prepared.port_lock = around.meeting.lock;
+  prepared.launcher = std::move(means.launcher);
+  prepared.shim = std::move(means.shim);
+  prepared.port_lock = means.rendezvous.lock;
   prepared.diagnostics.insert(prepared.diagnostics.end(), prepared.plan.reports.begin(),
                               prepared.plan.reports.end());
   if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
@@ -194,60 +155,54 @@ Status complete(const PlanInput& input, Surroundings around, Prepared& prepared)
 
 }  // namespace
 
-Result<Prepared> prepare(const LaunchArgs& args, Session& session, Purpose purpose) {
+Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose purpose) {
   Prepared prepared;
-  Result<PlacementOptions> options = placement_options(args);
-  if (!options) return options.error();
   Site site;
-  if (const Status found = find_site(args, session.env, purpose, site, prepared.diagnostics);
-      !found)
+  if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
     return found.error();
-  Result<Surroundings> around = Error{};
-  const auto look = [&] {
-    around = look_around(args, session.env, purpose, site, prepared.diagnostics);
+  Result<Means> means = Error{};
+  const auto meanwhile = [&] {
+    means = find_means(request, env, purpose, site, prepared.diagnostics);
   };
-  Result<Seen> seen = see_node(args, session.env, site, look, prepared.diagnostics);
-  if (!around) return around.error();
-  if (!seen) return seen.error();
-  const PlanInput input =
-      plan_input(args, session.env, site, std::move(*seen), *around, std::move(*options));
-  if (const Status done = complete(input, std::move(*around), prepared); !done) return done.error();
+  Result<JobNode> node = find_node(request, env, site, meanwhile, prepared.diagnostics);
+  if (!means) return means.error();
+  if (!node) return node.error();
+  const PlanInput input = plan_input(request, env, site, std::move(*node), *means);
+  if (const Status done = complete(input, std::move(*means), prepared); !done) return done.error();
   if (purpose == Purpose::start) check_address(prepared.plan, prepared.diagnostics);
   return prepared;
 }
 
-Result<Prepared> prepare_elsewhere(const LaunchArgs& args, const EnvSnapshot& env,
+Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
                                    const Profile& profile, const std::vector<std::string>& hosts) {
   Prepared prepared;
-  Result<PlacementOptions> options = placement_options(args);
-  if (!options) return options.error();
   Site site;
   site.chosen = {profile, "named by the case"};
-  site.job = job_facts(env);
-  site.job.whole_allocation = true;
-  Result<const NodeModel*> model = choose_model(args, site.profile(), env, site.job);
+  site.batch = find_batch(env);
+  site.facts = job_facts(site.batch, env);
+  site.facts.whole_allocation = true;
+  Result<const NodeModel*> model = choose_model(request, site.profile(), env, site.facts);
   if (!model) return model.error();
   if (*model == nullptr)
     return Error{ErrorKind::usage, fmt::format("{} has no node model", profile.name),
                  "describe its nodes under \"nodes\""};
   site.model = *model;
-  make_up_hosts(std::max(nodes_asked_for(args), static_cast<int>(hosts.size())), site.hosts);
+  site.hosts = invented_hosts(std::max(requested_nodes(request), static_cast<int>(hosts.size())));
   std::copy(hosts.begin(), hosts.end(), site.hosts.names.begin());
-  Surroundings around;
-  const std::string wanted = args.launcher.empty() ? profile.launcher : args.launcher;
-  around.launcher.launcher = find_launcher(wanted.empty() ? "local" : wanted);
-  if (around.launcher.launcher == nullptr) return unknown_launcher(wanted, "");
-  const auto programs = around.launcher.launcher->programs;
-  around.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
-  around.launcher.why = "the profile's";
-  around.meeting.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
-                               candidate_ports(profile.name, 1, 0).front(), "made up"};
-  around.shim = "hpclaunch-shim";
-  around.command = args.command;
+  Means means;
+  means.command = request.command;
+  const std::string wanted = request.launcher.empty() ? profile.launcher : request.launcher;
+  means.launcher.launcher = find_launcher(wanted.empty() ? "local" : wanted);
+  if (means.launcher.launcher == nullptr) return unknown_launcher(wanted, "");
+  const auto programs = means.launcher.launcher->programs;
+  means.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
+  means.launcher.why = "the profile's";
+  means.rendezvous.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
+                                 candidate_ports(profile.name, 1, 0).front(), "made up"};
+  means.shim = "hpclaunch-shim";
   const PlanInput input =
-      plan_input(args, env, site, Seen{(*model)->topology, *model, false, true, std::nullopt, {}},
-                 around, std::move(*options));
-  if (const Status done = complete(input, std::move(around), prepared); !done) return done.error();
+      plan_input(request, env, site, JobNode{(*model)->topology, *model}, means);
+  if (const Status done = complete(input, std::move(means), prepared); !done) return done.error();
   return prepared;
 }
 
@@ -280,4 +235,4 @@ EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env) {
   return env.with(changes);
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::job

@@ -1,4 +1,4 @@
-#include "job/profiles.h"
+// Which profile applies: the scopes, --profile, and the signals of sites.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,9 @@
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
@@ -92,7 +93,8 @@ Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEnt
   return profile;
 }
 
-// What a file extends is looked for next to it first, as `profile validate` and `profile test` do.
+// What a file extends is found beside it first, as in `profile validate` and
+// `profile test`.
 Result<std::string> text_beside(const std::string& folder, const std::string& name) {
   Error last;
   for (const char* where : {"/", "/../part/", "/../site/"}) {
@@ -104,7 +106,7 @@ Result<std::string> text_beside(const std::string& folder, const std::string& na
   return last;
 }
 
-// The signals of every site without reading more than that of the ones that travel in the program.
+// The signals of every site; of builtin profiles nothing else is read.
 Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& entries,
                                              std::vector<Diagnostic>& diagnostics) {
   std::vector<SiteSignals> sites;
@@ -121,13 +123,13 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
       continue;
     }
     const Error& error = profile.error();
-    if (!entry.shadows.empty())  // going on would mean going on without the site's settings
+    if (!entry.shadows.empty())  // ignoring it would ignore the site's settings
       return Error{error.kind,
-                   fmt::format("profile {} cannot be used, and hides {}: {}", entry.file,
+                   fmt::format("profile {} cannot be used and hides {}: {}", entry.file,
                                entry.shadows.back(), error.message),
                    error.hint, error.where};
     diagnostics.push_back({"profile-unusable", Severity::warning,
-                           fmt::format("profile {} does not count: {}", entry.file, error.message),
+                           fmt::format("profile {} is ignored: {}", entry.file, error.message),
                            fmt::format("hpclaunch profile validate {}", entry.file)});
   }
   return sites;
@@ -145,10 +147,9 @@ Error conflict(const Detection& found) {
   lines.reserve(names.size());
   for (const std::string& name : names)
     lines.push_back(fmt::format("{} ({})", name, signals[name]));
-  return Error{
-      ErrorKind::usage,
-      fmt::format("signals of {} sites are here: {}", names.size(), fmt::join(lines, "; ")),
-      fmt::format("say which one it is: --profile {}", fmt::join(names, " or --profile "))};
+  return Error{ErrorKind::usage,
+               fmt::format("{} sites detected: {}", names.size(), fmt::join(lines, "; ")),
+               fmt::format("--profile {}", fmt::join(names, " or --profile "))};
 }
 
 std::string hints_text(const Detection& found) {
@@ -188,7 +189,7 @@ Result<std::string> profile_text(const ProfileEntry& entry) {
   if (entry.builtin != nullptr) return std::string(entry.builtin->text);
   if (sys::others_may_write(entry.file))
     return Error{ErrorKind::invalid,
-                 fmt::format("profile \"{}\" may be changed by others", entry.file),
+                 fmt::format("profile \"{}\" is writable by group or others", entry.file),
                  fmt::format("chmod go-w {}", entry.file)};
   constexpr std::size_t kMost = 4u << 20;
   return sys::read_file(entry.file, kMost);
@@ -233,30 +234,28 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
     const Detection found = detect_site(*sites, env, hosts);
     if (!found.rivals.empty()) return conflict(found);
     if (found.profile.empty()) {
-      chosen.why = "no site's signals are here";
-      if (!found.hints.empty())
-        chosen.why += "; host names would suit " + hints_text(found) + ", and prove nothing";
+      chosen.why = "no known site detected";
+      if (!found.hints.empty()) chosen.why += "; the host name alone suggests " + hints_text(found);
       if (in_job)
-        diagnostics.push_back({"site-unknown", Severity::note,
-                               "this job's site is not known: " + chosen.why,
-                               "name it with --profile NAME, or say --profile none"});
+        diagnostics.push_back({"site-unknown", Severity::note, "unknown site: " + chosen.why,
+                               "--profile NAME, or --profile none"});
       return chosen;
     }
     name = found.profile;
     chosen.why = fmt::format("{}", fmt::join(found.proofs, "; "));
     for (const std::string& support : found.support) chosen.why += "; " + support;
     for (const auto& [other, signal] : found.hints)
-      chosen.why += fmt::format("; {} would suit {} too, and proves nothing", signal, other);
+      chosen.why += fmt::format("; {} also suggests {}", signal, other);
   }
   Result<Profile> profile = load_profile(name, env);
   if (!profile) return profile.error();
   if (profile->part)
     return Error{ErrorKind::usage,
-                 fmt::format("{} is a building block for profiles, not a site", profile->name),
+                 fmt::format("{} is a part for profiles, not a site", profile->name),
                  "hpclaunch profile list"};
   report_retired(*profile, diagnostics);
   chosen.profile = std::move(*profile);
   return chosen;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::job

@@ -1,84 +1,87 @@
-#include "job/rendezvous.h"
-
+// MASTER_ADDR and MASTER_PORT, and the lock that reserves the port for this
+// launch.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "hpclaunch/job.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
-// Equal launches get equal ports, so that a dry run shows what a run does; jobs get ports of their own.
-std::string port_key(const LaunchArgs& args, const EnvSnapshot& env) {
-  for (const char* name : {"PBS_JOBID", "SLURM_JOB_ID", "FLUX_URI", "LSB_JOBID", "COBALT_JOBID"})
-    if (const std::string* job = env.find(name))
-      return fmt::format("{}/{}", *job, fmt::join(args.command, " "));
-  return fmt::format("{}/{}/{}", sys::user_id(), sys::working_directory(),
-                     fmt::join(args.command, " "));
+// Equal launches get equal ports, so that a dry run shows what a run does; jobs
+// get different ones.
+std::string port_key(const Request& request, const BatchJob& batch) {
+  const std::string command = fmt::format("{}", fmt::join(request.command, " "));
+  if (batch.scheduler != nullptr) return fmt::format("{}/{}", batch.key, command);
+  return fmt::format("{}/{}/{}", sys::user_id(), sys::working_directory(), command);
 }
 
-// A port that somebody else chose is checked, not changed.
-void check_given_port(int port, const std::string& who, Meeting& meeting,
-                      std::vector<Diagnostic>& diagnostics) {
+// A port that the user chose is checked, not changed.
+void check_given_port(int port, const std::string& who, int& lock, Diagnostics& diagnostics) {
   const Result<sys::PortClaim> claim = sys::claim_port({port});
-  if (claim) {
-    meeting.lock = claim->lock;
-    return;
-  }
-  diagnostics.push_back({"port-taken", Severity::error,
-                         fmt::format("MASTER_PORT {} ({}): {}", port, who, claim.error().message),
-                         "leave the port to hpclaunch, or name a free one with --master-port"});
+  if (claim)
+    lock = claim->lock;
+  else
+    diagnostics.push_back({"port-taken", Severity::error,
+                           fmt::format("MASTER_PORT {} ({}): {}", port, who, claim.error().message),
+                           "omit the port, or choose a free one with --master-port"});
+}
+
+bool uses_one_node(const Request& request, const HostList& hosts) {
+  if (hosts.names.size() == 1 || request.nodes == 1 || request.ranks == 1) return true;
+  return request.ranks && request.ranks_per_node && *request.ranks <= *request.ranks_per_node;
 }
 
 }  // namespace
 
-Result<Meeting> choose_meeting(const LaunchArgs& args, const EnvSnapshot& env, const Hosts& hosts,
-                               bool one_node, std::vector<Diagnostic>& diagnostics) {
-  Meeting meeting;
-  const std::string& first = hosts.names.front();
-  const bool here = hosts.only_here || same_host(first, sys::host_name());
-  Rendezvous& meet = meeting.rendezvous;
-  if (one_node && here) {
-    meet.address = "127.0.0.1";
-    meet.address_why = "all ranks are on this machine";
+Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
+                                            const Site& site, Diagnostics& diagnostics) {
+  ClaimedRendezvous claimed;
+  const std::string& first = site.hosts.names.front();
+  const bool here = only_here(site.hosts) || is_here(first);
+  Rendezvous& point = claimed.rendezvous;
+  if (here && uses_one_node(request, site.hosts)) {
+    point.address = "127.0.0.1";
+    point.address_why = "all ranks are on this machine";
   } else if (here && sys::resolves_to_loopback(first)) {
-    meet.address = sys::outward_address().value_or(first);
-    meet.address_why =
-        fmt::format("{} leads to loopback here; this is the machine's address for others", first);
+    point.address = sys::outward_address().value_or(first);
+    point.address_why =
+        fmt::format("{} resolves to loopback here; other nodes reach this address", first);
   } else {
-    meet.address = first;
-    meet.address_why = "the first host, where rank 0 runs";
+    point.address = first;
+    point.address_why = "the first host, where rank 0 runs";
   }
   const std::string* exported = env.find("MASTER_PORT");
-  if (args.master_port || exported != nullptr) {
+  if (request.master_port || exported != nullptr) {
     const long port =
-        args.master_port ? *args.master_port : parse_natural(*exported, 65535).value_or(0);
+        request.master_port ? *request.master_port : parse_natural(*exported, 65535).value_or(0);
     if (port == 0)
-      diagnostics.push_back({"bad-port", Severity::error,
-                             fmt::format("MASTER_PORT=\"{}\" is no port", *exported),
-                             "unset MASTER_PORT"});
+      diagnostics.push_back(
+          {"bad-port", Severity::error,
+           fmt::format("MASTER_PORT must be from 1 to 65535, not \"{}\"", *exported),
+           "unset MASTER_PORT"});
     else if (here)
-      check_given_port(static_cast<int>(port), args.master_port ? "--master-port" : "exported",
-                       meeting, diagnostics);
-    return meeting;
+      check_given_port(static_cast<int>(port), request.master_port ? "--master-port" : "exported",
+                       claimed.lock, diagnostics);
+    return claimed;
   }
   const auto [low, high] = sys::ephemeral_ports();
-  const std::vector<int> candidates = candidate_ports(port_key(args, env), low, high);
-  meet.port = candidates.front();
-  meet.port_why = fmt::format("outside the kernel's own range {}-{}", low, high);
+  const std::vector<int> candidates = candidate_ports(port_key(request, site.batch), low, high);
+  point.port = candidates.front();
+  point.port_why = fmt::format("outside the kernel's ephemeral range {}-{}", low, high);
   if (!here) {
-    meet.port_why += fmt::format("; not checked, since rank 0 runs on {}", first);
-    return meeting;
+    point.port_why += fmt::format("; not checked, since rank 0 runs on {}", first);
+    return claimed;
   }
   const Result<sys::PortClaim> claim = sys::claim_port(candidates);
   if (!claim) return claim.error();
-  meet.port = claim->port;
-  meet.port_why += "; nobody listens on it here";
-  meeting.lock = claim->lock;
-  return meeting;
+  point.port = claim->port;
+  point.port_why += "; currently free on this host";
+  claimed.lock = claim->lock;
+  return claimed;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::job

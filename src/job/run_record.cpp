@@ -1,4 +1,4 @@
-#include "job/run_record.h"
+// --report FILE: how a job went, as JSON.
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "job/time_limit.h"
+#include "job/steps.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch::job {
 
 namespace {
 
@@ -106,4 +106,4 @@ std::string run_record_json(const RunRecord& record) {
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch::job

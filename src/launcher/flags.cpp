@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "launcher/line.h"
 

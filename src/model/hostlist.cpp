@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "model/shown.h"
 

@@ -1,4 +1,4 @@
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 
 #include <fmt/format.h>
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/request.h"
+
 namespace hpclaunch {
 
 namespace {
@@ -60,6 +62,10 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
 
 const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
+
+std::string_view to_string(OnDrift how) {
+  return how == OnDrift::warn ? "warn" : how == OnDrift::fail ? "fail" : "replan";
+}
 
 std::string time_limit_signal_name(int signal) {
   for (const SignalName& one : kTimeLimitSignals)

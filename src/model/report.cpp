@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hpclaunch/device_vendor.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {

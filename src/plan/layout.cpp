@@ -51,7 +51,7 @@ bool slots_count(const PlanInput& input, const Units& units, int nodes) {
 
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
 Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
-  const PlacementOptions& typed = input.options;
+  const Request& typed = input.options;
   if (typed.ranks_per_node)
     return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
                   "--ranks-per-node");
@@ -87,7 +87,7 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
 }
 
 Result<Setting> decide_nodes(const PlanInput& input) {
-  const PlacementOptions& typed = input.options;
+  const Request& typed = input.options;
   const int available = static_cast<int>(input.hosts.size());
   if (typed.nodes && *typed.nodes > available)
     return Error{ErrorKind::usage,
@@ -120,7 +120,7 @@ int number(const Setting& setting) {
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
 Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const Wanted& want) {
-  const PlacementOptions& typed = input.options;
+  const Request& typed = input.options;
   const auto listed = [&] {
     return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
   };

@@ -181,11 +181,11 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   plan.whole_allocation = input.job.whole_allocation && all;
   if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
-  plan.verify = input.verify;
+  plan.verify = input.options.verify;
   plan.termination = input.launcher.termination;
-  plan.output = input.output;
-  plan.launcher_args = input.launcher_args;
-  plan.command = input.command;
+  plan.output = input.options.output;
+  plan.launcher_args = input.options.launcher_args;
+  plan.command = input.options.command;
 }
 
 void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {

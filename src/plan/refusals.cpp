@@ -21,7 +21,7 @@ Error too_few(const Units& units, const std::string& what, int needed, const std
 
 }  // namespace
 
-Status check_names(const PlacementOptions& options) {
+Status check_names(const Request& options) {
   const auto bad = [](const std::string& name, const char* option) {
     return Error{ErrorKind::usage, fmt::format("{}: \"{}\" is no variable name", option, name),
                  "a name has no \"=\" and is not empty; write --set NAME=VALUE", kCommandLine};
@@ -45,7 +45,7 @@ Status check_launcher(const PlanInput& input, int nodes) {
                "use --nodes 1, or another launcher with --launcher NAME"};
 }
 
-Status check_shared(const PlacementOptions& typed, const Units& units) {
+Status check_shared(const Request& typed, const Units& units) {
   if (!typed.ranks_per_device || !units.list.empty() || units.narrowed.by.empty()) return Done{};
   return Error{ErrorKind::usage,
                fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.narrowed.by),

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/topology.h"
 #include "probe/pci.h"
 

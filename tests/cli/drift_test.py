@@ -53,7 +53,7 @@ class Drift(support.Test):
         self.assertNotIn("started\n", done.out)
         done = hpclaunch("run", "--on-drift", "replan", *words, "--", "/bin/echo", "started")
         self.ok(done)
-        self.has(done, "started", "the plan is for this node")
+        self.has(done, "started", "planned for this node")
         plan = self.json("plan", "--on-drift", "replan", *words)
         cpus = support.cpu_list(plan["classes"][0]["ranks"][0]["cpus"])
         self.assertEqual(sorted(cpus), self.allowed)

@@ -210,7 +210,7 @@ class Typed(Job):
         self.assertEqual(plan["launcher"], "slurm")
 
     def test_an_unknown_name(self):
-        self.refused(2, "plan", "--launcher", "slrum", "--", "/bin/true", says=["no launcher \"slrum\"", "--launcher slurm"])
+        self.refused(2, "plan", "--launcher", "slrum", "--", "/bin/true", says=["unknown launcher \"slrum\"", "--launcher slurm"])
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ struct Bench {
     input.hosts = {"n1"};
     input.launcher = find_launcher("local")->traits();
     input.options.ranks_per_node = 2;
-    input.command = {"true"};
+    input.options.command = {"true"};
     plan = *make_plan(input);
   }
 

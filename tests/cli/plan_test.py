@@ -190,8 +190,8 @@ class Pictures(Test):
         for line in (["--svg", "-n", "2", *words], ["-n", "2", *words, "--svg"], ["-n", "2", *words, "--svg", "--"]):
             self.assertEqual(self.ok(hpclaunch("plan", *line, cwd=self.folder)).out, text)
         self.assertEqual(os.listdir(self.folder), ["picture.svg"])
-        self.refused(2, "plan", "-n", "1", "--svg", self.folder, says=["--svg", "no file"])
-        self.refused(2, "plan", "-n", "1", "--svg", path, "--json", says=["different outputs"])
+        self.refused(2, "plan", "-n", "1", "--svg", self.folder, says=["--svg", "not a regular file"])
+        self.refused(2, "plan", "-n", "1", "--svg", path, "--json", says=["only one of"])
 
 
 class Golden(Test):

@@ -15,7 +15,7 @@ class WhichSite(SiteTest):
         started = job.run()
         self.ok(started.done, 125)
         self.assertIsNone(started.argv)
-        self.has(started.done, "signals of 2 sites", "aurora (PBS_JOBID=", "frontier (SLURM_CLUSTER_NAME=frontier",
+        self.has(started.done, "2 sites detected", "aurora (PBS_JOBID=", "frontier (SLURM_CLUSTER_NAME=frontier",
                  "--profile aurora or --profile frontier")
         for command in ("plan", "env", "explain"):
             done = job.hpclaunch(command)
@@ -82,7 +82,7 @@ class WhichSite(SiteTest):
         path = self.own_profile(job, 0o666)
         started = job.run("--verify", "off")
         self.assertIn(started.done.status, (0, 125), str(started))
-        self.has(started.done, path, "may be changed by others")
+        self.has(started.done, path, "is writable by group or others")
         self.each(started, {"MASTER_PORT": "2345", "CCL_PROCESS_LAUNCHER": "pmix"})
 
 

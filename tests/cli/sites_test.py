@@ -153,7 +153,7 @@ class Aurora(SiteTest):
         self.ok(done, 1)
         self.has(done, "[node-differs]", "missing", "--on-drift replan")
         done = job.hpclaunch("plan", "--on-drift", "replan", "-n", "1", "--", job.program)
-        self.has(done, "the plan is for this node")
+        self.has(done, "planned for this node")
         none = self.json("topo").get("devices") == []  # not merely unknown
         self.assertEqual("ZE_FLAT_DEVICE_HIERARCHY" in done.out, not none)
         self.assertNotIn("104 cores", done.out)

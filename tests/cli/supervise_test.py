@@ -206,7 +206,7 @@ class Choice(Test):
         done = self.ok(hpclaunch("explain", *self.HYDRA, "supervise"))
         self.assertIn("hydra goes on when a rank that is no MPI program fails", done.out)
         done = self.ok(hpclaunch("explain", "--signal", "USR1@60", "--ends-in", "1:00:00", "signal"))
-        self.assertRegex(done.out, r"SIGUSR1[\s\S]*60 s before the allocation ends: --ends-in\s+1:00:00")
+        self.assertRegex(done.out, r"SIGUSR1[\s\S]*60 s before the allocation ends \(--ends-in\s+1:00:00")
 
     def test_without_it_run_becomes_mpiexec(self):
         need("mpiexec.hydra")
@@ -235,13 +235,13 @@ class Notice(Test):
 
     def test_late(self):
         done = self.ok(hpclaunch("explain", "--signal", "USR1@300", "--ends-in", "0:40", "signal"))
-        self.assertIn("[notice-late]", done.err)
+        self.assertIn("[signal-late]", done.err)
         self.assertIn("20 s before", done.err)
 
     def test_refused(self):
         for words, says in ((["--signal", "KILL@60", "--ends-in", "1:00"], ["KILL", "USR1"]), (["--signal", "B:USR1@60"], ["letter"]),
                             (["--signal", "USR1"], ["--ends-in"]), (["--ends-in", "1:00"], ["--signal"]),
-                            (["--signal", "USR1", "--ends-in", "3600"], ["HH:MM:SS"]), (["--signal", "USR1", "--ends-in", "0:00"], ["has ended"])):
+                            (["--signal", "USR1", "--ends-in", "3600"], ["HH:MM:SS"]), (["--signal", "USR1", "--ends-in", "0:00"], ["allocation ended"])):
             self.refused(125, "run", "-n", "1", *words, "--", "/bin/true", says=says)
 
     def batch(self, program, answer, **env):
@@ -259,7 +259,7 @@ class Notice(Test):
             with self.subTest(program):
                 left, why = self.batch(program, answer, **env)
                 self.assertLess(abs(left - 3600), 120)
-                self.assertIn(program + " says: 3600 s left", why)
+                self.assertIn(program + ": 3600 s left", why)
 
 
 if __name__ == "__main__":

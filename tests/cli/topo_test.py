@@ -141,11 +141,11 @@ class Topo(Test):
 
     def test_where_a_picture_cannot_go(self):
         one = ("topo", "--topology", machine("single-pu.xml"))
-        self.refused(2, *one, "--svg", self.folder, says=["--svg", "no file"])
+        self.refused(2, *one, "--svg", self.folder, says=["--svg", "not a regular file"])
         self.refused(2, *one, "--svg", os.path.join(self.folder, "not", "there.svg"), says=["--svg", "cannot write"])
-        self.refused(2, *one, "--svg", "a.svg", "--json", says=["different outputs"])
-        self.refused(2, *one, "--picture", "--json", says=["different outputs"])
-        self.refused(2, *one, "--picture", "--svg", "-", says=["different outputs"])
+        self.refused(2, *one, "--svg", "a.svg", "--json", says=["only one of"])
+        self.refused(2, *one, "--picture", "--json", says=["only one of"])
+        self.refused(2, *one, "--picture", "--svg", "-", says=["only one of"])
 
 
 SVG = "{http://www.w3.org/2000/svg}"

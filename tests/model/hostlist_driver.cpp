@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 
 int main(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;

@@ -2,7 +2,7 @@
 #include <map>
 #include <random>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

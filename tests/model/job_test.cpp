@@ -1,4 +1,4 @@
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 
 #include "hpclaunch/env.h"
 #include "support/catch.h"

@@ -2,7 +2,7 @@
 #include <random>
 #include <sstream>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 #include "support/catch.h"
 

@@ -63,7 +63,7 @@ inline PlanInput job_on(Topology node, int hosts) {
   in.launcher.binds_sets = true;
   in.launcher.multi_node = true;
   in.rendezvous = {"n0", "first host", 12345, "free"};
-  in.command = {"/bin/true"};
+  in.options.command = {"/bin/true"};
   return in;
 }
 

@@ -355,7 +355,7 @@ TEST_CASE("own view: one device each, as device 0", "[units]") {
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(mask));
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(std::string("0")));
   CHECK(value_of(*plan, "CUDA_DEVICE_ORDER") == Value(std::string("PCI_BUS_ID")));
-  in.options.local_rank_node = true;
+  in.options.local_rank = "node";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(RankFact::local_rank));

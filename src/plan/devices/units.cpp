@@ -122,7 +122,7 @@ Error clash(std::string message, std::string hint) {
 
 // Options about devices that contradict one another, or the node.
 Status check_typed(const PlanInput& input) {
-  const PlacementOptions& typed = input.options;
+  const Request& typed = input.options;
   const int each = typed.devices_per_rank.value_or(1);
   if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 1))
     return clash(fmt::format("{}: the node has no devices that hpclaunch knows of",

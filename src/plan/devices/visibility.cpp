@@ -256,7 +256,7 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
   const bool sees_one = units.view == "own" || units.view == "launcher";
-  if (sees_one && !input.options.local_rank_node)
+  if (sees_one && input.options.local_rank != "node")
     fold.add("LOCAL_RANK", Layer::computed, std::string("0"), kRule,
              units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
                                               "HPCLAUNCH_LOCAL_RANK is its place on the node",

@@ -98,8 +98,8 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
   fold.keep_export("MASTER_ADDR");
   fold.keep_export("MASTER_PORT");
-  if (input.options.master_addr)
-    fold.add("MASTER_ADDR", Layer::command_line, *input.options.master_addr, kCommandLine,
+  if (!input.options.master_addr.empty())
+    fold.add("MASTER_ADDR", Layer::command_line, input.options.master_addr, kCommandLine,
              "--master-addr");
   if (input.options.master_port)
     fold.add("MASTER_PORT", Layer::command_line, std::to_string(*input.options.master_port),

@@ -63,13 +63,13 @@ bool carries(const Nic& nic, const std::string& address) {
 std::string typed_master(const PlanInput& input) {
   for (const auto& [name, value] : input.options.set)
     if (name == "MASTER_ADDR") return value;
-  if (input.options.master_addr) return *input.options.master_addr;
+  if (!input.options.master_addr.empty()) return input.options.master_addr;
   const std::string* exported = input.env.find("MASTER_ADDR");
   return exported == nullptr ? "" : *exported;
 }
 
 bool was_given(const PlanInput& input, const std::string& name) {
-  const PlacementOptions& typed = input.options;
+  const Request& typed = input.options;
   return input.env.has(name) ||
          std::any_of(typed.set.begin(), typed.set.end(),
                      [&](const auto& one) { return one.first == name; }) ||

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {

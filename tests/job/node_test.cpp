@@ -1,4 +1,4 @@
-// What the nodes are taken for: drift, grants of devices, and what can be reached of them.
+// The node that is planned for: drift, granted devices, and which of them can be reached.
 #include "job/node.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "support/catch.h"
 
 using namespace hpclaunch;
-using namespace hpclaunch::cli;
+using namespace hpclaunch::job;
 
 namespace {
 
@@ -47,14 +47,15 @@ NodeModel model_of(Topology topology) {
 }
 
 struct Settled {
-  Node node;
+  JobNode node;
   std::vector<Diagnostic> diagnostics;
 };
 
 Settled settle(const NodeModel& model, const std::optional<Topology>& live, OnDrift how,
                const EnvSnapshot& env = EnvSnapshot(), int granted = 0) {
   Settled settled;
-  settled.node = settle_node(&model, live, granted, env, how, settled.diagnostics);
+  settled.node = settle_node(&model, live, granted, granted_devices(env, find_batch(env)), how,
+                             settled.diagnostics);
   return settled;
 }
 
@@ -107,7 +108,7 @@ TEST_CASE("fewer CPUs because fewer were granted", "[node]") {
   CHECK(settle(model, live, OnDrift::fail, EnvSnapshot(), 7).diagnostics.size() == 1);
   live = node_of(4, 8, 4);
   live.devices.resize(2);
-  const EnvSnapshot two({"SLURM_JOB_GPUS=0,1"});
+  const EnvSnapshot two({"SLURM_JOB_ID=1", "SLURM_JOB_GPUS=0,1"});
   CHECK(settle(model, live, OnDrift::fail, two).diagnostics.empty());
   CHECK_THAT(settle(model, live, OnDrift::warn).diagnostics[0].message,
              ContainsSubstring("device 3 at 0000:04:00.0 is missing"));
@@ -123,23 +124,23 @@ TEST_CASE("a model that leaves places to the node", "[node]") {
   CHECK(devices(bare, {}).empty());
   CHECK(devices(bare, {"CUDA_VISIBLE_DEVICES=-1"}).empty());
   CHECK(devices(bare, {"CUDA_VISIBLE_DEVICES=NoDevFiles"}).empty());
-  CHECK(devices(bare, {"SLURM_GPUS_ON_NODE=2"}).size() == 2);
+  CHECK(devices(bare, {"SLURM_JOB_ID=1", "SLURM_GPUS_ON_NODE=2"}).size() == 2);
   const auto masked = devices(bare, {"CUDA_VISIBLE_DEVICES=2,3"});  // the plan takes these two
   REQUIRE(masked.size() == 4);
   CHECK(masked[3].pus.empty());
-  const auto seen = devices(node_of(2, 8, 3), {"SLURM_JOB_GPUS=1"});
+  const auto seen = devices(node_of(2, 8, 3), {"SLURM_JOB_ID=1", "SLURM_JOB_GPUS=1"});
   REQUIRE(seen.size() == 3);
   CHECK(seen[2].numa == 1);
 }
 
 TEST_CASE("what is typed about drift, and what --verify strict means", "[node]") {
-  LaunchArgs args;
+  Request args;
   CHECK(on_drift(args) == OnDrift::warn);
-  args.verify = "strict";
+  args.verify = Verify::strict;
   CHECK(on_drift(args) == OnDrift::fail);
-  args.on_drift = "replan";
+  args.on_drift = OnDrift::replan;
   CHECK(on_drift(args) == OnDrift::replan);
-  args.on_drift = "warn";
+  args.on_drift = OnDrift::warn;
   CHECK(on_drift(args) == OnDrift::warn);
 }
 

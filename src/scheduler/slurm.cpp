@@ -7,11 +7,11 @@
 
 #include <map>
 
-#include "hpclaunch/job.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
-#include "job/hosts.h"
+#include "scheduler/rows.h"
 
-namespace hpclaunch::cli {
+namespace hpclaunch {
 
 namespace {
 
@@ -69,10 +69,10 @@ Error which_component(const EnvSnapshot& env, int size, const std::string& wrong
 }
 
 // -1: no heterogeneous job.
-Result<int> component(const LaunchArgs& args, const EnvSnapshot& env) {
+Result<int> component(const Request& request, const EnvSnapshot& env) {
   const int size = het_size(env);
-  std::optional<long> asked = typed_for_srun(args.launcher_args);
-  if (args.het_group) asked = *args.het_group;
+  std::optional<long> asked = typed_for_srun(request.launcher_args);
+  if (request.het_group) asked = *request.het_group;
   if (size == 0 && !asked) return -1;
   if (size == 0)
     return Error{ErrorKind::usage,
@@ -91,7 +91,7 @@ Result<int> component(const LaunchArgs& args, const EnvSnapshot& env) {
 
 // A job that was not asked for with tasks has counts too, then of CPUs; and inside a step they are the
 // step's. Neither says how many ranks are wanted.
-void add_counts(const EnvSnapshot& env, Hosts& hosts) {
+void add_counts(const EnvSnapshot& env, HostList& hosts) {
   const bool per_node = env.has("SLURM_NTASKS_PER_NODE");
   const bool in_step = env.has("SLURM_STEP_ID");
   if (!hosts.allocation || (!per_node && (in_step || !env.has("SLURM_NTASKS")))) return;
@@ -110,7 +110,7 @@ void add_counts(const EnvSnapshot& env, Hosts& hosts) {
 }
 
 // Counts of another length belong to another list of nodes.
-void add_grants(const EnvSnapshot& env, Hosts& hosts) {
+void add_grants(const EnvSnapshot& env, HostList& hosts) {
   const std::string text = env.get("SLURM_JOB_CPUS_PER_NODE");
   const Result<std::vector<int>> counts = expand_tasks_per_node(text);
   if (!hosts.allocation || !counts || counts->size() != hosts.names.size()) return;
@@ -132,8 +132,9 @@ Error no_list(const std::string& name, const std::string& job, bool set) {
 
 }  // namespace
 
-Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& whole) {
-  const Result<int> group = component(args, whole);
+Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, const std::string&,
+                             const std::string&) {
+  const Result<int> group = component(request, whole);
   if (!group) return group.error();
   const EnvSnapshot env = *group < 0 ? whole : as_component(whole, *group);
   const std::string name =
@@ -145,14 +146,13 @@ Result<Hosts> hosts_of_slurm(const LaunchArgs& args, const EnvSnapshot& whole) {
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  "scontrol show hostnames > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
-  Hosts hosts = hosts_from_names(
+  HostList hosts = hosts_from_names(
       *names, *group < 0 ? fmt::format("the nodes of Slurm job {}", job)
                          : fmt::format("the nodes of component {} of heterogeneous Slurm job {}",
                                        *group, job));
-  hosts.het_group = *group;
   add_counts(env, hosts);
   add_grants(env, hosts);
   return hosts;
 }
 
-}  // namespace hpclaunch::cli
+}  // namespace hpclaunch

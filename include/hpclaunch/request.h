@@ -1,0 +1,55 @@
+#pragma once
+// What was typed on the command line, in one value: cli fills it, job resolves it, plan reads it.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hpclaunch/plan.h"
+
+namespace hpclaunch {
+
+/// What to do when the node is not the one that was planned.
+enum class OnDrift { warn, fail, replan };
+
+std::string_view to_string(OnDrift how);
+
+/// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
+struct Request {
+  std::optional<int> nodes;
+  std::optional<int> ranks;  ///< world size
+  std::optional<int> ranks_per_node;
+  std::optional<int> ranks_per_device;
+  std::optional<int> devices_per_rank;  ///< 0: ranks get no device
+  std::optional<int> cores_per_rank;
+  std::optional<int> het_group;  ///< component of a heterogeneous Slurm job
+  bool oversubscribe = false;
+  std::optional<BindVia> bind_via;
+  std::string hostfile;
+  std::string topology;
+
+  std::string profile;  ///< name, file or "none"
+  std::string stack;
+  std::string node_type;
+  std::string device_mode;
+  std::string gpu_view;  ///< "own", "all", "launcher"
+  std::string
+      local_rank;  ///< what LOCAL_RANK is: "device" as the rank sees it, "node": place on it
+
+  std::string launcher;  ///< name or path
+  std::vector<std::string> launcher_args;
+  Verify verify = Verify::warn;
+  std::optional<OnDrift> on_drift;
+  std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
+  std::vector<std::string> unset;                        ///< --unset NAME, in order
+  std::string master_addr;
+  std::optional<int> master_port;
+  OutputOptions output;
+  std::optional<bool> supervise;
+  std::string signal;   ///< "USR1@300": time-limit signal and seconds before the end
+  std::string ends_in;  ///< "HH:MM:SS"
+
+  std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
+};
+
+}  // namespace hpclaunch

@@ -1,0 +1,112 @@
+#pragma once
+// Batch systems as data: how each is recognised, what it grants, what can be asked of it. Nothing here
+// runs a command or opens a file; job does, and hands the text back to the functions below.
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/env.h"
+#include "hpclaunch/request.h"
+#include "hpclaunch/result.h"
+
+namespace hpclaunch {
+
+/// The hosts of a job or a host file, and what each is granted.
+struct HostList {
+  std::vector<std::string> names;  ///< launch order, each once; never empty
+  std::string why;                 ///< where they come from
+  std::string
+      file;  ///< absolute path of a file with exactly these names, one per line; "" for none
+  std::vector<int> slots;  ///< ranks of each host; empty: unknown for at least one
+  std::string slots_why;
+  bool slots_are_cores = false;  ///< slots count cores: no number of ranks where devices are
+  bool allocation = false;       ///< the batch system's own list, which its launcher has too
+  std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
+  std::string granted_why;
+};
+
+/// What a batch system says about the end of the job.
+struct TimeLeft {
+  std::optional<long> seconds;  ///< nullopt: unlimited
+  std::string
+      since;  ///< `seconds` count from this local time ("Sat Nov 21 13:12:27 2026"); "": now
+};
+
+/// One batch system: a row of the table.
+struct Scheduler {
+  std::string_view name;                    ///< as profiles spell it: "pbs"
+  std::string_view title;                   ///< "PBS"
+  std::string_view job_variable;            ///< holds the job id; set in every job
+  std::string_view instance_variable = {};  ///< set in every instance of a nested system (Flux)
+  std::string_view outer_variable = {};     ///< job id where job_variable is not set
+  bool nested = false;                      ///< runs inside another system's job
+  bool common_variable = false;  ///< other programs set job_variable too: hosts must be named
+
+  std::string_view hosts_file = {};  ///< variable: path of a file with the hosts
+  bool one_per_line = false;         ///< that file has a name per line, nothing else
+  std::span<const std::string_view> hosts_variables = {};  ///< variables that list the hosts
+  std::span<const std::string_view> ask_hosts = {};        ///< command that prints the hosts
+  std::string_view nodes_variable = {};                    ///< number of nodes
+  bool launch_node = false;  ///< the first host may be a launch node that runs no ranks
+  /// `text`: output of ask_hosts or content of the file `path`; both "" where variables say it all.
+  /// Errors: `usage` for a component that must be named; `unsupported`, `invalid` for a bad list.
+  Result<HostList> (*hosts)(const EnvSnapshot& env, const Request& request, const std::string& text,
+                            const std::string& path) = nullptr;
+
+  std::string_view cpus_variable = {};                   ///< CPUs on each node: "4(x2),3"
+  std::span<const char* const> device_lists = {};        ///< devices here, as a list
+  std::string_view device_count = {};                    ///< devices here, as a number
+  std::string_view end_variable = {};                    ///< end of the allocation, UNIX time
+  std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
+  std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
+
+  std::string_view launcher = {};  ///< its own launcher
+  std::string_view inherited_prefix =
+      {};  ///< its variables, harmful when inherited by another's job
+  std::string_view inherited_why = {};
+};
+
+/// Every batch system that is known, innermost first.
+std::span<const Scheduler> schedulers();
+
+/// The job that this process is in. One value, found once; everything else reads it.
+struct BatchJob {
+  const Scheduler* scheduler = nullptr;     ///< nullptr: outside a job
+  const Scheduler* outer = nullptr;         ///< of the job that a nested system runs in
+  std::vector<const Scheduler*> inherited;  ///< recognised by variables of the submitting shell
+  std::string id = "0";
+  std::string key;                   ///< different for each job and instance; "" outside a job
+  int cpus = 0;                      ///< CPUs of the first node; 0: unknown
+  std::size_t devices = 0;           ///< devices of this node; 0: unknown
+  bool devices_listed = false;       ///< which ones is known too
+  std::optional<long long> ends_at;  ///< UNIX time, where a variable holds it
+
+  std::string name() const { return scheduler == nullptr ? "none" : std::string(scheduler->name); }
+};
+
+/// The innermost system whose job id and hosts are both named, else the innermost whose job id is: a
+/// PBS job submitted from a Slurm job's shell inherits SLURM_JOB_ID, and is a PBS job.
+BatchJob find_batch(const EnvSnapshot& env);
+
+/// True when the environment, or a command that it names, gives the hosts of such a job.
+bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env);
+
+/// A host file's text (parse_host_file). `what` names it in the reasons.
+Result<HostList> hosts_from_text(const std::string& text, const std::string& file,
+                                 const std::string& what);
+
+/// Each name once, in order.
+HostList hosts_from_names(const std::vector<std::string>& names, std::string why);
+
+/// Removes the launch node of an LSF job: where the profile says there is one; where it says nothing,
+/// when jsrun is here and the first host has one slot and every other the same larger number.
+void drop_launch_node(std::optional<bool> by_profile, bool jsrun_here, HostList& hosts);
+
+/// "HH:MM:SS", "MM:SS", with "D-" or "D:" in front of three: the forms of Slurm and PBS. In seconds.
+/// nullopt for anything else, also for a bare number: Slurm reads minutes, PBS seconds.
+std::optional<long> parse_duration(std::string_view text);
+
+}  // namespace hpclaunch

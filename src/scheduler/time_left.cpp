@@ -1,0 +1,94 @@
+// What the commands of batch systems print about the time left.
+#include "hpclaunch/text.h"
+#include "scheduler/rows.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// "    key = value" in the output of qstat -f.
+std::string value_of(std::string_view text, std::string_view key) {
+  for (const std::string_view line : split(text, '\n')) {
+    const std::string_view trimmed = trim(line);
+    if (!trimmed.starts_with(key)) continue;
+    const std::string_view rest = trim(trimmed.substr(key.size()));
+    if (rest.starts_with('=')) return std::string(trim(rest.substr(1)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<long> parse_duration(std::string_view text) {
+  constexpr long kMostDays = 10'000;
+  long days = 0;
+  bool with_days = false;
+  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
+    const std::optional<long> found = parse_natural(text.substr(0, dash), kMostDays);
+    if (!found) return std::nullopt;
+    days = *found;
+    with_days = true;
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<std::string_view> parts = split(text, ':');
+  if (parts.size() == 4 && !with_days) {
+    const std::optional<long> found = parse_natural(parts.front(), kMostDays);
+    if (!found) return std::nullopt;
+    days = *found;
+    with_days = true;
+    parts.erase(parts.begin());
+  }
+  if (parts.size() > 3 || parts.size() < (with_days ? 3u : 2u)) return std::nullopt;
+  long seconds = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const long most = i == 0 ? 24 * kMostDays : 59;
+    const std::optional<long> number = parse_natural(parts[i], most);
+    if (!number || parts[i].empty()) return std::nullopt;
+    seconds = seconds * 60 + *number;
+  }
+  return days * 86400 + seconds;
+}
+
+// flux job timeleft: whole seconds, or "infinity".
+std::optional<TimeLeft> flux_time_left(std::string_view text) {
+  const std::string_view word = trim(text);
+  if (word == "infinity" || word == "inf") return TimeLeft{};
+  const std::optional<long> seconds = parse_natural(word.substr(0, word.find('.')));
+  if (!seconds) return std::nullopt;
+  return TimeLeft{seconds, ""};
+}
+
+// squeue -o %L: "1-02:03:04", "59:59", "0:05", "UNLIMITED", "NOT_SET", "INVALID".
+std::optional<TimeLeft> slurm_time_left(std::string_view text) {
+  const std::string_view word = trim(text);
+  if (word == "UNLIMITED") return TimeLeft{};
+  const std::optional<long> seconds = parse_duration(word);
+  if (!seconds) return std::nullopt;
+  return TimeLeft{seconds, ""};
+}
+
+// qstat -f: Resource_List.walltime, and the start: stime (OpenPBS), start_time (Torque).
+// resources_used.walltime is minutes old, so it counts only without those.
+std::optional<TimeLeft> pbs_time_left(std::string_view text) {
+  const std::string limit = value_of(text, "Resource_List.walltime");
+  std::optional<long> seconds = parse_duration(limit);
+  if (!seconds) seconds = parse_natural(limit);
+  if (!seconds) return std::nullopt;
+  for (const char* key : {"stime", "start_time"})
+    if (std::string start = value_of(text, key); !start.empty())
+      return TimeLeft{seconds, std::move(start)};
+  const std::optional<long> used = parse_duration(value_of(text, "resources_used.walltime"));
+  if (!used) return std::nullopt;
+  return TimeLeft{*seconds - *used, ""};
+}
+
+// bjobs -o time_left: "1:05 L", hours and minutes; "-" without a limit.
+std::optional<TimeLeft> lsf_time_left(std::string_view text) {
+  const std::string_view line = trim(text);
+  if (line == "-") return TimeLeft{};
+  const std::optional<long> minutes = parse_duration(line.substr(0, line.find(' ')));
+  if (!minutes) return std::nullopt;
+  return TimeLeft{*minutes * 60, ""};
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,162 @@
+// Batch systems: which one a job belongs to, its hosts, and what its commands print.
+#include "hpclaunch/scheduler.h"
+
+#include "support/catch.h"
+
+using namespace hpclaunch;
+
+namespace {
+
+BatchJob batch_of(std::vector<std::string> env) { return find_batch(EnvSnapshot(std::move(env))); }
+
+const Scheduler& row(std::string_view name) {
+  for (const Scheduler& one : schedulers())
+    if (one.name == name) return one;
+  FAIL("no batch system " + std::string(name));
+  return schedulers().front();
+}
+
+std::optional<TimeLeft> left(std::string_view name, std::string_view text) {
+  return row(name).time_left(text);
+}
+
+Result<HostList> hosts_of(std::string_view name, std::vector<std::string> env,
+                          const std::string& text = "", const Request& request = {}) {
+  return row(name).hosts(EnvSnapshot(std::move(env)), request, text, text.empty() ? "" : "file");
+}
+
+}  // namespace
+
+TEST_CASE("the innermost batch system that names its hosts", "[scheduler]") {
+  const std::vector<std::string> slurm = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"};
+  const auto with = [](std::vector<std::string> env, std::vector<std::string> more) {
+    env.insert(env.end(), more.begin(), more.end());
+    return env;
+  };
+  CHECK(batch_of({}).name() == "none");
+  CHECK(batch_of({}).id == "0");
+  CHECK(batch_of(slurm).name() == "slurm");
+  CHECK(batch_of(slurm).id == "7");
+  const BatchJob pbs = batch_of(with(slurm, {"PBS_JOBID=9.s", "PBS_NODEFILE=f"}));
+  CHECK(pbs.name() == "pbs");
+  CHECK(pbs.id == "9.s");
+  REQUIRE(pbs.inherited.size() == 1);  // of the shell that ran qsub
+  CHECK(pbs.inherited.front()->name == "slurm");
+  CHECK(batch_of(with(slurm, {"PBS_JOBID=9.s"})).name() == "slurm");
+  const BatchJob flux = batch_of(with(slurm, {"FLUX_URI=local:///x", "FLUX_ENCLOSING_ID=f3"}));
+  CHECK(flux.name() == "flux");
+  CHECK(flux.id == "f3");
+  CHECK(flux.key == "local:///x");
+  REQUIRE(flux.outer != nullptr);
+  CHECK(flux.outer->name == "slurm");
+  CHECK(flux.inherited.empty());
+  CHECK(batch_of({"PBS_JOBID=9.s"}).name() == "pbs");
+  CHECK(batch_of({"LSB_JOBID=5", "LSB_HOSTS=a a"}).name() == "lsf");
+  CHECK(batch_of({"COBALT_JOBID=5"}).name() == "cobalt");
+  CHECK(batch_of({"JOB_ID=5"}).name() == "none");  // many programs set that
+  CHECK(batch_of({"JOB_ID=5", "PE_HOSTFILE=f"}).name() == "sge");
+}
+
+TEST_CASE("what is granted on the node", "[scheduler]") {
+  const std::vector<std::string> slurm = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1",
+                                          "SLURM_JOB_CPUS_PER_NODE=6(x2),3", "SLURM_JOB_GPUS=0,2"};
+  CHECK(batch_of(slurm).cpus == 6);
+  CHECK(batch_of(slurm).devices == 2);
+  CHECK(batch_of(slurm).devices_listed);
+  const BatchJob counted = batch_of({"SLURM_JOB_ID=7", "SLURM_GPUS_ON_NODE=4"});
+  CHECK(counted.devices == 4);
+  CHECK_FALSE(counted.devices_listed);
+}
+
+TEST_CASE("hosts and slots, one list each", "[scheduler]") {
+  const auto pbs = hosts_of("pbs", {}, "n1\nn1\nn2\n");
+  REQUIRE(pbs);
+  CHECK(pbs->names == std::vector<std::string>{"n1", "n2"});
+  CHECK(pbs->slots == std::vector<int>{2, 1});
+  CHECK_FALSE(pbs->allocation);
+  const auto slurm =
+      hosts_of("slurm", {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_NTASKS=6",
+                         "SLURM_TASKS_PER_NODE=4,2", "SLURM_JOB_CPUS_PER_NODE=8(x2)"});
+  REQUIRE(slurm);
+  CHECK(slurm->slots == std::vector<int>{4, 2});
+  CHECK(slurm->granted == std::vector<int>{8, 8});
+  CHECK(slurm->allocation);
+  const auto lsf = hosts_of("lsf", {"LSB_JOBID=5", "LSB_MCPU_HOSTS=h1 1 h2 4 h3 4"});
+  REQUIRE(lsf);
+  CHECK(lsf->slots == std::vector<int>{1, 4, 4});
+  HostList without = *lsf;
+  drop_launch_node(std::nullopt, true, without);
+  CHECK(without.names == std::vector<std::string>{"h2", "h3"});
+  const auto sge = hosts_of("sge", {}, "n1.x 4 all.q UNDEFINED\nn2.x 4 all.q UNDEFINED\n");
+  REQUIRE(sge);
+  CHECK(sge->slots == std::vector<int>{4, 4});
+  CHECK(sge->slots_are_cores);
+  REQUIRE(hosts_of("flux", {}, "n[3-4]\n"));
+  CHECK_FALSE(hosts_of("flux", {}, "flux-hostlist: ERROR: no"));
+  CHECK_FALSE(hosts_of("slurm", {"SLURM_JOB_ID=7"}));
+}
+
+TEST_CASE("a heterogeneous Slurm job needs a component", "[scheduler]") {
+  const std::vector<std::string> env = {
+      "SLURM_JOB_ID=7", "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST=a1",
+      "SLURM_JOB_NODELIST_HET_GROUP_0=a1", "SLURM_JOB_NODELIST_HET_GROUP_1=b[1-2]"};
+  const auto unnamed = hosts_of("slurm", env);
+  REQUIRE_FALSE(unnamed);
+  CHECK(unnamed.error().kind == ErrorKind::usage);
+  Request request;
+  request.het_group = 1;
+  const auto second = hosts_of("slurm", env, "", request);
+  REQUIRE(second);
+  CHECK(second->names == std::vector<std::string>{"b1", "b2"});
+}
+
+TEST_CASE("durations", "[scheduler]") {
+  CHECK(parse_duration("01:30:00") == 5400);
+  CHECK(parse_duration("5:07") == 307);
+  CHECK(parse_duration("0:05") == 5);
+  CHECK(parse_duration("1-02:03:04") == 93784);
+  CHECK(parse_duration("1:02:03:04") == 93784);
+  CHECK(parse_duration("100:00:00") == 360000);
+  for (const char* text : {"", "5", "90", "1:60", "1:2:3:4:5", "a:b", ":", "1:", ":1", "-1:00",
+                           "1-2", "1-2:3", "1:-2", " 1:00", "99999999999999999999:00"}) {
+    INFO(text);
+    CHECK_FALSE(parse_duration(text));
+  }
+}
+
+TEST_CASE("what batch systems print", "[scheduler]") {
+  CHECK(left("slurm", "1:00:00\n")->seconds == 3600);
+  CHECK(left("slurm", "2-00:00:01\n")->seconds == 172801);
+  CHECK_FALSE(left("slurm", "UNLIMITED\n")->seconds);
+  for (const char* text :
+       {"", "NOT_SET\n", "INVALID\n", "slurm_load_jobs error: Invalid job id specified"}) {
+    CHECK_FALSE(left("slurm", text));
+  }
+  CHECK(left("flux", "3599\n")->seconds == 3599);
+  CHECK(left("flux", "3599.25\n")->seconds == 3599);
+  CHECK_FALSE(left("flux", "infinity\n")->seconds);
+  CHECK_FALSE(left("flux", "flux-job: ERROR: no job"));
+  CHECK(left("lsf", "1:05 L\n")->seconds == 3900);
+  CHECK_FALSE(left("lsf", "-\n")->seconds);
+  CHECK_FALSE(left("lsf", "Job <7> is not found"));
+}
+
+TEST_CASE("qstat -f: the start and the limit", "[scheduler]") {
+  const std::string head =
+      "Job Id: 12.server\n    Job_Name = train\n    Resource_List.walltime = 01:00:00\n";
+  const std::string start = "Sat Nov 21 13:12:27 2026";
+  for (const std::string& text :
+       {head + "    stime = " + start + "\n", head + "    start_time = " + start + "\n",
+        "    Resource_List.walltime = 3600\n    stime = " + start + "\n",
+        head + "    stime = " + start + "\n    resources_used.walltime = 00:00:10\n"}) {
+    INFO(text);
+    REQUIRE(left("pbs", text));
+    CHECK(left("pbs", text)->seconds == 3600);
+    CHECK(left("pbs", text)->since == start);
+  }
+  CHECK(left("pbs", head + "    resources_used.walltime = 00:20:00\n")->seconds == 2400);
+  CHECK(left("pbs", head + "    resources_used.walltime = 00:20:00\n")->since.empty());
+  CHECK_FALSE(left("pbs", head));
+  CHECK_FALSE(left("pbs", "    stime = " + start + "\n"));
+  CHECK_FALSE(left("pbs", "qstat: Unknown Job Id 12\n"));
+}
