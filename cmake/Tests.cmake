@@ -205,6 +205,8 @@ hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
 foreach(vendor amd_smi level_zero nvml rocm_smi)
   add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
   target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
+  # A test renames single functions in a copy: the library itself must not look them up by name.
+  target_link_options(fake_${vendor} PRIVATE -Wl,-Bsymbolic-functions)
   add_dependencies(test_vendor fake_${vendor})
   string(TOUPPER ${vendor} VENDOR)
   target_compile_definitions(test_vendor PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
