@@ -1,22 +1,21 @@
-// Reads one file of profiles/variables/ with the JSON reader of profiles.
+// Reads one file of profiles/variables/ with the JSON reader of the model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "catalogue.h"
-#include "hpclaunch/text.h"
-#include "profile/reader.h"
+#include "hpclaunch/json_reader.h"
 
 namespace hpclaunch::catalogue {
 
 namespace {
 
-using profile::Context;
-using profile::Item;
-using profile::Json;
-using profile::Need;
-using profile::Object;
+using json_reader::Context;
+using json_reader::Item;
+using json_reader::Json;
+using json_reader::Need;
+using json_reader::Object;
 using Words = std::vector<std::string_view>;
 
 // In the order of knowledge::Type, ::Confidence, ::Direction and Family::Unknown.
@@ -253,10 +252,9 @@ Family read_family(Context& context, const std::string& pattern, const Item& at)
 
 std::vector<Error> read_file(const std::string& file, const std::string& content,
                              Catalogue& catalogue) {
-  profile::Problems problems(content, file);
-  const std::optional<Json> tree = profile::parse_tree(content, problems);
-  if (!tree) return problems.take();
-  Context context(problems);
+  Context context(content, file);
+  const std::optional<Json> tree = json_reader::parse_tree(content, context);
+  if (!tree) return context.take();
   Object head(context, {&*tree, ""});
   head.find("$schema");
   for (const auto& [name, item] : section(head, "misspellings", false))
@@ -269,7 +267,7 @@ std::vector<Error> read_file(const std::string& file, const std::string& content
     context.fault(head.at(),
                   "neither \"variables\" nor \"misspellings\" nor \"families\" is present");
   head.finish();
-  return problems.take();
+  return context.take();
 }
 
 }  // namespace hpclaunch::catalogue

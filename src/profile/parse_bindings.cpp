@@ -72,10 +72,8 @@ std::vector<int> parse_order(Object& object) {
 
 std::vector<Binding::Role> parse_roles(Object& binding) {
   std::vector<Binding::Role> roles;
-  const Item at = binding.find("roles");
-  if (!at) return roles;
   Context& context = binding.context();
-  for (const auto& [name, value] : context.members(at, "roles")) {
+  for (const auto& [name, value] : binding.members("roles", "roles")) {
     if (!is_word(name)) {
       context.fault(value, fmt::format("{} is not a valid name", shown(name)),
                     "use letters, digits, '-', '.', '_' and '+'");
@@ -128,7 +126,7 @@ Binding parse_binding(Context& context, const Item& at) {
   binding.groups = parse_order(object);
   binding.interleave = object.truth("interleave", false);
   binding.roles = parse_roles(object);
-  binding.origin = object.origin(Need::required);
+  binding.origin = parse_origin(object, Need::required);
   refuse_contradictions(object, binding);
   object.finish();
   return binding;

@@ -17,7 +17,7 @@ Stack parse_stack(Context& context, const Item& at) {
   allowed.never = "stack";
   for (const Item& item : object.elements("when", "conditions"))
     stack.when.push_back(parse_when(context, item, allowed));
-  stack.origin = object.origin(Need::optional);
+  stack.origin = parse_origin(object, Need::optional);
   object.finish();
   return stack;
 }
@@ -34,7 +34,7 @@ DeviceMode parse_mode(Context& context, const Item& at) {
   allowed.rank = true;
   const Item item = object.find("mask_item");
   if (item) mode.mask_item = parse_template(context, item, allowed);
-  mode.origin = object.origin(Need::optional);
+  mode.origin = parse_origin(object, Need::optional);
   object.finish();
   return mode;
 }

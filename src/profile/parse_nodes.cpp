@@ -347,7 +347,7 @@ NodeModel NodeReader::read() {
   Allowed allowed;
   allowed.never = "node_type";
   node_.when = parse_when(object_, allowed);
-  node_.origin = object_.origin(Need::optional);
+  node_.origin = parse_origin(object_, Need::optional);
   object_.finish();
   return std::move(node_);
 }

@@ -28,20 +28,17 @@ Template parse_value(Context& context, const Item& at, bool late) {
   allowed.late = late;
   const Item item = object.find("item", Need::required);
   if (item) value.text = parse_template(context, item, allowed);
-  value.join = object.has("join") ? object.text("join") : ",";
-  object.find("join");
+  const Item join = object.find("join");
+  value.join = join ? context.text(join) : ",";
   object.finish();
   return value;
 }
 
 std::vector<Assignment> parse_assignments(Object& rule, const char* key, bool late) {
-  const Item at = rule.find(key);
   std::vector<Assignment> assignments;
-  if (!at) return assignments;
-  for (const auto& [name, value] : rule.context().members(at, "variables")) {
+  for (const auto& [name, value] : rule.members(key, "variables"))
     assignments.push_back(
         {rule.context().variable_name(value, name), parse_value(rule.context(), value, late)});
-  }
   return assignments;
 }
 
@@ -50,10 +47,8 @@ std::map<std::string, std::vector<std::string>> parse_words(Object& rule, const 
                                                             std::span<const std::string_view> known,
                                                             const Allowed& allowed) {
   std::map<std::string, std::vector<std::string>> words;
-  const Item at = rule.find(key);
-  if (!at) return words;
   Context& context = rule.context();
-  for (const auto& [name, list] : context.members(at, "lists")) {
+  for (const auto& [name, list] : rule.members(key, "lists")) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       context.fault(list, fmt::format("\"{}\" takes no {}", key, shown(name)),
                     suggestion_or_all(name, known));
@@ -132,11 +127,10 @@ Rule parse_rule(Context& context, const Item& at) {
   rule.unset = object.variable_names("unset");
   rule.launch = parse_words(object, "launch", kLauncherNames, allowed);
   rule.batch = parse_words(object, "batch", kSchedulers, allowed);
-  const Item limit = object.find("core_limit");
-  if (limit) rule.core_limit = context.core_limit(limit);
+  rule.core_limit = parse_core_limit(object);
   rule.make_dirs = parse_folders(object, allowed);
   rule.report = parse_report(object, allowed);
-  rule.origin = object.origin(Need::required);
+  rule.origin = parse_origin(object, Need::required);
   check_once(object);
   object.need_one_of({"default", "require", "prepend", "unset", "launch", "batch", "core_limit",
                       "make_dirs", "report"},
