@@ -1,5 +1,4 @@
 // A topology as JSON and back (docs/reference/topology.md). One list of fields for both directions.
-#include "model/topology_json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +19,8 @@ using json_reader::Item;
 using json_reader::Json;
 using json_reader::Need;
 using json_reader::Object;
+
+constexpr int kSchema = 1;
 
 /// Above every real machine; limits memory.
 constexpr std::size_t kMaxMembers = 4 * CpuSet::kCapacity;
@@ -155,10 +156,9 @@ void read_parts(Object& document, const char* key, Need need, std::vector<Part>&
 bool read_schema(Object& document) {
   const Item schema = document.find("schema", Need::required);
   if (!schema) return false;
-  if (schema.json->kind == Json::Kind::integer && schema.json->whole == kTopologySchema)
-    return true;
-  document.context().fault(schema, fmt::format("this program reads schema {}", kTopologySchema),
-                           fmt::format("write \"schema\": {}", kTopologySchema));
+  if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return true;
+  document.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
+                           fmt::format("write \"schema\": {}", kSchema));
   return false;
 }
 
@@ -186,13 +186,17 @@ Topology read_topology(Object& document) {
 
 // ---- writing ---------------------------------------------------------------------------------------
 
+/// A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
+std::string written(const std::string& text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 std::string written(int number) { return std::to_string(number); }
 std::string written(std::uint64_t number) { return std::to_string(number); }
-std::string written(const std::string& text) { return json_text(text); }
 std::string written(const CpuSet& pus) { return fmt::format("\"{}\"", pus.to_list()); }
 std::string written(const std::vector<std::string>& texts) {
   std::vector<std::string> items;
-  for (const std::string& text : texts) items.push_back(json_text(text));
+  for (const std::string& text : texts) items.push_back(written(text));
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
@@ -213,15 +217,10 @@ std::string written_parts(const char* key, const std::vector<Part>& parts) {
 
 }  // namespace
 
-std::string json_text(std::string_view text) {
-  using nlohmann::json;
-  return json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 std::string topology_to_json(const Topology& topology) {
   std::vector<std::string> members = {
-      fmt::format("  \"schema\": {}", kTopologySchema),
-      fmt::format("  \"hostname\": {}", json_text(topology.hostname)),
+      fmt::format("  \"schema\": {}", kSchema),
+      fmt::format("  \"hostname\": {}", written(topology.hostname)),
       fmt::format("  \"allowed\": \"{}\"", topology.allowed.to_list()),
       written_parts("packages", topology.packages),
       written_parts("numa_nodes", topology.numa_nodes),
