@@ -56,12 +56,14 @@ std::string suggestion_or_all(std::string_view word, std::span<const std::string
 /// A letter or a digit, then letters, digits, '.', '_', '+' and '-'.
 bool is_word(std::string_view text);
 
-/// A value and its place.
+inline const Json kAbsent;
+
+/// A value and its place; false when it is absent. An absent value reads as a default and is never at fault.
 struct Item {
-  const Json* json = nullptr;
+  const Json* json = &kAbsent;
   std::string pointer = {};
 
-  explicit operator bool() const { return json != nullptr; }
+  explicit operator bool() const { return json != &kAbsent; }
 };
 
 enum class Need { optional, required };
@@ -132,16 +134,32 @@ class Object {
   Item find(const char* key, Need need = Need::optional);
   bool has(const char* key) const;
 
-  std::string text(const char* key, Need need = Need::optional);
-  std::string word(const char* key, Need need = Need::optional);
-  std::string choice(const char* key, std::span<const std::string_view> known,
-                     Need need = Need::optional);
-  int whole(const char* key, int min, int max, std::optional<int> otherwise);
-  bool truth(const char* key, bool otherwise);
-  std::vector<std::string> texts(const char* key);
-  std::vector<std::string> variable_names(const char* key);
-  std::vector<Item> elements(const char* key, std::string_view of_what);
-  std::vector<std::pair<std::string, Item>> members(const char* key, std::string_view of_what);
+  using Members = std::vector<std::pair<std::string, Item>>;
+  using Texts = std::vector<std::string>;
+  using Words = std::span<const std::string_view>;
+
+  std::string text(const char* key, Need need = Need::optional) {
+    return context_.text(find(key, need));
+  }
+  std::string word(const char* key, Need need = Need::optional) {
+    return context_.word(find(key, need));
+  }
+  std::string choice(const char* key, Words known, Need need = Need::optional) {
+    return context_.choice(find(key, need), known);
+  }
+  int whole(const char* key, int min, int max, std::optional<int> otherwise) {
+    const Item at = find(key, otherwise ? Need::optional : Need::required);
+    return at ? context_.whole(at, min, max) : otherwise.value_or(min);
+  }
+  bool truth(const char* key) { return context_.truth(find(key)); }
+  Texts texts(const char* key) { return context_.texts(find(key), "strings"); }
+  std::vector<Item> elements(const char* key, std::string_view of_what) {
+    return context_.elements(find(key), of_what);
+  }
+  Members members(const char* key, std::string_view of_what) {
+    return context_.members(find(key), of_what);
+  }
+  Texts variable_names(const char* key);
 
   /// Reports an object without any of these members.
   void need_one_of(std::initializer_list<const char*> keys, const char* message);

@@ -69,7 +69,7 @@ void Context::fault(std::size_t mark, std::string pointer, std::string message, 
 }
 
 void Context::fault(const Item& at, std::string message, std::string hint) {
-  fault(at.json->mark, at.pointer, std::move(message), std::move(hint));
+  if (at) fault(at.json->mark, at.pointer, std::move(message), std::move(hint));
 }
 
 std::vector<Error> Context::take() {
@@ -227,37 +227,6 @@ Item Object::find(const char* key, Need need) {
   return {};
 }
 
-std::string Object::text(const char* key, Need need) {
-  const Item item = find(key, need);
-  return item ? context_.text(item) : "";
-}
-
-std::string Object::word(const char* key, Need need) {
-  const Item item = find(key, need);
-  return item ? context_.word(item) : "";
-}
-
-std::string Object::choice(const char* key, std::span<const std::string_view> known, Need need) {
-  const Item item = find(key, need);
-  return item ? context_.choice(item, known) : "";
-}
-
-int Object::whole(const char* key, int min, int max, std::optional<int> otherwise) {
-  const Item item = find(key, otherwise ? Need::optional : Need::required);
-  return item ? context_.whole(item, min, max) : otherwise.value_or(min);
-}
-
-bool Object::truth(const char* key, bool otherwise) {
-  const Item item = find(key);
-  return item ? context_.truth(item) : otherwise;
-}
-
-std::vector<std::string> Object::texts(const char* key) {
-  const Item item = find(key);
-  if (!item) return {};
-  return context_.texts(item, "strings");
-}
-
 std::vector<std::string> Object::variable_names(const char* key) {
   std::vector<std::string> names;
   for (const Item& item : elements(key, "names"))
@@ -270,19 +239,6 @@ void Object::need_one_of(std::initializer_list<const char*> keys, const char* me
   const bool found = std::any_of(keys.begin(), keys.end(), [&](const char* k) { return has(k); });
   if (!found && at_.json->kind == Json::Kind::object)
     context_.fault(at_, message, fmt::format("add one of: {}", fmt::join(keys, " ")));
-}
-
-std::vector<std::pair<std::string, Item>> Object::members(const char* key,
-                                                          std::string_view of_what) {
-  const Item item = find(key);
-  if (!item) return {};
-  return context_.members(item, of_what);
-}
-
-std::vector<Item> Object::elements(const char* key, std::string_view of_what) {
-  const Item item = find(key);
-  if (!item) return {};
-  return context_.elements(item, of_what);
 }
 
 void Object::refuse(const char* key, std::string_view because, std::string hint) {

@@ -126,26 +126,22 @@ struct FieldReader {
     object.context().fault(at, fmt::format("\"{}\" must be a whole number from 0", key));
   }
   void operator()(const char* key, std::string& text, How /*how*/) const {
-    if (const Item at = object.find(key)) text = object.context().string(at);
+    text = object.context().string(object.find(key));
   }
   void operator()(const char* key, std::vector<std::string>& texts, How /*how*/) const {
-    const Item at = object.find(key);
-    if (!at) return;
-    for (const Item& item : list(object.context(), at, "strings"))
+    for (const Item& item : list(object.context(), object.find(key), "strings"))
       texts.push_back(object.context().string(item));
   }
   void operator()(const char* key, CpuSet& pus, How how) const {
     const Item at = object.find(key, how == How::required ? Need::required : Need::optional);
-    const bool none = at && at.json->kind == Json::Kind::string && at.json->text.empty();
-    if (at && !none) pus = object.context().cores(at);
+    const bool none = at.json->kind == Json::Kind::string && at.json->text.empty();
+    if (!none) pus = object.context().cores(at);
   }
 };
 
 template <class Part>
 void read_parts(Object& document, const char* key, Need need, std::vector<Part>& parts) {
-  const Item at = document.find(key, need);
-  if (!at) return;
-  for (const Item& item : list(document.context(), at, "objects")) {
+  for (const Item& item : list(document.context(), document.find(key, need), "objects")) {
     Object object(document.context(), item);
     fields(parts.emplace_back(), FieldReader{object});
     object.finish();
@@ -155,7 +151,6 @@ void read_parts(Object& document, const char* key, Need need, std::vector<Part>&
 
 bool read_schema(Object& document) {
   const Item schema = document.find("schema", Need::required);
-  if (!schema) return false;
   if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return true;
   document.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
                            fmt::format("write \"schema\": {}", kSchema));

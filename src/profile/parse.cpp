@@ -31,7 +31,6 @@ bool is_date(std::string_view text) {
 
 void parse_name(Object& object, Profile& profile) {
   const Item name = object.find("name", Need::required);
-  if (!name) return;
   Context& context = object.context();
   profile.name = context.text(name);
   context.subject = profile.name;
@@ -42,10 +41,8 @@ void parse_name(Object& object, Profile& profile) {
 }
 
 void parse_schema(Object& object) {
-  const Item reference = object.find("$schema");
-  if (reference) object.context().text(reference);
+  object.text("$schema");
   const Item schema = object.find("schema", Need::required);
-  if (!schema) return;
   if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return;
   object.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
                          "write \"schema\": 1");
@@ -94,10 +91,9 @@ void parse_defaults(Object& object, Profile& profile) {
   profile.device_mode = defaults.word("device_mode");
   profile.stack = defaults.word("stack");
   profile.fill = defaults.choice("fill", kFills);
-  for (const char* key : {"device_mode", "stack"}) {
-    const Item place = defaults.find(key);
-    if (place) profile.places[place.pointer] = object.context().place(place);
-  }
+  for (const char* key : {"device_mode", "stack"})
+    if (const Item place = defaults.find(key))
+      profile.places[place.pointer] = object.context().place(place);
   defaults.finish();
 }
 
@@ -125,7 +121,7 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   parse_name(object, profile);
   parse_schema(object);
   profile.doc = object.text("doc");
-  profile.part = object.truth("part", false);
+  profile.part = object.truth("part");
   parse_extends(object, profile);
   parse_retired(object, profile);
   profile.launcher = object.choice("launcher", kLauncherNames);

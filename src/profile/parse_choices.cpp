@@ -29,11 +29,10 @@ DeviceMode parse_mode(Context& context, const Item& at) {
   mode.doc = object.text("doc");
   mode.subdevices = object.choice("unit", kUnits, Need::required) == "subdevice";
   const Item mask = object.find("mask");
-  if (mask) mode.mask = context.variable_name(mask, context.text(mask));
+  mode.mask = context.variable_name(mask, context.text(mask));
   Allowed allowed;
   allowed.rank = true;
-  const Item item = object.find("mask_item");
-  if (item) mode.mask_item = parse_template(context, item, allowed);
+  mode.mask_item = parse_template(context, object.find("mask_item"), allowed);
   mode.origin = parse_origin(object, Need::optional);
   object.finish();
   return mode;
@@ -46,8 +45,8 @@ Signal parse_signal(Context& context, const Item& at) {
   const Item env = object.find("env");
   const Item host = object.find("host");
   const Item like = object.find("like", env ? Need::required : Need::optional);
-  signal.proves = object.truth("proves", true);
-  if (env) signal.env = context.variable_name(env, context.text(env));
+  if (const Item proves = object.find("proves")) signal.proves = context.truth(proves);
+  signal.env = context.variable_name(env, context.text(env));
   if (env && like) signal.like = context.text(like);
   if (host) {
     const std::string pattern = context.text(host);

@@ -37,7 +37,7 @@ std::optional<std::string> parse_lists(Object& object, const char* key) {
 /// As texts; an empty list says that there are none.
 std::vector<std::string> parse_outcome(Object& object, const char* key, Case& one) {
   const Item at = object.find(key);
-  const bool none = at && at.json->kind == Json::Kind::array && at.json->items.empty();
+  const bool none = at.json->kind == Json::Kind::array && at.json->items.empty();
   if (none) one.none.emplace_back(key);
   return none ? std::vector<std::string>() : object.texts(key);
 }

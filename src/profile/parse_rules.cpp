@@ -26,8 +26,7 @@ Template parse_value(Context& context, const Item& at, bool late) {
   allowed.rank = rank;
   allowed.unit = true;
   allowed.late = late;
-  const Item item = object.find("item", Need::required);
-  if (item) value.text = parse_template(context, item, allowed);
+  value.text = parse_template(context, object.find("item", Need::required), allowed);
   const Item join = object.find("join");
   value.join = join ? context.text(join) : ",";
   object.finish();
@@ -81,8 +80,7 @@ std::optional<Report> parse_report(Object& rule, const Allowed& allowed) {
   Object object(rule.context(), at);
   Report report;
   report.severity = object.choice("severity", kSeverities, Need::required);
-  const Item message = object.find("message", Need::required);
-  if (message) report.message = parse_template(rule.context(), message, allowed);
+  report.message = parse_template(rule.context(), object.find("message", Need::required), allowed);
   report.fix = object.text("fix");
   object.finish();
   return report;
