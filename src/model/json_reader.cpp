@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "hpclaunch/text.h"
+#include "model/shown.h"
 
 namespace hpclaunch::json_reader {
 namespace {
@@ -262,9 +263,7 @@ void Object::finish() {
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kShown = 80;
-  std::string out = "\"";
-  for (const char c : text.substr(0, kShown)) out += c < ' ' || c > '~' ? '?' : c;
-  return out + (text.size() > kShown ? "...\"" : "\"");
+  return fmt::format("\"{}\"", hpclaunch::shown(text, kShown));
 }
 
 }  // namespace hpclaunch::json_reader

@@ -13,10 +13,8 @@ Stack parse_stack(Context& context, const Item& at) {
   Stack stack;
   stack.name = object.word("name", Need::required);
   stack.doc = object.text("doc");
-  Allowed allowed;
-  allowed.never = "stack";
   for (const Item& item : object.elements("when", "conditions"))
-    stack.when.push_back(parse_when(context, item, allowed));
+    stack.when.push_back(parse_when(context, item, {.never = "stack"}));
   stack.origin = parse_origin(object, Need::optional);
   object.finish();
   return stack;
@@ -30,9 +28,7 @@ DeviceMode parse_mode(Context& context, const Item& at) {
   mode.subdevices = object.choice("unit", kUnits, Need::required) == "subdevice";
   const Item mask = object.find("mask");
   mode.mask = context.variable_name(mask, context.text(mask));
-  Allowed allowed;
-  allowed.rank = true;
-  mode.mask_item = parse_template(context, object.find("mask_item"), allowed);
+  mode.mask_item = parse_template(context, object.find("mask_item"), {.rank = true});
   mode.origin = parse_origin(object, Need::optional);
   object.finish();
   return mode;

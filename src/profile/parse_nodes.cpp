@@ -325,9 +325,7 @@ NodeModel NodeReader::read() {
   constexpr int kMostNodes = 1'000'000;
   node_.count = object_.whole("count", 0, kMostNodes, 0);
   node_.live = object_.choice("use", kUses) == "live";
-  const bool possible = read_shape();
-  if (!possible) shape_ = NodeShape();
-  if (possible) {
+  if (read_shape()) {
     read_memory();
     read_extra();
     node_.topology = build_topology(shape_);
@@ -340,9 +338,7 @@ NodeModel NodeReader::read() {
   for (const char* key :
        {"numa_memory_mb", "memory_only_numa", "reserved", "services", "devices", "nics"})
     object_.find(key);
-  Allowed allowed;
-  allowed.never = "node_type";
-  node_.when = parse_when(object_, allowed);
+  node_.when = parse_when(object_, {.never = "node_type"});
   node_.origin = parse_origin(object_, Need::optional);
   object_.finish();
   return std::move(node_);

@@ -12,21 +12,15 @@ namespace {
 /// A template, or a list built from one.
 Template parse_value(Context& context, const Item& at, bool late) {
   if (at.json->kind != Json::Kind::object) {
-    Allowed allowed;
-    allowed.rank = true;
-    allowed.late = late;
     if (at.json->kind == Json::Kind::string && at.json->text.empty()) return {};  // an empty value
-    return {parse_template(context, at, allowed), Template::Each::once, ""};
+    return {parse_template(context, at, {.rank = true, .late = late}), Template::Each::once, ""};
   }
   Object object(context, at);
   Template value;
   const bool rank = object.choice("each", kEach, Need::required) == "rank";
   value.each = rank ? Template::Each::rank : Template::Each::unit;
-  Allowed allowed;
-  allowed.rank = rank;
-  allowed.unit = true;
-  allowed.late = late;
-  value.text = parse_template(context, object.find("item", Need::required), allowed);
+  value.text = parse_template(context, object.find("item", Need::required),
+                              {.rank = rank, .unit = true, .late = late});
   const Item join = object.find("join");
   value.join = join ? context.text(join) : ",";
   object.finish();
@@ -114,11 +108,8 @@ Rule parse_rule(Context& context, const Item& at) {
   Object object(context, at);
   Rule rule;
   rule.id = object.word("id", Need::required);
-  Allowed conditions;
-  conditions.late = true;
-  rule.when = parse_when(object, conditions);
-  Allowed allowed;
-  allowed.late = is_late(rule.when);
+  rule.when = parse_when(object, {.late = true});
+  const Allowed allowed{.late = is_late(rule.when)};
   rule.defaults = parse_assignments(object, "default", allowed.late);
   rule.require = parse_assignments(object, "require", allowed.late);
   rule.prepend = parse_assignments(object, "prepend", allowed.late);
