@@ -56,7 +56,7 @@ std::string suggestion_or_all(std::string_view word, std::span<const std::string
 /// A letter or a digit, then letters, digits, '.', '_', '+' and '-'.
 bool is_word(std::string_view text);
 
-inline const Json kAbsent;
+inline const Json kAbsent{};
 
 /// A value and its place; false when it is absent. An absent value reads as a default and is never at fault.
 struct Item {

@@ -190,8 +190,9 @@ TEST_CASE("an unknown key is refused where it stands, with what was meant", "[to
   const Error strange = refusal(R"({"schema": 1, "cores": [{"pus": "0", "a/b~": 1}]})");
   CHECK(strange.where->pointer == "/cores/0/a~1b~0");
   CHECK(strange.hint == "known: numa, package, pus");
-  CHECK(refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})").message ==
-        "the key \"pus\" appears twice");
+  const Error twice = refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})");
+  CHECK(twice.message == "the key \"pus\" appears twice");
+  CHECK(place(twice) == "1:38 /cores/0/pus");
 }
 
 TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topology][json]") {
