@@ -142,6 +142,7 @@ hpclaunch_unit_test(topology SOURCES
   tests/model/json_position_test.cpp
   tests/model/topology_json_test.cpp
   tests/model/topology_test.cpp
+  tests/support/json_position.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_model)
 hpclaunch_unit_test(probe SOURCES
@@ -260,6 +261,7 @@ hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/node_test.cpp
   tests/profile/parse_test.cpp
   tests/profile/resolve_test.cpp
+  tests/support/json_position.cpp
   LINK hpclaunch_profile)
 add_executable(profile_check tests/profile/profile_check.cpp)
 target_link_libraries(profile_check PRIVATE hpclaunch_profile)
