@@ -111,8 +111,8 @@ std::vector<Check> review(const LoadedProfile& loaded, const std::string& today)
 /// One golden case. `got` is what its options mean.
 Check run_case(const Profile& profile, const Case& expected, const Args& args);
 
-/// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one node, and for the node
-/// counts at which its rules change.
+/// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one
+/// node, and for the node counts at which its rules change.
 struct InvariantCount {
   long plans = 0;
   long refused = 0;  ///< with a reason

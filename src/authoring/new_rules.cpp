@@ -113,7 +113,7 @@ bool uses_nccl(const Topology& node) {
   return !node.devices.empty() && node.devices.front().vendor != "intel";
 }
 
-// Value of NCCL_SOCKET_IFNAME that is more than a suggestion; "" for none. Slingshot's interface names are HPE's.
+// NCCL_SOCKET_IFNAME where it is more than a suggestion: Slingshot's interface names are HPE's. Else "".
 std::string socket_names(const Topology& node) {
   const Fabric fabric = fabric_of(node);
   const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);

@@ -1,6 +1,6 @@
 #pragma once
-// What the sections of `hpclaunch profile page` share. Each section is Markdown that ends with a newline, or "" when the profile
-// has nothing for it. Equal profiles give equal bytes.
+// What the sections of `hpclaunch profile page` share. Each section is Markdown that ends with a
+// newline, or "" when the profile has nothing for it. Equal profiles give equal bytes.
 #include <optional>
 #include <set>
 #include <string>

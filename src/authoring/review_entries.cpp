@@ -1,5 +1,5 @@
-// What the entries of a profile must not be: contradictory conditions, unknown names, signals that match every site,
-// secrets, directories shared by nodes.
+// What the entries of a profile must not be: contradictory conditions, unknown names, signals that
+// match every site, secrets, directories shared by nodes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// `profile show`: the flattened profile, for people with the place where each entry is written, for programs with
-// the keys of a profile file. One description of each entry serves both.
+// `profile show`: the flattened profile, for people with the place where each entry is written, for
+// programs with the keys of a profile file. One description of each entry serves both.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -77,8 +77,9 @@ constexpr Model kModels[] = {
     {kIntel, 0x56c1, "Data Center GPU Flex 140"},
 };
 
-/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have; the 1100 has
-/// one. Sources: pci.ids (`always`); intel/compute-runtime, shared/source/dll/devices/devices_base.inl (all).
+/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have;
+/// the 1100 has one. Sources: pci.ids (`always`); intel/compute-runtime,
+/// shared/source/dll/devices/devices_base.inl (all).
 constexpr struct {
   unsigned device;
   bool always;
