@@ -1,5 +1,4 @@
-// The planned node compared with this one, and which of its devices can be
-// reached.
+// The planned node compared with this one, and which of its devices can be reached.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -23,8 +23,7 @@ HostList this_machine(const EnvSnapshot& env, const Scheduler* scheduler) {
   return hosts;
 }
 
-// The batch system writes the file on one node only; other variables may have
-// the same list.
+// The batch system writes the file on one node only; other variables may have the same list.
 Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
                               const std::string& path) {
   Result<std::string> text = sys::read_file(path);

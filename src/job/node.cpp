@@ -56,9 +56,8 @@ Topology with_devices_of(const std::string& vendor, const Topology& node) {
   return some;
 }
 
-// In a job a control group may refuse to open device files; otherwise their
-// existence is enough. Each vendor apart: this machine may have devices that
-// the planned node lacks.
+// In a job a control group may refuse to open device files; otherwise their existence is enough.
+// Each vendor apart: this machine may have devices that the planned node lacks.
 void find_reachable(const Site& site, JobNode& job) {
   if (!job.live || !site.is_here || job.topology.devices.empty()) return;
   const std::vector<sys::DeviceFile> files = sys::device_files(site.batch.scheduler != nullptr);

@@ -56,12 +56,10 @@ OnDrift on_drift(const Request& request);
 bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
                  int granted, GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
 
-/// `live` with the planned devices and NICs where it has none, as far as their
-/// NUMA nodes exist.
+/// `live` with the planned devices and NICs where it has none, as far as their NUMA nodes exist.
 Topology replanned(const Topology& live, const Topology& planned);
 
-/// Device::index of those that can be opened; nullopt where that is unknown for
-/// one of them.
+/// Device::index of those that can be opened; nullopt where that is unknown for one of them.
 std::optional<std::vector<int>> reachable_devices(const Topology& live,
                                                   const std::vector<sys::DeviceFile>& files);
 

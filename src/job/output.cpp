@@ -1,5 +1,4 @@
-// What commands print, their exit statuses, and the files that the user names
-// for output.
+// What commands print, their exit statuses, and the files that the user names for output.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

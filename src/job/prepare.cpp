@@ -1,5 +1,4 @@
-// From a Request to a plan and its launch line: the steps of steps.h in their
-// order.
+// From a Request to a plan and its launch line: the steps of steps.h in their order.
 #include <fmt/format.h>
 
 #include <algorithm>

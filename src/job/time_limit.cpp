@@ -1,5 +1,4 @@
-// --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks
-// get before it.
+// --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks get before it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -42,9 +42,8 @@ Plan one_rank_per_node(const Plan& plan) {
   return one;
 }
 
-// A node may have another name than in the host list: then its addresses
-// decide. A look-up may take seconds where a name service does not answer, so
-// their number and time are limited.
+// A node may have another name than in the host list: then its addresses decide. A look-up may take
+// seconds where a name service does not answer, so their number and time are limited.
 void look_up_hosts(const Plan& plan, Observed& seen) {
   constexpr int kMost = 32;
   constexpr double kSeconds = 5;

@@ -25,10 +25,6 @@ struct Summary {
   std::string report;  ///< for stderr, whole lines; "" when there is nothing to report
 };
 
-/// Crashes explain exits that came so much earlier (seconds), as under the local launcher. It also
-/// covers clocks of nodes that differ by milliseconds.
-inline constexpr double kSettleSeconds = 0.05;
-
 /// The status of a job in which a rank did not report its end: only KILL, or the loss of its node,
 /// keeps a shim from reporting it, so 128 + 9.
 inline constexpr int kSilenceStatus = 137;
@@ -61,8 +57,6 @@ class RankStatus {
   };
   RankExit exit_of(int rank) const;
   int node_of(int rank) const;
-  int first_rank_of(int node) const;
-  int end_of(int node) const;  ///< the rank behind its last one
   std::optional<int> first_failure() const;
   bool start_node(int node);
   RankFailure failure(int rank, double started) const;
@@ -73,14 +67,9 @@ class RankStatus {
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
-  struct Run {
-    int first_node;
-    int first_rank;
-    int ranks_per_node;
-  };
   std::string launcher_;
   std::vector<std::string> hosts_;
-  std::vector<Run> runs_;
+  std::vector<int> first_ranks_;  // of each node, and behind the last one
   std::vector<End> ends_;
   std::vector<bool> node_started_;
   std::map<int, std::string> other_host_;  // of failed ranks, where it is not the planned one
