@@ -86,8 +86,7 @@ struct ChosenLauncher {
   const Launcher* launcher = nullptr;
   LauncherFacts facts;
   std::string why;
-  std::string remark;  ///< why it is not the one requested, or not on this
-                       ///< machine; mostly ""
+  std::string remark;  ///< why it is not the one requested, or not on this machine; mostly ""
 };
 
 /// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
@@ -115,9 +114,9 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
 Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
                                    const Profile& profile, const std::vector<std::string>& hosts);
 
-/// What changes in the launcher's environment: the constants of the plan and
-/// HPCLAUNCH_PLAN, ascending name; the shim sets what differs by rank. Comments
-/// have the deciding layer and the reason.
+/// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN,
+/// ascending name; the shim sets what differs by rank. Comments have the deciding layer and the
+/// reason.
 std::vector<EnvChange> environment_changes(const Plan& plan);
 
 /// `env` with the changes applied.
@@ -129,8 +128,8 @@ Result<Topology> known_node(const std::string& file, Session& session);
 
 // ---- the job ------------------------------------------------------------------------------------
 
-/// Starts the job and waits for it, or replaces this process by the launcher
-/// (returns only on errors).
+/// Starts the job and waits for it, or replaces this process by the launcher (returns only on
+/// errors).
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env);
 
 /// --report FILE: how a job went. docs/supervise.md has the keys.
@@ -146,15 +145,6 @@ struct RunRecord {
 };
 
 std::string run_record_json(const RunRecord& record);
-
-/// What every rank reports in place of the program.
-struct Question {
-  std::vector<std::string> names;  ///< of variables to fingerprint
-  std::string local_variable;      ///< the launcher's local rank; "" for none
-  std::string program;             ///< absolute; "" for none
-  std::string module;              ///< to import first; "" for none
-  std::string python;              ///< absolute
-};
 
 struct Verification {
   Observed seen;

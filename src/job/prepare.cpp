@@ -22,8 +22,8 @@ Result<std::string> find_shim() {
                "install again with cmake --install, bin and libexec together"};
 }
 
-// The program as execve(2) needs it. A plan for another machine may name a
-// program that is not here.
+// The program as execve(2) needs it. A plan for another machine may name a program that is not
+// here.
 Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
                                          Purpose purpose, Diagnostics& diagnostics) {
   std::vector<std::string> command = request.command;

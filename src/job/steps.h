@@ -1,6 +1,6 @@
 #pragma once
-// The steps of prepare, in their order: hosts, profile, node model; launcher,
-// rendezvous, time limit.
+// The steps of prepare, in their order: hosts, profile, node model; launcher, rendezvous, time
+// limit.
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +28,8 @@ struct ChosenProfile {
   std::string why;  ///< for the plan's "profile" choice
 };
 
-/// `ref` is --profile, "" for none typed. `hosts`: this machine's and the
-/// job's. Errors: as load_profile; `usage` when two sites are detected.
+/// `ref` is --profile, "" for none typed. `hosts`: this machine's and the job's. Errors: as
+/// load_profile; `usage` when two sites are detected.
 Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
                                      const std::vector<std::string>& hosts, bool in_job,
                                      Diagnostics& diagnostics);
@@ -97,8 +97,8 @@ struct AllocationEnd {
   std::string source;           ///< "squeue: 3600 s left"
 };
 
-/// --ends-in, else the batch system's variable, else its command. `now`: UNIX
-/// time. Errors: `usage` when the end is unknown.
+/// --ends-in, else the batch system's variable, else its command. `now`: UNIX time. Errors: `usage`
+/// when the end is unknown.
 Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapshot& env,
                                      const BatchJob& batch, long long now);
 

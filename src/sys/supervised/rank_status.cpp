@@ -80,8 +80,8 @@ bool RankStatus::add(const Record& record, double started, double now) {
   if (record.is_begin)
     return record.rank == first_ranks_[static_cast<std::size_t>(record.node)] &&
            start_node(record.node);
-  End& end = ends_[static_cast<std::size_t>(record.rank)];
-  if (end.known) return false;
+  std::optional<RankExit>& end = ends_[static_cast<std::size_t>(record.rank)];
+  if (end) return false;
   start_node(record.node);
   if (record.is_tail) {
     std::vector<std::string>& tail = tails_[record.rank];
@@ -90,60 +90,49 @@ bool RankStatus::add(const Record& record, double started, double now) {
     tail.push_back(record.tail);
     return true;
   }
-  end.known = true;
-  end.core = record.core;
-  end.signal = static_cast<unsigned char>(record.signal);
-  end.exit_status = static_cast<unsigned char>(record.exit_status);
-  end.pid = record.pid;
-  const bool possible = record.at >= started && record.at <= now + kSettle / 1000.0;
-  end.at = possible ? record.at : now;
+  end = record;
+  const bool possible = end->seconds >= started && end->seconds <= now + kSettle / 1000.0;
+  if (!possible) end->seconds = now;
   ++ended_;
-  if (!exit_of(record.rank).failed()) return true;
+  if (!end->failed()) return true;
   ++failures_;
   if (record.host != hosts_[static_cast<std::size_t>(record.node)])
     other_host_[record.rank] = record.host;
   return true;
 }
 
-RankExit RankStatus::exit_of(int rank) const {
-  const End& end = ends_[static_cast<std::size_t>(rank)];
-  return {rank, end.pid, end.exit_status, end.signal, end.core, end.at};
-}
-
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
 // local launcher. Of equally early ones the lower rank.
-std::optional<int> RankStatus::first_failure() const {
-  std::vector<RankExit> failed;
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (ends_[static_cast<std::size_t>(rank)].known && exit_of(rank).failed())
-      failed.push_back(exit_of(rank));
-  if (failed.empty()) return std::nullopt;
-  const auto earlier = [](const RankExit& a, const RankExit& b) { return a.seconds < b.seconds; };
-  const RankExit first = *std::min_element(failed.begin(), failed.end(), earlier);
-  std::erase_if(failed, [&](const RankExit& end) {
-    return !is_crash(end) || end.seconds > first.seconds + kSettle / 1000.0;
-  });
-  const auto crash = std::min_element(failed.begin(), failed.end(), earlier);
-  return crash == failed.end() || is_crash(first) ? first.rank : crash->rank;
+const RankExit* RankStatus::first_failure() const {
+  const RankExit* first = nullptr;
+  const RankExit* crash = nullptr;
+  for (const std::optional<RankExit>& end : ends_) {
+    if (!end || !end->failed()) continue;
+    if (first == nullptr || end->seconds < first->seconds) first = &*end;
+    if (is_crash(*end) && (crash == nullptr || end->seconds < crash->seconds)) crash = &*end;
+  }
+  const bool explains = crash != nullptr && crash->seconds <= first->seconds + kSettle / 1000.0;
+  return explains ? crash : first;
 }
 
-RankFailure RankStatus::failure(int rank, double started) const {
+RankFailure RankStatus::failure(const RankExit& end, double started) const {
   RankFailure first;
-  static_cast<RankExit&>(first) = exit_of(rank);
-  first.seconds = std::max(0.0, first.seconds - started);
-  first.node = node_of(rank);
-  first.local_rank = rank - first_ranks_[static_cast<std::size_t>(first.node)];
-  const auto other = other_host_.find(rank);
+  static_cast<RankExit&>(first) = end;
+  first.seconds = std::max(0.0, end.seconds - started);
+  first.node = node_of(end.rank);
+  first.local_rank = end.rank - first_ranks_[static_cast<std::size_t>(first.node)];
+  const auto other = other_host_.find(end.rank);
   first.host =
       other != other_host_.end() ? other->second : hosts_[static_cast<std::size_t>(first.node)];
-  if (const auto tail = tails_.find(rank); tail != tails_.end()) first.last_lines = tail->second;
+  if (const auto tail = tails_.find(end.rank); tail != tails_.end())
+    first.last_lines = tail->second;
   return first;
 }
 
 std::vector<SilentRanks> RankStatus::silent() const {
   std::vector<SilentRanks> nodes;
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
-    const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].known; };
+    const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
     const int last = first_ranks_[node + 1];
     SilentRanks here{hosts_[node], "", 0};
     for (int rank = first_ranks_[node]; rank < last; ++rank) {
@@ -212,13 +201,12 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
   ending.passed_on = facts.forwarded;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
-  const std::optional<int> first = first_failure();
-  if (first) ending.first = failure(*first, facts.started);
-  for (int rank = 0; rank < ranks_; ++rank) {
-    if (!ends_[static_cast<std::size_t>(rank)].known) continue;
-    const RankExit end = exit_of(rank);
-    const bool stopped = rank != first && is_stopped(end);
-    ++(!end.failed() ? ending.ok : stopped ? ending.ended : ending.failed);
+  const RankExit* first = first_failure();
+  if (first != nullptr) ending.first = failure(*first, facts.started);
+  for (const std::optional<RankExit>& end : ends_) {
+    if (!end) continue;
+    const bool stopped = &*end != first && is_stopped(*end);
+    ++(!end->failed() ? ending.ok : stopped ? ending.ended : ending.failed);
   }
   ending.silent = silent();
   if (ending.first) {

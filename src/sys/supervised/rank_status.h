@@ -47,19 +47,10 @@ class RankStatus {
   Summary summary(const RankExit& launcher, const JobFacts& facts) const;
 
  private:
-  struct End {
-    bool known = false;
-    bool core = false;
-    unsigned char signal = 0;
-    unsigned char exit_status = 0;
-    int pid = 0;
-    double at = 0;
-  };
-  RankExit exit_of(int rank) const;
   int node_of(int rank) const;
-  std::optional<int> first_failure() const;
+  const RankExit* first_failure() const;
   bool start_node(int node);
-  RankFailure failure(int rank, double started) const;
+  RankFailure failure(const RankExit& end, double started) const;
   std::vector<SilentRanks> silent() const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -69,8 +60,8 @@ class RankStatus {
 
   std::string launcher_;
   std::vector<std::string> hosts_;
-  std::vector<int> first_ranks_;  // of each node, and behind the last one
-  std::vector<End> ends_;
+  std::vector<int> first_ranks_;               // of each node, and behind the last one
+  std::vector<std::optional<RankExit>> ends_;  // with UNIX time
   std::vector<bool> node_started_;
   std::map<int, std::string> other_host_;  // of failed ranks, where it is not the planned one
   std::map<int, std::vector<std::string>> tails_;  // of ranks that failed
