@@ -88,8 +88,8 @@ class Parser {
   void word(std::string& value, const std::string& value_name,
             const std::vector<std::string>& choices,
             const std::string& help);  ///< required
-  /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours; it must where
-  /// that is `required`.
+  /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours; where that
+  /// is `required`, it must.
   void takes_program(std::vector<std::string>& program, bool required = false);
   void footer(const std::string& text);
 

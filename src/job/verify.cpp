@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kGraceSeconds = 5;  // for a launcher to end its ranks
 
-// What every rank runs in place of the program. It imports `module` with `python` first, unless that is "".
+// What every rank runs in place of the program. It imports `module` with `python` first; "" for none.
 std::vector<std::string> report_command(const sys::ObserveRequest& request,
                                         const std::string& module, const std::string& python) {
   std::vector<std::string> command = {sys::own_directory() + "/hpclaunch", "rank-report"};

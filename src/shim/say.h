@@ -123,8 +123,8 @@ constexpr timespec kSilentPause = {0, 200'000'000};
   leave(status);
 }
 
-/// Something is not as planned: the end where verification is strict, else a line. What all ranks of a node
-/// share, only the first one reports.
+/// Something is not as planned: the end where verification is strict, else a line. Only the node's first
+/// rank reports what all ranks of a node share.
 inline void differs(Line& line, Verify verify, const Place& place, bool shared) {
   const bool speak = !shared || place.local == 0;
   if (verify == Verify::strict) stop(kFailed, line, speak, true);

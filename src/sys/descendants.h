@@ -21,8 +21,8 @@ bool no_children();
 /// (they hang in the kernel, where KILL does not reach them).
 bool end_descendants(double limit_seconds);
 
-/// Reaps what has ended, `pid` or, with 0, any child, and calls `use` with the siginfo_t of each. True when no
-/// such child is left.
+/// Reaps what has ended, `pid` or, with 0, any child, and calls `use` with the siginfo_t of each. True
+/// when no such child is left.
 template <class Use>
 bool reap_ended(pid_t pid, Use use) {
   siginfo_t info{};

@@ -28,7 +28,7 @@ class Tail {
 /// How a child ended, as waitid(2) has it.
 RankExit exit_of(const siginfo_t& info);
 
-/// Milliseconds in which a crash explains exits that came before it, and in which failures are one event.
+/// Milliseconds in which a crash explains exits before it, and in which failures are one event.
 inline constexpr long kSettle = 50;
 
 /// An unexpected end: KILL, SEGV, ABRT, BUS, ILL, FPE, SYS, TRAP, XCPU.
@@ -44,8 +44,9 @@ bool ends_programs(int signal);
 /// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks".
 std::string forwarded_text(int signal);
 
-/// The report on stderr about ending.first: several lines, ending with a newline. `forwarded`: last signal that
-/// the ranks got from the user or before the time limit, 0 for none. `log`: the rank's log file, "" for none.
+/// The report on stderr about ending.first: several lines, ending with a newline. `forwarded`: last
+/// signal that the ranks got from the user or before the time limit, 0 for none. `log`: the rank's log
+/// file, "" for none.
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by = "hpclaunch", const std::string& log = "");
 
