@@ -1,7 +1,6 @@
 #pragma once
-// From a Request to a job: what is asked of this machine, the plan, its start,
-// and what its ranks report. Knows no command line; cli and authoring print
-// what it returns.
+// From a Request to a job: what is asked of this machine, the plan, its start, and what its ranks
+// report. Knows no command line; cli and authoring print what it returns.
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -23,11 +22,9 @@
 
 namespace hpclaunch::job {
 
-// ---- what a command may touch
-// ----------------------------------------------------------------------
+// ---- what a command may touch -------------------------------------------------------------------
 
-/// `launch`: the exit statuses of env(1) and timeout(1) before they exec (125,
-/// 126, 127).
+/// `launch`: the exit statuses of env(1) and timeout(1) before they exec (125, 126, 127).
 enum class ExitRules { report, launch };
 
 /// Made once, in main.
@@ -48,23 +45,20 @@ int report(Session& session, const Error& error);
 /// One line per diagnostic to session.err, and its fix.
 void report(Session& session, const std::vector<Diagnostic>& diagnostics);
 
-/// Writes all of `text` to session.out. False: the reader is gone or the disk
-/// is full.
+/// Writes all of `text` to session.out. False: the reader is gone or the disk is full.
 bool print(Session& session, const std::string& text);
 
 /// The same; returns the exit status.
 int print_all(Session& session, const std::string& text);
 
-/// Checks that `path` can be written before any work is done. `option` is named
-/// in errors. Errors: `usage` when the file cannot be created, or is no regular
-/// file.
+/// Checks that `path` can be written before any work is done. `option` is named in errors. Errors:
+/// `usage` when the file cannot be created, or is no regular file.
 Status check_file(const std::string& option, const std::string& path);
 
 /// Atomically: written beside the old file, then renamed. Errors: `system`.
 Status write_file(const std::string& option, const std::string& path, const std::string& text);
 
-// ---- profiles
-// ----------------------------------------------------------------------------------------
+// ---- profiles -----------------------------------------------------------------------------------
 
 /// A profile that exists somewhere, not read yet.
 struct ProfileEntry {
@@ -79,28 +73,23 @@ struct ProfileEntry {
 /// Errors: `system` when a directory cannot be read.
 Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env);
 
-/// The text of an entry. Errors: as sys::read_file; `invalid` for a file that
-/// others may write.
+/// The text of an entry. Errors: as sys::read_file; `invalid` for a file that others may write.
 Result<std::string> profile_text(const ProfileEntry& entry);
 
-/// Parsed and resolved. `ref` is a name, or a path when it has a '/' or ends in
-/// ".json". Errors: `not_found` with a suggestion; `invalid` with the first
-/// problem, and how many more there are.
+/// Parsed and resolved. `ref` is a name, or a path when it has a '/' or ends in ".json". Errors:
+/// `not_found` with a suggestion; `invalid` with the first problem, and how many more there are.
 Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env);
 
-// ---- the plan
-// ----------------------------------------------------------------------------------------
+// ---- the plan -----------------------------------------------------------------------------------
 
 struct ChosenLauncher {
   const Launcher* launcher = nullptr;
   LauncherFacts facts;
   std::string why;
-  std::string remark;  ///< why it is not the one requested, or not on this
-                       ///< machine; mostly ""
+  std::string remark;  ///< why it is not the one requested, or not on this machine; mostly ""
 };
 
-/// The first launcher on PATH that reaches several nodes, or the batch
-/// system's; nullopt: none.
+/// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
 std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env);
 
 struct Prepared {
@@ -114,38 +103,33 @@ struct Prepared {
   int port_lock = -1;  ///< see sys::PortClaim
 };
 
-/// `start` requires that program and launcher exist; `show` plans for other
-/// machines too.
+/// `start` requires that program and launcher exist; `show` plans for other machines too.
 enum class Purpose { show, start };
 
-/// Finds hosts, batch system, profile, node, launcher, rendezvous and time
-/// limit, and plans.
+/// Finds hosts, batch system, profile, node, launcher, rendezvous and time limit, and plans.
 Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose purpose);
 
-/// The same without this machine: the profile's node, these hosts (and invented
-/// ones), no PATH, no ports, `env` alone. For golden cases and for pages about
-/// a site.
+/// The same without this machine: the profile's node, these hosts (and invented ones), no PATH, no
+/// ports, `env` alone. For golden cases and for pages about a site.
 Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
                                    const Profile& profile, const std::vector<std::string>& hosts);
 
-/// What changes in the launcher's environment: the constants of the plan and
-/// HPCLAUNCH_PLAN, ascending name; the shim sets what differs by rank. Comments
-/// have the deciding layer and the reason.
+/// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN,
+/// ascending name; the shim sets what differs by rank. Comments have the deciding layer and the
+/// reason.
 std::vector<EnvChange> environment_changes(const Plan& plan);
 
 /// `env` with the changes applied.
 EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);
 
-/// The node of a topology file, or this machine with everything the vendors'
-/// libraries and libfabric know; failed ones are reported to the session. A
-/// launch asks only for what it needs.
+/// The node of a topology file, or this machine with everything the vendors' libraries and
+/// libfabric know; failed ones are reported to the session. A launch asks only for what it needs.
 Result<Topology> known_node(const std::string& file, Session& session);
 
-// ---- the job
-// -----------------------------------------------------------------------------------------
+// ---- the job ------------------------------------------------------------------------------------
 
-/// Starts the job and waits for it, or replaces this process by the launcher
-/// (returns only on errors).
+/// Starts the job and waits for it, or replaces this process by the launcher (returns only on
+/// errors).
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env);
 
 /// --report FILE: how a job went. docs/supervise.md has the keys.
@@ -162,15 +146,6 @@ struct RunRecord {
 
 std::string run_record_json(const RunRecord& record);
 
-/// What every rank reports in place of the program.
-struct Question {
-  std::vector<std::string> names;  ///< of variables to fingerprint
-  std::string local_variable;      ///< the launcher's local rank; "" for none
-  std::string program;             ///< absolute; "" for none
-  std::string module;              ///< to import first; "" for none
-  std::string python;              ///< absolute
-};
-
 struct Verification {
   Observed seen;
   sys::Ended ended;
@@ -181,16 +156,14 @@ struct Verification {
 /// Lines of the launcher's output that are no report.
 using OtherLines = std::function<void(std::string_view line)>;
 
-/// Starts a report on each rank and compares; after Python has imported
-/// `module`, unless that is "". With ended.interrupted_by there is no
-/// comparison. Errors: as the launcher's render and sys::listen_to; `system`
-/// when no rank reported in time.
+/// Starts a report on each rank and compares; after Python has imported `module`, unless that is
+/// "". With ended.interrupted_by there is no comparison. Errors: as the launcher's render and
+/// sys::listen_to; `system` when no rank reported in time.
 Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other);
 
-/// The same with one unbound report per node, before a start. A diagnostic per
-/// difference.
+/// The same with one unbound report per node, before a start. A diagnostic per difference.
 Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSnapshot& env,
                                           double limit_seconds, const OtherLines& other);
 

@@ -18,6 +18,9 @@ EnvSnapshot environment();  ///< environ, once
 /// The whole file. Errors: `not_found`, `system` (unreadable; larger than `max_bytes`).
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
 
+/// All of `text` in one write(2), when the file or pipe takes it. False, with errno: it does not.
+bool write_all(int fd, std::string_view text);
+
 std::string host_name();          ///< uname(2) nodename
 std::string own_directory();      ///< directory of this executable, links resolved
 std::string working_directory();  ///< absolute; "" when it cannot be told
@@ -120,9 +123,6 @@ RankReport observe(const EnvSnapshot& env, const ObserveRequest& request);
 
 /// Fingerprints of these variables, one after the other.
 std::string fingerprints(const EnvSnapshot& env, const std::vector<std::string>& names);
-
-/// All of `text` to stdout in one write(2), when the pipe takes it. False: the reader has closed it.
-bool write_whole(const std::string& text);
 
 /// How a command that was listened to ended.
 struct Ended {

@@ -8,43 +8,29 @@ namespace hpclaunch::cli {
 
 namespace {
 
-std::vector<std::string> command_names() {
-  std::vector<std::string> names;
-  for (const CommandTree& command : option_tree()) names.push_back(command.name);
-  return names;
-}
-
-std::vector<std::string> spellings(const CommandTree& command) {
-  std::vector<std::string> words;
-  for (const OptionInfo& option : command.options) {
-    for (const std::string& name : option.short_names) words.push_back("-" + name);
-    for (const std::string& name : option.long_names) words.push_back("--" + name);
-    if (option.positional) words.insert(words.end(), option.choices.begin(), option.choices.end());
-  }
-  return words;
+// What compgen lists for the option's value; "" for anything.
+std::string bash_values(const OptionInfo& option) {
+  if (!option.choices.empty()) return fmt::format("-W \"{}\"", fmt::join(option.choices, " "));
+  return option.value_name == "FILE" ? "-f" : option.value_name == "DIR" ? "-d" : "";
 }
 
 std::string bash() {
+  std::vector<std::string> commands;
   std::string cases;
   std::string values;
   for (const CommandTree& command : option_tree()) {
-    cases +=
-        fmt::format("    {}) words=\"{}\" ;;\n", command.name, fmt::join(spellings(command), " "));
-    for (const OptionInfo& option : command.options)
-      for (const std::string& name : option.long_names) {
-        if (!option.choices.empty())
-          values += fmt::format(
-              "    {}:--{}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
-              command.name, name, fmt::join(option.choices, " "));
-        else if (option.value_name == "FILE")
-          values +=
-              fmt::format("    {}:--{}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n",
-                          command.name, name);
-        else if (option.value_name == "DIR")
-          values +=
-              fmt::format("    {}:--{}) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n",
-                          command.name, name);
-      }
+    commands.push_back(command.name);
+    std::vector<std::string> words;
+    for (const OptionInfo& option : command.options) {
+      const auto& shown = option.positional() ? option.choices : option.names;
+      words.insert(words.end(), shown.begin(), shown.end());
+      const std::string listed = bash_values(option);
+      for (const std::string& name : option.names)
+        if (!listed.empty() && name.starts_with("--"))
+          values += fmt::format("    {}:{}) COMPREPLY=($(compgen {} -- \"$current\")); return ;;\n",
+                                command.name, name, listed);
+    }
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
   }
   return fmt::format(R"(# bash completion for hpclaunch; written by: hpclaunch completion bash
 _hpclaunch() {{
@@ -77,7 +63,7 @@ _hpclaunch() {{
 }}
 complete -o filenames -o bashdefault -F _hpclaunch hpclaunch
 )",
-                     fmt::join(command_names(), " "), values, cases);
+                     fmt::join(commands, " "), values, cases);
 }
 
 // For zsh and fish: single quotes closed, escaped and opened again.
@@ -93,31 +79,26 @@ std::string without_brackets(std::string text) {
   return text;
 }
 
+std::string zsh_values(const OptionInfo& option) {
+  if (!option.choices.empty())
+    return fmt::format(":{}:({})", option.value_name, fmt::join(option.choices, " "));
+  if (option.value_name == "FILE") return ":FILE:_files";
+  if (option.value_name == "DIR") return ":DIR:_files -/";
+  return option.value_name.empty() ? "" : fmt::format(":{}:", without_brackets(option.value_name));
+}
+
 std::string zsh() {
   std::string commands;
   std::string cases;
   for (const CommandTree& command : option_tree()) {
     commands += "    " + quoted(command.name + ":" + command.summary) + "\n";
     cases += fmt::format("    {})\n      _arguments -S \\\n", command.name);
-    for (const OptionInfo& option : command.options) {
-      std::string action;
-      if (!option.choices.empty())
-        action = fmt::format(":{}:({})", option.value_name, fmt::join(option.choices, " "));
-      else if (option.value_name == "FILE")
-        action = ":FILE:_files";
-      else if (option.value_name == "DIR")
-        action = ":DIR:_files -/";
-      else if (!option.value_name.empty())
-        action = fmt::format(":{}:", without_brackets(option.value_name));
-      std::vector<std::string> words;
-      for (const std::string& name : option.short_names) words.push_back("-" + name);
-      for (const std::string& name : option.long_names) words.push_back("--" + name);
-      for (const std::string& word : words)
+    for (const OptionInfo& option : command.options)
+      for (const std::string& name : option.names)
         cases += "        " +
-                 quoted(fmt::format("{}{}[{}]{}", option.repeatable ? "*" : "", word,
-                                    without_brackets(option.description), action)) +
+                 quoted(fmt::format("{}{}[{}]{}", option.repeatable ? "*" : "", name,
+                                    without_brackets(option.description), zsh_values(option))) +
                  " \\\n";
-    }
     cases += command.name == "completion" ? "        '1:shell:(bash zsh fish)' ;;\n"
                                           : "        '*::program:_normal' ;;\n";
   }
@@ -152,8 +133,8 @@ std::string fish() {
     for (const OptionInfo& option : command.options) {
       std::string line =
           fmt::format("complete -c hpclaunch -n '__fish_seen_subcommand_from {}'", command.name);
-      for (const std::string& name : option.short_names) line += " -s " + name;
-      for (const std::string& name : option.long_names) line += " -l " + name;
+      for (const std::string& name : option.names)
+        line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       if (!option.choices.empty())
         line += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
       else if (option.value_name == "FILE" || option.value_name == "DIR")
@@ -168,24 +149,17 @@ std::string fish() {
   return text;
 }
 
-struct Args {
-  std::string shell;
-};
-
-int completion(const Args& args, Session& session) {
-  const std::string text = args.shell == "bash" ? bash() : args.shell == "zsh" ? zsh() : fish();
-  return print_all(session, text);
-}
-
 }  // namespace
 
 Runner declare_completion(Parser& parser) {
-  auto args = std::make_shared<Args>();
-  parser.word(args->shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
+  auto shell = std::make_shared<std::string>();
+  parser.word(*shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
   parser.footer(
       "bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
       "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install installs all three.");
-  return [args](Session& session) { return completion(*args, session); };
+  return [shell](Session& session) {
+    return print_all(session, *shell == "bash" ? bash() : *shell == "zsh" ? zsh() : fish());
+  };
 }
 
 }  // namespace hpclaunch::cli

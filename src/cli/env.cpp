@@ -11,10 +11,7 @@ struct Args {
   bool verbose = false;
 };
 
-int env(Args& args, const Parser& parser, Session& session) {
-  Result<std::vector<std::string>> program = parser.program(false);
-  if (!program) return report(session, program.error());
-  args.launch.command = std::move(*program);
+int env(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
@@ -33,11 +30,11 @@ Runner declare_env(Parser& parser) {
   parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
                 "Output format");
   parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
-  parser.takes_program();
+  parser.takes_program(args->launch.command);
   parser.footer(
       "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"
       "Exit status: 0 printed, 2 no plan, or a value that the format cannot express.");
-  return [args, &parser](Session& session) { return env(*args, parser, session); };
+  return [args](Session& session) { return env(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

@@ -14,6 +14,7 @@ struct Args {
   std::optional<int> ranks;
   OutputOptions output;
   std::string signal;
+  std::vector<std::string> words;  // the shim, the program, its arguments
 };
 
 // "SIGUSR1@1732212345": signal and UNIX time, as run --dry-run prints them.
@@ -30,10 +31,8 @@ Result<TimeLimitSignal> limit_signal(const std::string& text) {
                "use the line that hpclaunch run --dry-run prints"};
 }
 
-int launch(const Args& args, const Parser& parser, Session& session) {
-  Result<std::vector<std::string>> words = parser.program(true);
-  if (!words) return report(session, words.error());
-  if (words->size() < 2)
+int launch(const Args& args, Session& session) {
+  if (args.words.size() < 2)
     return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are required",
                                  "use the line that hpclaunch run --dry-run prints"});
   Plan plan;
@@ -46,8 +45,8 @@ int launch(const Args& args, const Parser& parser, Session& session) {
   const Result<TimeLimitSignal> signal = limit_signal(args.signal);
   if (!signal) return report(session, signal.error());
   plan.time_limit_signal = *signal;
-  plan.command.assign(words->begin() + 1, words->end());
-  const Result<sys::Ending> ending = sys::run_local(plan, session.env, words->front());
+  plan.command.assign(args.words.begin() + 1, args.words.end());
+  const Result<sys::Ending> ending = sys::run_local(plan, session.env, args.words.front());
   return ending ? ending->status : report(session, ending.error());
 }
 
@@ -61,8 +60,8 @@ Runner declare_launch_local(Parser& parser) {
   parser.seconds("--grace", args->output.grace_seconds, "Seconds between SIGTERM and SIGKILL");
   parser.text("--notice", args->signal, "SIGNAL@TIME",
               "Send SIGNAL to every rank at this UNIX time");
-  parser.takes_program();
-  return [args, &parser](Session& session) { return launch(*args, parser, session); };
+  parser.takes_program(args->words, true);
+  return [args](Session& session) { return launch(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

@@ -96,6 +96,10 @@ bool has_errors(const std::vector<Diagnostic>& diagnostics) {
   });
 }
 
+Error not_started() {
+  return Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"};
+}
+
 job::OtherLines other_lines(const Session& session) {
   return [&session](std::string_view line) {
     std::fprintf(session.err, "%.*s\n", static_cast<int>(line.size()), line.data());

@@ -52,11 +52,7 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
 }
 
 bool names(const OptionInfo& option, std::string_view word) {
-  const auto is = [&](const std::vector<std::string>& spellings, const char* dashes) {
-    return std::any_of(spellings.begin(), spellings.end(),
-                       [&](const std::string& name) { return word == dashes + name; });
-  };
-  return is(option.short_names, "-") || is(option.long_names, "--");
+  return std::find(option.names.begin(), option.names.end(), word) != option.names.end();
 }
 
 // "-n" at the end of the line: CLI11's message does not name the option.
@@ -101,14 +97,8 @@ Parser::~Parser() = default;
 OptionInfo& Parser::describe(const std::string& spec, const std::string& value_name,
                              const std::string& help) {
   OptionInfo info;
-  for (const std::string_view name : split(spec, ',')) {
-    if (name.starts_with("--"))
-      info.long_names.emplace_back(name.substr(2));
-    else if (name.starts_with("-"))
-      info.short_names.emplace_back(name.substr(1));
-    else
-      info.positional = true;
-  }
+  for (const std::string_view name : split(spec, ','))
+    if (name.starts_with('-')) info.names.emplace_back(name);
   info.value_name = value_name;
   info.description = help;
   info.group = group_;
@@ -151,10 +141,8 @@ void Parser::text_or(const std::string& spec, std::string& value, const std::str
 
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
                     const std::vector<std::string>& choices, const std::string& help) {
-  OptionInfo& info = describe(spec, value_name, help);
-  info.default_text = value;
-  info.choices = choices;
-  last_wins(impl_->app.add_option(spec, value))->check(one_of(choices));
+  choice_of(spec, value, value_name, choices, help,
+            [&value, choices](std::size_t index) { value = choices[index]; });
 }
 
 void Parser::choice_of(const std::string& spec, const std::string& preset,
@@ -215,7 +203,11 @@ void Parser::word(std::string& value, const std::string& value_name,
   impl_->app.add_option(value_name, value)->required()->check(one_of(choices));
 }
 
-void Parser::takes_program() { impl_->app.prefix_command(); }
+void Parser::takes_program(std::vector<std::string>& program, bool required) {
+  impl_->app.prefix_command();
+  program_ = &program;
+  program_required_ = required;
+}
 
 void Parser::footer(const std::string& text) { tree_.footer = text; }
 
@@ -223,7 +215,8 @@ Error Parser::unknown(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> known;
   for (const OptionInfo& option : tree_.options)
-    for (const std::string& one : option.long_names) known.push_back("--" + one);
+    for (const std::string& one : option.names)
+      if (one.starts_with("--")) known.push_back(one);
   std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
   const bool is_long = name.starts_with("--");  // one letter is as near to any other
   if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
@@ -245,23 +238,23 @@ Result<bool> Parser::parse(std::vector<std::string> line) {
                  fmt::format("{}: {}", tree_.name, lacking.value_or(error.what())),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   }
-  program_ = app.remaining();
-  const bool marked = !program_.empty() && program_.front() == "--";
-  if (!marked && !program_.empty() && program_.front().starts_with('-') && program_.front() != "-")
-    return unknown(program_.front());
-  if (!app.get_prefix_command() && !program_.empty())
-    return Error{ErrorKind::usage,
-                 fmt::format("{}: unexpected argument \"{}\"", tree_.name, program_.front()),
-                 fmt::format("hpclaunch {} --help", tree_.name)};
-  if (marked) program_.erase(program_.begin());
+  if (const Status taken = take_program(app.remaining()); !taken) return taken.error();
   return true;
 }
 
-Result<std::vector<std::string>> Parser::program(bool required) const {
-  if (program_.empty() && required)
+// What is left of the line: options that do not exist, or the program.
+Status Parser::take_program(std::vector<std::string> rest) {
+  const std::string first = rest.empty() ? "" : rest.front();
+  if (first.starts_with('-') && first != "-" && first != "--") return unknown(first);
+  if (program_ == nullptr && !rest.empty())
+    return Error{ErrorKind::usage, fmt::format("{}: unexpected argument \"{}\"", tree_.name, first),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
+  if (first == "--") rest.erase(rest.begin());
+  if (rest.empty() && program_required_)
     return Error{ErrorKind::usage, fmt::format("{}: PROGRAM is missing", tree_.name),
                  fmt::format("hpclaunch {} {}", tree_.name, tree_.usage)};
-  return program_;
+  if (program_ != nullptr) *program_ = std::move(rest);
+  return Done{};
 }
 
 }  // namespace hpclaunch::cli

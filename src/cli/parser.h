@@ -19,18 +19,17 @@ struct Command;
 
 /// One option or positional word, as people see it.
 struct OptionInfo {
-  std::vector<std::string> short_names;  ///< without "-"
-  std::vector<std::string> long_names;   ///< without "--"
-  std::string value_name;                ///< "" for a flag
-  std::string bare;                      ///< the value when none is given; "": one must be
+  std::vector<std::string> names;  ///< as typed: "-n", "--ranks"; none for a positional word
+  std::string value_name;          ///< "" for a flag
+  std::string bare;                ///< the value when none is given; "": one must be
   std::string description;
   std::string default_text;  ///< "" when there is none to show
   std::string group;
   std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
-  bool positional = false;
   bool repeatable = false;
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
+  bool positional() const { return names.empty(); }
 };
 
 /// One command with everything it takes.
@@ -89,16 +88,14 @@ class Parser {
   void word(std::string& value, const std::string& value_name,
             const std::vector<std::string>& choices,
             const std::string& help);  ///< required
-  /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours.
-  void takes_program();
+  /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours; where that
+  /// is `required`, it must.
+  void takes_program(std::vector<std::string>& program, bool required = false);
   void footer(const std::string& text);
 
   /// False when --help was asked for instead. Errors: `usage`, with the nearest option for one that
   /// does not exist.
   Result<bool> parse(std::vector<std::string> line);
-
-  /// What takes_program left. Errors: `usage` when `required` and there is none.
-  Result<std::vector<std::string>> program(bool required) const;
 
   const CommandTree& tree() const { return tree_; }
 
@@ -110,11 +107,13 @@ class Parser {
                  const std::vector<std::string>& choices, const std::string& help,
                  const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
+  Status take_program(std::vector<std::string> rest);
 
   std::unique_ptr<Impl> impl_;
   CommandTree tree_;
   std::string group_ = "Options";
-  std::vector<std::string> program_;
+  std::vector<std::string>* program_ = nullptr;
+  bool program_required_ = false;
 };
 
 /// The text of `hpclaunch COMMAND --help`.

@@ -29,12 +29,9 @@ std::string as_text(const Args& args, const Prepared& prepared, const Style& sty
   return plan_table(prepared.plan, prepared.node, prepared.argv, style);
 }
 
-int plan(Args& args, const Parser& parser, Session& session) {
-  Result<std::vector<std::string>> program = parser.program(false);
-  if (!program) return report(session, program.error());
+int plan(const Args& args, Session& session) {
   if (const Status good = check_picture(args.picture, args.json); !good)
     return report(session, good.error());
-  args.launch.command = std::move(*program);
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
@@ -58,9 +55,9 @@ Runner declare_plan(Parser& parser) {
   parser.group("Output");
   parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
-  parser.takes_program();
+  parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 no warnings, 1 warnings or errors, 2 no plan.");
-  return [args, &parser](Session& session) { return plan(*args, parser, session); };
+  return [args](Session& session) { return plan(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

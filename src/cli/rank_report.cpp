@@ -69,7 +69,7 @@ int rank_report(const Args& args, const Session& session) {
   report.import_problem = problem;
   report.cpus_before = args.cpus_before;
   report.fingerprints_before = args.fingerprints_before;
-  return sys::write_whole(report_pieces(report)) ? 0 : 1;
+  return sys::write_all(1, report_pieces(report)) ? 0 : 1;
 }
 
 }  // namespace

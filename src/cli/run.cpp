@@ -45,10 +45,6 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
   return report(session, error);
 }
 
-Error not_started() {
-  return Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"};
-}
-
 // Until the job has ended; fills `record` on the way.
 int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecord& record) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
@@ -90,10 +86,7 @@ int with_report(const Args& args, Session& session) {
   return status;
 }
 
-int run(Args& args, const Parser& parser, Session& session) {
-  Result<std::vector<std::string>> program = parser.program(true);
-  if (!program) return report(session, program.error());
-  args.launch.command = std::move(*program);
+int run(const Args& args, Session& session) {
   if (!args.launch.output.report.empty() && !args.dry_run) return with_report(args, session);
   job::RunRecord record;
   Prepared prepared;
@@ -111,12 +104,12 @@ Runner declare_run(Parser& parser) {
   parser.flag("--preflight", args->preflight,
               "Check every node first, and start only without errors");
   parser.flag("--force", args->force, "Start in spite of errors");
-  parser.takes_program();
+  parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
       "program not\n"
       "executable, 127 program not found.");
-  return [args, &parser](Session& session) { return run(*args, parser, session); };
+  return [args](Session& session) { return run(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

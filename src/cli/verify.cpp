@@ -91,16 +91,11 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
   return line + "\n\n" + grid(rows, style) + reasons(shown, style);
 }
 
-int verify(Args& args, const Parser& parser, Session& session) {
-  Result<std::vector<std::string>> program = parser.program(false);
-  if (!program) return report(session, program.error());
-  args.launch.command = std::move(*program);
+int verify(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
-  if (has_errors(prepared->diagnostics) && !args.force)
-    return report(session,
-                  Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"});
+  if (has_errors(prepared->diagnostics) && !args.force) return report(session, not_started());
   const Result<job::Verification> result =
       job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));
   if (!result) return report(session, result.error());
@@ -124,9 +119,9 @@ Runner declare_verify(Parser& parser) {
   parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
   parser.flag("--force", args->force, "Start in spite of errors");
   parser.flag("--json", args->json, "Print reports and differences as JSON");
-  parser.takes_program();
+  parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");
-  return [args, &parser](Session& session) { return verify(*args, parser, session); };
+  return [args](Session& session) { return verify(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

@@ -1,5 +1,4 @@
-// The planned node compared with this one, and which of its devices can be
-// reached.
+// The planned node compared with this one, and which of its devices can be reached.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,12 +73,12 @@ bool judge_drift(const Topology& planned, const Topology& live, const std::strin
         {"node-differs", Severity::note, what + "; planned for this node (--on-drift replan)", ""});
     return true;
   }
-  diagnostics.push_back({"node-differs", how == OnDrift::fail ? Severity::error : Severity::warning,
-                         what + "; planned for the latter, and checked on each rank",
-                         how == OnDrift::fail
-                             ? "exclude the node, or plan for it with --on-drift replan"
-                             : "plan for this node with --on-drift replan; hpclaunch topo shows "
-                               "it"});
+  diagnostics.push_back(
+      {"node-differs", how == OnDrift::fail ? Severity::error : Severity::warning,
+       what + "; planned for the latter, and checked on each rank",
+       how == OnDrift::fail
+           ? "exclude the node, or plan for it with --on-drift replan"
+           : "plan for this node with --on-drift replan; hpclaunch topo shows it"});
   return false;
 }
 

@@ -23,8 +23,7 @@ HostList this_machine(const EnvSnapshot& env, const Scheduler* scheduler) {
   return hosts;
 }
 
-// The batch system writes the file on one node only; other variables may have
-// the same list.
+// The batch system writes the file on one node only; other variables may have the same list.
 Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
                               const std::string& path) {
   Result<std::string> text = sys::read_file(path);
@@ -32,11 +31,9 @@ Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
                                   [&](std::string_view name) { return env.has(name); });
   if (text || listed) return text ? *text : std::string();
   return Error{ErrorKind::unsupported,
-               fmt::format("{}: {} on this machine ({}); {} writes it on the "
-                           "job's first node only",
+               fmt::format("{}: {} on this machine ({}); {} writes it on the job's first node only",
                            system.hosts_file, text.error().message, sys::host_name(), system.title),
-               "start hpclaunch from the job script, or copy the file and pass "
-               "it with --hostfile "
+               "start hpclaunch from the job script, or copy the file and pass it with --hostfile "
                "FILE; --nodes 1 for this machine alone"};
 }
 

@@ -27,17 +27,14 @@ std::optional<LauncherIdentity> look_at(const std::string& path) {
   return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
-std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
-  if (!identity) return fmt::format("{} (unknown)", path);
-  return identity->version.empty()
-             ? fmt::format("{} ({})", path, identity->name)
-             : fmt::format("{} ({} {})", path, identity->name, identity->version);
+std::string shown(const LauncherIdentity& identity) {
+  return identity.name + (identity.version.empty() ? "" : " " + identity.version);
 }
 
 Error no_launcher(const std::vector<std::string>& instead, std::string_view wanted) {
-  std::string message = wanted.empty() ? "no supported launcher found on PATH (looked for mpiexec, "
-                                         "srun, flux, ...)"
-                                       : fmt::format("launcher {} is not on PATH", wanted);
+  std::string message =
+      wanted.empty() ? "no supported launcher found on PATH (looked for mpiexec, srun, flux, ...)"
+                     : fmt::format("launcher {} is not on PATH", wanted);
   if (!instead.empty()) message += fmt::format("; found {}", fmt::join(instead, ", "));
   return Error{ErrorKind::program_not_found, message,
                wanted.empty() || wanted == "hydra"
@@ -70,13 +67,13 @@ Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env,
     const bool is_it = identity ? identity->name == launcher.name : !must_say;
     if (is_it || !launcher.shared_names) {
       const std::string version = is_it && identity ? identity->version : "";
-      return ChosenLauncher{&launcher,
-                            {*path, version},
-                            fmt::format("{}: {} is {}{}{}", who, *path, launcher.name,
-                                        version.empty() ? "" : " ", version),
-                            ""};
+      return ChosenLauncher{
+          &launcher,
+          {*path, version},
+          fmt::format("{}: {} is {}", who, *path, shown({std::string(launcher.name), version})),
+          ""};
     }
-    instead.push_back(shown(*path, identity));
+    instead.push_back(fmt::format("{} ({})", *path, identity ? shown(*identity) : "unknown"));
   }
   return no_launcher(instead, launcher.name);
 }
@@ -89,8 +86,8 @@ Result<ChosenLauncher> not_here(const Launcher& launcher, const Error& error,
                         fmt::format("{}; assuming the target machine has it", error.message)};
 }
 
-// Programs with a launcher's name, in the order of PATH: modules prepend to it.
-// In one directory the order of the launchers decides.
+// Programs with a launcher's name, in the order of PATH: modules prepend to it. In one directory
+// the order of the launchers decides.
 std::vector<std::string> candidates(const EnvSnapshot& env) {
   const std::string path = env.get("PATH");
   const std::vector<std::string_view> directories = split(path, ':');
@@ -123,10 +120,9 @@ Result<ChosenLauncher> search(const EnvSnapshot& env) {
       return ChosenLauncher{
           found,
           {path, identity->version},
-          fmt::format("first supported launcher on PATH: {} is {}{}{}", path, identity->name,
-                      identity->version.empty() ? "" : " ", identity->version),
+          fmt::format("first supported launcher on PATH: {} is {}", path, shown(*identity)),
           ""};
-    instead.push_back(shown(path, identity));
+    instead.push_back(fmt::format("{} ({})", path, identity ? shown(*identity) : "unknown"));
   }
   return no_launcher(instead, "");
 }

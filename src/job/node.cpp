@@ -16,8 +16,8 @@ namespace hpclaunch::job {
 
 namespace {
 
-// Leaves as many hardware threads as were granted, by whole cores from the
-// first on: the batch system does not say which.
+// Leaves as many hardware threads as were granted, by whole cores from the first on: the batch
+// system does not say which.
 void cut_to(int granted, Topology& node) {
   CpuSet left;
   for (const Core& core : node.cores) {
@@ -27,8 +27,8 @@ void cut_to(int granted, Topology& node) {
   node.allowed = left;
 }
 
-// A job on a part of a node has the cores found here and the devices granted to
-// it; the locality of a model's devices is unknown.
+// A job on a part of a node has the cores found here and the devices granted to it; the locality of
+// a model's devices is unknown.
 Topology of_this_job(const NodeModel& model, const Topology& live, GrantedDevices granted) {
   Topology node = live;
   if (granted.count == 0) {
@@ -56,9 +56,8 @@ Topology with_devices_of(const std::string& vendor, const Topology& node) {
   return some;
 }
 
-// In a job a control group may refuse to open device files; otherwise their
-// existence is enough. Each vendor apart: this machine may have devices that
-// the planned node lacks.
+// In a job a control group may refuse to open device files; otherwise their existence is enough.
+// Each vendor apart: this machine may have devices that the planned node lacks.
 void find_reachable(const Site& site, JobNode& job) {
   if (!job.live || !site.is_here || job.topology.devices.empty()) return;
   const std::vector<sys::DeviceFile> files = sys::device_files(site.batch.scheduler != nullptr);
@@ -188,8 +187,8 @@ Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const 
     node = settle_node(site.model, live, first, devices, how, diagnostics);
   }
   node.live = std::move(live);
-  // CPUs of this machine that are not allowed may be another job's; reserved
-  // ones of a model are no job's.
+  // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
+  // job's.
   node.granted = partial_grants(site.hosts.granted, node.whole, node.topology);
   if (!node.granted.empty()) {
     node.part = true;

@@ -1,6 +1,6 @@
 #pragma once
-// The node that is planned for: a file, the profile's model or this machine,
-// and what is granted of it.
+// The node that is planned for: a file, the profile's model or this machine, and what is granted of
+// it.
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,8 +21,8 @@ struct JobNode {
   std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
 };
 
-/// The node of --topology, of this machine, or of the profile. `meanwhile` runs
-/// once, while the probe works. Errors: those of the probe.
+/// The node of --topology, of this machine, or of the profile. `meanwhile` runs once, while the
+/// probe works. Errors: those of the probe.
 Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics);
 
@@ -35,33 +35,31 @@ struct GrantedDevices {
 /// By a device mask, else by what the batch system's variables say.
 GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch);
 
-/// `counts`: CPUs of each host, as the batch system counts them; `whole`: the
-/// hardware threads of a job with all of a node. Slurm counts hardware threads
-/// or cores, as the site configures it: where cores have several threads, equal
-/// counts may be whole nodes, and are taken for that (result empty).
+/// `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
+/// job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
+/// cores have several threads, equal counts may be whole nodes, and are taken for that (result
+/// empty).
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node);
 
-/// `granted`: CPUs of the first host, 0 for unknown. `live`: this machine, when
-/// it was probed as a node of the job. A model that leaves locality to the node
-/// yields to it; any other is compared with it.
+/// `granted`: CPUs of the first host, 0 for unknown. `live`: this machine, when it was probed as a
+/// node of the job. A model that leaves locality to the node yields to it; any other is compared
+/// with it.
 JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
                     GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
 
 /// --on-drift; without it `fail` under --verify strict, else `warn`.
 OnDrift on_drift(const Request& request);
 
-/// Compares, and adds the diagnostic `node-differs`, if any. `planned_as`: "the
-/// profile's node \"gpu\"". `granted`: hardware threads of the job here; 0:
-/// unknown. True when `live` is to be planned instead.
+/// Compares, and adds the diagnostic `node-differs`, if any. `planned_as`: "the profile's node
+/// \"gpu\"". `granted`: hardware threads of the job here; 0: unknown. True when `live` is to be
+/// planned instead.
 bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
                  int granted, GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
 
-/// `live` with the planned devices and NICs where it has none, as far as their
-/// NUMA nodes exist.
+/// `live` with the planned devices and NICs where it has none, as far as their NUMA nodes exist.
 Topology replanned(const Topology& live, const Topology& planned);
 
-/// Device::index of those that can be opened; nullopt where that is unknown for
-/// one of them.
+/// Device::index of those that can be opened; nullopt where that is unknown for one of them.
 std::optional<std::vector<int>> reachable_devices(const Topology& live,
                                                   const std::vector<sys::DeviceFile>& files);
 

@@ -1,5 +1,4 @@
-// What commands print, their exit statuses, and the files that the user names
-// for output.
+// What commands print, their exit statuses, and the files that the user names for output.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -25,14 +24,7 @@ std::string temporary(const std::string& path) { return fmt::format("{}.{}.new",
 int write_new(const std::string& path, const std::string& text) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return errno;
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = write(file, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) break;
-    done += static_cast<std::size_t>(written);
-  }
-  int error = done == text.size() ? 0 : errno;
+  int error = sys::write_all(file, text) ? 0 : errno;
   if (close(file) != 0 && error == 0) error = errno;
   return error;
 }

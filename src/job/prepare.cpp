@@ -1,5 +1,4 @@
-// From a Request to a plan and its launch line: the steps of steps.h in their
-// order.
+// From a Request to a plan and its launch line: the steps of steps.h in their order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +22,8 @@ Result<std::string> find_shim() {
                "install again with cmake --install, bin and libexec together"};
 }
 
-// The program as execve(2) needs it. A plan for another machine may name a
-// program that is not here.
+// The program as execve(2) needs it. A plan for another machine may name a program that is not
+// here.
 Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
                                          Purpose purpose, Diagnostics& diagnostics) {
   std::vector<std::string> command = request.command;

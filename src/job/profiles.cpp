@@ -93,8 +93,7 @@ Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEnt
   return profile;
 }
 
-// What a file extends is found beside it first, as in `profile validate` and
-// `profile test`.
+// What a file extends is found beside it first, as in `profile validate` and `profile test`.
 Result<std::string> text_beside(const std::string& folder, const std::string& name) {
   Error last;
   for (const char* where : {"/", "/../part/", "/../site/"}) {

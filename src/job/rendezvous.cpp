@@ -1,5 +1,4 @@
-// MASTER_ADDR and MASTER_PORT, and the lock that reserves the port for this
-// launch.
+// MASTER_ADDR and MASTER_PORT, and the lock that reserves the port for this launch.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,8 +10,7 @@ namespace hpclaunch::job {
 
 namespace {
 
-// Equal launches get equal ports, so that a dry run shows what a run does; jobs
-// get different ones.
+// Equal launches get equal ports, so that a dry run shows what a run does; jobs get different ones.
 std::string port_key(const Request& request, const BatchJob& batch) {
   const std::string command = fmt::format("{}", fmt::join(request.command, " "));
   if (batch.scheduler != nullptr) return fmt::format("{}/{}", batch.key, command);

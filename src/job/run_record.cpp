@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "hpclaunch/events.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -13,12 +13,6 @@ namespace hpclaunch::job {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json texts(const std::vector<std::string>& words) {
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(word);
-  return list;
-}
 
 // With milliseconds.
 Json instant(double unix_time) {
@@ -31,31 +25,30 @@ Json instant(double unix_time) {
 
 double milliseconds(double seconds) { return std::round(seconds * 1000) / 1000; }
 
+// Real-time signals by their number.
 Json signal_json(int signal) {
-  const char* name = sigabbrev_np(signal);
-  if (name != nullptr) return "SIG" + std::string(name);
-  return fmt::format("{}", signal);
+  constexpr int kLastNamed = 31;
+  return signal <= kLastNamed ? sys::signal_name(signal) : std::to_string(signal);
 }
 
 Json failure_json(const sys::RankFailure& first) {
-  Json out;
-  out["rank"] = first.rank;
-  out["local_rank"] = first.local_rank;
-  out["node"] = first.node;
-  out["host"] = first.host;
-  out["pid"] = first.pid;
-  out["exit_status"] = first.signal == 0 ? Json(first.exit_status) : Json(nullptr);
-  out["signal"] = first.signal == 0 ? Json(nullptr) : signal_json(first.signal);
-  out["core"] = first.core;
-  out["seconds"] = milliseconds(first.seconds);
-  out["last_lines"] = texts(first.last_lines);
-  return out;
+  const bool exited = first.signal == 0;
+  return Json{{"rank", first.rank},
+              {"local_rank", first.local_rank},
+              {"node", first.node},
+              {"host", first.host},
+              {"pid", first.pid},
+              {"exit_status", exited ? Json(first.exit_status) : Json(nullptr)},
+              {"signal", exited ? Json(nullptr) : signal_json(first.signal)},
+              {"core", first.core},
+              {"seconds", milliseconds(first.seconds)},
+              {"last_lines", first.last_lines}};
 }
 
 Json launcher_json(const RunRecord& record) {
   Json out;
   out["name"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->launcher);
-  out["argv"] = texts(record.argv);
+  out["argv"] = record.argv;
   out["exit_status"] = nullptr;
   out["signal"] = nullptr;
   if (!record.ending) return out;
@@ -90,7 +83,7 @@ void add_ending(const RunRecord& record, Json& out) {
 std::string run_record_json(const RunRecord& record) {
   Json out;
   out["schema"] = 1;
-  out["command"] = texts(record.command);
+  out["command"] = record.command;
   out["status"] = record.status;
   out["started"] = instant(record.started);
   out["ended"] = instant(record.ended);
@@ -99,7 +92,7 @@ std::string run_record_json(const RunRecord& record) {
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
   out["launcher"] = launcher_json(record);
-  out["hosts"] = record.plan == nullptr ? Json::array() : texts(record.plan->hosts);
+  out["hosts"] = record.plan == nullptr ? Json::array() : Json(record.plan->hosts);
   out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
   add_ending(record, out);
   // What a program wrote or a user typed need not be UTF-8.

@@ -1,6 +1,6 @@
 #pragma once
-// The steps of prepare, in their order: hosts, profile, node model; launcher,
-// rendezvous, time limit.
+// The steps of prepare, in their order: hosts, profile, node model; launcher, rendezvous, time
+// limit.
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,10 +18,9 @@ bool only_here(const HostList& hosts);        ///< this machine is the one host
 HostList invented_hosts(int nodes);           ///< for plans away from the site
 int requested_nodes(const Request& request);  ///< 1 when neither nodes nor ranks were typed
 
-/// --hostfile, else the batch system's list, else this machine. Runs the
-/// command or reads the file that the batch system's row names. Errors: as
-/// parse_host_file and Scheduler::hosts; `unsupported` for a list that cannot
-/// be read.
+/// --hostfile, else the batch system's list, else this machine. Runs the command or reads the file
+/// that the batch system's row names. Errors: as parse_host_file and Scheduler::hosts;
+/// `unsupported` for a list that cannot be read.
 Result<HostList> find_hosts(const Request& request, const EnvSnapshot& env, const BatchJob& batch);
 
 struct ChosenProfile {
@@ -29,15 +28,14 @@ struct ChosenProfile {
   std::string why;  ///< for the plan's "profile" choice
 };
 
-/// `ref` is --profile, "" for none typed. `hosts`: this machine's and the
-/// job's. Errors: as load_profile; `usage` when two sites are detected.
+/// `ref` is --profile, "" for none typed. `hosts`: this machine's and the job's. Errors: as
+/// load_profile; `usage` when two sites are detected.
 Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
                                      const std::vector<std::string>& hosts, bool in_job,
                                      Diagnostics& diagnostics);
 
-/// The model that --node-type names, else the first whose condition is met,
-/// else the first without one; nullptr when the profile has none. Errors:
-/// `usage` for an unknown name.
+/// The model that --node-type names, else the first whose condition is met, else the first without
+/// one; nullptr when the profile has none. Errors: `usage` for an unknown name.
 Result<const NodeModel*> choose_model(const Request& request, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& facts);
 
@@ -55,21 +53,18 @@ struct Site {
 
 JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env);
 
-/// Fills `site`, which must not move afterwards: `model` points into it. Hosts
-/// are invented where a profile is planned for away from its site, and only
-/// shown.
+/// Fills `site`, which must not move afterwards: `model` points into it. Hosts are invented where a
+/// profile is planned for away from its site, and only shown.
 Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose, Site& site,
                  Diagnostics& diagnostics);
 
-/// --launcher, else `preferred` (the profile's, "" for none), else the local
-/// one when the only node is this machine, else the batch system's own, else
-/// the first known one on PATH.
+/// --launcher, else `preferred` (the profile's, "" for none), else the local one when the only node
+/// is this machine, else the batch system's own, else the first known one on PATH.
 ///
-/// A named launcher that is not found: an error when it `must_exist`, else its
-/// bare name and a remark. A preferred one yields to the local one where that
-/// is possible. `PROGRAM --version` is run only where several launchers share
-/// the program's name and none was named. Errors: `usage` for an unknown name,
-/// `program_not_found` with what was found instead.
+/// A named launcher that is not found: an error when it `must_exist`, else its bare name and a
+/// remark. A preferred one yields to the local one where that is possible. `PROGRAM --version` is
+/// run only where several launchers share the program's name and none was named. Errors: `usage`
+/// for an unknown name, `program_not_found` with what was found instead.
 Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
                                        const Site& site, const std::string& preferred,
                                        bool must_exist);
@@ -86,8 +81,7 @@ struct ClaimedRendezvous {
 Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
                                             const Site& site, Diagnostics& diagnostics);
 
-// ---- --signal SIGNAL@SECONDS
-// ---------------------------------------------------------------------
+// ---- --signal SIGNAL@SECONDS --------------------------------------------------------------------
 
 /// As typed.
 struct SignalRequest {
@@ -103,8 +97,8 @@ struct AllocationEnd {
   std::string source;           ///< "squeue: 3600 s left"
 };
 
-/// --ends-in, else the batch system's variable, else its command. `now`: UNIX
-/// time. Errors: `usage` when the end is unknown.
+/// --ends-in, else the batch system's variable, else its command. `now`: UNIX time. Errors: `usage`
+/// when the end is unknown.
 Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapshot& env,
                                      const BatchJob& batch, long long now);
 
@@ -113,9 +107,8 @@ struct PlannedSignal {
   std::string why;
 };
 
-/// At half of the time left when less is left than requested. Diagnostics:
-/// `signal-late`, `signal-never`. Errors: `usage` when the allocation has
-/// ended.
+/// At half of the time left when less is left than requested. Diagnostics: `signal-late`,
+/// `signal-never`. Errors: `usage` when the allocation has ended.
 Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationEnd& end,
                                   long long now, Diagnostics& diagnostics);
 
@@ -126,8 +119,7 @@ Result<PlannedSignal> find_signal(const Request& request, const EnvSnapshot& env
 /// "2026-11-21T22:00:05Z"
 std::string utc(long long unix_time);
 
-/// What is wrong with MASTER_ADDR as seen from here, before a start on several
-/// nodes.
+/// What is wrong with MASTER_ADDR as seen from here, before a start on several nodes.
 void check_address(const Plan& plan, Diagnostics& diagnostics);
 
 }  // namespace hpclaunch::job

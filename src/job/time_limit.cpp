@@ -1,5 +1,4 @@
-// --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks
-// get before it.
+// --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks get before it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -122,11 +121,11 @@ Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationE
                                   long long now, Diagnostics& diagnostics) {
   const std::string name = time_limit_signal_name(wanted.signal);
   if (!end.at) {
-    diagnostics.push_back({"signal-never", Severity::warning,
-                           fmt::format("--signal: the allocation has no time "
-                                       "limit ({}); {} is never sent",
-                                       end.source, name),
-                           "give the time left with --ends-in HH:MM:SS"});
+    diagnostics.push_back(
+        {"signal-never", Severity::warning,
+         fmt::format("--signal: the allocation has no time limit ({}); {} is never sent",
+                     end.source, name),
+         "give the time left with --ends-in HH:MM:SS"});
     return PlannedSignal{};
   }
   const long long left = *end.at - now;
@@ -137,11 +136,12 @@ Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationE
   long long before = wanted.seconds;
   if (before >= left) {
     before = left / 2;
-    diagnostics.push_back({"signal-late", Severity::warning,
-                           fmt::format("--signal: only {} s left ({}), {} s requested: {} is "
-                                       "sent {} s before the end",
-                                       left, end.source, wanted.seconds, name, before),
-                           ""});
+    diagnostics.push_back(
+        {"signal-late", Severity::warning,
+         fmt::format(
+             "--signal: only {} s left ({}), {} s requested: {} is sent {} s before the end", left,
+             end.source, wanted.seconds, name, before),
+         ""});
   }
   PlannedSignal planned;
   planned.signal = {wanted.signal, *end.at - before};

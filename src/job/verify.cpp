@@ -1,5 +1,5 @@
-// Starts a report on each rank, or on each node, in place of the program, and
-// compares what comes back.
+// Starts a report on each rank, or on each node, in place of the program, and compares what comes
+// back.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,16 +13,18 @@ namespace {
 
 constexpr double kGraceSeconds = 5;  // for a launcher to end its ranks
 
-std::vector<std::string> report_command(const Question& question) {
+// What every rank runs in place of the program. It imports `module` with `python` first; "" for none.
+std::vector<std::string> report_command(const sys::ObserveRequest& request,
+                                        const std::string& module, const std::string& python) {
   std::vector<std::string> command = {sys::own_directory() + "/hpclaunch", "rank-report"};
   const auto pass = [&](const char* option, const std::string& value) {
     if (!value.empty()) command.insert(command.end(), {option, value});
   };
-  pass("--names", fmt::format("{}", fmt::join(question.names, ",")));
-  pass("--local-variable", question.local_variable);
-  pass("--program", question.program);
-  pass("--import", question.module);
-  if (!question.module.empty()) pass("--python", question.python);
+  pass("--names", fmt::format("{}", fmt::join(request.names, ",")));
+  pass("--local-variable", request.launcher_local_variable);
+  pass("--program", request.program);
+  pass("--import", module);
+  pass("--python", python);
   return command;
 }
 
@@ -42,9 +44,8 @@ Plan one_rank_per_node(const Plan& plan) {
   return one;
 }
 
-// A node may have another name than in the host list: then its addresses
-// decide. A look-up may take seconds where a name service does not answer, so
-// their number and time are limited.
+// A node may have another name than in the host list: then its addresses decide. A look-up may take
+// seconds where a name service does not answer, so their number and time are limited.
 void look_up_hosts(const Plan& plan, Observed& seen) {
   constexpr int kMost = 32;
   constexpr double kSeconds = 5;
@@ -60,8 +61,8 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   }
 }
 
-// The launch line for `plan`, whose command is a report_command. The shim does
-// not verify: the reader of the reports does.
+// The launch line for `plan`, whose command is a report_command. The shim does not verify: the
+// reader of the reports does.
 Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& env) {
   const LauncherTraits traits = prepared.launcher.launcher->traits();
   plan.verify = Verify::off;
@@ -69,8 +70,8 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& en
   plan.supervise = false;
   plan.removed.clear();  // variables that are set again are to be seen
   plan.time_limit_signal = {};
-  // Without the local rank's name: the shim would stop ranks that the launcher
-  // distributed otherwise.
+  // Without the local rank's name: the shim would stop ranks that the launcher distributed
+  // otherwise.
   Result<std::string> wire = encode_wire(plan, {traits.rank_var, ""});
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
@@ -112,11 +113,11 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, const E
 
 Error no_report(const sys::Ended& ended, const std::string& module, double limit) {
   if (!module.empty())
-    return Error{ErrorKind::system,
-                 fmt::format("no rank reported after \"import {}\" within {} seconds (launcher "
-                             "status {})",
-                             module, limit, ended.status),
-                 "hpclaunch verify without --import, or --timeout SECONDS"};
+    return Error{
+        ErrorKind::system,
+        fmt::format("no rank reported after \"import {}\" within {} seconds (launcher status {})",
+                    module, limit, ended.status),
+        "hpclaunch verify without --import, or --timeout SECONDS"};
   if (ended.too_late)
     return Error{ErrorKind::system,
                  fmt::format("no rank reported within {} seconds; stopped the launcher", limit),
@@ -141,21 +142,18 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other) {
   Plan plan = prepared.plan;
-  Question question;
-  question.names = names_to_report(plan, launch_environment(plan, env));
-  question.local_variable = prepared.launcher.launcher->traits().local_rank_var;
-  if (!plan.command.empty()) question.program = plan.command.front();
-  question.module = module;
-  if (!module.empty()) {
-    Result<std::string> python = python_for(plan.command, env);
-    if (!python) return python.error();
-    question.python = std::move(*python);
-  }
-  plan.command = report_command(question);
+  sys::ObserveRequest request;
+  request.names = names_to_report(plan, launch_environment(plan, env));
+  request.launcher_local_variable = prepared.launcher.launcher->traits().local_rank_var;
+  if (!plan.command.empty()) request.program = plan.command.front();
+  Result<std::string> python = std::string();
+  if (!module.empty()) python = python_for(plan.command, env);
+  if (!python) return python.error();
+  plan.command = report_command(request, module, *python);
   Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(result->ended, module, limit_seconds);
-  result->seen.names = question.names;
+  result->seen.names = request.names;
   look_up_hosts(prepared.plan, result->seen);
   result->comparison = compare(prepared.plan, prepared.node, result->seen);
   return result;
@@ -165,9 +163,9 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
                                           double limit_seconds, const OtherLines& other) {
   constexpr std::size_t kRowsPerKind = 8;
   Plan plan = one_rank_per_node(prepared.plan);
-  Question question;
-  if (!plan.command.empty()) question.program = plan.command.front();
-  plan.command = report_command(question);
+  sys::ObserveRequest request;
+  if (!plan.command.empty()) request.program = plan.command.front();
+  plan.command = report_command(request, "", "");
   Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
   if (!result) return result.error();
   if (result->ended.interrupted_by != 0)
@@ -177,8 +175,7 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
     return Error{ErrorKind::system,
                  fmt::format("preflight: no node reported; the launcher exited with status {}",
                              result->ended.status),
-                 "see its messages above; hpclaunch run --dry-run shows the launch "
-                 "line"};
+                 "see its messages above; hpclaunch run --dry-run shows the launch line"};
   result->seen.one_per_node = true;
   look_up_hosts(prepared.plan, result->seen);
   const Comparison comparison = compare(prepared.plan, prepared.node, result->seen);

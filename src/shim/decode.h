@@ -155,9 +155,14 @@ constexpr bool read_signal(Text text, Plan& plan) {
          text.size > 1 && text.at[0] == '*' && is_bytes(text.from(1), plan.signal_at);
 }
 
-/// How the rank is checked and ended. False: malformed; `known` false: none of these.
-constexpr bool read_supervision(Text key, Text column, Plan& plan, bool& known) {
+/// What all classes share. False: malformed; `known` false: none of these.
+constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   known = true;
+  if (key == "local") return is_identifier(plan.local_name = column);
+  if (key == "verify") return read_verify(column, plan.verify);
+  if (key == "core") return read_core(column, plan);
+  if (key == "dir") return all_valid(plan.directories = column, valid_path);
+  if (key == "layout") return plan.layout = column, true;
   if (key == "port") return is_number(column, plan.port) && plan.port > 0 && plan.port <= kMaxPort;
   if (key == "same") return all_valid(plan.same = column, valid_same);
   if (key == "absent") return all_valid(plan.absent = column, is_identifier);
@@ -186,13 +191,8 @@ constexpr Fault read_directive(Text key, Text column, Plan& plan) {
   if (inside && key == "granted")
     return is_number(column, granted) && granted > 0 ? Fault{} : malformed;
   if (inside) return {"unknown directive", key};
-  if (key == "local") return is_identifier(plan.local_name = column) ? Fault{} : malformed;
-  if (key == "verify") return read_verify(column, plan.verify) ? Fault{} : malformed;
-  if (key == "core") return read_core(column, plan) ? Fault{} : malformed;
-  if (key == "dir") return all_valid(plan.directories = column, valid_path) ? Fault{} : malformed;
-  if (key == "layout") return plan.layout = column, Fault{};
   bool known = false;
-  if (!read_supervision(key, column, plan, known)) return malformed;
+  if (!read_common(key, column, plan, known)) return malformed;
   return known ? Fault{} : Fault{"unknown directive", key};
 }
 

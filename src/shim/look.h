@@ -42,8 +42,7 @@ inline void check_memory(const Plan& plan, const Place& place) {
   line.add("memory policy is ").add(mode < kPolicyCount ? kPolicies[mode] : "unknown");
   if (nodes.count() > 0) line.add(" of NUMA nodes ").add(nodes);
   line.add(", planned is the kernel's own (first touch)");
-  if (plan.verify == Verify::strict) stop(kFailed, line, place.local == 0, true);
-  if (place.local == 0) line.print();
+  differs(line, plan.verify, place, true);
 }
 
 /// Host names vary: only a host that is another node of the plan is a fault.
@@ -67,8 +66,7 @@ inline void check_host(const Plan& plan, const Place& place) {
   Line line = rank_line(place);
   line.add("this host is node ").add(here).add(" of the plan, the rank belongs to node ");
   line.add(place.node).add(": the launcher uses another node order");
-  if (plan.verify == Verify::strict) stop(kFailed, line, place.local == 0, true);
-  if (place.local == 0) line.print();
+  differs(line, plan.verify, place, true);
 }
 
 /// Adds a name with what is wrong with it.
@@ -100,8 +98,7 @@ inline void check_environment(char** environment, const Plan& plan, const Place&
     if (find(environment, name).at != nullptr) add_fault(line, faults, name, "set again; removed");
   }
   if (faults == 0) return;
-  if (plan.verify == Verify::strict) stop(kFailed, line, place.local == 0, true);
-  if (place.local == 0) line.print();
+  differs(line, plan.verify, place, true);
 }
 
 /// Rank 0 will listen there.
@@ -123,8 +120,7 @@ inline void check_port(const Plan& plan, const Place& place) {
   Line line = rank_line(place);
   line.add("MASTER_PORT ").add(plan.port);
   line.add(" is in use on this host; choose another port with --master-port");
-  if (plan.verify == Verify::strict) stop(kFailed, line);
-  line.print();
+  differs(line, plan.verify, place, false);
 }
 
 }  // namespace hpclaunch::shim

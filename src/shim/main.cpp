@@ -31,8 +31,7 @@ bool find_part(const Place& place, Verify verify, Task& task) {
     line.add(found.count());
   }
   line.add(" (").add(found).add("): not bound");
-  if (verify == Verify::strict) stop(kFailed, line);
-  line.print();
+  differs(line, verify, place, false);
   return false;
 }
 
@@ -59,8 +58,7 @@ void bind(Task& task, const Place& place, Verify verify) {
   if (!expect) line.add("planned CPUs ").add(task.mask);
   line.add(accepted ? "; the kernel gave only " : "; the kernel refuses them, the rank has ");
   add_found(line, found, known);
-  if (verify == Verify::strict) stop(kFailed, line);
-  line.print();
+  differs(line, verify, place, false);
 }
 
 /// The soft limit, as far as the hard one allows.
@@ -181,12 +179,8 @@ void check_place(char** environment, const Plan& plan, Place& place) {
 [[noreturn]] void not_started(int error, Text program, const Place& place) {
   const bool shared = error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR;
   Line line = rank_line(place);
-  line.add(program)
-      .add(": ")
-      .add(reason(kNotExecuted, error, "cannot be executed"))
-      .add(" (errno ")
-      .add(error)
-      .add(")");
+  line.add(program).add(": ").add(reason(kNotExecuted, error, "cannot be executed"));
+  line.add(" (errno ").add(error).add(")");
   stop(error == ENOENT ? kNotFound : kCannotRun, line, !shared || place.local == 0);
 }
 

@@ -123,6 +123,14 @@ constexpr timespec kSilentPause = {0, 200'000'000};
   leave(status);
 }
 
+/// Something is not as planned: the end where verification is strict, else a line. Only the node's first
+/// rank reports what all ranks of a node share.
+inline void differs(Line& line, Verify verify, const Place& place, bool shared) {
+  const bool speak = !shared || place.local == 0;
+  if (verify == Verify::strict) stop(kFailed, line, speak, true);
+  if (speak) line.print();
+}
+
 inline Line rank_line(const Place& place) {
   Line line("hpclaunch: rank ");
   line.add(place.rank).add(" on ").add(host_name()).add(": ");

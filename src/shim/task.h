@@ -53,16 +53,6 @@ constexpr bool assign(Text name, Text item, const Place& place, Task& task) {
   return true;
 }
 
-/// "part" or "granted"; checked before.
-constexpr void take_parts(Text key, Text item, Task& task) {
-  if (key == "granted") {
-    is_number(item, task.granted);
-  } else {
-    task.binding = Binding::part;
-    read_part(item, task.part_first, task.part_last);
-  }
-}
-
 /// Collects what concerns `place` from a plan that read_plan has accepted.
 constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
   Text rest = plan.fields;
@@ -73,16 +63,16 @@ constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
   task.absent = plan.absent;
   while (take_field(rest, key, column)) {
     if (key == "class") ++node_class;
-    const bool parts = key == "part" || key == "granted";
-    const bool binds = key == "cpus" || key == "expect";
-    if (is_directive(key) && !binds && !parts) continue;
     if (node_class >= 0 && node_class != place.node_class) continue;
     pick(column, place.local, item);
-    if (parts) {
-      take_parts(key, item, task);
-    } else if (!binds) {
+    if (!is_directive(key)) {
       if (!assign(key, item, place, task)) return {"too many variables, or too long", key};
-    } else if (item.size > 0) {
+    } else if (key == "granted") {
+      is_number(item, task.granted);
+    } else if (key == "part") {
+      task.binding = Binding::part;
+      read_part(item, task.part_first, task.part_last);
+    } else if ((key == "cpus" || key == "expect") && item.size > 0) {
       task.binding = key == "cpus" ? Binding::bind : Binding::expect;
       task.mask = {};
       read_list(item, task.mask);

@@ -36,11 +36,14 @@ constexpr bool cut(Text& rest, char stop, Text& piece) {
   return found;
 }
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
 /// Takes decimal digits off the front of `rest`. False: there are none, or the number is too large.
 constexpr bool take_number(Text& rest, int& number) {
   int digits = 0;
   number = 0;
-  for (; digits < rest.size && rest.at[digits] >= '0' && rest.at[digits] <= '9'; ++digits) {
+  for (; digits < rest.size && is_digit(rest.at[digits]); ++digits) {
     const int digit = rest.at[digits] - '0';
     if (number > (kMaxNumber - digit) / 10) return false;
     number = number * 10 + digit;
@@ -61,14 +64,14 @@ constexpr bool is_bytes(Text text, unsigned long long& number) {
   number = 0;
   if (text.size == 0 || text.size > kMaxBytesDigits) return false;
   for (int i = 0; i < text.size; ++i) {
-    if (text.at[i] < '0' || text.at[i] > '9') return false;
+    if (!is_digit(text.at[i])) return false;
     number = number * 10 + static_cast<unsigned long long>(text.at[i] - '0');
   }
   return true;
 }
 
 constexpr int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
+  if (is_digit(c)) return c - '0';
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
@@ -120,8 +123,7 @@ constexpr bool valid_path(Text item) {
 constexpr bool is_identifier(Text name) {
   for (int i = 0; i < name.size; ++i) {
     const char c = name.at[i];
-    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-    if (!letter && (i == 0 || c < '0' || c > '9')) return false;
+    if (!is_letter(c) && c != '_' && (i == 0 || !is_digit(c))) return false;
   }
   return name.size > 0;
 }
@@ -146,8 +148,7 @@ constexpr bool is_mark_of(Text mark, Text text) {
 constexpr bool valid_mark(Text mark, int size) {
   for (int i = 0; i < mark.size; ++i) {
     const char c = mark.at[i];
-    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '_') return false;
+    if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_') return false;
   }
   return mark.size == size;
 }

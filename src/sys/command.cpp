@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
@@ -108,17 +106,14 @@ class Command {
   Ended ended_;
 };
 
-Error pipe_error() {
-  return Error{ErrorKind::system, fmt::format("cannot create a pipe: {}", std::strerror(errno))};
-}
-
 }  // namespace
 
 Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds) {
   Pipe input;
   Pipe output;
   Pipe errors;
-  if (!input.open() || !output.open() || !errors.open()) return pipe_error();
+  if (!input.open() || !output.open() || !errors.open())
+    return system_error("cannot create a pipe");
   input.close_write();  // it reads the end of the file
   const std::vector<char*> words = pointers(argv);
   Start start;
@@ -156,13 +151,10 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
                         const std::function<void(std::string_view, double)>& line) {
   Pipe input;
   Pipe output;
-  if (!input.open() || !output.open()) return pipe_error();
+  if (!input.open() || !output.open()) return system_error("cannot create a pipe");
   const Subreaper reaper;
   const KeepExitStatuses statuses;
-  std::vector<int> heard;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    if (!is_ignored(signal)) heard.push_back(signal);
-  Signals signals(signal_set(heard));
+  Signals signals(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
   const std::vector<char*> words = pointers(argv);
   const std::vector<char*> variables = pointers(env.entries());
   Start start;

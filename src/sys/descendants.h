@@ -4,6 +4,7 @@
 // A child that has not been reaped keeps its pid, so a signal to it cannot hit another process. Only such
 // children are signalled, each with its process group. A process whose parent ended becomes our child,
 // because we are a subreaper, and gets its signal in the next round.
+#include <sys/wait.h>
 
 namespace hpclaunch::sys {
 
@@ -19,6 +20,24 @@ bool no_children();
 /// KILL, round by round, until no child is left. False: some did not end within `limit_seconds`
 /// (they hang in the kernel, where KILL does not reach them).
 bool end_descendants(double limit_seconds);
+
+/// Reaps what has ended, `pid` or, with 0, any child, and calls `use` with the siginfo_t of each. True
+/// when no such child is left.
+template <class Use>
+bool reap_ended(pid_t pid, Use use) {
+  siginfo_t info{};
+  int result = 0;
+  while ((result = waitid(pid == 0 ? P_ALL : P_PID, static_cast<id_t>(pid), &info,
+                          WEXITED | WNOHANG)) == 0 &&
+         info.si_pid != 0) {
+    use(info);
+    info = {};
+  }
+  return result != 0;  // ECHILD, the only error that this call can have
+}
+
+/// Between TERM and KILL, in milliseconds, for what a job has left behind.
+inline constexpr long kCleanupGrace = 2000;
 
 /// How long to wait, in seconds, for what does not end when it is killed.
 inline constexpr double kKillPatience = 10;

@@ -82,6 +82,16 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   std::vector<std::string> names;
   DIR* directory = opendir(path.c_str());

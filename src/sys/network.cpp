@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -77,6 +78,11 @@ int try_listen(int family, int port) {
   return family == AF_INET6 && why == EADDRNOTAVAIL ? 0 : why;  // IPv6 switched off
 }
 
+int try_listen(int port) {
+  const int why = try_listen(AF_INET, port);
+  return why != 0 ? why : try_listen(AF_INET6, port);
+}
+
 }  // namespace
 
 Result<PortClaim> claim_port(const std::vector<int>& candidates) {
@@ -85,8 +91,7 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
     const int lock = lock_port(port);
     int why = EADDRINUSE;
     if (lock >= 0) {
-      why = try_listen(AF_INET, port);
-      if (why == 0) why = try_listen(AF_INET6, port);
+      why = try_listen(port);
       if (why == 0) return PortClaim{port, lock};
       close(lock);
     }
@@ -102,6 +107,13 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates) {
 }
 
 namespace {
+
+// nullptr when the kernel does not answer.
+std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all_addresses() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) all = nullptr;
+  return {all, freeifaddrs};
+}
 
 // Numeric text of an address; "" for other families.
 std::string address_text(const sockaddr& address) {
@@ -163,12 +175,8 @@ std::optional<std::string> outward_of(const ifaddrs* all,
 }
 
 std::optional<std::string> outward_address() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return std::nullopt;
-  std::optional<std::string> found =
-      outward_of(all, [](const std::string& name) { return is_on_card(name); });
-  freeifaddrs(all);
-  return found;
+  return outward_of(all_addresses().get(),
+                    [](const std::string& name) { return is_on_card(name); });
 }
 
 Result<std::vector<std::string>> resolve(const std::string& name) {
@@ -200,16 +208,14 @@ bool resolves_to_loopback(const std::string& name) {
 }
 
 std::string listen_problem(int port) {
-  int why = try_listen(AF_INET, port);
-  if (why == 0) why = try_listen(AF_INET6, port);
+  const int why = try_listen(port);
   return why == 0 ? "" : std::strerror(why);
 }
 
 std::vector<Interface> interfaces() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return {};
+  const auto all = all_addresses();
   std::vector<Interface> found;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
     if ((one->ifa_flags & IFF_LOOPBACK) != 0) continue;
     auto at = std::find_if(found.begin(), found.end(),
                            [&](const Interface& known) { return known.name == one->ifa_name; });
@@ -219,7 +225,6 @@ std::vector<Interface> interfaces() {
     std::string text = address_text(*one->ifa_addr);
     if (!text.empty()) at->addresses.push_back(std::move(text));
   }
-  freeifaddrs(all);
   return found;
 }
 

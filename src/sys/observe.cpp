@@ -159,15 +159,4 @@ RankReport observe(const EnvSnapshot& env, const ObserveRequest& request) {
   return report;
 }
 
-bool write_whole(const std::string& text) {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t n = write(STDOUT_FILENO, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 }  // namespace hpclaunch::sys

@@ -1,3 +1,4 @@
+// Devices, their files and what else a node has: the parts of a report that lie in /dev and /sys.
 #include "sys/observe_node.h"
 
 #include <fcntl.h>
@@ -31,6 +32,12 @@ std::string vendor_of(const std::string& id) {
   return name.empty() ? "other" : std::string(name);
 }
 
+// Programs of the other vendors use numbered files of the driver.
+bool opens_render_node(const std::string& id) {
+  const DeviceVendor& vendor = device_vendor_of_pci(id);
+  return !vendor.name.empty() && vendor.device_file.empty();
+}
+
 bool is_numbered(const std::string& name, std::string_view stem) {
   return name.starts_with(stem) && parse_natural(name.substr(stem.size()));
 }
@@ -62,7 +69,61 @@ Room room_in(const std::string& path) {
   return room;
 }
 
+// A control group denies access(2) as it denies open(2) (the kernel's inode_permission), and only the latter
+// wakes a device up.
+bool can_use(const std::string& path, bool to_open) {
+  return access(path.c_str(), to_open ? R_OK | W_OK : F_OK) == 0;
+}
+
+// Source: NVIDIA's driver README, "Using the /proc File System Interface".
+std::optional<long> minor_of(const std::string& information) {
+  const std::string text = line_of(information);
+  for (const std::string_view line : split(text, '\n')) {
+    constexpr std::string_view kKey = "Device Minor:";
+    if (line.starts_with(kKey)) return parse_natural(trim(line.substr(kKey.size())));
+  }
+  return std::nullopt;
+}
+
+// The last part of where a link leads to: "0000:18:00.0" for a PCI device.
+std::string target_of(const std::string& link) {
+  char buffer[4096];
+  const ssize_t size = readlink(link.c_str(), buffer, sizeof buffer);
+  if (size <= 0) return "";
+  const std::string path(buffer, static_cast<std::size_t>(size));
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool is_address(const std::string& name) {
+  return std::count(name.begin(), name.end(), ':') == 2 && name.find('.') != std::string::npos;
+}
+
 }  // namespace
+
+std::vector<DeviceFile> device_files(bool to_open, const std::string& root) {
+  std::vector<DeviceFile> files;
+  const std::string gpus = root + "/proc/driver/nvidia/gpus/";
+  for (const std::string& address : names_in(gpus))
+    if (const auto minor = minor_of(fmt::format("{}{}/information", gpus, address))) {
+      const std::string path = fmt::format("{}/dev/nvidia{}", root, *minor);
+      files.push_back({address, path, can_use(path, to_open)});
+    }
+  const std::string drm = root + "/sys/class/drm/";
+  for (const std::string& name : names_in(drm)) {
+    if (!name.starts_with("renderD")) continue;
+    const std::string device = fmt::format("{}{}/device", drm, name);
+    std::string address = target_of(device);
+    if (!opens_render_node(line_of(device + "/vendor")) || !is_address(address)) continue;
+    const std::string path = fmt::format("{}/dev/dri/{}", root, name);
+    files.push_back({std::move(address), path, can_use(path, to_open)});
+  }
+  for (DeviceFile& file : files)
+    for (char& c : file.pci)
+      if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  std::sort(files.begin(), files.end(),
+            [](const DeviceFile& a, const DeviceFile& b) { return a.pci < b.pci; });
+  return files;
+}
 
 void add_devices(RankReport& report) {
   const auto look = [&](const std::string& path, const std::string& vendor) {
@@ -79,9 +140,8 @@ void add_devices(RankReport& report) {
         look("/dev/" + name, std::string(vendor.name));
   for (const std::string& name : names_in("/dev/dri")) {
     if (!is_numbered(name, "renderD")) continue;
-    const std::string vendor = vendor_of(line_of("/sys/class/drm/" + name + "/device/vendor"));
-    const bool by_render_node = vendor != "other" && device_vendor(vendor).device_file.empty();
-    if (by_render_node) look("/dev/dri/" + name, vendor);
+    const std::string id = line_of("/sys/class/drm/" + name + "/device/vendor");
+    if (opens_render_node(id)) look("/dev/dri/" + name, vendor_of(id));
   }
   if (access("/dev/kfd", F_OK) != 0) return;
   const int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);

@@ -44,6 +44,14 @@ std::vector<std::string> Tail::lines(std::size_t count) const {
   return found;
 }
 
+RankExit exit_of(const siginfo_t& info) {
+  RankExit end;
+  end.pid = info.si_pid;
+  (info.si_code == CLD_EXITED ? end.exit_status : end.signal) = info.si_status;
+  end.core = info.si_code == CLD_DUMPED;
+  return end;
+}
+
 bool is_crash(const RankExit& end) {
   constexpr std::array kCrashes = {SIGKILL, SIGSEGV, SIGABRT, SIGBUS, SIGILL,
                                    SIGFPE,  SIGSYS,  SIGTRAP, SIGXCPU};
@@ -64,26 +72,26 @@ std::string forwarded_text(int signal) {
   return fmt::format("sent {} to the ranks", signal_name(signal));
 }
 
-std::string failure_report(const FailureReport& report) {
-  const RankFailure& first = report.first;
-  std::string text =
-      fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
-                  report.ranks == 1 ? " failed" : " failed first", first.host, first.pid,
-                  cause(first), first.seconds);
-  if (report.forwarded != 0)
-    text += fmt::format("hpclaunch: {}\n", forwarded_text(report.forwarded));
-  if (report.needs_lines() && !first.last_lines.empty()) {
+std::string failure_report(const Ending& ending, int ranks, int forwarded,
+                           std::string_view stopped_by, const std::string& log) {
+  const RankFailure& first = *ending.first;
+  std::string text = fmt::format(
+      "hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
+      ranks == 1 ? " failed" : " failed first", first.host, first.pid, cause(first), first.seconds);
+  if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
+  // The last lines of a single rank are right above; a signal from outside needs no evidence.
+  const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));
+  if (needs_lines && !first.last_lines.empty()) {
     text += fmt::format("hpclaunch: last output of rank {}:\n", first.rank);
     for (const std::string& line : first.last_lines) text += fmt::format("  | {}\n", line);
   }
-  if (!report.log.empty())
-    text += fmt::format("hpclaunch: full output of rank {}: {}\n", first.rank, report.log);
-  if (report.also_failed > 0)
-    text += fmt::format("hpclaunch: {} also failed\n", counted(report.also_failed, "other rank"));
-  if (report.stopped > 0)
+  if (!log.empty()) text += fmt::format("hpclaunch: full output of rank {}: {}\n", first.rank, log);
+  if (ending.failed > 1)
+    text += fmt::format("hpclaunch: {} also failed\n", counted(ending.failed - 1, "other rank"));
+  if (ending.ended > 0)
     text += fmt::format("hpclaunch: {}stopped {}\n",
-                        report.stopped_by == "hpclaunch" ? "" : report.stopped_by + " ",
-                        counted(report.stopped, "other rank"));
+                        stopped_by == "hpclaunch" ? "" : fmt::format("{} ", stopped_by),
+                        counted(ending.ended, "other rank"));
   return text;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Which rank failed first, and the report about it on stderr. Pure; for the local and the supervised
 // launcher.
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,12 @@ class Tail {
   std::string bytes_;
 };
 
+/// How a child ended, as waitid(2) has it.
+RankExit exit_of(const siginfo_t& info);
+
+/// Milliseconds in which a crash explains exits before it, and in which failures are one event.
+inline constexpr long kSettle = 50;
+
 /// An unexpected end: KILL, SEGV, ABRT, BUS, ILL, FPE, SYS, TRAP, XCPU.
 bool is_crash(const RankExit& end);
 
@@ -34,25 +41,14 @@ bool explains_better(const RankExit& later, const RankExit& first);
 /// INT, TERM, HUP, QUIT: the ranks are expected to end.
 bool ends_programs(int signal);
 
-struct FailureReport {
-  RankFailure first;
-  int ranks = 1;
-  int also_failed = 0;  ///< of the others, on their own
-  int stopped = 0;      ///< of the others, by `stopped_by`
-  std::string stopped_by = "hpclaunch";
-  int forwarded =
-      0;  ///< last signal that the ranks got from the user or before the time limit; 0: none
-  std::string log = {};  ///< its log file; "" for none
-
-  /// Its last lines stand right above with one rank; a signal from outside needs no evidence.
-  bool needs_lines() const { return ranks > 1 && (forwarded == 0 || is_crash(first)); }
-};
-
 /// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks".
 std::string forwarded_text(int signal);
 
-/// The report on stderr, several lines, ending with a newline.
-std::string failure_report(const FailureReport& report);
+/// The report on stderr about ending.first: several lines, ending with a newline. `forwarded`: last
+/// signal that the ranks got from the user or before the time limit, 0 for none. `log`: the rank's log
+/// file, "" for none.
+std::string failure_report(const Ending& ending, int ranks, int forwarded,
+                           std::string_view stopped_by = "hpclaunch", const std::string& log = "");
 
 inline constexpr std::string_view kUnkillable =
     "hpclaunch: some processes did not end after SIGKILL (ps shows state D)\n";

@@ -63,6 +63,10 @@ Error exec_error(const std::string& program, int why) {
   return Error{kind, fmt::format("cannot execute \"{}\": {}", program, std::strerror(why)), hint};
 }
 
+Error system_error(const std::string& what) {
+  return Error{ErrorKind::system, fmt::format("{}: {}", what, std::strerror(errno))};
+}
+
 Result<Stacks> Stacks::make(int count) {
   void* memory =
       mmap(nullptr, static_cast<std::size_t>(count) * kStackBytes, PROT_READ | PROT_WRITE,
@@ -111,9 +115,9 @@ void fill_standard_files() {
   if (fd > STDERR_FILENO) close(fd);
 }
 
-sigset_t forwarded_signals() {
+sigset_t unless_ignored(std::initializer_list<int> signals) {
   std::vector<int> heard;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT})
+  for (const int signal : signals)
     if (!is_ignored(signal)) heard.push_back(signal);
   return signal_set(heard);
 }

@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/result.h"
@@ -18,6 +20,9 @@ std::vector<char*> pointers(const std::vector<std::string>& words);
 /// Why `program` could not be started, by the errno of clone(2) or execve(2): `program_not_found`,
 /// `not_executable` or `system`.
 Error exec_error(const std::string& program, int why);
+
+/// "`what`: No space left on device", of errno.
+Error system_error(const std::string& what);
 
 /// How one process is started; its signal mask is empty. This stays in place, with all that it points
 /// to, until the exec: so long the new process works in our memory.
@@ -57,8 +62,14 @@ Result<pid_t> start_program(Start& start);
 /// Opens /dev/null as 0, 1 and 2 where they are closed, or another file would get such a number.
 void fill_standard_files();
 
-/// The signals that go on to the ranks, without those that this process ignores: under nohup, HUP has no
-/// effect.
-sigset_t forwarded_signals();
+/// Without those that this process ignores: under nohup, HUP has no effect.
+sigset_t unless_ignored(std::initializer_list<int> signals);
+
+/// What goes on to the ranks.
+inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                                          SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+/// Set for the shims of a launch that reads their records.
+inline constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";
 
 }  // namespace hpclaunch::sys

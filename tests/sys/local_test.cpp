@@ -274,19 +274,18 @@ TEST_CASE("the last lines of a rank", "[local][report]") {
 }
 
 TEST_CASE("the report", "[local][report]") {
-  FailureReport report;
-  report.ranks = 8;
-  report.first.host = "node7";
-  report.first.rank = 3;
-  report.first.pid = 99;
-  report.first.signal = SIGSEGV;
-  report.first.core = true;
-  report.first.seconds = 12.34;
-  report.first.last_lines = {"a", "b"};
-  report.also_failed = 1;
-  report.stopped = 6;
-  report.log = "logs/rank-3.log";
-  CHECK(failure_report(report) ==
+  hpclaunch::sys::Ending ending;
+  hpclaunch::sys::RankFailure& first = ending.first.emplace();
+  first.host = "node7";
+  first.rank = 3;
+  first.pid = 99;
+  first.signal = SIGSEGV;
+  first.core = true;
+  first.seconds = 12.34;
+  first.last_lines = {"a", "b"};
+  ending.failed = 2;
+  ending.ended = 6;
+  CHECK(failure_report(ending, 8, 0, "hpclaunch", "logs/rank-3.log") ==
         "hpclaunch: rank 3 failed first: host node7, pid 99, SIGSEGV (signal 11, core dumped), "
         "12.3 s after start\n"
         "hpclaunch: last output of rank 3:\n"
@@ -295,10 +294,10 @@ TEST_CASE("the report", "[local][report]") {
         "hpclaunch: full output of rank 3: logs/rank-3.log\n"
         "hpclaunch: 1 other rank also failed\n"
         "hpclaunch: stopped 6 other ranks\n");
-  report.first.signal = SIGINT;
-  report.forwarded = SIGINT;
-  CHECK(failure_report(report).find("hpclaunch: interrupted (Ctrl-C)\n") != std::string::npos);
-  CHECK(failure_report(report).find("last output") == std::string::npos);
+  first.signal = SIGINT;
+  const std::string interrupted = failure_report(ending, 8, SIGINT);
+  CHECK(interrupted.find("hpclaunch: interrupted (Ctrl-C)\n") != std::string::npos);
+  CHECK(interrupted.find("last output") == std::string::npos);
   CHECK(signal_name(SIGUSR1) == "SIGUSR1");
   CHECK(signal_name(99) == "signal 99");
 }

@@ -26,7 +26,7 @@ TEST_CASE("a record's fields", "[supervised][record]") {
   CHECK(end->node == 0);
   CHECK(end->host == "n1");
   CHECK(end->pid == 123);
-  CHECK(end->at == Approx(1732212345.123456).epsilon(1e-13));
+  CHECK(end->seconds == Approx(1732212345.123456).epsilon(1e-13));
   CHECK(end->exit_status == 7);
   CHECK(end->signal == 0);
   CHECK_FALSE(end->is_tail);
@@ -229,7 +229,7 @@ Record ended(int rank, double at, int exit_status, int signal = 0) {
   record.node = rank < 4 ? 0 : 1;
   record.host = rank < 4 ? "n1" : "n2";
   record.pid = 100 + rank;
-  record.at = kStart + at;
+  record.seconds = kStart + at;
   record.exit_status = exit_status;
   record.signal = signal;
   return record;

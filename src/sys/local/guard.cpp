@@ -7,13 +7,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <utility>
+#include <nlohmann/json.hpp>
 
 #include "sys/descendants.h"
 #include "sys/local/job.h"
 
 namespace hpclaunch::sys::local {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "hpl-guard";
 
@@ -71,111 +73,62 @@ void guard(const Job& job, int control) {
   _exit(0);
 }
 
-namespace {
-
-// Both ends of the message are one program, so numbers cross as they are in memory, and texts behind their
-// size. One list of the fields serves both directions.
-struct Writer {
-  std::string text;
-  static constexpr bool complete = true;
-
-  template <class Number>
-  void field(Number& number) {
-    text.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  void field(std::string& value) {
-    std::size_t size = value.size();
-    field(size);
-    text += value;
-  }
-};
-
-struct Reader {
-  std::string_view rest;
-  bool complete = true;
-
-  std::string_view take(std::size_t size) {
-    complete = complete && size <= rest.size();
-    const std::string_view taken = rest.substr(0, complete ? size : 0);
-    rest.remove_prefix(taken.size());
-    return taken;
-  }
-  template <class Number>
-  void field(Number& number) {
-    const std::string_view bytes = take(sizeof number);
-    if (complete) std::memcpy(&number, bytes.data(), sizeof number);
-  }
-  void field(bool& value) {
-    char byte = 0;
-    field(byte);
-    value = byte == 1;
-  }
-  void field(std::string& value) {
-    std::size_t size = 0;
-    field(size);
-    value = take(size);
-  }
-};
-
-template <class Wire>
-void pass(Wire& wire, Error& error) {
-  wire.field(error.kind);
-  wire.field(error.message);
-  wire.field(error.hint);
-}
-
-template <class Wire>
-void pass(Wire& wire, Outcome& outcome) {
-  Ending& ending = outcome.ending;
-  bool failed = ending.first.has_value();
-  wire.field(outcome.clean);
-  wire.field(failed);
-  for (int* number : {&ending.status, &ending.ok, &ending.failed, &ending.ended, &ending.passed_on})
-    wire.field(*number);
-  if (!failed) return;
-  if (!ending.first) ending.first.emplace();
-  RankFailure& first = *ending.first;
-  for (int* number :
-       {&first.rank, &first.local_rank, &first.pid, &first.exit_status, &first.signal})
-    wire.field(*number);
-  wire.field(first.core);
-  wire.field(first.seconds);
-  wire.field(first.host);
-  std::size_t lines = first.last_lines.size();
-  wire.field(lines);
-  for (std::size_t i = 0; i < lines && wire.complete; ++i) {
-    std::string line = i < first.last_lines.size() ? first.last_lines[i] : "";
-    wire.field(line);
-    if (i >= first.last_lines.size()) first.last_lines.push_back(std::move(line));
-  }
-}
-
-template <class Value>
-std::optional<Result<Outcome>> read(std::string_view fields) {
-  Reader reader{fields};
-  Value value;
-  pass(reader, value);
-  if (!reader.complete || !reader.rest.empty()) return std::nullopt;
-  return Result<Outcome>(std::move(value));
-}
-
-}  // namespace
-
+// CBOR, since the output of a rank may be any bytes.
 std::string encode(const Result<Outcome>& outcome) {
-  Writer writer{outcome ? "R" : "E"};
-  if (outcome) {
-    Outcome copy = *outcome;
-    pass(writer, copy);
+  Json message;
+  if (!outcome) {
+    const Error& error = outcome.error();
+    message = {{"error", error.kind}, {"message", error.message}, {"hint", error.hint}};
   } else {
-    Error copy = outcome.error();
-    pass(writer, copy);
+    const Ending& ending = outcome->ending;
+    message = {{"status", ending.status},
+               {"ok", ending.ok},
+               {"failed", ending.failed},
+               {"ended", ending.ended},
+               {"passed_on", ending.passed_on}};
+    if (const auto& first = ending.first)
+      message["first"] = {{"rank", first->rank},
+                          {"local_rank", first->local_rank},
+                          {"pid", first->pid},
+                          {"exit_status", first->exit_status},
+                          {"signal", first->signal},
+                          {"core", first->core},
+                          {"seconds", first->seconds},
+                          {"host", first->host},
+                          {"last_lines", first->last_lines}};
+    message["clean"] = outcome->clean;
   }
-  return writer.text;
+  std::string bytes;
+  Json::to_cbor(message, bytes);
+  return bytes;
 }
 
-std::optional<Result<Outcome>> decode(std::string_view message) {
-  if (message.empty()) return std::nullopt;
-  return message.front() == 'E' ? read<Error>(message.substr(1)) : read<Outcome>(message.substr(1));
+std::optional<Result<Outcome>> decode(std::string_view bytes) {
+  const Json message = Json::from_cbor(bytes.begin(), bytes.end(), true, false);
+  if (!message.is_object()) return std::nullopt;
+  if (message.contains("error"))
+    return Error{message["error"], message["message"], message["hint"]};
+  Outcome outcome;
+  outcome.clean = message["clean"];
+  Ending& ending = outcome.ending;
+  ending.status = message["status"];
+  ending.ok = message["ok"];
+  ending.failed = message["failed"];
+  ending.ended = message["ended"];
+  ending.passed_on = message["passed_on"];
+  if (!message.contains("first")) return outcome;
+  const Json& fields = message["first"];
+  RankFailure& first = ending.first.emplace();
+  first.rank = fields["rank"];
+  first.local_rank = fields["local_rank"];
+  first.pid = fields["pid"];
+  first.exit_status = fields["exit_status"];
+  first.signal = fields["signal"];
+  first.core = fields["core"];
+  first.seconds = fields["seconds"];
+  first.host = fields["host"];
+  first.last_lines = fields["last_lines"].get<std::vector<std::string>>();
+  return outcome;
 }
 
 }  // namespace hpclaunch::sys::local

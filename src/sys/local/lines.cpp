@@ -38,7 +38,7 @@ Lines::Lines(int ranks, bool label, bool one_target)
 void Lines::feed(int rank, Stream stream, std::string_view bytes, long now, Pieces& to) {
   if (bytes.empty()) return;
   const int at = index(rank, stream);
-  State& state = states_[static_cast<std::size_t>(at)];
+  State& state = state_of(at);
   if (now - state.last >= kQuiet) state.burst = 0;
   state.last = last_any_ = now;
   state.burst += bytes.size();
@@ -56,11 +56,11 @@ void Lines::feed(int rank, Stream stream, std::string_view bytes, long now, Piec
 }
 
 void Lines::take(int at, std::string_view bytes, Pieces& to) {
-  State& state = states_[static_cast<std::size_t>(at)];
+  State& state = state_of(at);
   if (state.after_cr) {  // the \r has left already, alone
     state.after_cr = false;
     if (bytes.front() == '\n') {
-      const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
+      const Stream stream = stream_of(at);
       end_open_line(stream, to);
       add(to, stream, "\n");
       bytes.remove_prefix(1);
@@ -90,13 +90,11 @@ void Lines::take(int at, std::string_view bytes, Pieces& to) {
 
 // `complete`: `bytes` are whole lines, or the rest of one and then whole lines.
 void Lines::emit(int at, std::string_view bytes, bool complete, Pieces& to) {
-  State& state = states_[static_cast<std::size_t>(at)];
-  const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
+  State& state = state_of(at);
+  const Stream stream = stream_of(at);
   int& open = open_line(stream);
   if (open != -1 && open != at && (label_ || open / 2 != at / 2)) {
-    add(to, open % 2 == 0 ? Stream::out : Stream::err, "\n");
-    states_[static_cast<std::size_t>(open)].ended_for_it = true;
-    open = -1;
+    end_open_line(stream, to);
   }
   if (state.shown && state.ended_for_it && bytes.front() == '\n') {
     bytes.remove_prefix(1);
@@ -115,8 +113,8 @@ void Lines::emit(int at, std::string_view bytes, bool complete, Pieces& to) {
 }
 
 void Lines::label_lines(int at, std::string_view lines, Pieces& to) {
-  const Stream stream = at % 2 == 0 ? Stream::out : Stream::err;
-  const State& state = states_[static_cast<std::size_t>(at)];
+  const Stream stream = stream_of(at);
+  const State& state = state_of(at);
   const std::string prefix = fmt::format("[{:>{}}] ", at / 2, width_);
   bool goes_on = state.shown && open_line(stream) == at;
   while (!lines.empty()) {
@@ -130,7 +128,7 @@ void Lines::label_lines(int at, std::string_view lines, Pieces& to) {
 
 // Lets the beginning of a line go.
 void Lines::show(int at, Pieces& to) {
-  State& state = states_[static_cast<std::size_t>(at)];
+  State& state = state_of(at);
   if (state.partial.empty()) return;
   const bool ends_with_cr = state.partial.back() == '\r';
   emit(at, state.partial, ends_with_cr, to);
@@ -140,7 +138,7 @@ void Lines::show(int at, Pieces& to) {
 }
 
 long Lines::due(int at) const {
-  const State& state = states_[static_cast<std::size_t>(at)];
+  const State& state = state_of(at);
   const bool watched = at / 2 == 0 || state.bar;
   const bool cut = state.burst % kBuffer == 0;
   const long patient = state.last + kPatience;
@@ -171,8 +169,8 @@ void Lines::close(int rank, Stream stream, Pieces& to) {
 void Lines::end_open_line(Stream stream, Pieces& to) {
   int& open = open_line(stream);
   if (open == -1) return;
-  add(to, open % 2 == 0 ? Stream::out : Stream::err, "\n");
-  states_[static_cast<std::size_t>(open)].ended_for_it = true;
+  add(to, stream_of(open), "\n");
+  state_of(open).ended_for_it = true;
   open = -1;
 }
 

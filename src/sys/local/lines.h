@@ -56,6 +56,9 @@ class Lines {
   };
 
   int index(int rank, Stream stream) const { return 2 * rank + static_cast<int>(stream); }
+  static Stream stream_of(int at) { return at % 2 == 0 ? Stream::out : Stream::err; }
+  State& state_of(int at) { return states_[static_cast<std::size_t>(at)]; }
+  const State& state_of(int at) const { return states_[static_cast<std::size_t>(at)]; }
   int& open_line(Stream stream) {
     return open_[one_target_ ? 0 : static_cast<std::size_t>(stream)];
   }

@@ -14,14 +14,6 @@
 #include "sys/local/supervisor.h"
 
 namespace hpclaunch::sys::local {
-namespace {
-
-Error system_error(const std::string& what, int error) {
-  return Error{ErrorKind::system, fmt::format("{}: {}", what, std::strerror(error))};
-}
-
-}  // namespace
-
 Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
       control_(control),
@@ -35,7 +27,7 @@ Status Supervisor::start() {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   Pipe execs;  // every rank has the writing end until its exec closes it
   if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
-    return system_error("cannot start the ranks", errno);
+    return system_error("cannot start the ranks");
   Result<Stacks> stacks = Stacks::make(job_.ranks);
   if (!stacks) return stacks.error();
   argv_ = pointers(job_.argv);
@@ -75,7 +67,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   state.start = common;
   Pipe pipes[2];
   for (int i = 0; i < 2; ++i) {
-    if (!pipes[i].open()) return system_error("cannot create a pipe", errno);
+    if (!pipes[i].open()) return system_error("cannot create a pipe");
     state.pipes[i] = std::exchange(pipes[i].read_end, -1);
     epoll_event event{};
     event.events = EPOLLIN;
@@ -142,20 +134,13 @@ void Supervisor::read_pipe(int rank, Stream stream) {
 void Supervisor::write_log(int rank, std::string_view bytes) {
   if (logs_.empty()) return;
   int& file = logs_[static_cast<std::size_t>(rank)];
-  while (file != -1 && !bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      const int error = errno;
-      close(file);
-      file = -1;
-      if (!std::exchange(log_failed_, true)) {
-        say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
-                        job_.logs.paths[static_cast<std::size_t>(rank)], std::strerror(error)));
-      }
-    }
-  }
+  if (file == -1 || write_all(file, bytes)) return;
+  const int error = errno;
+  close(file);
+  file = -1;
+  if (!std::exchange(log_failed_, true))
+    say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
+                    job_.logs.paths[static_cast<std::size_t>(rank)], std::strerror(error)));
 }
 
 }  // namespace hpclaunch::sys::local

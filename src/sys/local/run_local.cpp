@@ -1,4 +1,5 @@
 // The local launcher as the process that the user started sees it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,61 @@
 #include "sys/local/job.h"
 #include "sys/start.h"
 
+namespace hpclaunch::sys::local {
+namespace {
+
+constexpr int kMostLaunches = 10'000;
+
+// Exclusive unless it is the directory that the user named. errno.
+int make_directory(const std::string& path, bool named) {
+  std::error_code failed;
+  const bool made = named ? (std::filesystem::create_directories(path, failed), true)
+                          : std::filesystem::create_directory(path, failed);
+  return failed ? failed.value() : made ? 0 : EEXIST;
+}
+
+// All files of `directory`, newly created. errno; EEXIST when one of them exists.
+int create(const std::string& directory, int ranks, Logs& logs) {
+  logs = {directory, {}, {}};
+  const std::size_t width = std::to_string(ranks - 1).size();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string path = fmt::format("{}/rank-{:0{}}.log", directory, rank, width);
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0) {
+      const int error = errno;
+      for (const int opened : logs.files) close(opened);
+      for (const std::string& made : logs.paths) unlink(made.c_str());
+      return error;
+    }
+    logs.paths.push_back(path);
+    logs.files.push_back(file);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<Logs> open_logs(const std::string& directory, int ranks) {
+  Logs logs;
+  if (directory.empty()) return logs;
+  for (int launch = 1; launch < kMostLaunches; ++launch) {
+    const std::string place = launch == 1 ? directory : fmt::format("{}/{}", directory, launch);
+    int error = make_directory(place, launch == 1);
+    if (error == 0) error = create(place, ranks, logs);
+    if (error == 0) return logs;
+    if (error != EEXIST) {
+      return Error{ErrorKind::system,
+                   fmt::format("cannot create log files in {}: {}", place, std::strerror(error)),
+                   "choose another directory with --log-dir"};
+    }
+  }
+  return Error{ErrorKind::system,
+               fmt::format("{} contains logs of {} launches", directory, kMostLaunches - 1),
+               "choose another directory with --log-dir"};
+}
+
+}  // namespace hpclaunch::sys::local
+
 namespace hpclaunch::sys {
 namespace {
 
@@ -27,8 +84,7 @@ using local::Job;
 using local::Outcome;
 
 constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
-constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";  // of a launch around this one
-constexpr int kOtherFiles = 64;                              // besides those of the ranks
+constexpr int kOtherFiles = 64;  // besides those of the ranks
 
 // Two pipes and perhaps a log for every rank need the hard limit. `before` is what ranks get.
 Status raise_file_limit(int ranks, bool logs, rlimit& before) {
@@ -57,6 +113,7 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);
   for (const std::string& entry : env.entries()) {
+    // Both are of a launch around this one.
     if (!entry.starts_with(kLocalRank) && !entry.starts_with(kRecords)) job.env.push_back(entry);
   }
   const bool with_logs = !plan.output.log_dir.empty();
@@ -109,10 +166,9 @@ Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
 Result<Ending> launch(const Job& job) {
   int control[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) {
-    return Error{ErrorKind::system,
-                 fmt::format("cannot start the ranks: {}", std::strerror(errno))};
+    return system_error("cannot start the ranks");
   }
-  Signals signals(forwarded_signals());
+  Signals signals(unless_ignored(kForwarded));
   const Subreaper reaper;  // the guard and the supervisor are, whatever this process is
   std::fflush(nullptr);
   sigset_t all;

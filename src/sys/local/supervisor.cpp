@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "sys/descendants.h"
@@ -17,8 +16,6 @@
 namespace hpclaunch::sys::local {
 namespace {
 
-constexpr long kSettle = 50;          // ms in which a crash still explains an exit seen before it
-constexpr long kCleanupGrace = 2000;  // ms between TERM and KILL for other descendants
 constexpr std::size_t kLastLines = 10;
 
 }  // namespace
@@ -91,22 +88,14 @@ void Supervisor::forward(int signal) {
 void Supervisor::reap() {
   children_.discard();
   std::vector<RankExit> ends;
-  siginfo_t info{};
-  int result = 0;
-  while ((result = waitid(P_ALL, 0, &info, WEXITED | WNOHANG)) == 0 && info.si_pid != 0) {
+  childless_ = reap_ended(0, [&](const siginfo_t& info) {
     const auto found = by_pid_.find(info.si_pid);
-    if (found != by_pid_.end()) {
-      RankExit& end = ends.emplace_back();
-      end.rank = found->second;
-      end.pid = info.si_pid;
-      (info.si_code == CLD_EXITED ? end.exit_status : end.signal) = info.si_status;
-      end.core = info.si_code == CLD_DUMPED;
-      end.seconds = static_cast<double>(clock_ms() - started_) / 1000;
-      by_pid_.erase(found);  // reaped: another process may get the number
-    }
-    info = {};
-  }
-  childless_ = result != 0;  // ECHILD, the only error that this call can have
+    if (found == by_pid_.end()) return;
+    RankExit& end = ends.emplace_back(exit_of(info));
+    end.rank = found->second;
+    end.seconds = static_cast<double>(clock_ms() - started_) / 1000;
+    by_pid_.erase(found);  // reaped: another process may get the number
+  });
   std::sort(ends.begin(), ends.end(), explains_better);
   for (const RankExit& end : ends) note(end);
 }
@@ -137,7 +126,6 @@ void Supervisor::note(const RankExit& end) {
 
 void Supervisor::write_screen() {
   screen_.add(std::move(pieces_));
-  pieces_.clear();
   screen_.pump();
   if (const int error = screen_.take_error()) {
     say(fmt::format("hpclaunch: cannot write the ranks' output: {}; the job continues\n",
@@ -151,10 +139,8 @@ void Supervisor::write_screen() {
 long Supervisor::until_time_limit_signal() const {
   if (job_.time_limit_signal.signal == 0 || time_limit_signal_sent_ || phase_ != Phase::running)
     return -1;
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const long long left = (job_.time_limit_signal.at - now.tv_sec) * 1000 - now.tv_nsec / 1'000'000;
-  return static_cast<long>(std::clamp(left, 0LL, 60'000LL));
+  const double left = static_cast<double>(job_.time_limit_signal.at) - wall_clock();
+  return static_cast<long>(std::ceil(std::clamp(left, 0.0, 60.0) * 1000));
 }
 
 void Supervisor::send_time_limit_signal() {
@@ -222,16 +208,12 @@ void Supervisor::report() {
   lines_.end_open_line(Stream::err, pieces_);
   if (!clean_) add(pieces_, Stream::err, kUnkillable);
   if (!first_ || not_started_) return;
-  FailureReport report;
-  report.first = *ending().first;
-  report.ranks = job_.ranks;
-  report.also_failed = counts_.failed - 1;
-  report.stopped = counts_.ended;
-  const int forwarded = counts_.passed_on;
-  if (interrupted_ || first_->signal == forwarded) report.forwarded = forwarded;
-  if (!job_.logs.paths.empty())
-    report.log = job_.logs.paths[static_cast<std::size_t>(first_->rank)];
-  add(pieces_, Stream::err, failure_report(report));
+  const Ending end = ending();
+  const bool by_signal = interrupted_ || first_->signal == end.passed_on;
+  const std::vector<std::string>& logs = job_.logs.paths;
+  add(pieces_, Stream::err,
+      failure_report(end, job_.ranks, by_signal ? end.passed_on : 0, "hpclaunch",
+                     logs.empty() ? "" : logs[static_cast<std::size_t>(first_->rank)]));
 }
 
 Ending Supervisor::ending() const {

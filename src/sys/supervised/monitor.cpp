@@ -1,7 +1,6 @@
 #include "sys/supervised/monitor.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +16,6 @@ namespace hpclaunch::sys::supervised {
 namespace {
 
 constexpr long kStartPatience = 30'000;  // ms for the next node, once one has started
-constexpr long kSettle = 50;          // ms, for the records of ranks that failed at the same time
-constexpr long kCleanupGrace = 2000;  // ms between TERM and KILL for descendants of the launcher
 
 }  // namespace
 
@@ -112,19 +109,9 @@ void Monitor::forward(int signal, bool from_terminal) {
 
 // Reaps orphans as well, which have become our children.
 void Monitor::reap() {
-  siginfo_t info{};
-  const idtype_t which = launcher_.alone ? P_ALL : P_PID;
-  int result = 0;
-  while ((result = waitid(which, static_cast<id_t>(launcher_.pid), &info, WEXITED | WNOHANG)) ==
-             0 &&
-         info.si_pid != 0) {
-    if (info.si_pid == launcher_.pid) {
-      RankExit& end = launcher_exit_.emplace();
-      (info.si_code == CLD_EXITED ? end.exit_status : end.signal) = info.si_status;
-    }
-    info = {};
-  }
-  childless_ = result != 0 && errno == ECHILD;
+  childless_ = reap_ended(launcher_.alone ? 0 : launcher_.pid, [&](const siginfo_t& info) {
+    if (info.si_pid == launcher_.pid) launcher_exit_ = exit_of(info);
+  });
 }
 
 void Monitor::read_errors() {
@@ -237,7 +224,6 @@ void Monitor::say(const std::string& text) {
 // A closed stderr does not end the job.
 void Monitor::write_screen() {
   screen_.add(std::move(pieces_));
-  pieces_.clear();
   screen_.pump();
   screen_.take_error();
 }

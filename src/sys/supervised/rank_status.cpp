@@ -52,34 +52,19 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 
 RankStatus::RankStatus(const Plan& plan)
     : launcher_(plan.launcher), hosts_(plan.hosts), ranks_(plan.world_size()) {
-  Run next{0, 0, 0};
+  first_ranks_ = {0};
   for (const NodeRun& run : plan.layout) {
     const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
-    next.ranks_per_node = static_cast<int>(one.ranks.size());
-    runs_.push_back(next);
-    next.first_node += run.nodes;
-    next.first_rank += run.nodes * next.ranks_per_node;
+    for (int node = 0; node < run.nodes; ++node)
+      first_ranks_.push_back(first_ranks_.back() + static_cast<int>(one.ranks.size()));
   }
   ends_.resize(static_cast<std::size_t>(ranks_));
   node_started_.resize(hosts_.size());
 }
 
 int RankStatus::node_of(int rank) const {
-  const auto after = std::upper_bound(runs_.begin(), runs_.end(), rank,
-                                      [](int r, const Run& run) { return r < run.first_rank; });
-  const Run& run = *(after - 1);
-  return run.first_node + (rank - run.first_rank) / run.ranks_per_node;
-}
-
-int RankStatus::first_rank_of(int node) const {
-  const auto after = std::upper_bound(runs_.begin(), runs_.end(), node,
-                                      [](int n, const Run& run) { return n < run.first_node; });
-  const Run& run = *(after - 1);
-  return run.first_rank + (node - run.first_node) * run.ranks_per_node;
-}
-
-int RankStatus::end_of(int node) const {
-  return node + 1 < static_cast<int>(hosts_.size()) ? first_rank_of(node + 1) : ranks_;
+  const auto after = std::upper_bound(first_ranks_.begin(), first_ranks_.end(), rank);
+  return static_cast<int>(after - first_ranks_.begin()) - 1;
 }
 
 // False: it is known to have started.
@@ -92,9 +77,11 @@ bool RankStatus::start_node(int node) {
 
 bool RankStatus::add(const Record& record, double started, double now) {
   if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return false;
-  if (record.is_begin) return record.rank == first_rank_of(record.node) && start_node(record.node);
-  End& end = ends_[static_cast<std::size_t>(record.rank)];
-  if (end.known) return false;
+  if (record.is_begin)
+    return record.rank == first_ranks_[static_cast<std::size_t>(record.node)] &&
+           start_node(record.node);
+  std::optional<RankExit>& end = ends_[static_cast<std::size_t>(record.rank)];
+  if (end) return false;
   start_node(record.node);
   if (record.is_tail) {
     std::vector<std::string>& tail = tails_[record.rank];
@@ -103,73 +90,57 @@ bool RankStatus::add(const Record& record, double started, double now) {
     tail.push_back(record.tail);
     return true;
   }
-  end.known = true;
-  end.core = record.core;
-  end.signal = static_cast<unsigned char>(record.signal);
-  end.exit_status = static_cast<unsigned char>(record.exit_status);
-  end.pid = record.pid;
-  const bool possible = record.at >= started && record.at <= now + kSettleSeconds;
-  end.at = possible ? record.at : now;
+  end = record;
+  const bool possible = end->seconds >= started && end->seconds <= now + kSettle / 1000.0;
+  if (!possible) end->seconds = now;
   ++ended_;
-  if (!exit_of(record.rank).failed()) return true;
+  if (!end->failed()) return true;
   ++failures_;
   if (record.host != hosts_[static_cast<std::size_t>(record.node)])
     other_host_[record.rank] = record.host;
   return true;
 }
 
-RankExit RankStatus::exit_of(int rank) const {
-  const End& end = ends_[static_cast<std::size_t>(rank)];
-  return {rank, end.pid, end.exit_status, end.signal, end.core, end.at};
-}
-
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
 // local launcher. Of equally early ones the lower rank.
-std::optional<int> RankStatus::first_failure() const {
-  std::vector<RankExit> failed;
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (ends_[static_cast<std::size_t>(rank)].known && exit_of(rank).failed())
-      failed.push_back(exit_of(rank));
-  if (failed.empty()) return std::nullopt;
-  const auto earlier = [](const RankExit& a, const RankExit& b) { return a.seconds < b.seconds; };
-  const RankExit first = *std::min_element(failed.begin(), failed.end(), earlier);
-  std::erase_if(failed, [&](const RankExit& end) {
-    return !is_crash(end) || end.seconds > first.seconds + kSettleSeconds;
-  });
-  const auto crash = std::min_element(failed.begin(), failed.end(), earlier);
-  return crash == failed.end() || is_crash(first) ? first.rank : crash->rank;
+const RankExit* RankStatus::first_failure() const {
+  const RankExit* first = nullptr;
+  const RankExit* crash = nullptr;
+  for (const std::optional<RankExit>& end : ends_) {
+    if (!end || !end->failed()) continue;
+    if (first == nullptr || end->seconds < first->seconds) first = &*end;
+    if (is_crash(*end) && (crash == nullptr || end->seconds < crash->seconds)) crash = &*end;
+  }
+  const bool explains = crash != nullptr && crash->seconds <= first->seconds + kSettle / 1000.0;
+  return explains ? crash : first;
 }
 
-RankFailure RankStatus::failure(int rank, double started) const {
+RankFailure RankStatus::failure(const RankExit& end, double started) const {
   RankFailure first;
-  static_cast<RankExit&>(first) = exit_of(rank);
-  first.seconds = std::max(0.0, first.seconds - started);
-  first.node = node_of(rank);
-  first.local_rank = rank - first_rank_of(first.node);
-  const auto other = other_host_.find(rank);
+  static_cast<RankExit&>(first) = end;
+  first.seconds = std::max(0.0, end.seconds - started);
+  first.node = node_of(end.rank);
+  first.local_rank = end.rank - first_ranks_[static_cast<std::size_t>(first.node)];
+  const auto other = other_host_.find(end.rank);
   first.host =
       other != other_host_.end() ? other->second : hosts_[static_cast<std::size_t>(first.node)];
-  if (const auto tail = tails_.find(rank); tail != tails_.end()) first.last_lines = tail->second;
+  if (const auto tail = tails_.find(end.rank); tail != tails_.end())
+    first.last_lines = tail->second;
   return first;
 }
 
 std::vector<SilentRanks> RankStatus::silent() const {
   std::vector<SilentRanks> nodes;
-  int rank = 0;
-  for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
-    const int last = end_of(node);
-    SilentRanks here;
-    here.host = hosts_[static_cast<std::size_t>(node)];
-    while (rank < last) {
-      if (ends_[static_cast<std::size_t>(rank)].known) {
-        ++rank;
-        continue;
-      }
+  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+    const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
+    const int last = first_ranks_[node + 1];
+    SilentRanks here{hosts_[node], "", 0};
+    for (int rank = first_ranks_[node]; rank < last; ++rank) {
       const int begin = rank;
-      while (rank < last && !ends_[static_cast<std::size_t>(rank)].known) ++rank;
+      while (rank < last && !known(rank)) ++rank;
+      if (rank == begin) continue;
       here.count += rank - begin;
-      if (!here.ranks.empty()) here.ranks += ',';
-      here.ranks += range(begin, rank);
+      here.ranks += (here.ranks.empty() ? "" : ",") + range(begin, rank);
     }
     if (here.count > 0) nodes.push_back(std::move(here));
   }
@@ -178,27 +149,23 @@ std::vector<SilentRanks> RankStatus::silent() const {
 
 std::string RankStatus::not_started() const {
   std::vector<SilentRanks> nodes;
-  for (int node = 0; node < static_cast<int>(hosts_.size()); ++node) {
-    if (node_started_[static_cast<std::size_t>(node)]) continue;
-    const int first = first_rank_of(node);
-    const int end = end_of(node);
-    nodes.push_back({hosts_[static_cast<std::size_t>(node)], range(first, end), end - first});
+  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+    if (node_started_[node]) continue;
+    const int first = first_ranks_[node];
+    const int end = first_ranks_[node + 1];
+    nodes.push_back({hosts_[node], range(first, end), end - first});
   }
   return named(nodes);
 }
 
 std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts) const {
-  FailureReport report;
-  report.first = *ending.first;
-  report.ranks = ranks_;
-  report.also_failed = ending.failed - 1;
-  report.stopped = ending.ended;
-  report.stopped_by = facts.stopped_by_us ? "hpclaunch" : "the launcher";
-  const int signal = report.first.signal;
-  if (signal != 0 && signal == facts.time_limit_signal.signal) report.forwarded = signal;
+  const int signal = ending.first->signal;
+  int forwarded = 0;
+  if (signal != 0 && signal == facts.time_limit_signal.signal) forwarded = signal;
   if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
-    report.forwarded = facts.forwarded;
-  return failure_report(report);
+    forwarded = facts.forwarded;
+  return failure_report(ending, ranks_, forwarded,
+                        facts.stopped_by_us ? "hpclaunch" : "the launcher");
 }
 
 std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -234,13 +201,12 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
   ending.passed_on = facts.forwarded;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
-  const std::optional<int> first = first_failure();
-  if (first) ending.first = failure(*first, facts.started);
-  for (int rank = 0; rank < ranks_; ++rank) {
-    if (!ends_[static_cast<std::size_t>(rank)].known) continue;
-    const RankExit end = exit_of(rank);
-    const bool stopped = rank != first && is_stopped(end);
-    ++(!end.failed() ? ending.ok : stopped ? ending.ended : ending.failed);
+  const RankExit* first = first_failure();
+  if (first != nullptr) ending.first = failure(*first, facts.started);
+  for (const std::optional<RankExit>& end : ends_) {
+    if (!end) continue;
+    const bool stopped = &*end != first && is_stopped(*end);
+    ++(!end->failed() ? ending.ok : stopped ? ending.ended : ending.failed);
   }
   ending.silent = silent();
   if (ending.first) {

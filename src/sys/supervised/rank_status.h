@@ -25,10 +25,6 @@ struct Summary {
   std::string report;  ///< for stderr, whole lines; "" when there is nothing to report
 };
 
-/// Crashes explain exits that came so much earlier (seconds), as under the local launcher. It also
-/// covers clocks of nodes that differ by milliseconds.
-inline constexpr double kSettleSeconds = 0.05;
-
 /// The status of a job in which a rank did not report its end: only KILL, or the loss of its node,
 /// keeps a shim from reporting it, so 128 + 9.
 inline constexpr int kSilenceStatus = 137;
@@ -51,21 +47,10 @@ class RankStatus {
   Summary summary(const RankExit& launcher, const JobFacts& facts) const;
 
  private:
-  struct End {
-    bool known = false;
-    bool core = false;
-    unsigned char signal = 0;
-    unsigned char exit_status = 0;
-    int pid = 0;
-    double at = 0;
-  };
-  RankExit exit_of(int rank) const;
   int node_of(int rank) const;
-  int first_rank_of(int node) const;
-  int end_of(int node) const;  ///< the rank behind its last one
-  std::optional<int> first_failure() const;
+  const RankExit* first_failure() const;
   bool start_node(int node);
-  RankFailure failure(int rank, double started) const;
+  RankFailure failure(const RankExit& end, double started) const;
   std::vector<SilentRanks> silent() const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -73,15 +58,10 @@ class RankStatus {
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
-  struct Run {
-    int first_node;
-    int first_rank;
-    int ranks_per_node;
-  };
   std::string launcher_;
   std::vector<std::string> hosts_;
-  std::vector<Run> runs_;
-  std::vector<End> ends_;
+  std::vector<int> first_ranks_;               // of each node, and behind the last one
+  std::vector<std::optional<RankExit>> ends_;  // with UNIX time
   std::vector<bool> node_started_;
   std::map<int, std::string> other_host_;  // of failed ranks, where it is not the planned one
   std::map<int, std::vector<std::string>> tails_;  // of ranks that failed

@@ -61,7 +61,7 @@ bool take_time(std::string_view& text, double& at) {
 }
 
 bool take_end(std::string_view text, Record& record) {
-  if (!take_time(text, record.at)) return false;
+  if (!take_time(text, record.seconds)) return false;
   if (take_number(text, "exit", 0, 255, record.exit_status)) return text.empty();
   if (!take_number(text, "signal", 1, kMostSignals, record.signal)) return false;
   if (text.empty()) return true;
@@ -215,18 +215,16 @@ void Splitter::flush(long now, Sink& to) {
 
 void Splitter::finish(Sink& to) {
   if (held_.empty()) return;
-  if (parse_record(held_, bounds_) || held_.find(kMarker) != std::string::npos) {
-    Sink rest;
-    take_line(held_, rest);
-    if (!rest.records.empty()) {
-      to.text += rest.text;
-      to.records.insert(to.records.end(), rest.records.begin(), rest.records.end());
-      held_.clear();
-      shown_ = false;
-      return;
-    }
+  Sink last;
+  take_line(held_, last);
+  if (last.records.empty()) {
+    release(to);
+    return;
   }
-  release(to);
+  to.text += last.text;
+  to.records.push_back(std::move(last.records.front()));
+  held_.clear();
+  shown_ = false;
 }
 
 }  // namespace hpclaunch::sys::supervised

@@ -13,21 +13,18 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/sys.h"
+
 namespace hpclaunch::sys::supervised {
 
-struct Record {
+/// Exit status 0 to 255, or signal 1 to 64; `seconds` is UNIX time on the rank's node.
+struct Record : RankExit {
   std::string line;  ///< as it came, from "@hpclaunch" on
-  int rank = 0;
   int node = 0;
   std::string host;
-  int pid = 0;
   bool is_begin = false;
   bool is_tail = false;
-  std::string tail;     ///< of stderr, one line
-  double at = 0;        ///< UNIX time on the rank's node
-  int exit_status = 0;  ///< 0 to 255, when `signal` is 0
-  int signal = 0;       ///< 1 to 64
-  bool core = false;
+  std::string tail;  ///< of stderr, one line
 };
 
 /// How many ranks and nodes there are: numbers beyond are no record's.

@@ -1,11 +1,8 @@
 // Starts a launcher with a rank monitor beside it.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +15,6 @@
 
 namespace hpclaunch::sys {
 namespace {
-
-constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";
 
 std::vector<std::string> environment_of(const EnvSnapshot& env, const std::string& variable) {
   std::vector<std::string> entries;
@@ -37,8 +32,7 @@ std::vector<std::string> environment_of(const EnvSnapshot& env, const std::strin
 Result<Ending> monitor(const Plan& plan, const std::vector<std::string>& argv,
                        const EnvSnapshot& env, Signals& signals) {
   Pipe errors;
-  if (!errors.open())
-    return Error{ErrorKind::system, fmt::format("cannot create a pipe: {}", std::strerror(errno))};
+  if (!errors.open()) return system_error("cannot create a pipe");
   fcntl(errors.read_end, F_SETFL, O_NONBLOCK);
   supervised::Launcher launcher;
   launcher.shares_group = isatty(STDIN_FILENO) != 0;  // a group of its own could not read from it
@@ -73,7 +67,7 @@ Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& 
                               const EnvSnapshot& env) {
   fill_standard_files();
   const KeepExitStatuses statuses;
-  sigset_t set = forwarded_signals();
+  sigset_t set = unless_ignored(kForwarded);
   sigaddset(&set, SIGCHLD);
   Signals signals(set);
   Result<Ending> ending = monitor(plan, argv, env, signals);
