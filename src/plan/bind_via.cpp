@@ -30,7 +30,7 @@ Ways find_ways(const PlanInput& input, const Units& units, const Plan& plan) {
 }
 
 Status check_typed(const PlanInput& input, const Ways& ways) {
-  const std::optional<BindVia> typed = input.options.bind_via;
+  const std::optional<BindVia> typed = input.request.bind_via;
   if (typed == BindVia::launcher && !ways.launcher_can)
     return Error{ErrorKind::unsupported,
                  fmt::format("launcher {} takes no list of CPUs per rank{}", input.launcher.name,
@@ -78,7 +78,7 @@ Status decide_via(const PlanInput& input, const Units& units, Plan& plan) {
   const Ways ways = find_ways(input, units, plan);
   if (Status possible = check_typed(input, ways); !possible) return possible;
   Chosen chosen = choose(input, ways);
-  const std::optional<BindVia> typed = input.options.bind_via;
+  const std::optional<BindVia> typed = input.request.bind_via;
   if (typed) chosen = {*typed, "--bind-via"};
   plan.bind_via = chosen.via;
   plan.choices.push_back(choice("bind-via", typed ? Layer::command_line : Layer::builtin,

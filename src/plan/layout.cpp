@@ -51,7 +51,7 @@ bool slots_count(const PlanInput& input, const Units& units, int nodes) {
 
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
 Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
-  const Request& typed = input.options;
+  const Request& typed = input.request;
   if (typed.ranks_per_node)
     return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
                   "--ranks-per-node");
@@ -87,7 +87,7 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
 }
 
 Result<Setting> decide_nodes(const PlanInput& input) {
-  const Request& typed = input.options;
+  const Request& typed = input.request;
   const int available = static_cast<int>(input.hosts.size());
   if (typed.nodes && *typed.nodes > available)
     return Error{ErrorKind::usage,
@@ -119,8 +119,9 @@ int number(const Setting& setting) {
 // Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
-Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const Wanted& want) {
-  const Request& typed = input.options;
+Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
+                                    const Wanted& want) {
+  const Request& typed = input.request;
   const auto listed = [&] {
     return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
   };
@@ -132,7 +133,7 @@ Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const 
         std::accumulate(input.slots.begin(), input.slots.begin() + want.nodes, 0) == want.ranks;
     if (same_sum) return listed();
     if (input.launcher.distribution != Distribution::fill)
-      return deal_into_grants(input, want.nodes, want.ranks);
+      return distribute_over_parts(input, want.nodes, want.ranks);
   }
   const bool fill = input.launcher.distribution == Distribution::fill ||
                     (typed.ranks_per_node && input.launcher.distribution == Distribution::any);
@@ -154,7 +155,7 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   want.nodes = number(*nodes);
   Setting per_node = decide_per_node(input, units, want.nodes);
   want.per_node = number(per_node);
-  want.ranks = input.options.ranks.value_or(want.nodes * want.per_node);
+  want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
   if (want.ranks < want.nodes)
     return contradiction(want, "every node used gets one rank at least; lower --nodes");
   if (want.ranks > want.nodes * want.per_node)
@@ -162,17 +163,17 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
         want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
                           divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
-  Result<std::vector<int>> dealt = deal(input, units, want);
-  if (!dealt) return dealt.error();
-  counts.ranks_on = std::move(*dealt);
+  Result<std::vector<int>> assigned = distribute(input, units, want);
+  if (!assigned) return assigned.error();
+  counts.ranks_on = std::move(*assigned);
   const int most = *std::max_element(counts.ranks_on.begin(), counts.ranks_on.end());
-  if (input.options.ranks && !input.options.ranks_per_node && most > want.per_node)
+  if (input.request.ranks && !input.request.ranks_per_node && most > want.per_node)
     per_node = chosen(
         "ranks-per-node", Layer::computed, most, kRule,
         fmt::format("{} distributed over the granted parts of {}, {}", counted(want.ranks, "rank"),
                     counted(want.nodes, "node"), input.granted_why));
   const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
-  const bool typed_total = input.options.ranks.has_value();
+  const bool typed_total = input.request.ranks.has_value();
   counts.choices.push_back(std::move(*nodes));
   counts.choices.push_back(std::move(per_node));
   counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,

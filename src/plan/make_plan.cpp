@@ -43,7 +43,7 @@ Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units&
   plan.layout.clear();
   const int nodes = static_cast<int>(ranks_on.size());
   const bool by_amount = knows_amounts(input, nodes);
-  const bool count_through = input.options.bind_via.value_or(BindVia::shim) == BindVia::shim &&
+  const bool count_through = input.request.bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
   std::map<std::pair<int, int>, int> class_of;
   for (std::size_t n = 0; n < ranks_on.size(); ++n) {
@@ -53,7 +53,7 @@ Result<LaidOut> lay_out(const PlanInput& input, const Facts& facts, const Units&
         class_of.emplace(std::pair(ranks, granted), static_cast<int>(plan.classes.size()));
     if (fresh) {
       Result<NodeRanks> placed =
-          by_amount ? share_grant(input, units, input.hosts[n], granted, ranks, count_through)
+          by_amount ? share_part(input, units, input.hosts[n], granted, ranks, count_through)
                     : place_ranks(input, facts, units, ranks);
       if (!placed) return placed.error();
       if (placed->far > laid.far) {
@@ -105,8 +105,8 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
                                 [](const Binding* rule) { return rule == nullptr; });
   std::string why = "each rank gets whole cores of its own, hardware threads together";
   if (near && !input.node.devices.empty()) why += ", as near to its device as is known";
-  if (input.options.cores_per_rank)
-    why += fmt::format(", --cpus-per-rank {}", *input.options.cores_per_rank);
+  if (input.request.cores_per_rank)
+    why += fmt::format(", --cpus-per-rank {}", *input.request.cores_per_rank);
   if (input.model != nullptr && !input.model->reserved.empty())
     why += fmt::format("; CPUs {} are kept for the system: {}", input.model->reserved.to_list(),
                        input.model->reserved_why);
@@ -116,7 +116,7 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
 
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   Setting setting{"cpu-bind", {}};
-  if (plan.bind_via == BindVia::none && !input.options.bind_via &&
+  if (plan.bind_via == BindVia::none && !input.request.bind_via &&
       knows_amounts(input, plan.nodes())) {
     setting.history.push_back(decided(Layer::computed, Unset{}, kRule,
                                       fmt::format("the job has a part of each node ({}), and {}",
@@ -144,7 +144,7 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
   }
   setting.history.push_back(std::move(bound));
   if (plan.bind_via == BindVia::none) {
-    const bool typed = input.options.bind_via.has_value();
+    const bool typed = input.request.bind_via.has_value();
     setting.history.push_back(decided(typed ? Layer::command_line : Layer::computed, Unset{},
                                       typed ? kCommandLine : kRule,
                                       typed ? "--bind-via none" : "as bind-via says"));
@@ -181,11 +181,11 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   plan.whole_allocation = input.job.whole_allocation && all;
   if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
-  plan.verify = input.options.verify;
+  plan.verify = input.request.verify;
   plan.termination = input.launcher.termination;
-  plan.output = input.options.output;
-  plan.launcher_args = input.options.launcher_args;
-  plan.command = input.options.command;
+  plan.output = input.request.output;
+  plan.launcher_args = input.request.launcher_args;
+  plan.command = input.request.command;
 }
 
 void set_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
@@ -230,13 +230,14 @@ void note_step(const PlanInput& input, Plan& plan) {
                          input.launcher.step_var)));
 }
 
-Status fold_all(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
-  Fold fold(input.env);
-  add_own_settings(input, plan, fold);
-  apply_rules(input, facts, units, plan, fold);
-  if (Status done = add_visibility(input, units, plan, fold); !done) return done;
-  apply_late_rules(input, facts, units, plan, fold);
-  plan.env = fold.finish();
+Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+                          Plan& plan) {
+  EnvSettings settings(input.env);
+  add_own_settings(input, plan, settings);
+  apply_rules(input, facts, units, plan, settings);
+  if (Status done = add_visibility(input, units, plan, settings); !done) return done;
+  apply_late_rules(input, facts, units, plan, settings);
+  plan.env = settings.finish();
   for (const Setting& setting : plan.env)
     if (std::holds_alternative<Unset>(setting.value()) && !is_conflicting(input, setting.name))
       plan.removed.push_back(setting.name);
@@ -306,10 +307,10 @@ Status add_wire(const PlanInput& input, Plan& plan) {
 }
 
 Result<Plan> plan_one_vendor(const PlanInput& input) {
-  if (const Status names = check_names(input.options); !names) return names.error();
+  if (const Status names = check_names(input.request); !names) return names.error();
   Result<Units> units = find_units(input);
   if (!units) return units.error();
-  if (const Status shared = check_shared(input.options, *units); !shared) return shared.error();
+  if (const Status shared = check_shared(input.request, *units); !shared) return shared.error();
   Result<Counts> counts = decide_counts(input, *units);
   if (!counts) return counts.error();
   const int nodes = static_cast<int>(counts->ranks_on.size());
@@ -338,7 +339,8 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
     for (NodeClass& one : plan.classes)
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
 
-  if (const Status folded = fold_all(input, facts, *units, plan); !folded) return folded.error();
+  if (const Status folded = decide_environment(input, facts, *units, plan); !folded)
+    return folded.error();
   plan.forward = names_to_forward(input, plan);
   report_placement(input, *units, plan);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();

@@ -1,9 +1,8 @@
-#include "plan/reports.h"
-
 #include <fmt/format.h>
 
 #include "hpclaunch/text.h"
 #include "plan/environment/settings.h"
+#include "plan/reports.h"
 
 namespace hpclaunch {
 
@@ -11,12 +10,12 @@ namespace {
 
 // More devices than the ranks can have: what there is of them and who left so few; `fewer`: what would do.
 Error too_few(const Units& units, const std::string& what, int needed, const std::string& fewer) {
-  const Narrowed& narrowed = units.narrowed;
+  const Shortage& shortage = units.shortage;
   return {
       ErrorKind::usage,
       fmt::format("{} need {} devices, and {}", what, needed,
-                  narrowed.by.empty() ? fmt::format("a node has {}", units.total) : narrowed.by),
-      narrowed.way_out(needed, fewer), kCommandLine};
+                  shortage.by.empty() ? fmt::format("a node has {}", units.total) : shortage.by),
+      shortage.fix_for(needed, fewer), kCommandLine};
 }
 
 }  // namespace
@@ -46,10 +45,10 @@ Status check_launcher(const PlanInput& input, int nodes) {
 }
 
 Status check_shared(const Request& typed, const Units& units) {
-  if (!typed.ranks_per_device || !units.list.empty() || units.narrowed.by.empty()) return Done{};
+  if (!typed.ranks_per_device || !units.list.empty() || units.shortage.by.empty()) return Done{};
   return Error{ErrorKind::usage,
-               fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.narrowed.by),
-               fmt::format("{}, or use --ranks-per-node", units.narrowed.fix), kCommandLine};
+               fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.shortage.by),
+               fmt::format("{}, or use --ranks-per-node", units.shortage.fix), kCommandLine};
 }
 
 Status check_groups(const Units& units, int ranks_per_node) {

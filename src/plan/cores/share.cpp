@@ -155,18 +155,19 @@ class Offers {
     const int cores = count(domain_.cores);
     if (ranks > cores) return 0;
     if (ranks == 1 || domain_.parts.empty()) return cores / ranks;
-    const int dealt = worst(ranks);
-    return few(ranks) ? std::max(dealt, smallest(runs_of_parts(domain_.parts, ranks))) : dealt;
+    const int assigned = worst(ranks);
+    return few(ranks) ? std::max(assigned, smallest(runs_of_parts(domain_.parts, ranks)))
+                      : assigned;
   }
 
   void take(const CoreList& list, int ranks, std::vector<Share>& out) {
     if (ranks == 0) return;
     if (ranks == 1) return out.push_back(domain_.cores);
     if (domain_.parts.empty()) return cut_evenly(list, domain_.cores, ranks, out);
-    const int dealt = worst(ranks);
+    const int assigned = worst(ranks);
     if (few(ranks)) {
       std::vector<Share> runs = runs_of_parts(domain_.parts, ranks);
-      if (smallest(runs) >= dealt) {  // as good for the poorest rank, and no part stays idle
+      if (smallest(runs) >= assigned) {  // as good for the poorest rank, and no part stays idle
         std::move(runs.begin(), runs.end(), std::back_inserter(out));
         return;
       }

@@ -270,8 +270,8 @@ void count_instances(const PlanInput& input, Allocation& allocation) {
 bool Allocation::leaves(int device) const { return !mine || has(*mine, device); }
 
 bool spans_nodes(const PlanInput& input) {
-  if (input.hosts.size() <= 1 || input.options.nodes.value_or(2) == 1) return false;
-  return input.options.ranks.value_or(2) > 1;
+  if (input.hosts.size() <= 1 || input.request.nodes.value_or(2) == 1) return false;
+  return input.request.ranks.value_or(2) > 1;
 }
 
 Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {

@@ -265,10 +265,10 @@ std::size_t in_allocation(const Allocation& allocation, const std::vector<Unit>&
 }
 
 // Whoever leaves the fewest is to be blamed: a mask where it takes something of a grant.
-Narrowed why_fewer(const PlanInput& input, const Allocation& allocation,
+Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                    const std::vector<Unit>& all, const Units& units) {
   const std::size_t left = units.list.size();
-  Narrowed result{static_cast<int>(all.size()), "", ""};
+  Shortage result{static_cast<int>(all.size()), "", ""};
   if (left >= all.size()) return result;
   const bool masked = input.env.has(units.given) && units.given != allocation.by &&
                       (allocation.by.empty() || left < in_allocation(allocation, all));
@@ -377,7 +377,7 @@ void apply_allocation(const PlanInput& input, Units& units) {
   const Allocation allocation = find_allocation(input, *units.vendor);
   const std::vector<Unit> all = units.list;
   apply_vendor(input, allocation, units);
-  units.narrowed = why_fewer(input, allocation, all, units);
+  units.shortage = why_fewer(input, allocation, all, units);
 }
 
 }  // namespace hpclaunch

@@ -26,8 +26,8 @@ struct NodeRanks {
   int far = 0;  ///< ranks whose cores are not near their device
 };
 
-/// Writes down what each rank gets; `dealt`: positions in `units.list`, -1 for nothing.
-void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks);
+/// Writes down what each rank gets; `assigned`: positions in `units.list`, -1 for nothing.
+void give_units(const Units& units, const std::vector<int>& assigned, std::vector<RankPlan>& ranks);
 
 /// Errors: as place().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,

@@ -22,13 +22,13 @@ int threads_per_core(const Topology& node) {
 
 // Ranks that a node can take.
 long room(const PlanInput& input, std::size_t host) {
-  if (input.options.oversubscribe) return std::numeric_limits<int>::max();
-  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  if (input.request.oversubscribe) return std::numeric_limits<int>::max();
+  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
   return granted_cores(input.node, input.granted[host]) / width;
 }
 
 Error too_small(const PlanInput& input, const std::string& host, int cores, int ranks) {
-  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
   const std::string need =
       width == 1 ? counted(ranks, "rank")
                  : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
@@ -71,11 +71,11 @@ int granted_cores(const Topology& node, int granted) {
   return std::max(1, granted / threads_per_core(node));
 }
 
-Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const std::string& host,
-                              int granted, int ranks, bool count_through) {
+Result<NodeRanks> share_part(const PlanInput& input, const Units& units, const std::string& host,
+                             int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
-  const int width = input.options.cores_per_rank.value_or(0);
-  const bool shared = ranks > cores && input.options.oversubscribe && width <= 1;
+  const int width = input.request.cores_per_rank.value_or(0);
+  const bool shared = ranks > cores && input.request.oversubscribe && width <= 1;
   if (!shared && static_cast<long>(ranks) * std::max(1, width) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;
@@ -91,12 +91,12 @@ Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const 
     }
     result.ranks.push_back(std::move(rank));
   }
-  give_units(units, deal_units(units, ranks), result.ranks);
+  give_units(units, assign_units(units, ranks), result.ranks);
   give_nics(input.node, result.ranks);
   return result;
 }
 
-Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int ranks) {
+Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes, int ranks) {
   std::vector<int> on(static_cast<std::size_t>(nodes), 0);
   int left = ranks;
   for (bool taken = true; left > 0 && taken;) {

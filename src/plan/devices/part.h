@@ -27,14 +27,14 @@ std::string why_not_counted(const PlanInput& input);
 int granted_cores(const Topology& node, int granted);
 
 /// `ranks` ranks in a grant: even neighbouring shares of its positions, one core longer in front,
-/// --cpus-per-rank cores where that was typed. Units are dealt in blocks.
+/// --cpus-per-rank cores where that was typed. Units are assigned in blocks.
 /// Errors: `usage` with the host where ranks do not fit.
-Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const std::string& host,
-                              int granted, int ranks, bool count_through);
+Result<NodeRanks> share_part(const PlanInput& input, const Units& units, const std::string& host,
+                             int granted, int ranks, bool count_through);
 
 /// Ranks for each of the first `nodes` hosts, one at least: counted out node by node in turn, a full
 /// node is passed over. That is srun's way, and keeps the smallest share large enough.
 /// Errors: `usage` when they do not fit.
-Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int ranks);
+Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes, int ranks);
 
 }  // namespace hpclaunch

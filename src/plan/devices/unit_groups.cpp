@@ -134,16 +134,16 @@ Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster>
 }
 
 Error too_few(int per_rank, const Units& units) {
-  const Narrowed& narrowed = units.narrowed;
+  const Shortage& shortage = units.shortage;
   const std::string fewer = units.list.empty()
                                 ? "leave out --devices-per-rank"
                                 : fmt::format("use --devices-per-rank {} or fewer", units.count());
   return Error{ErrorKind::usage,
                fmt::format("--devices-per-rank {}: {}", per_rank,
-                           narrowed.by.empty()
+                           shortage.by.empty()
                                ? fmt::format("a node has {}", counted(units.count(), "device"))
-                               : narrowed.by),
-               narrowed.way_out(per_rank, fewer), kCommandLine};
+                               : shortage.by),
+               shortage.fix_for(per_rank, fewer), kCommandLine};
 }
 
 }  // namespace

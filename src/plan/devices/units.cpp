@@ -85,7 +85,7 @@ bool has_tiles(const Topology& node) {
 }
 
 Result<const DeviceMode*> find_tile_mode(const PlanInput& input) {
-  const std::string& typed = input.options.device_mode;
+  const std::string& typed = input.request.device_mode;
   const std::vector<DeviceMode>& modes = modes_of_tiles();
   if (typed.empty()) return &modes[counts_whole(input.env) ? 1 : 0];
   for (const DeviceMode& mode : modes)
@@ -95,7 +95,7 @@ Result<const DeviceMode*> find_tile_mode(const PlanInput& input) {
 }
 
 Result<const DeviceMode*> find_mode(const PlanInput& input) {
-  const std::string& typed = input.options.device_mode;
+  const std::string& typed = input.request.device_mode;
   const Profile* profile = input.profile;
   if (profile == nullptr || profile->device_modes.empty()) {
     if (has_tiles(input.node)) return find_tile_mode(input);
@@ -122,7 +122,7 @@ Error clash(std::string message, std::string hint) {
 
 // Options about devices that contradict one another, or the node.
 Status check_typed(const PlanInput& input) {
-  const Request& typed = input.options;
+  const Request& typed = input.request;
   const int each = typed.devices_per_rank.value_or(1);
   if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 1))
     return clash(fmt::format("{}: the node has no devices that hpclaunch knows of",
@@ -161,7 +161,7 @@ Result<Units> find_units(const PlanInput& input) {
     units.mode = (*mode)->name;
     if (!(*mode)->mask.empty()) units.mask = (*mode)->mask;
     if (!(*mode)->mask_item.empty()) units.mask_item = (*mode)->mask_item;
-    const bool typed = !input.options.device_mode.empty();
+    const bool typed = !input.request.device_mode.empty();
     const bool by_profile = input.profile != nullptr && !input.profile->device_modes.empty();
     const Layer layer = typed        ? Layer::command_line
                         : by_profile ? Layer::profile_default
@@ -170,34 +170,34 @@ Result<Units> find_units(const PlanInput& input) {
     units.choices.push_back(choice("device-mode", layer, units.mode, where, (*mode)->doc));
     units.own_mode = !by_profile;
   }
-  if (input.options.devices_per_rank == 0) {
+  if (input.request.devices_per_rank == 0) {
     units.list.clear();
     units.hidden = true;
     return units;
   }
   split_instances(input.node, units);
   apply_allocation(input, units);
-  if (units.instances() && input.options.devices_per_rank.value_or(1) > 1)
+  if (units.instances() && input.request.devices_per_rank.value_or(1) > 1)
     return clash(fmt::format("--devices-per-rank {}: devices of the node are split into instances "
                              "(MIG), and a process can have one of them",
-                             *input.options.devices_per_rank),
+                             *input.request.devices_per_rank),
                  "leave it out: each rank gets one instance");
   std::set<int> devices;
   for (const Unit& unit : units.list) devices.insert(unit.device);
   units.devices = static_cast<int>(devices.size());
   units.total = units.count();
   units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
-  if (!units.list.empty()) units.filled = input.options.ranks_per_device.value_or(0);
+  if (!units.list.empty()) units.filled = input.request.ranks_per_device.value_or(0);
   units.compact = input.profile != nullptr && input.profile->fill == "compact";
-  if (input.options.devices_per_rank.value_or(1) > 1) {
+  if (input.request.devices_per_rank.value_or(1) > 1) {
     units.ranks_per_unit = 1;
-    const Status grouped = group_units(input.node, *input.options.devices_per_rank, units);
+    const Status grouped = group_units(input.node, *input.request.devices_per_rank, units);
     if (!grouped) return grouped.error();
   }
   return units;
 }
 
-std::string Narrowed::way_out(int needed, const std::string& fewer) const {
+std::string Shortage::fix_for(int needed, const std::string& fewer) const {
   return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", fix, fewer);
 }
 
@@ -231,7 +231,7 @@ void decide_own(Units& units, const char* why) {
 
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (units.list.empty()) return;
-  const std::string& typed = input.options.gpu_view;
+  const std::string& typed = input.request.gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > units.used_by(ranks_per_node);
   // A mask of parts is the only way to one: a process without it sees whole devices.
@@ -266,7 +266,7 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   units.choices.push_back(std::move(setting));
 }
 
-std::vector<int> deal_units(const Units& units, int ranks) {
+std::vector<int> assign_units(const Units& units, int ranks) {
   // Devices without CPUs come last: they get ranks when the others have one each.
   std::vector<int> order;
   std::vector<int> last;
@@ -307,9 +307,9 @@ std::vector<std::vector<int>> units_by_place(const Units& units) {
   return groups;
 }
 
-std::vector<int> deal_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
+std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());
-  std::vector<int> block = deal_units(units, n);
+  std::vector<int> block = assign_units(units, n);
   if (std::any_of(units.list.begin(), units.list.end(),
                   [](const Unit& unit) { return unit.pus.empty(); }))
     return block;

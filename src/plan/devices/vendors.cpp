@@ -40,7 +40,7 @@ std::string reader_of(const Vendors& vendors, const std::string& variable) {
 }
 
 std::string by_mode(const PlanInput& input, const Vendors& vendors) {
-  const std::string& typed = input.options.device_mode;
+  const std::string& typed = input.request.device_mode;
   if (input.profile == nullptr || input.profile->device_modes.empty())
     return typed.empty() ? "" : "intel";  // the one with modes of its own
   const std::string& name = typed.empty() ? input.profile->device_mode : typed;
@@ -105,7 +105,7 @@ Diagnostic report_other_vendors(const Topology& node, const Vendors& vendors,
 
 std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   const Vendors vendors = vendors_of(input.node);
-  if (vendors.size() < 2 || input.options.devices_per_rank == 0) return std::nullopt;
+  if (vendors.size() < 2 || input.request.devices_per_rank == 0) return std::nullopt;
   const std::string vendor = choose(input, vendors);
   OneVendor kept{input, {}, report_other_vendors(input.node, vendors, vendor)};
   kept.index = keep(vendor, kept.input.node);

@@ -1,9 +1,10 @@
+#include "plan/environment/environment.h"
+
 #include <fmt/format.h>
 
 #include <array>
 
 #include "hpclaunch/text.h"
-#include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
@@ -29,17 +30,17 @@ Value cores_value(const Plan& plan) {
 // OMP_NUM_THREADS where the user has set that, since their own name would beat it.
 // Source for NumExpr: it raises when NUMEXPR_NUM_THREADS exceeds NUMEXPR_MAX_THREADS (64 by default),
 // so both are set. numexpr/utils.py, read 2026-08.
-void add_threads(Fold& fold, const PlanInput& input, const Plan& plan) {
+void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan) {
   constexpr std::array kOthers = {"BLIS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS",
                                   "NUMEXPR_NUM_THREADS", "OPENBLAS_NUM_THREADS"};
   constexpr const char* kLeader = "OMP_NUM_THREADS";
   Value leader = cores_value(plan);
-  fold.add(kLeader, Layer::builtin, leader, kRule,
-           plan.bind_via == BindVia::none ? "one thread per core of an even share of the node"
-                                          : "one thread per core that the rank is bound to");
+  settings.add(kLeader, Layer::builtin, leader, kRule,
+               plan.bind_via == BindVia::none ? "one thread per core of an even share of the node"
+                                              : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
-  for (const auto& [name, value] : input.options.set)
+  for (const auto& [name, value] : input.request.set)
     if (name == kLeader) typed = value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
@@ -48,10 +49,10 @@ void add_threads(Fold& fold, const PlanInput& input, const Plan& plan) {
     leader = std::string(trim(outer));
     why = "follows the OMP_NUM_THREADS that was given";
   }
-  for (const char* name : kOthers) fold.add(name, Layer::builtin, leader, kRule, why);
+  for (const char* name : kOthers) settings.add(name, Layer::builtin, leader, kRule, why);
 }
 
-void add_identity(Fold& fold, const Plan& plan) {
+void add_identity(EnvSettings& settings, const Plan& plan) {
   struct Fact {
     const char* name;
     RankFact fact;
@@ -66,53 +67,54 @@ void add_identity(Fold& fold, const Plan& plan) {
            "place on the node, whatever LOCAL_RANK means"},
       Fact{"HPCLAUNCH_NODE", RankFact::node, "place of the node in the job"},
   };
-  for (const Fact& fact : kFacts) fold.add(fact.name, Layer::computed, fact.fact, kRule, fact.why);
+  for (const Fact& fact : kFacts)
+    settings.add(fact.name, Layer::computed, fact.fact, kRule, fact.why);
 
   Value local_size = RankFact::local_size;
   if (plan.classes.size() == 1) local_size = std::to_string(plan.max_local_size());
-  fold.add("LOCAL_WORLD_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
-  fold.add("LOCAL_SIZE", Layer::computed, local_size, kRule,
-           "ranks on this node; DeepSpeed's name for it");
-  fold.add("HPCLAUNCH_LOCAL_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
+  settings.add("LOCAL_WORLD_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
+  settings.add("LOCAL_SIZE", Layer::computed, local_size, kRule,
+               "ranks on this node; DeepSpeed's name for it");
+  settings.add("HPCLAUNCH_LOCAL_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
 
   const std::string nodes = std::to_string(plan.nodes());
-  fold.add("WORLD_SIZE", Layer::computed, std::to_string(plan.world_size()), kRule,
-           "ranks in the job");
-  fold.add("GROUP_WORLD_SIZE", Layer::computed, nodes, kRule,
-           "nodes in the job; torchrun's name for it");
-  fold.add("CROSS_SIZE", Layer::computed, nodes, kRule,
-           "nodes in the job; DeepSpeed's name for it");
+  settings.add("WORLD_SIZE", Layer::computed, std::to_string(plan.world_size()), kRule,
+               "ranks in the job");
+  settings.add("GROUP_WORLD_SIZE", Layer::computed, nodes, kRule,
+               "nodes in the job; torchrun's name for it");
+  settings.add("CROSS_SIZE", Layer::computed, nodes, kRule,
+               "nodes in the job; DeepSpeed's name for it");
 }
 
 // What was exported or typed wins here: a script that names its meeting place means it.
-void add_rendezvous(Fold& fold, const PlanInput& input) {
+void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
   const Rendezvous& meet = input.rendezvous;
   if (!meet.address.empty())
-    fold.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
+    settings.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
   // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
   if (meet.address == "127.0.0.1")
-    fold.add(
+    settings.add(
         "GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
         "all ranks are on this machine, and loopback is there whatever the host name resolves to");
   if (meet.port != 0)
-    fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
-  fold.keep_export("MASTER_ADDR");
-  fold.keep_export("MASTER_PORT");
-  if (!input.options.master_addr.empty())
-    fold.add("MASTER_ADDR", Layer::command_line, input.options.master_addr, kCommandLine,
-             "--master-addr");
-  if (input.options.master_port)
-    fold.add("MASTER_PORT", Layer::command_line, std::to_string(*input.options.master_port),
-             kCommandLine, "--master-port");
+    settings.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
+  settings.keep_export("MASTER_ADDR");
+  settings.keep_export("MASTER_PORT");
+  if (!input.request.master_addr.empty())
+    settings.add("MASTER_ADDR", Layer::command_line, input.request.master_addr, kCommandLine,
+                 "--master-addr");
+  if (input.request.master_port)
+    settings.add("MASTER_PORT", Layer::command_line, std::to_string(*input.request.master_port),
+                 kCommandLine, "--master-port");
 }
 
 // What the launcher itself reads: conflicting that would change its command line go, and what its command
 // line cannot say is set.
-void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
+void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& placed) {
   const auto remove = [&](const std::string& name,
                           const LauncherTraits::ConflictingVariable& variable) {
-    fold.add(name, Layer::computed, Unset{}, variable.of_batch ? kBatchSystem : kRule,
-             variable.why);
+    settings.add(name, Layer::computed, Unset{}, variable.of_batch ? kBatchSystem : kRule,
+                 variable.why);
   };
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
@@ -127,24 +129,24 @@ void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
   }
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     if (!preset.as_root || input.as_root)
-      fold.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value, kRule,
-               preset.why);
+      settings.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value,
+                   kRule, preset.why);
 }
 
 }  // namespace
 
-void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold) {
-  add_threads(fold, input, placed);
-  add_identity(fold, placed);
-  add_rendezvous(fold, input);
-  add_interfaces(input, placed, fold);
-  fold.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"), kRule,
-           "ranks write into a pipe, where Python would hold lines back");
-  add_launcher(fold, input, placed);
-  for (const auto& [name, value] : input.options.set)
-    fold.add(name, Layer::command_line, value, kCommandLine, "--set");
-  for (const std::string& name : input.options.unset)
-    fold.add(name, Layer::command_line, Unset{}, kCommandLine, "--unset");
+void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
+  add_threads(settings, input, placed);
+  add_identity(settings, placed);
+  add_rendezvous(settings, input);
+  add_interfaces(input, placed, settings);
+  settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"), kRule,
+               "ranks write into a pipe, where Python would hold lines back");
+  add_launcher(settings, input, placed);
+  for (const auto& [name, value] : input.request.set)
+    settings.add(name, Layer::command_line, value, kCommandLine, "--set");
+  for (const std::string& name : input.request.unset)
+    settings.add(name, Layer::command_line, Unset{}, kCommandLine, "--unset");
 }
 
 }  // namespace hpclaunch

@@ -12,12 +12,12 @@
 namespace hpclaunch {
 
 /// What hpclaunch itself and the command line have to say. `placed` has its layout and classes decided.
-void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold);
+void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
 /// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, where no profile speaks, neither of the two
 /// was exported or typed, this node is one of the job's, and it has several interfaces with addresses
 /// among which one kind is the fastest. Everything is stronger than this.
-void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold);
+void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
 /// Which stack holds, as a choice with its reason. nullopt when the profile has none.
 /// Errors: `usage` for a stack that there is not.
@@ -30,13 +30,13 @@ void cite(const std::string& id, const Origin& origin, std::string condition, De
 Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
                   int ranks_per_node);
 
-/// Rules that do not ask for value.NAME. Adds to `fold` and to everything in `plan` but its env.
+/// Rules that do not ask for value.NAME. Adds to `settings` and to everything in `plan` but its env.
 void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                 Fold& fold);
+                 EnvSettings& settings);
 
 /// The others, which see what every variable is in the end.
 void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      Fold& fold);
+                      EnvSettings& settings);
 
 /// A constant where every rank gets the same, else one value per rank.
 /// Errors: `invalid`, naming the fact that is not set.

@@ -61,15 +61,15 @@ bool carries(const Nic& nic, const std::string& address) {
 
 // MASTER_ADDR as somebody typed or exported it; "" where it is ours to choose.
 std::string typed_master(const PlanInput& input) {
-  for (const auto& [name, value] : input.options.set)
+  for (const auto& [name, value] : input.request.set)
     if (name == "MASTER_ADDR") return value;
-  if (!input.options.master_addr.empty()) return input.options.master_addr;
+  if (!input.request.master_addr.empty()) return input.request.master_addr;
   const std::string* exported = input.env.find("MASTER_ADDR");
   return exported == nullptr ? "" : *exported;
 }
 
 bool was_given(const PlanInput& input, const std::string& name) {
-  const Request& typed = input.options;
+  const Request& typed = input.request;
   return input.env.has(name) ||
          std::any_of(typed.set.begin(), typed.set.end(),
                      [&](const auto& one) { return one.first == name; }) ||
@@ -125,7 +125,7 @@ std::string reason(const std::vector<const Nic*>& chosen, const std::vector<cons
 
 // Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
 // PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
-void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold) {
+void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
   if (placed.nodes() < 2 || input.profile != nullptr || !input.live) return;
   if (was_given(input, kNccl) || was_given(input, kGloo)) return;
   const std::vector<const Nic*> all = candidates(*input.live);
@@ -149,8 +149,8 @@ void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold) {
                         [&](const Nic* nic) { return carries(*nic, meeting); });
   const std::vector<std::string> names = names_of(chosen);
   const std::string why = reason(chosen, others, led ? &best : nullptr);
-  fold.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), kRule, why);
-  fold.add(kGloo, Layer::builtin, names.front(), kRule, why);
+  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), kRule, why);
+  settings.add(kGloo, Layer::builtin, names.front(), kRule, why);
 }
 
 }  // namespace hpclaunch

@@ -23,12 +23,13 @@ Decision by_rule(Layer layer, Value value, const std::string& id, const Origin& 
 
 class Applying {
  public:
-  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan, Fold& fold)
+  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
+           EnvSettings& settings)
       : rule_(rule),
         facts_(facts),
         units_(units),
         plan_(plan),
-        fold_(fold),
+        settings_(settings),
         condition_(met(rule.when, facts)) {}
 
   void all() {
@@ -48,7 +49,7 @@ class Applying {
 
  private:
   void decide(const std::string& name, Layer layer, Value value) {
-    fold_.add(name, by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
+    settings_.add(name, by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
   }
 
   // Choices of one name gather in one setting: the last one holds.
@@ -81,7 +82,7 @@ class Applying {
     if (!value) return cannot(one.name, value.error());
     const auto* text = std::get_if<std::string>(&*value);
     if (text == nullptr) return;
-    const std::string* old = fold_.so_far(one.name);
+    const std::string* old = settings_.so_far(one.name);
     if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
     if (*old == *text || old->starts_with(*text + ":")) return;  // it is in front already
     decide(one.name, Layer::profile_require, *text + ":" + *old);
@@ -141,7 +142,7 @@ class Applying {
   const Facts& facts_;
   const Units& units_;
   Plan& plan_;
-  Fold& fold_;
+  EnvSettings& settings_;
   std::string condition_;
 };
 
@@ -156,9 +157,9 @@ void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
 }
 
 void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
-                    Fold& fold) {
+                    EnvSettings& settings) {
   if (holds(rule.when, facts))
-    Applying(rule, facts, units, plan, fold).all();
+    Applying(rule, facts, units, plan, settings).all();
   else
     note_idle_rule(rule, facts, plan);
 }
@@ -167,9 +168,9 @@ void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Pl
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
   if (input.profile == nullptr || input.profile->stacks.empty()) {
-    if (input.options.stack.empty()) return std::optional<Setting>();
+    if (input.request.stack.empty()) return std::optional<Setting>();
     return Error{ErrorKind::usage,
-                 fmt::format("--stack {}: no profile in use has stacks", input.options.stack),
+                 fmt::format("--stack {}: no profile in use has stacks", input.request.stack),
                  "leave it out, or name a profile with --profile", kCommandLine};
   }
   const Profile& profile = *input.profile;
@@ -189,14 +190,14 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
     setting.history.back().why = stack.doc;
     break;
   }
-  if (!input.options.stack.empty()) {
-    const Stack* typed = profile.find_stack(input.options.stack);
+  if (!input.request.stack.empty()) {
+    const Stack* typed = profile.find_stack(input.request.stack);
     if (typed == nullptr) {
       std::vector<std::string> names;
       for (const Stack& stack : profile.stacks) names.push_back(stack.name);
-      const auto near = nearest(input.options.stack, names);
+      const auto near = nearest(input.request.stack, names);
       return Error{ErrorKind::usage,
-                   fmt::format("{} has no stack \"{}\"", profile.name, input.options.stack),
+                   fmt::format("{} has no stack \"{}\"", profile.name, input.request.stack),
                    near ? fmt::format("did you mean --stack {}?", *near)
                         : fmt::format("one of {}", fmt::join(names, ", ")),
                    kCommandLine};
@@ -256,27 +257,27 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
 }
 
 void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                 Fold& fold) {
+                 EnvSettings& settings) {
   if (input.profile == nullptr) return;
   for (const Rule& rule : input.profile->rules)
-    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, fold);
+    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, settings);
 }
 
 void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      Fold& fold) {
+                      EnvSettings& settings) {
   if (input.profile == nullptr) return;
   const auto late = [](const Rule& rule) { return is_late(rule.when); };
   const std::vector<Rule>& rules = input.profile->rules;
   if (std::none_of(rules.begin(), rules.end(), late)) return;
   for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
-  for (const Setting& setting : fold.finish()) {
+  for (const Setting& setting : settings.finish()) {
     if (const auto* text = std::get_if<std::string>(&setting.value()))
       facts.values[setting.name] = *text;
     else
       facts.values.erase(setting.name);
   }
   for (const Rule& rule : rules)
-    if (late(rule)) apply_or_leave(rule, facts, units, plan, fold);
+    if (late(rule)) apply_or_leave(rule, facts, units, plan, settings);
 }
 
 }  // namespace hpclaunch

@@ -18,20 +18,20 @@ Setting choice(std::string name, Layer layer, std::string value, SourceRef where
                  {decided(layer, std::move(value), std::move(where), std::move(why))}};
 }
 
-void Fold::add(const std::string& name, Layer layer, Value value, SourceRef where,
-               std::string why) {
+void EnvSettings::add(const std::string& name, Layer layer, Value value, SourceRef where,
+                      std::string why) {
   add(name, decided(layer, std::move(value), std::move(where), std::move(why)));
 }
 
-void Fold::add(const std::string& name, Decision decision) {
+void EnvSettings::add(const std::string& name, Decision decision) {
   settings_[name].push_back(std::move(decision));
 }
 
-void Fold::keep_export(const std::string& name) {
+void EnvSettings::keep_export(const std::string& name) {
   if (env_.has(name)) settings_[name];
 }
 
-const std::string* Fold::so_far(const std::string& name) const {
+const std::string* EnvSettings::so_far(const std::string& name) const {
   const std::string* exported = env_.find(name);
   const auto found = settings_.find(name);
   if (found == settings_.end()) return exported;
@@ -44,7 +44,7 @@ const std::string* Fold::so_far(const std::string& name) const {
   return exported != nullptr ? exported : weak;
 }
 
-std::vector<Setting> Fold::finish() const {
+std::vector<Setting> EnvSettings::finish() const {
   std::vector<Setting> result;
   for (const auto& [name, decisions] : settings_) {
     std::vector<Decision> history = decisions;

@@ -21,9 +21,9 @@ Decision decided(Layer layer, Value value, SourceRef where, std::string why);
 /// A choice about which one decision was made.
 Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why);
 
-class Fold {
+class EnvSettings {
  public:
-  explicit Fold(const EnvSnapshot& env) : env_(env) {}
+  explicit EnvSettings(const EnvSnapshot& env) : env_(env) {}
 
   void add(const std::string& name, Layer layer, Value value, SourceRef where, std::string why);
   void add(const std::string& name, Decision decision);

@@ -13,7 +13,7 @@ namespace {
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
   if (input.time_limit_signal.signal != 0) return "--signal";
-  return input.options.output.report.empty() ? "" : "--report";
+  return input.request.output.report.empty() ? "" : "--report";
 }
 
 Error cannot_leave(const PlanInput& input) {
@@ -31,9 +31,9 @@ void add_choice(const PlanInput& input, Plan& plan) {
   const std::string& launcher = input.launcher.name;
   Layer layer = Layer::builtin;
   std::string why;
-  if (input.options.supervise) {
+  if (input.request.supervise) {
     layer = Layer::command_line;
-    why = *input.options.supervise ? "--supervise" : "--no-supervise";
+    why = *input.request.supervise ? "--supervise" : "--no-supervise";
   } else if (launcher == "local") {
     why = "the local launcher always stays with its ranks";
   } else if (!needed.empty()) {
@@ -58,9 +58,9 @@ void add_choice(const PlanInput& input, Plan& plan) {
 Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
-  if (input.options.supervise == false && (local || needed)) return cannot_leave(input);
+  if (input.request.supervise == false && (local || needed)) return cannot_leave(input);
   plan.supervise =
-      !local && input.options.supervise.value_or(needed || !input.launcher.termination.fails_fast);
+      !local && input.request.supervise.value_or(needed || !input.launcher.termination.fails_fast);
   plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
   if (plan.time_limit_signal.signal != 0)
