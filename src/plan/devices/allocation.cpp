@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/lists.h"
+#include "plan/devices/masks.h"
 
 namespace hpclaunch {
 

@@ -6,7 +6,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/allocation.h"
-#include "plan/devices/lists.h"
+#include "plan/devices/masks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -247,7 +247,7 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
   if (why.empty()) return;
   units.choices.push_back(
       choice("granted-devices", Layer::environment,
-             shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ",")), kEnvironment,
+             shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ",")),
              fmt::format("{}; of the node's {}", fmt::join(why, "; "),
                          counted(static_cast<long>(input.node.devices.size()), "device"))));
 }

@@ -32,14 +32,12 @@ Error too_small(const PlanInput& input, const std::string& host, int cores, int 
   const std::string need =
       width == 1 ? counted(ranks, "rank")
                  : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
-  return Error{ErrorKind::usage,
-               fmt::format("{} on {}, where the job has {} ({})", need, host,
-                           counted(cores, "core"), input.granted_why),
-               cores >= width
-                   ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
-                                 counted(cores / width, "rank"))
-                   : fmt::format("use --cpus-per-rank {} or fewer", cores),
-               kCommandLine};
+  return request_error(
+      fmt::format("{} on {}, where the job has {} ({})", need, host, counted(cores, "core"),
+                  input.granted_why),
+      cores >= width ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
+                                   counted(cores / width, "rank"))
+                     : fmt::format("use --cpus-per-rank {} or fewer", cores));
 }
 
 }  // namespace
@@ -115,13 +113,12 @@ Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes
   const int most = ranks - left;
   int cores = 0;
   for (std::size_t n = 0; n < on.size(); ++n) cores += granted_cores(input.node, input.granted[n]);
-  return Error{ErrorKind::usage,
-               fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
-                           counted(nodes, "node"), counted(cores, "core"), input.granted_why),
-               fmt::format("use --ranks {} or fewer, or let ranks share cores with "
-                           "--oversubscribe",
-                           most),
-               kCommandLine};
+  return request_error(
+      fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
+                  counted(nodes, "node"), counted(cores, "core"), input.granted_why),
+      fmt::format("use --ranks {} or fewer, or let ranks share cores with "
+                  "--oversubscribe",
+                  most));
 }
 
 }  // namespace hpclaunch

@@ -138,12 +138,12 @@ Error too_few(int per_rank, const Units& units) {
   const std::string fewer = units.list.empty()
                                 ? "leave out --devices-per-rank"
                                 : fmt::format("use --devices-per-rank {} or fewer", units.count());
-  return Error{ErrorKind::usage,
-               fmt::format("--devices-per-rank {}: {}", per_rank,
-                           shortage.by.empty()
-                               ? fmt::format("a node has {}", counted(units.count(), "device"))
-                               : shortage.by),
-               shortage.fix_for(per_rank, fewer), kCommandLine};
+  return request_error(
+      fmt::format("--devices-per-rank {}: {}", per_rank,
+                  shortage.by.empty()
+                      ? fmt::format("a node has {}", counted(units.count(), "device"))
+                      : shortage.by),
+      shortage.fix_for(per_rank, fewer));
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ Result<const DeviceMode*> find_tile_mode(const PlanInput& input) {
   if (typed.empty()) return &modes[counts_whole(input.env) ? 1 : 0];
   for (const DeviceMode& mode : modes)
     if (mode.name == typed) return &mode;
-  return Error{ErrorKind::usage, fmt::format("this node has no device mode \"{}\"", typed),
-               "one of tile, gpu", kCommandLine};
+  return request_error(fmt::format("this node has no device mode \"{}\"", typed),
+                       "one of tile, gpu");
 }
 
 Result<const DeviceMode*> find_mode(const PlanInput& input) {
@@ -100,24 +100,16 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
   if (profile == nullptr || profile->device_modes.empty()) {
     if (has_tiles(input.node)) return find_tile_mode(input);
     if (typed.empty()) return nullptr;
-    return Error{ErrorKind::usage,
-                 fmt::format("--device-mode {}: no profile in use has modes", typed),
-                 "leave it out, or name a profile with --profile", kCommandLine};
+    return request_error(fmt::format("--device-mode {}: no profile in use has modes", typed),
+                         "leave it out, or name a profile with --profile");
   }
   const std::string& wanted = typed.empty() ? profile->device_mode : typed;
   if (wanted.empty()) return &profile->device_modes.front();
   if (const DeviceMode* mode = profile->find_mode(wanted)) return mode;
   std::vector<std::string> names;
   for (const DeviceMode& mode : profile->device_modes) names.push_back(mode.name);
-  const auto near = nearest(wanted, names);
-  return Error{ErrorKind::usage, fmt::format("{} has no device mode \"{}\"", profile->name, wanted),
-               near ? fmt::format("did you mean --device-mode {}?", *near)
-                    : fmt::format("one of {}", fmt::join(names, ", ")),
-               kCommandLine};
-}
-
-Error clash(std::string message, std::string hint) {
-  return Error{ErrorKind::usage, std::move(message), std::move(hint), kCommandLine};
+  return request_error(fmt::format("{} has no device mode \"{}\"", profile->name, wanted),
+                       suggest("--device-mode", wanted, names));
 }
 
 // Options about devices that contradict one another, or the node.
@@ -125,23 +117,24 @@ Status check_typed(const PlanInput& input) {
   const Request& typed = input.request;
   const int each = typed.devices_per_rank.value_or(1);
   if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 1))
-    return clash(fmt::format("{}: the node has no devices that hpclaunch knows of",
-                             typed.ranks_per_device ? "--ranks-per-device"
-                             : each > 1             ? "--devices-per-rank"
-                                                    : "--gpu-view"),
-                 "leave it out, or plan for a node with devices: --profile or --topology");
+    return request_error(fmt::format("{}: the node has no devices that hpclaunch knows of",
+                                     typed.ranks_per_device ? "--ranks-per-device"
+                                     : each > 1             ? "--devices-per-rank"
+                                                            : "--gpu-view"),
+                         "leave it out, or plan for a node with devices: --profile or --topology");
   if (typed.devices_per_rank && typed.ranks_per_device)
-    return clash("--devices-per-rank and --ranks-per-device contradict each other",
-                 "a rank has several devices, or a device several ranks: leave one out");
+    return request_error("--devices-per-rank and --ranks-per-device contradict each other",
+                         "a rank has several devices, or a device several ranks: leave one out");
   if (each == 0 && !typed.gpu_view.empty())
-    return clash(
+    return request_error(
         fmt::format("--devices-per-rank 0 leaves nothing for --gpu-view {}", typed.gpu_view),
         "leave one of them out");
   if (each > 1 && !typed.gpu_view.empty() && typed.gpu_view != "own")
-    return clash(fmt::format("--gpu-view {} cannot give a rank several devices: device LOCAL_RANK "
-                             "would be another rank's",
-                             typed.gpu_view),
-                 "leave it out: each rank sees its own devices, as 0 to N-1");
+    return request_error(
+        fmt::format("--gpu-view {} cannot give a rank several devices: device LOCAL_RANK "
+                    "would be another rank's",
+                    typed.gpu_view),
+        "leave it out: each rank sees its own devices, as 0 to N-1");
   return Done{};
 }
 
@@ -166,8 +159,9 @@ Result<Units> find_units(const PlanInput& input) {
     const Layer layer = typed        ? Layer::command_line
                         : by_profile ? Layer::profile_default
                                      : Layer::builtin;
-    const SourceRef where = typed ? kCommandLine : by_profile ? (*mode)->origin.where : kRule;
-    units.choices.push_back(choice("device-mode", layer, units.mode, where, (*mode)->doc));
+    units.choices.push_back(choice("device-mode", layer, units.mode, (*mode)->doc));
+    if (layer == Layer::profile_default)
+      units.choices.back().history.back().where = (*mode)->origin.where;
     units.own_mode = !by_profile;
   }
   if (input.request.devices_per_rank == 0) {
@@ -178,10 +172,11 @@ Result<Units> find_units(const PlanInput& input) {
   split_instances(input.node, units);
   apply_allocation(input, units);
   if (units.instances() && input.request.devices_per_rank.value_or(1) > 1)
-    return clash(fmt::format("--devices-per-rank {}: devices of the node are split into instances "
-                             "(MIG), and a process can have one of them",
-                             *input.request.devices_per_rank),
-                 "leave it out: each rank gets one instance");
+    return request_error(
+        fmt::format("--devices-per-rank {}: devices of the node are split into instances "
+                    "(MIG), and a process can have one of them",
+                    *input.request.devices_per_rank),
+        "leave it out: each rank gets one instance");
   std::set<int> devices;
   for (const Unit& unit : units.list) devices.insert(unit.device);
   units.devices = static_cast<int>(devices.size());
@@ -226,7 +221,7 @@ void decide_own(Units& units, const char* why) {
   units.view = "own";
   for (Setting& setting : units.choices)
     if (setting.name == "gpu-view")
-      setting.history.push_back(decided(Layer::computed, units.view, kRule, why));
+      setting.history.push_back(decided(Layer::computed, units.view, why));
 }
 
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
@@ -237,32 +232,33 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   // A mask of parts is the only way to one: a process without it sees whole devices.
   const bool masked_parts = units.mask_item.find("subdevice") != std::string::npos;
   Setting setting{"gpu-view", {}};
-  const auto decide = [&](Layer layer, const std::string& view, const SourceRef& where,
-                          const std::string& why) {
-    setting.history.push_back(choice("", layer, view, where, why).history.front());
+  const auto decide = [&](Layer layer, const std::string& view, const std::string& why) {
+    setting.history.push_back(decided(layer, view, why));
     units.view = view;
   };
   if (masked_parts)
-    decide(Layer::builtin, "own", kRule,
+    decide(Layer::builtin, "own",
            "without a mask a process sees whole devices in this mode, and not their parts");
   else if (shared)
-    decide(Layer::builtin, "own", kRule,
+    decide(Layer::builtin, "own",
            "ranks share devices, and LOCAL_RANK must index what the program sees");
   else
-    decide(Layer::builtin, "all", kRule, why_all(units));
-  if (!by_profile.empty() && !(masked_parts && by_profile == "all"))
-    decide(Layer::profile_default, by_profile, input.profile->where,
+    decide(Layer::builtin, "all", why_all(units));
+  if (!by_profile.empty() && !(masked_parts && by_profile == "all")) {
+    decide(Layer::profile_default, by_profile,
            fmt::format("what {} recommends", input.profile->name));
+    setting.history.back().where = input.profile->where;
+  }
   if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
-    decide(Layer::computed, "own", kRule,
+    decide(Layer::computed, "own",
            "the launcher's flags spread ranks over all devices, and --ranks-per-device fills them");
   if (units.instances())
-    decide(Layer::computed, "own", kRule,
+    decide(Layer::computed, "own",
            "devices are split into instances (MIG), and of several a process sees only the first");
   if (units.per_rank > 1)
-    decide(Layer::computed, "own", kRule,
+    decide(Layer::computed, "own",
            "a rank with several devices sees these and no others, as 0 to N-1");
-  if (!typed.empty()) decide(Layer::command_line, typed, kCommandLine, "--gpu-view");
+  if (!typed.empty()) decide(Layer::command_line, typed, "--gpu-view");
   units.choices.push_back(std::move(setting));
 }
 

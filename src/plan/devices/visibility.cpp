@@ -30,7 +30,7 @@ void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& 
   for (const std::string_view name : units.vendor->masks)
     if (!name.empty() && name != units.mask && input.env.has(name))
       settings.add(
-          std::string(name), Layer::computed, Unset{}, kRule,
+          std::string(name), Layer::computed, Unset{},
           fmt::format("{} decides alone; a second mask would count what the first has left",
                       units.mask));
 }
@@ -39,13 +39,13 @@ void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& 
 void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
   const VendorSetting& order = units.vendor->pci_order;
   if (order.name.empty()) return;
-  settings.add(std::string(order.name), Layer::builtin, std::string(order.value), kRule, why);
+  settings.add(std::string(order.name), Layer::builtin, std::string(order.value), why);
 }
 
 void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
               EnvSettings& settings) {
   if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
-  settings.add(units.mask, Layer::computed, std::move(value), kRule, std::move(why));
+  settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
   add_pci_order(units, "the mask counts devices in the order of their PCI addresses", settings);
   clear_other_masks(input, units, settings);
 }
@@ -182,10 +182,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
                     settings);
     return Done{};
   }
-  const std::string first = mask.items.front().front();
-  const bool same = std::all_of(mask.items.begin(), mask.items.end(),
-                                [&](const auto& items) { return items.front() == first; });
-  add_mask(input, units, same ? Value(first) : Value(std::move(mask)),
+  add_mask(input, units, constant_or_per_rank(std::move(mask)),
            !ascending && units.vendor->keeps_order()
                ? "the devices that ranks use stay visible, in the driver's own order"
                : why_all(units),
@@ -202,13 +199,13 @@ void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& sett
                                    [](const Device& device) { return device.subdevices > 1; });
   const std::string exported = input.env.get(name);
   if (!depends && !exported.empty())
-    settings.add(name, Layer::computed, exported, kRule,
+    settings.add(name, Layer::computed, exported,
                  "as exported: cards of one tile are the same in every hierarchy");
   else if (tiles && exported == "COMBINED")
-    settings.add(name, Layer::computed, exported, kRule,
+    settings.add(name, Layer::computed, exported,
                  "as exported: tiles are counted as devices here, in COMBINED as in FLAT");
   else
-    settings.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"), kRule,
+    settings.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"),
                  tiles ? "tiles are counted as devices here"
                        : "devices are counted whole here; unset, the driver counts their tiles");
 }
@@ -222,7 +219,7 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
   for (const std::string& name : vendors) {
     const VendorSetting& hide = device_vendor(name).hide_all;
     if (!hide.name.empty()) {
-      settings.add(std::string(hide.name), Layer::computed, std::string(hide.value), kRule, why);
+      settings.add(std::string(hide.name), Layer::computed, std::string(hide.value), why);
       continue;
     }
     placed.reports.push_back(
@@ -260,14 +257,14 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
                       EnvSettings& settings) {
   const bool sees_one = units.view == "own" || units.view == "launcher";
   if (sees_one && input.request.local_rank != "node")
-    settings.add("LOCAL_RANK", Layer::computed, std::string("0"), kRule,
+    settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
                  units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
                                                   "HPCLAUNCH_LOCAL_RANK is its place on the node",
                                                   units.per_rank, units.per_rank - 1)
                                     : std::string("the rank sees one device, as device 0; "
                                                   "HPCLAUNCH_LOCAL_RANK is its place on the node"));
   else
-    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank, kRule,
+    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
                  sees_one
                      ? "--local-rank node: place on the node, although the rank sees one device"
                      : "place on the node; the device index of most programs");

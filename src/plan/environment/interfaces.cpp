@@ -149,8 +149,8 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
                         [&](const Nic* nic) { return carries(*nic, meeting); });
   const std::vector<std::string> names = names_of(chosen);
   const std::string why = reason(chosen, others, led ? &best : nullptr);
-  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), kRule, why);
-  settings.add(kGloo, Layer::builtin, names.front(), kRule, why);
+  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
+  settings.add(kGloo, Layer::builtin, names.front(), why);
 }
 
 }  // namespace hpclaunch

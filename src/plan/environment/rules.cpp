@@ -12,15 +12,6 @@ namespace hpclaunch {
 
 namespace {
 
-Decision by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
-                 std::string condition) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  cite(id, origin, std::move(condition), decision);
-  return decision;
-}
-
 class Applying {
  public:
   Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
@@ -49,12 +40,14 @@ class Applying {
 
  private:
   void decide(const std::string& name, Layer layer, Value value) {
-    settings_.add(name, by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
+    settings_.add(name,
+                  decided_by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
   }
 
   // Choices of one name gather in one setting: the last one holds.
   void choose(const std::string& name, const std::string& value) {
-    Decision decision = by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
+    Decision decision =
+        decided_by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
     for (Setting& setting : plan_.choices)
       if (setting.name == name) return setting.history.push_back(std::move(decision));
     plan_.choices.push_back(Setting{name, {std::move(decision)}});
@@ -169,24 +162,24 @@ void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Pl
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
   if (input.profile == nullptr || input.profile->stacks.empty()) {
     if (input.request.stack.empty()) return std::optional<Setting>();
-    return Error{ErrorKind::usage,
-                 fmt::format("--stack {}: no profile in use has stacks", input.request.stack),
-                 "leave it out, or name a profile with --profile", kCommandLine};
+    return request_error(
+        fmt::format("--stack {}: no profile in use has stacks", input.request.stack),
+        "leave it out, or name a profile with --profile");
   }
   const Profile& profile = *input.profile;
   Setting setting{"stack", {}};
   const Stack* standard = profile.find_stack(profile.stack);
   if (standard == nullptr) standard = &profile.stacks.front();
-  setting.history.push_back(
-      by_rule(Layer::profile_default, standard->name, standard->name, standard->origin, ""));
+  setting.history.push_back(decided_by_rule(Layer::profile_default, standard->name, standard->name,
+                                            standard->origin, ""));
   if (setting.history.back().why.empty())
     setting.history.back().why = standard->doc + "; the default of " + profile.name;
   for (const Stack& stack : profile.stacks) {
     const auto when = std::find_if(stack.when.begin(), stack.when.end(),
                                    [&](const When& w) { return holds(w, facts); });
     if (when == stack.when.end()) continue;
-    setting.history.push_back(
-        by_rule(Layer::environment, stack.name, stack.name, stack.origin, met(*when, facts)));
+    setting.history.push_back(decided_by_rule(Layer::environment, stack.name, stack.name,
+                                              stack.origin, met(*when, facts)));
     setting.history.back().why = stack.doc;
     break;
   }
@@ -195,19 +188,19 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
     if (typed == nullptr) {
       std::vector<std::string> names;
       for (const Stack& stack : profile.stacks) names.push_back(stack.name);
-      const auto near = nearest(input.request.stack, names);
-      return Error{ErrorKind::usage,
-                   fmt::format("{} has no stack \"{}\"", profile.name, input.request.stack),
-                   near ? fmt::format("did you mean --stack {}?", *near)
-                        : fmt::format("one of {}", fmt::join(names, ", ")),
-                   kCommandLine};
+      return request_error(fmt::format("{} has no stack \"{}\"", profile.name, input.request.stack),
+                           suggest("--stack", input.request.stack, names));
     }
-    setting.history.push_back(decided(Layer::command_line, typed->name, kCommandLine, "--stack"));
+    setting.history.push_back(decided(Layer::command_line, typed->name, "--stack"));
   }
   return std::optional<Setting>(std::move(setting));
 }
 
-void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision) {
+Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
+                         std::string condition) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
   decision.where = origin.where;
   decision.why = origin.why;
   decision.rule = id;
@@ -218,10 +211,12 @@ void cite(const std::string& id, const Origin& origin, std::string condition, De
   decision.printed = origin.printed;
   decision.printed_why = origin.printed_why;
   decision.disputed = origin.disputed;
+  return decision;
 }
 
-Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
-                  int ranks_per_node) {
+Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts) {
+  const int nodes = counts.nodes();
+  const int most = counts.most();
   Facts facts;
   facts.env = &input.env;
   facts.modules = loaded_modules(input.env);
@@ -229,15 +224,15 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
     facts.job[name] = fmt::format("{}", value);
   };
   set("nodes", nodes);
-  set("ranks", ranks);
-  set("ranks_per_node", ranks_per_node);
+  set("ranks", counts.ranks());
+  set("ranks_per_node", most);
   set("units", units.total);
   set("devices", units.devices);
   set("device_mode", units.mode);
   set("gpu_view", units.view);
-  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, ranks_per_node)
+  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, most)
                           : units.total == 0 ? 0
-                                             : (ranks_per_node + units.total - 1) / units.total);
+                                             : (most + units.total - 1) / units.total);
   set("launcher", input.launcher.name);
   set("scheduler", input.job.scheduler);
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
@@ -254,6 +249,24 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
     set("live.cores", input.live->cores.size());
   }
   return facts;
+}
+
+void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
+  int fewest = 0;
+  int most = 0;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) {
+      fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
+      most = std::max(most, rank.cores);
+    }
+  int usable = 0;
+  for (const Core& core : input.node.cores)
+    usable += core.pus.intersects(input.node.allowed) ? 1 : 0;
+  if (knows_amounts(input, plan.nodes()))
+    usable = granted_cores(input.node, plan.classes.front().granted);
+  const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
+  facts.job["min_cores"] = std::to_string(fewest);
+  facts.job["cores_divide"] = divide ? "yes" : "no";
 }
 
 void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,

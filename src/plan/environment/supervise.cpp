@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 #include "plan/environment/settings.h"
 
@@ -18,12 +19,12 @@ std::string needed_by(const PlanInput& input) {
 
 Error cannot_leave(const PlanInput& input) {
   if (input.launcher.name == "local")
-    return Error{ErrorKind::usage, "--no-supervise: the local launcher always stays with its ranks",
-                 "leave it out, or choose another launcher with --launcher NAME", kCommandLine};
+    return request_error("--no-supervise: the local launcher always stays with its ranks",
+                         "leave it out, or choose another launcher with --launcher NAME");
   const std::string option = needed_by(input);
-  return Error{ErrorKind::usage,
-               fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
-               fmt::format("leave out --no-supervise, or {}", option), kCommandLine};
+  return request_error(
+      fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
+      fmt::format("leave out --no-supervise, or {}", option));
 }
 
 void add_choice(const PlanInput& input, Plan& plan) {
@@ -48,9 +49,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
     why = fmt::format("{} ends all ranks when one fails", launcher);
   }
   const bool stays = plan.supervise || launcher == "local";
-  plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no",
-                                layer == Layer::command_line ? kCommandLine : kRule,
-                                std::move(why)));
+  plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no", std::move(why)));
 }
 
 }  // namespace
@@ -66,8 +65,24 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   if (plan.time_limit_signal.signal != 0)
     plan.choices.push_back(choice("signal", Layer::command_line,
                                   time_limit_signal_name(plan.time_limit_signal.signal),
-                                  kCommandLine, input.time_limit_why));
+                                  input.time_limit_why));
   return Done{};
+}
+
+// A shell that is itself in a step holds the resources that a step of ours would wait for.
+// Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
+void note_step(const PlanInput& input, Plan& plan) {
+  constexpr long kReserved = 0xfffffff0;
+  if (input.launcher.step_var.empty()) return;
+  const std::string step = input.env.get(input.launcher.step_var);
+  const std::optional<long> number = parse_natural(step, kReserved - 1);
+  if (!number) return;
+  plan.inside_step = true;
+  plan.choices.push_back(
+      choice("inside-step", Layer::environment, step,
+             fmt::format("{} is set: this shell is a step of the job and holds its nodes, so the "
+                         "ranks' step has to share them",
+                         input.launcher.step_var)));
 }
 
 }  // namespace hpclaunch
