@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/devices/part.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 #include "plan/layout.h"
 
@@ -45,7 +45,7 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
                                                   input.granted_why, why_not_counted(input))));
     return setting;
   }
-  for (auto lost = laid.overruled.rbegin(); lost != laid.overruled.rend(); ++lost) {
+  for (auto lost = laid.overridden.rbegin(); lost != laid.overridden.rend(); ++lost) {
     PerRank lists{{{}}};
     for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
     setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(lists),

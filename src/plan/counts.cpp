@@ -7,7 +7,7 @@
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/part.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -111,7 +111,7 @@ int number(const Setting& setting) {
   return static_cast<int>(*parse_natural(std::get<std::string>(setting.value())));
 }
 
-// Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
+// Ranks on each node: as in the allocation's list unless a count was typed, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
 Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
@@ -222,7 +222,8 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   counts.choices.push_back(std::move(*nodes));
   counts.choices.push_back(std::move(per_node));
   counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                                  counts.ranks(), typed_total ? "--ranks" : "the sum over the nodes"));
+                                  counts.ranks(),
+                                  typed_total ? "--ranks" : "the sum over the nodes"));
   if (const Status launcher = check_launcher(input, want.nodes); !launcher) return launcher.error();
   if (const Status groups = check_groups(units, most); !groups) return groups.error();
   return counts;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/part.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/devices/visibility.h"
 
 namespace hpclaunch {
@@ -21,7 +21,7 @@ void add_class(NodeRanks placed, int granted, Plan& plan, LaidOut& laid) {
   plan.classes.push_back(NodeClass{std::move(placed.ranks), granted});
   if (laid.rules.empty()) {
     laid.condition = std::move(placed.condition);
-    laid.overruled = std::move(placed.overruled);
+    laid.overridden = std::move(placed.overridden);
   }
   laid.rules.push_back(placed.rule);
   laid.reports.insert(laid.reports.end(), placed.reports.begin(), placed.reports.end());

@@ -12,7 +12,7 @@ namespace hpclaunch {
 struct LaidOut {
   std::vector<const Binding*> rules;  ///< one per class; nullptr where none was used
   std::string condition;              ///< of the first class
-  std::vector<OverruledBinding> overruled;
+  std::vector<OverriddenBinding> overridden;
   std::vector<std::string> remarks;
   std::vector<Diagnostic> reports;
   int far = 0;  ///< most ranks of a node that are not near their device

@@ -111,7 +111,7 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
   const RankPlan& rank = kind.ranks[first];
   std::string text = devices_text(input.node, rank);
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (rank.nic >= 0) add("NIC " + nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]));
+  if (rank.nic >= 0) add("NIC " + nic_name(input.node.nics[rank.nic]));
   CpuSet cpus;
   int least = rank.cores;
   int most = rank.cores;
@@ -198,7 +198,7 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
   PerRank names = per_rank(plan, [&](const RankPlan& rank) {
     any = any || rank.nic >= 0;
     by_bridge = by_bridge || bridges_decide(input.node, rank);
-    return rank.nic < 0 ? "" : nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]);
+    return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
   });
   if (!any && input.node.nics.empty()) return std::nullopt;
   if (!any)

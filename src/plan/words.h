@@ -9,7 +9,7 @@
 
 namespace hpclaunch {
 
-/// "cxi1", "hsn0": how people call it; its PCI address where it has no name.
+/// "cxi1", "hsn0": its usual name; its PCI address where it has no name.
 std::string nic_name(const Nic& nic);
 
 /// The choice "placement": for each local rank "GPU 2 on NUMA node 1, NIC cxi1, CPUs 17-23 (7 cores);

@@ -50,7 +50,7 @@ void describe_cpus(const Topology& node, RankPlan& rank) {
 
 RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, const Share& share) {
   RankPlan rank;
-  for (const int c : share) rank.cpus |= cores[static_cast<std::size_t>(c)].pus;
+  for (const int c : share) rank.cpus |= cores[c].pus;
   describe_cpus(node, rank);
   return rank;
 }
@@ -58,17 +58,15 @@ RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, con
 std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,
                                     const std::vector<RankPlan>& ranks, bool shared) {
   std::vector<std::string> remarks;
-  const std::string all = counted(static_cast<long>(ranks.size()), "rank");
-  if (shared)
-    remarks.push_back(
-        fmt::format("{} share {}", all, counted(static_cast<long>(cores.size()), "core")));
+  const std::string all = counted(ranks.size(), "rank");
+  if (shared) remarks.push_back(fmt::format("{} share {}", all, counted(cores.size(), "core")));
   std::set<int> numa;
   CpuSet used;
   CpuSet idle;
   int idle_cores = 0;
   for (const RankPlan& rank : ranks) used |= rank.cpus;
   for (const UsableCore& core : cores) {
-    numa.insert(node.cores[static_cast<std::size_t>(core.position)].numa);
+    numa.insert(node.cores[core.position].numa);
     if (core.pus.intersects(used)) continue;
     idle |= core.pus;
     ++idle_cores;

@@ -114,7 +114,7 @@ std::string_view cuda_form(std::string_view list) {
   return "";
 }
 
-// PyTorch heeds the case of letters in a device's name; where it is another, the name as it is serves all.
+// PyTorch compares device names with their case; a name in another case is replaced by the device's own.
 std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
   const Device* device = find_device(node, pick.device);
   if (device == nullptr || pick.instance >= 0 || !begins(device->uuid, lower(entry))) return entry;
@@ -138,6 +138,10 @@ int tiles_of(const Topology& node, int index) {
 
 bool is_split(const Device& device) {
   return !device.instances.empty() || device.partition == "MIG";
+}
+
+bool has_split(const Topology& node) {
+  return std::any_of(node.devices.begin(), node.devices.end(), is_split);
 }
 
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {

@@ -30,7 +30,7 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
       known;  // by near PUs, and whether these are its own
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
-    const Unit& unit = units.list[static_cast<Index>(u)];
+    const Unit& unit = units.list[u];
     const CpuSet& near = unit.pus;
     const auto [at, fresh] =
         known.emplace(std::pair(unit.lacks_cpus, near.to_list()), groups.size());
@@ -42,7 +42,7 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
         within.push_back(cores_of(cores, last));
       }
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const LocalityGroup& one) {
-        const Unit& first = units.list[static_cast<Index>(one.units.front())];
+        const Unit& first = units.list[one.units.front()];
         return one.within == within && first.lacks_cpus == unit.lacks_cpus;
       });
       at->second = static_cast<Index>(same - groups.begin());
@@ -68,7 +68,7 @@ void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::v
   for (const int count : ranks) total += count;
   const int units = all.count();
   const auto near = [&](Index g) {
-    const bool none = all.list[static_cast<Index>(groups[g].units.front())].lacks_cpus;
+    const bool none = all.list[groups[g].units.front()].lacks_cpus;
     return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
   };
   const auto least = [&](Index g) {
@@ -99,10 +99,9 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
                                             bool settled) {
   std::vector<Index> group_of(units.list.size(), 0);
   for (Index g = 0; g < groups.size(); ++g)
-    for (const int unit : groups[g].units) group_of[static_cast<Index>(unit)] = g;
+    for (const int unit : groups[g].units) group_of[unit] = g;
   std::vector<std::vector<int>> assigned(groups.size());
-  for (const int unit : assign_units(units, ranks))
-    assigned[group_of[static_cast<Index>(unit)]].push_back(unit);
+  for (const int unit : assign_units(units, ranks)) assigned[group_of[unit]].push_back(unit);
   std::vector<int> counts;
   counts.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) counts.push_back(static_cast<int>(one.size()));
@@ -205,30 +204,29 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   const auto count = static_cast<int>(ranks.size());
   if (units.list.empty() || (units.compact && count < units.count())) return assigned;
   std::vector<int> on(units.list.size(), 0);
-  for (const int unit : assigned) ++on[static_cast<Index>(unit)];
+  for (const int unit : assigned) ++on[unit];
   const auto [fewest, most] = std::minmax_element(on.begin(), on.end());
   if (*most - *fewest > 1) assigned = assign_units(units, count);
   const std::vector<std::vector<int>> places = units_by_place(units);
   std::vector<Index> place_of(units.list.size(), 0);
   for (Index p = 0; p < places.size(); ++p)
-    for (const int unit : places[p]) place_of[static_cast<Index>(unit)] = p;
+    for (const int unit : places[p]) place_of[unit] = p;
   std::vector<std::vector<int>> far(ranks.size());  // [rank][place]
   for (Index r = 0; r < ranks.size(); ++r)
     for (const std::vector<int>& place : places)
-      far[r].push_back(
-          distance(node, units.list[static_cast<Index>(place.front())].pus, ranks[r].cpus));
+      far[r].push_back(distance(node, units.list[place.front()].pus, ranks[r].cpus));
   on.assign(units.list.size(), 0);
-  for (const int unit : assigned) ++on[static_cast<Index>(unit)];
-  const auto cost = [&](Index r, int unit) { return far[r][place_of[static_cast<Index>(unit)]]; };
+  for (const int unit : assigned) ++on[unit];
+  const auto cost = [&](Index r, int unit) { return far[r][place_of[unit]]; };
   for (bool better = true; better;) {
     better = false;
     for (Index r = 0; r < ranks.size(); ++r) {
       for (int unit = 0; unit < units.count(); ++unit) {  // an emptier unit that is nearer
         int& mine = assigned[r];
         if (cost(r, unit) >= cost(r, mine)) continue;
-        if (on[static_cast<Index>(unit)] >= on[static_cast<Index>(mine)]) continue;
-        --on[static_cast<Index>(mine)];
-        ++on[static_cast<Index>(unit)];
+        if (on[unit] >= on[mine]) continue;
+        --on[mine];
+        ++on[unit];
         mine = unit;
         better = true;
       }

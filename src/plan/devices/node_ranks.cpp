@@ -19,7 +19,7 @@ int count_far(const Units& units, const std::vector<int>& assigned,
   int far = 0;
   for (std::size_t r = 0; r < assigned.size(); ++r) {
     if (assigned[r] < 0) continue;
-    const CpuSet& near = units.list[static_cast<std::size_t>(assigned[r])].pus;
+    const CpuSet& near = units.list[assigned[r]].pus;
     if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
   }
   return far;
@@ -57,7 +57,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
       continue;
     }
     if (result.rule != nullptr) {  // a weaker one that would have done, too
-      result.overruled.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+      result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
       continue;
     }
     if (closer_without_rule(input, units, *bound)) {
@@ -77,8 +77,7 @@ void report_small_share(const PlanInput& input, const Units& units,
                         const std::vector<int>& assigned, NodeRanks& result) {
   std::map<std::string, std::vector<std::size_t>> groups;  // ranks by what is near their devices
   for (std::size_t r = 0; r < assigned.size(); ++r)
-    groups[assigned[r] < 0 ? "" : units.list[static_cast<std::size_t>(assigned[r])].pus.to_list()]
-        .push_back(r);
+    groups[assigned[r] < 0 ? "" : units.list[assigned[r]].pus.to_list()].push_back(r);
   for (const auto& [list, members] : groups) {
     const CpuSet near = list.empty() ? input.node.all_pus() : *CpuSet::parse(list);
     int cores = 0;
@@ -98,13 +97,12 @@ void report_small_share(const PlanInput& input, const Units& units,
   }
 }
 
-// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
+// Ranks on another NUMA node than their device get a remark, however they were placed.
 void note_far_ranks(const Units& units, const std::vector<int>& assigned, NodeRanks& result) {
   result.far = count_far(units, assigned, result.ranks);
   if (result.far > 0)
     result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
-                                         result.far,
-                                         counted(static_cast<long>(assigned.size()), "rank")));
+                                         result.far, counted(assigned.size(), "rank")));
 }
 
 }  // namespace
@@ -113,7 +111,7 @@ void give_units(const Units& units, const std::vector<int>& assigned,
                 std::vector<RankPlan>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (assigned[r] < 0) continue;
-    const Unit& unit = units.list[static_cast<std::size_t>(assigned[r])];
+    const Unit& unit = units.list[assigned[r]];
     ranks[r].unit = unit.unit;
     ranks[r].device = unit.device;
     ranks[r].subdevice = unit.subdevice;

@@ -1,5 +1,3 @@
-#include "plan/devices/part.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/nics.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {

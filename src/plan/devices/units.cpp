@@ -20,8 +20,7 @@ namespace {
 std::vector<int> core_positions(const Topology& node) {
   std::vector<int> at(CpuSet::kCapacity, CpuSet::kCapacity);
   for (std::size_t c = 0; c < node.cores.size(); ++c)
-    for (const int pu : node.cores[c].pus.to_vector())
-      at[static_cast<std::size_t>(pu)] = static_cast<int>(c);
+    for (const int pu : node.cores[c].pus.to_vector()) at[pu] = static_cast<int>(c);
   return at;
 }
 
@@ -44,8 +43,7 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
   const std::vector<int> at = core_positions(node);
   const auto place_of = [&](const Device& device) {
     int place = CpuSet::kCapacity;
-    for (const int pu : near_device(node, device).to_vector())
-      place = std::min(place, at[static_cast<std::size_t>(pu)]);
+    for (const int pu : near_device(node, device).to_vector()) place = std::min(place, at[pu]);
     return place;
   };
   std::vector<const Device*> order;
@@ -138,6 +136,22 @@ Status check_typed(const PlanInput& input) {
   return Done{};
 }
 
+// A device mode's name, mask and choice.
+void choose_mode(const PlanInput& input, const DeviceMode& mode, Units& units) {
+  units.mode = mode.name;
+  if (!mode.mask.empty()) units.mask = mode.mask;
+  if (!mode.mask_item.empty()) units.mask_item = mode.mask_item;
+  const bool typed = !input.request.device_mode.empty();
+  const bool by_profile = input.profile != nullptr && !input.profile->device_modes.empty();
+  const Layer layer = typed        ? Layer::command_line
+                      : by_profile ? Layer::profile_default
+                                   : Layer::builtin;
+  units.choices.push_back(choice("device-mode", layer, units.mode, mode.doc));
+  if (layer == Layer::profile_default)
+    units.choices.back().history.back().where = mode.origin.where;
+  units.own_mode = !by_profile;
+}
+
 }  // namespace
 
 Result<Units> find_units(const PlanInput& input) {
@@ -150,20 +164,7 @@ Result<Units> find_units(const PlanInput& input) {
   units.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
   units.mask = units.vendor->masks.front();
   units.mask_item = "${unit}";
-  if (*mode != nullptr) {
-    units.mode = (*mode)->name;
-    if (!(*mode)->mask.empty()) units.mask = (*mode)->mask;
-    if (!(*mode)->mask_item.empty()) units.mask_item = (*mode)->mask_item;
-    const bool typed = !input.request.device_mode.empty();
-    const bool by_profile = input.profile != nullptr && !input.profile->device_modes.empty();
-    const Layer layer = typed        ? Layer::command_line
-                        : by_profile ? Layer::profile_default
-                                     : Layer::builtin;
-    units.choices.push_back(choice("device-mode", layer, units.mode, (*mode)->doc));
-    if (layer == Layer::profile_default)
-      units.choices.back().history.back().where = (*mode)->origin.where;
-    units.own_mode = !by_profile;
-  }
+  if (*mode != nullptr) choose_mode(input, **mode, units);
   if (input.request.devices_per_rank == 0) {
     units.list.clear();
     units.hidden = true;
@@ -266,8 +267,7 @@ std::vector<int> assign_units(const Units& units, int ranks) {
   // Devices without CPUs come last: they get ranks when the others have one each.
   std::vector<int> order;
   std::vector<int> last;
-  for (int u = 0; u < units.count(); ++u)
-    (units.list[static_cast<std::size_t>(u)].lacks_cpus ? last : order).push_back(u);
+  for (int u = 0; u < units.count(); ++u) (units.list[u].lacks_cpus ? last : order).push_back(u);
   const bool only_local = ranks <= static_cast<int>(order.size()) && !order.empty();
   const long count = only_local ? static_cast<long>(order.size()) : units.count();
   order.insert(order.end(), last.begin(), last.end());
@@ -278,9 +278,9 @@ std::vector<int> assign_units(const Units& units, int ranks) {
     else if (units.filled > 0)
       result.push_back(static_cast<int>(r) / units.filled);
     else if ((units.compact || !last.empty()) && ranks < count)
-      result.push_back(order[static_cast<std::size_t>(r)]);
+      result.push_back(order[r]);
     else if (only_local)
-      result.push_back(order[static_cast<std::size_t>(r * count / ranks)]);
+      result.push_back(order[r * count / ranks]);
     else
       result.push_back(static_cast<int>(r * count / ranks));
   }
@@ -292,8 +292,7 @@ std::vector<std::vector<int>> units_by_place(const Units& units) {
   std::vector<std::vector<int>> groups;
   for (int u = 0; u < units.count(); ++u) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& g) {
-      return units.list[static_cast<std::size_t>(g.front())].pus ==
-             units.list[static_cast<std::size_t>(u)].pus;
+      return units.list[g.front()].pus == units.list[u].pus;
     });
     if (same == groups.end())
       groups.push_back({u});
@@ -312,13 +311,13 @@ std::vector<int> assign_units_near(const Units& units, const std::vector<RankPla
   const std::vector<std::vector<int>> groups = units_by_place(units);  // a rank must lie in one
   std::vector<std::vector<int>> members(groups.size());
   for (int r = 0; r < n; ++r) {
-    const CpuSet& cpus = ranks[static_cast<std::size_t>(r)].cpus;
+    const CpuSet& cpus = ranks[r].cpus;
     const auto holds_rank = [&](const std::vector<int>& group) {
-      return units.list[static_cast<std::size_t>(group.front())].pus.contains(cpus);
+      return units.list[group.front()].pus.contains(cpus);
     };
     const auto found = std::find_if(groups.begin(), groups.end(), holds_rank);
     if (cpus.empty() || found == groups.end()) return block;
-    members[static_cast<std::size_t>(found - groups.begin())].push_back(r);
+    members[found - groups.begin()].push_back(r);
   }
   // With a unit for each rank none is shared, be it far from some.
   for (std::size_t g = 0; g < groups.size(); ++g)
@@ -328,8 +327,7 @@ std::vector<int> assign_units_near(const Units& units, const std::vector<RankPla
     const std::size_t have = groups[g].size();
     const std::size_t want = members[g].size();
     for (std::size_t i = 0; i < want; ++i)
-      result[static_cast<std::size_t>(members[g][i])] =
-          groups[g][units.compact && want < have ? i : i * have / want];
+      result[members[g][i]] = groups[g][units.compact && want < have ? i : i * have / want];
   }
   return result;
 }

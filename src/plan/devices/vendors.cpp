@@ -121,7 +121,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 
 void restore_indices(const OneVendor& kept, Plan& plan) {
   const auto restore = [&](int& device) {
-    if (device >= 0) device = kept.index[static_cast<std::size_t>(device)];
+    if (device >= 0) device = kept.index[device];
   };
   for (NodeClass& one : plan.classes)
     for (RankPlan& rank : one.ranks) {

@@ -116,7 +116,7 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
     return std::all_of(places.begin(), places.end(), [&](const std::vector<int>& ranks) {
       const int size = static_cast<int>(ranks.size());
       for (int r = 0; r < size; ++r)
-        if (ranks[static_cast<std::size_t>(r)] != device(r, size)) return false;
+        if (ranks[r] != device(r, size)) return false;
       return true;
     });
   };
@@ -135,6 +135,24 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
   if (places.size() > 1 || most > kMostListed) return "";
   return fmt::format(": a program must take device {} as LOCAL_RANK counts up",
                      fmt::join(places.front(), ", "));
+}
+
+// `places`: of ranks that share devices, by class; nullptr where none do.
+void report_all(const Units& units, bool ascending, const std::vector<std::vector<int>>* places,
+                Plan& placed) {
+  if (units.vendor->keeps_order() && !ascending)
+    placed.reports.push_back(
+        {"device-order", Severity::warning,
+         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
+         "nearest to the rank",
+         "--gpu-view own"});
+  if (places != nullptr)
+    placed.reports.push_back({"shared-devices", Severity::note,
+                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
+                                          counted(placed.max_local_size(), "rank"),
+                                          counted(units.used_by(placed.max_local_size()), "device"),
+                                          how_to_divide(*places)),
+                              "--gpu-view own makes device 0 the right one on every rank"});
 }
 
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSettings& settings) {
@@ -161,19 +179,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
     }
     mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
   }
-  if (units.vendor->keeps_order() && !ascending)
-    placed.reports.push_back(
-        {"device-order", Severity::warning,
-         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
-         "nearest to the rank",
-         "--gpu-view own"});
-  if (shared)
-    placed.reports.push_back({"shared-devices", Severity::note,
-                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
-                                          counted(placed.max_local_size(), "rank"),
-                                          counted(units.used_by(placed.max_local_size()), "device"),
-                                          how_to_divide(places)),
-                              "--gpu-view own makes device 0 the right one on every rank"});
+  report_all(units, ascending, shared ? &places : nullptr, placed);
   if (natural) {
     if (differing_models(input.node))
       add_pci_order(units,
@@ -231,6 +237,39 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
   }
 }
 
+void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
+  const bool sees_one = units.view == "own" || units.view == "launcher";
+  if (sees_one && input.request.local_rank != "node")
+    settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
+                 units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
+                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node",
+                                                  units.per_rank, units.per_rank - 1)
+                                    : std::string("the rank sees one device, as device 0; "
+                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node"));
+  else
+    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
+                 sees_one
+                     ? "--local-rank node: place on the node, although the rank sees one device"
+                     : "place on the node; the device index of most programs");
+}
+
+// Parts of devices in a view that has whole ones.
+void report_parts(const Units& units, Plan& placed) {
+  if (units.view != "all") return;
+  if (units.mask_item.find("subdevice") != std::string::npos)
+    placed.reports.push_back(
+        {"parts-need-masks", Severity::error,
+         fmt::format("device mode {} has no view of all: without a mask a process "
+                     "sees whole devices",
+                     units.mode),
+         "--gpu-view own"});
+  if (units.instances() && units.count() > 1)
+    placed.reports.push_back({"parts-need-masks", Severity::error,
+                              "devices are split into instances (MIG): a process that is given "
+                              "several sees only the first",
+                              "--gpu-view own"});
+}
+
 }  // namespace
 
 bool differing_models(const Topology& node) {
@@ -255,19 +294,7 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
                       EnvSettings& settings) {
-  const bool sees_one = units.view == "own" || units.view == "launcher";
-  if (sees_one && input.request.local_rank != "node")
-    settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
-                 units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
-                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node",
-                                                  units.per_rank, units.per_rank - 1)
-                                    : std::string("the rank sees one device, as device 0; "
-                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node"));
-  else
-    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
-                 sees_one
-                     ? "--local-rank node: place on the node, although the rank sees one device"
-                     : "place on the node; the device index of most programs");
+  add_local_rank(input, units, settings);
   if (units.hidden) {
     hide_all(input.node, placed, settings);
     return Done{};
@@ -287,18 +314,7 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);
-  if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
-    placed.reports.push_back(
-        {"parts-need-masks", Severity::error,
-         fmt::format("device mode {} has no view of all: without a mask a process "
-                     "sees whole devices",
-                     units.mode),
-         "--gpu-view own"});
-  if (units.view == "all" && units.instances() && units.count() > 1)
-    placed.reports.push_back({"parts-need-masks", Severity::error,
-                              "devices are split into instances (MIG): a process that is given "
-                              "several sees only the first",
-                              "--gpu-view own"});
+  report_parts(units, placed);
   if (units.view == "own") return add_own(input, units, placed, settings);
   if (units.view == "all") return add_all(input, units, placed, settings);
   return Done{};

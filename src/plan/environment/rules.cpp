@@ -5,12 +5,16 @@
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/part.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
 namespace {
+
+void add_once(const std::string& item, std::vector<std::string>& items) {
+  if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
+}
 
 class Applying {
  public:
@@ -53,11 +57,18 @@ class Applying {
     plan_.choices.push_back(Setting{name, {std::move(decision)}});
   }
 
-  // A value that cannot be made is said, not dropped in silence.
+  // Reports a value that cannot be made.
   void cannot(const std::string& what, const Error& error) {
     plan_.reports.push_back(
         {rule_.id, Severity::warning,
          fmt::format("rule {} leaves {} alone: {}", rule_.id, what, error.message), error.hint});
+  }
+
+  std::optional<std::string> expanded(const std::string& text, const std::string& what) {
+    Result<std::string> made = expand(text, facts_);
+    if (made) return std::move(*made);
+    cannot(what, made.error());
+    return std::nullopt;
   }
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
@@ -85,11 +96,8 @@ class Applying {
     const auto found = rule_.launch.find(plan_.launcher);
     if (found == rule_.launch.end()) return;
     for (const std::string& flag : found->second) {
-      const Result<std::string> text = expand(flag, facts_);
-      if (!text) {
-        cannot("the launcher's " + flag, text.error());
-        continue;
-      }
+      const std::optional<std::string> text = expanded(flag, "the launcher's " + flag);
+      if (!text) continue;
       const std::string name = text->substr(0, text->find('='));
       auto& args = plan_.profile_args;
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
@@ -104,31 +112,27 @@ class Applying {
     for (const auto& [scheduler, list] : rule_.batch)
       if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
         for (const std::string& text : list) {
-          const Result<std::string> directive = expand(text, facts_);
-          if (!directive) {
-            cannot("the directive " + text, directive.error());
-            continue;
-          }
-          if (std::find(plan_.batch.begin(), plan_.batch.end(), *directive) == plan_.batch.end())
-            plan_.batch.push_back(*directive);
+          const auto directive = expanded(text, "the directive " + text);
+          if (!directive) continue;
+          add_once(*directive, plan_.batch);
           choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
 
   void directory(const std::string& dir) {
-    const Result<std::string> path = expand(dir, facts_);
-    if (!path) return cannot("the directory " + dir, path.error());
-    if (std::find(plan_.make_dirs.begin(), plan_.make_dirs.end(), *path) == plan_.make_dirs.end())
-      plan_.make_dirs.push_back(*path);
+    const std::optional<std::string> path = expanded(dir, "the directory " + dir);
+    if (!path) return;
+    add_once(*path, plan_.make_dirs);
     choose("directories", fmt::format("{}", fmt::join(plan_.make_dirs, " ")));
   }
 
   void report() {
-    const Result<std::string> message = expand(rule_.report->message, facts_);
-    const Result<std::string> fix = expand(rule_.report->fix, facts_);
+    const auto text = [&](const std::string& wanted) {
+      const Result<std::string> made = expand(wanted, facts_);
+      return made ? *made : wanted;
+    };
     plan_.reports.push_back({rule_.id, severity_from(rule_.report->severity),
-                             message ? *message : rule_.report->message,
-                             fix ? *fix : rule_.report->fix});
+                             text(rule_.report->message), text(rule_.report->fix)});
   }
 
   const Rule& rule_;

@@ -1,4 +1,4 @@
-// Who stays beside the ranks until they have ended (docs/reference/supervise.md).
+// Whether hpclaunch supervises the ranks until they stop (docs/reference/supervise.md).
 #include <fmt/format.h>
 
 #include <utility>
