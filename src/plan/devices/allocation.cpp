@@ -34,6 +34,7 @@ void report_unclear(const DeviceList& list, const std::string& message, Allocati
 // All of a node: Device::index is the driver's count.
 std::vector<Pick> picks_of(const Indices& devices, bool known = true) {
   std::vector<Pick> picks;
+  picks.reserve(devices.size());
   for (const int device : devices)
     picks.push_back({known ? device : -1, -1, device, std::to_string(device)});
   return picks;

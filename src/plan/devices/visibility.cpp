@@ -25,7 +25,18 @@ Result<std::string> entry_of(const Units& units, int unit_number) {
   return std::string();
 }
 
-// What only one variable may do is taken from the others, where they are set.
+// The mask that reaches these units.
+Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers) {
+  std::string mask;
+  for (const int number : numbers) {
+    Result<std::string> entry = entry_of(units, number);
+    if (!entry) return entry;
+    mask += (mask.empty() ? "" : ",") + *entry;
+  }
+  return mask;
+}
+
+// One mask decides; the others are removed where they are set.
 void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
   for (const std::string_view name : units.vendor->masks)
     if (!name.empty() && name != units.mask && input.env.has(name))
@@ -56,14 +67,11 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
   for (const NodeClass& one : placed.classes) {
     mask.items.emplace_back();
     for (const RankPlan& rank : one.ranks) {
-      Result<std::string> entry = entry_of(units, rank.unit);
-      if (!entry) return entry.error();
-      for (const UnitRef& more : rank.more_units) {
-        const Result<std::string> next = entry_of(units, more.unit);
-        if (!next) return next.error();
-        *entry += "," + *next;
-      }
-      mask.items.back().push_back(std::move(*entry));
+      std::vector<int> numbers{rank.unit};
+      for (const UnitRef& more : rank.more_units) numbers.push_back(more.unit);
+      Result<std::string> list = mask_of(units, numbers);
+      if (!list) return list.error();
+      mask.items.back().push_back(std::move(*list));
     }
   }
   add_mask(input, units, std::move(mask),
@@ -171,13 +179,9 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
       std::sort(order.units.begin(), order.units.end());
     }
     places.push_back(places_of(one.ranks, order.units));
-    std::vector<std::string> entries;
-    for (const int unit : order.units) {
-      Result<std::string> entry = entry_of(units, unit);
-      if (!entry) return entry.error();
-      entries.push_back(std::move(*entry));
-    }
-    mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
+    const Result<std::string> list = mask_of(units, order.units);
+    if (!list) return list.error();
+    mask.items.emplace_back(one.ranks.size(), *list);
   }
   report_all(units, ascending, shared ? &places : nullptr, placed);
   if (natural) {
