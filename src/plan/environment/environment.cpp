@@ -56,8 +56,7 @@ void add_identity(EnvSettings& settings, const Plan& plan) {
       Fact{"GROUP_RANK", RankFact::node, "place of the node; torchrun's name for it"},
       Fact{"NODE_RANK", RankFact::node, "place of the node; Lightning's name for it"},
       Fact{"CROSS_RANK", RankFact::node, "place of the node; DeepSpeed's name for it"},
-      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank,
-           "place on the node, whatever LOCAL_RANK means"},
+      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank, "place on the node, in every GPU view"},
       Fact{"HPCLAUNCH_NODE", RankFact::node, "place of the node in the job"},
       Fact{"LOCAL_WORLD_SIZE", local_size, "ranks on this node"},
       Fact{"LOCAL_SIZE", local_size, "ranks on this node; DeepSpeed's name for it"},
@@ -76,9 +75,8 @@ void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
     settings.add("MASTER_ADDR", Layer::builtin, rendezvous.address, rendezvous.address_why);
   // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
   if (rendezvous.address == "127.0.0.1")
-    settings.add(
-        "GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"),
-        "all ranks are on this machine, and loopback is there whatever the host name resolves to");
+    settings.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"),
+                 "all ranks are on this machine; loopback works however the host name resolves");
   if (rendezvous.port != 0)
     settings.add("MASTER_PORT", Layer::builtin, std::to_string(rendezvous.port),
                  rendezvous.port_why);
