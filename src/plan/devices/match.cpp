@@ -26,8 +26,8 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
                                            const std::vector<UsableCore>& cores,
                                            const Units& units) {
   std::vector<LocalityGroup> groups;
-  std::map<std::pair<bool, std::string>, Index>
-      known;  // by near PUs, and whether these are its own
+  // By near PUs, and whether these are its own.
+  std::map<std::pair<bool, std::string>, Index> known;
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
     const Unit& unit = units.list[u];
