@@ -142,6 +142,7 @@ hpclaunch_unit_test(topology SOURCES
   tests/model/json_position_test.cpp
   tests/model/topology_json_test.cpp
   tests/model/topology_test.cpp
+  tests/support/json_position.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_model)
 hpclaunch_unit_test(probe SOURCES
@@ -205,6 +206,8 @@ hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
 foreach(vendor amd_smi level_zero nvml rocm_smi)
   add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
   target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
+  # A test renames single functions in a copy: the library itself must not look them up by name.
+  target_link_options(fake_${vendor} PRIVATE -Wl,-Bsymbolic-functions)
   add_dependencies(test_vendor fake_${vendor})
   string(TOUPPER ${vendor} VENDOR)
   target_compile_definitions(test_vendor PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
@@ -258,6 +261,7 @@ hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/node_test.cpp
   tests/profile/parse_test.cpp
   tests/profile/resolve_test.cpp
+  tests/support/json_position.cpp
   LINK hpclaunch_profile)
 add_executable(profile_check tests/profile/profile_check.cpp)
 target_link_libraries(profile_check PRIVATE hpclaunch_profile)

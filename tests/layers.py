@@ -28,6 +28,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
+    "json_reader.h": "model",
     "profile.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "render.h": "render",
     "probe.h": "probe", "job.h": "job", "authoring.h": "authoring",
@@ -47,7 +48,7 @@ SEES = {  # module -> modules whose public headers it may include
     "cli": "base model profile knowledge sys check render job authoring",
     "shim": "",
     # hpclaunch-catalogue, which compiles profiles/variables/ at build time; no part of the program.
-    "catalogue": "base knowledge",
+    "catalogue": "base model knowledge",
 }
 SEES = {module: set(names.split()) for module, names in SEES.items()}
 PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "render"}

@@ -46,20 +46,26 @@ std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const En
     return std::vector<std::string>(ranks, *text);
   if (const auto* items = std::get_if<PerRank>(&value))
     return items->items[static_cast<std::size_t>(plan.layout.front().node_class)];
-  std::vector<std::string> numbers;
-  for (std::size_t r = 0; r < ranks; ++r) switch (std::get<RankFact>(value)) {
-      case RankFact::rank:
-      case RankFact::local_rank:
-        numbers.push_back(std::to_string(r));
-        break;
-      case RankFact::node:
-        numbers.emplace_back("0");
-        break;
-      case RankFact::local_size:
-        numbers.push_back(std::to_string(ranks));
-        break;
-    }
+  const RankFact fact = std::get<RankFact>(value);
+  std::vector<std::string> numbers(ranks, fact == RankFact::node ? "0" : std::to_string(ranks));
+  if (fact == RankFact::rank || fact == RankFact::local_rank)
+    for (std::size_t r = 0; r < ranks; ++r) numbers[r] = std::to_string(r);
   return numbers;
+}
+
+std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
+
+std::string listed(const std::vector<std::string>& words) {
+  return fmt::format("[{}]", fmt::join(words, " "));
+}
+
+// One value for each rank.
+std::string all_of(const std::vector<std::string>& values) {
+  return fmt::format("{}", fmt::join(values, ":"));
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 /// Compares one plan with what a case names; differences become diagnostics.
@@ -84,14 +90,12 @@ class Comparing {
   }
 
   void compare(const std::string& what, const std::string& expected, const std::string& got) {
-    if (expected != got) differs(what, fmt::format("\"{}\"", expected), fmt::format("\"{}\"", got));
+    if (expected != got) differs(what, quoted(expected), quoted(got));
   }
 
   void compare(const std::string& what, const std::vector<std::string>& expected,
                const std::vector<std::string>& got) {
-    if (expected != got)
-      differs(what, fmt::format("[{}]", fmt::join(expected, " ")),
-              fmt::format("[{}]", fmt::join(got, " ")));
+    if (expected != got) differs(what, listed(expected), listed(got));
   }
 
   void launch_line() {
@@ -101,13 +105,10 @@ class Comparing {
       if (!wanted.empty()) wanted.front() = base_name(wanted.front());
       compare("argv", wanted, line);
     }
-    const auto there = [&](const std::string& word) {
-      return std::find(line.begin(), line.end(), word) != line.end();
-    };
     for (const std::string& word : expected_.argv_has)
-      if (!there(word)) differs("argv", word, fmt::format("[{}]", fmt::join(line, " ")));
+      if (!has(line, word)) differs("argv", word, listed(line));
     for (const std::string& word : expected_.argv_lacks)
-      if (there(word)) differs("argv", "no " + word, fmt::format("[{}]", fmt::join(line, " ")));
+      if (has(line, word)) differs("argv", "no " + word, listed(line));
   }
 
   void node() {
@@ -118,36 +119,29 @@ class Comparing {
       cpus.push_back(rank.cpus.to_list());
       units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
     }
-    if (expected_.cpus) compare("cpus", *expected_.cpus, fmt::format("{}", fmt::join(cpus, ":")));
-    if (expected_.devices)
-      compare("devices", *expected_.devices, fmt::format("{}", fmt::join(units, ":")));
+    if (expected_.cpus) compare("cpus", *expected_.cpus, all_of(cpus));
+    if (expected_.devices) compare("devices", *expected_.devices, all_of(units));
   }
 
   void variables() {
     for (const auto& [name, value] : expected_.set) {
       const auto got = on_first_node(got_.plan, env_, name);
-      const std::string quoted = fmt::format("\"{}\"", value);
-      if (!got) {
-        differs(name, quoted, "nothing");
-        continue;
-      }
-      const bool same = std::all_of(got->begin(), got->end(),
-                                    [&](const std::string& one) { return one == got->front(); });
-      if (!same)
-        differs(name, quoted + " on every rank", fmt::format("\"{}\"", fmt::join(*got, ":")));
+      if (!got)
+        differs(name, quoted(value), "nothing");
+      else if (std::count(got->begin(), got->end(), got->front()) < std::ssize(*got))
+        differs(name, quoted(value) + " on every rank", quoted(all_of(*got)));
       else
         compare(name, value, got->front());
     }
     for (const auto& [name, value] : expected_.per_rank) {
-      const auto got = on_first_node(got_.plan, env_, name);
-      if (!got)
-        differs(name, fmt::format("\"{}\"", value), "nothing");
+      if (const auto got = on_first_node(got_.plan, env_, name))
+        compare(name, value, all_of(*got));
       else
-        compare(name, value, fmt::format("{}", fmt::join(*got, ":")));
+        differs(name, quoted(value), "nothing");
     }
     for (const std::string& name : expected_.absent)
       if (const auto got = on_first_node(got_.plan, env_, name))
-        differs(name, "nothing", fmt::format("\"{}\"", got->front()));
+        differs(name, "nothing", quoted(got->front()));
   }
 
   void rest() {
@@ -158,8 +152,7 @@ class Comparing {
     std::vector<std::string> said;
     for (const Diagnostic& report : plan.reports) said.push_back(report.id);
     for (const std::string& rule : expected_.reports)
-      if (std::find(said.begin(), said.end(), rule) == said.end())
-        differs("reports", rule, fmt::format("[{}]", fmt::join(said, " ")));
+      if (!has(said, rule)) differs("reports", rule, listed(said));
     for (const std::string& key : expected_.none)  // written as []: there must be none
       compare(key, std::vector<std::string>{},
               key == "batch"       ? plan.batch
@@ -198,22 +191,19 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
   const EnvSnapshot env = environment_of(expected);
   const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
   if (expected.refused) {
-    if (got) {
-      // A rule that reports an error is a refusal too: run does not start such a plan.
-      const auto& said = got->plan.reports;
-      if (std::any_of(said.begin(), said.end(), [&](const Diagnostic& report) {
-            return report.severity == Severity::error &&
-                   report.message.find(*expected.refused) != std::string::npos;
-          }))
-        return check;
-      return failed("case-accepted", "expected a refusal, got a plan", "");
-    }
-    if (got.error().message.find(*expected.refused) == std::string::npos)
+    const auto refuses = [&](const std::string& message) {
+      return message.find(*expected.refused) != std::string::npos;
+    };
+    if (!got && refuses(got.error().message)) return check;
+    if (!got)
       return failed("case-differs",
                     fmt::format("refused: expected \"{}\", got \"{}\"", *expected.refused,
                                 got.error().message),
                     "");
-    return check;
+    // A rule that reports an error is a refusal too: run does not start such a plan.
+    for (const Diagnostic& report : got->plan.reports)
+      if (report.severity == Severity::error && refuses(report.message)) return check;
+    return failed("case-accepted", "expected a refusal, got a plan", "");
   }
   if (!got) return failed("case-refused", "no plan: " + got.error().message, got.error().hint);
   Comparing(expected, *got, env, check).all();

@@ -33,7 +33,6 @@ Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot
 struct LoadedProfile {
   std::string name;  ///< its own, or the file's stem
   std::string file;
-  ParsedProfile parsed;
   std::optional<Profile> resolved;  ///< nullopt when there are problems
   std::vector<Error> problems;      ///< of the file, or else the first of what it extends
 };
@@ -92,6 +91,15 @@ std::string when_text(const When& when);
 /// "2 packages, 4 NUMA nodes, 104 cores, ..."
 std::string node_text(const NodeModel& node);
 
+/// The names of stacks, device modes or nodes.
+template <class Entry>
+std::vector<std::string> names_of(const std::vector<Entry>& entries) {
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
 /// A JSON document with a final newline.
 std::string json_document(const char* key, nlohmann::ordered_json list);
 
@@ -103,8 +111,8 @@ std::vector<Check> review(const LoadedProfile& loaded, const std::string& today)
 /// One golden case. `got` is what its options mean.
 Check run_case(const Profile& profile, const Case& expected, const Args& args);
 
-/// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one node, and for the node
-/// counts at which its rules change.
+/// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one
+/// node, and for the node counts at which its rules change.
 struct InvariantCount {
   long plans = 0;
   long refused = 0;  ///< with a reason

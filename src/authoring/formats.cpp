@@ -1,7 +1,9 @@
 // Results of `validate` and `test` as text, JSON, JUnit XML and GitHub annotations.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
@@ -204,6 +206,41 @@ std::string place_text(const std::optional<SourceRef>& where) {
   std::string text = where->file;
   if (where->line > 0) text += fmt::format(":{}", where->line);
   if (where->line > 0 && where->column > 0) text += fmt::format(":{}", where->column);
+  return text;
+}
+
+std::string when_text(const When& when) {
+  using Op = Test::Op;
+  static const std::map<Op, std::string> kSigns = {
+      {Op::eq, "="}, {Op::ne, "is not"}, {Op::lt, "<"},      {Op::le, "<="},
+      {Op::gt, ">"}, {Op::ge, ">="},     {Op::like, "like"}, {Op::unlike, "unlike"}};
+  std::vector<std::string> tests;
+  for (const Test& test : when) {
+    if (test.op == Op::is_set || test.op == Op::is_unset) {
+      tests.push_back(test.fact + (test.op == Op::is_set ? " is set" : " is not set"));
+      continue;
+    }
+    std::vector<std::string> values;
+    for (const std::string& value : test.values) values.push_back(value.empty() ? "\"\"" : value);
+    tests.push_back(
+        fmt::format("{} {} {}", test.fact, kSigns.at(test.op), fmt::join(values, " or ")));
+  }
+  return fmt::format("{}", fmt::join(tests, ", "));
+}
+
+std::string node_text(const NodeModel& node) {
+  const Topology& t = node.topology;
+  std::string text =
+      fmt::format("{}, {}, {}, {}", counted(static_cast<long>(t.packages.size()), "package"),
+                  counted(static_cast<long>(t.numa_nodes.size()), "NUMA node"),
+                  counted(static_cast<long>(t.cores.size()), "core"),
+                  counted(t.all_pus().count(), "hardware thread"));
+  if (!t.devices.empty())
+    text += fmt::format(
+        ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),
+        t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
+  if (!t.nics.empty())
+    text += fmt::format(", {}", counted(static_cast<long>(t.nics.size()), "NIC"));
   return text;
 }
 

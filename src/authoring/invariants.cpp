@@ -33,15 +33,6 @@ struct Asked {
   }
 };
 
-template <class Entry>
-std::vector<std::string> names_or_none(const std::vector<Entry>& entries) {
-  std::vector<std::string> names;
-  names.reserve(entries.size());
-  for (const Entry& entry : entries) names.push_back(entry.name);
-  if (names.empty()) names.emplace_back();
-  return names;
-}
-
 // The view `launcher` only where the profile uses it.
 std::vector<std::string> views_of(const Profile& profile, const NodeModel& model) {
   if (model.topology.devices.empty()) return {""};
@@ -97,8 +88,12 @@ class Sweep {
     const Profile& profile = *context_.profile;
     const std::vector<std::string> views = views_of(profile, *context_.model);
     const int pus = context_.model->topology.all_pus().count();
-    for (const std::string& stack : names_or_none(profile.stacks))
-      for (const std::string& mode : names_or_none(profile.device_modes)) {
+    std::vector<std::string> stacks = names_of(profile.stacks);
+    std::vector<std::string> modes = names_of(profile.device_modes);
+    for (std::vector<std::string>* names : {&stacks, &modes})
+      if (names->empty()) names->emplace_back();
+    for (const std::string& stack : stacks)
+      for (const std::string& mode : modes) {
         hosts(1);
         for (int ranks = 1; ranks <= pus; ++ranks)
           for (const std::string& view : views)

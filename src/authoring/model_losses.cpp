@@ -35,11 +35,11 @@ std::map<int, std::string> numa_map(const Topology& node) {
   return nodes;
 }
 
-const CpuSet& near(const Topology& node, const Device& device) {
-  static const CpuSet kNowhere;
-  if (!device.pus.empty()) return device.pus;
-  const NumaNode* numa = find_numa(node, device.numa);
-  return numa == nullptr ? kNowhere : numa->pus;
+// The CPUs of a device or an interface, else those of its NUMA node.
+template <class Entry>
+CpuSet near(const Topology& node, const Entry& entry) {
+  const NumaNode* numa = find_numa(node, entry.numa);
+  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
 }
 
 // What is wrong with one device of the model; "" for nothing.
@@ -123,10 +123,6 @@ void compare_devices(const Topology& real, const Topology& model, std::vector<st
 }
 
 void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
-  const auto near = [](const Topology& node, const Nic& nic) {
-    const NumaNode* numa = find_numa(node, nic.numa);
-    return numa == nullptr || !nic.pus.empty() ? nic.pus : numa->pus;
-  };
   const bool all_near = std::equal(real.nics.begin(), real.nics.end(), model.nics.begin(),
                                    model.nics.end(), [&](const Nic& a, const Nic& b) {
                                      return same_cores(real, near(real, a), model, near(model, b));

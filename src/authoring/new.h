@@ -59,17 +59,4 @@ std::string modes_section(const Fresh& fresh);
 std::string bindings_section(const Fresh& fresh);
 std::string rules_section(const Fresh& fresh);
 
-/// Golden cases, as planned with what was written so far, and the end of the file.
-/// Errors: `invalid` when that cannot be read back.
-Result<std::string> expect_section(const Fresh& fresh, const std::string& unfinished,
-                                   const EnvSnapshot& env);
-
-// ---- what the sections have in common --------------------------------------------------------------------
-
-/// Value of NCCL_SOCKET_IFNAME that the rules set for several nodes; "" when they leave it alone.
-std::string socket_names(const Topology& node);
-
-/// The day on which the sources of the rules were read.
-inline constexpr std::string_view kSourcesRead = "2026-11-22";
-
 }  // namespace hpclaunch::authoring

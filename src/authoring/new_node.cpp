@@ -32,8 +32,8 @@ Held held_cores(const Topology& node) {
 std::string reserved_text(const Topology& node, bool numbered) {
   const Held held = held_cores(node);
   const std::string about =
-      "Core numbers of this model: \"reserved\" for the system, \"services\" for a "
-      "running service.";
+      "Core numbers of this model: \"reserved\" for the system, \"services\" for a running "
+      "service.";
   if (held.whole.empty() && held.parts.empty()) {
     if (node.cores.size() == 1) return prose(about, 6);
     return prose(about + " All cores were available on this node; an example:", 6) +
@@ -41,11 +41,10 @@ std::string reserved_text(const Topology& node, bool numbered) {
                     true);
   }
   const CpuSet missing = node.all_pus() - node.allowed;
-  std::string text = prose(
-      fmt::format("{} CPUs {} were not available: reserved by the system, or granted to other "
-                  "jobs. A guess:",
-                  about, missing.to_list()),
-      6);
+  std::string text = prose(fmt::format("{} CPUs {} were not available: reserved by the system, or "
+                                       "granted to other jobs. A guess:",
+                                       about, missing.to_list()),
+                           6);
   if (!numbered || held.whole.empty())
     return text + prose("(none: not a set of whole cores)", 6);
   return text + lines_of(fmt::format("\"reserved\": {{\"cores\": \"{}\", \"why\": \"not granted to "
@@ -88,9 +87,7 @@ std::string nodes_section(const Fresh& fresh) {
   const NodeText model = node_model_text(fresh.node);
   return prose(
              "Node types (docs/reference/profile-format.md, nodes). Each further one is an entry "
-             "with a \"when\", "
-             "or "
-             "selected by \"--node-type NAME\".",
+             "with a \"when\", or selected by \"--node-type NAME\".",
              2) +
          left_out_text(model.left_out) + lost_text(model.lost) +
          fmt::format("  \"nodes\": [\n    {{\n      \"name\": \"compute\",\n      \"doc\": {},\n",
@@ -106,28 +103,26 @@ std::string modes_section(const Fresh& fresh) {
   if (node.devices.empty()) return "";
   std::string text = prose(
       "Device modes: what one rank gets (docs/reference/profile-format.md, device_modes). \"unit\" "
-      "is device or "
-      "subdevice; \"mask_item\" is the driver's name of it.",
+      "is device or subdevice; \"mask_item\" is the driver's name of it.",
       2);
   if (fresh.in_mig)
     return text +
            prose(
                "These devices are divided into MIG instances, which masks name by UUID. Inside a "
-               "job "
-               "hpclaunch takes the instances of the node or the batch system.",
+               "job hpclaunch takes the instances of the node or the batch system.",
                2) +
            "\n";
   if (fresh.has_tiles)
     return text +
            prose("Modes tile (default), tile-composite and gpu come from \"intel-max\".", 2) + "\n";
   std::string list =
-      "\"device_modes\": [\n  {\"name\": \"gpu\", \"unit\": \"device\", "
-      "\"doc\": \"a rank gets a whole device\"}";
+      "\"device_modes\": [\n  {\"name\": \"gpu\", \"unit\": \"device\", \"doc\": \"a rank gets a "
+      "whole device\"}";
   if (node.devices.front().subdevices > 1) {
     text += prose("These devices have parts: check \"mask_item\" with the driver before use.", 2);
     list +=
-        ",\n  {\"name\": \"part\", \"unit\": \"subdevice\", \"mask_item\": \"${unit}\", "
-        "\"doc\": \"a rank gets a part of one\"}";
+        ",\n  {\"name\": \"part\", \"unit\": \"subdevice\", \"mask_item\": \"${unit}\", \"doc\": "
+        "\"a rank gets a part of one\"}";
   }
   return text + lines_of(list + "\n],", 2, true) + "\n";
 }
@@ -136,15 +131,16 @@ std::string bindings_section(const Fresh& fresh) {
   const std::set<int> counts = example_counts(fresh.node);
   return prose(
              "CPU binding rules (docs/reference/profile-format.md, bindings). Without one, ranks "
-             "share the cores "
-             "nearest to their devices evenly. An example: ranks share each package's cores.",
+             "share the cores nearest to their devices evenly. An example: ranks share each "
+             "package's cores.",
              2) +
-         lines_of(fmt::format("\"bindings\": [\n  {{\n    \"id\": \"share-packages\", \"when\": "
-                              "{{\"ranks_per_node\": [{}]}},\n    \"per\": \"package\", \"first\": "
-                              "0, \"split\": true,\n    \"why\": \"ranks of a package share its "
-                              "cores\"\n  }}\n],",
-                              listed(counts)),
-                  2, true) +
+         lines_of(
+             fmt::format(
+                 "\"bindings\": [\n  {{\n    \"id\": \"share-packages\", \"when\": "
+                 "{{\"ranks_per_node\": [{}]}},\n    \"per\": \"package\", \"first\": 0, "
+                 "\"split\": true,\n    \"why\": \"ranks of a package share its cores\"\n  }}\n],",
+                 listed(counts)),
+             2, true) +
          "\n";
 }
 

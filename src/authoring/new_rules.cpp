@@ -1,5 +1,5 @@
 // Section "rules": variables that follow from the hardware. A rule that applies to any machine with that
-// hardware is active, others are suggestions. Sources were read on kSourcesRead.
+// hardware is active, others are suggestions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,6 +25,9 @@ constexpr const char* kOneccl =
     "transport-selection.html";
 constexpr const char* kUcx = "https://openucx.readthedocs.io/en/master/faq.html";
 constexpr const char* kMiopen = "https://rocm.docs.amd.com/projects/MIOpen/en/latest/finddb.html";
+
+// The day on which the sources were read.
+constexpr std::string_view kSourcesRead = "2026-11-22";
 
 constexpr const char* kSeveralNodes = R"({"nodes": {"gt": 1}})";
 
@@ -110,19 +113,12 @@ bool uses_nccl(const Topology& node) {
   return !node.devices.empty() && node.devices.front().vendor != "intel";
 }
 
-// NCCL's, which RCCL reads by the same names, and Gloo's.
-void add_sockets(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
-  if (fabric.names.empty() || (fabric.kind == "ethernet" && fabric.count < 2)) return;
-  if (uses_nccl(node))
-    rules.push_back({"sockets", kSeveralNodes,
-                     defaults("NCCL_SOCKET_IFNAME", socket_value(node, fabric)),
-                     "NCCL bootstrap and TCP traffic use the job's network, not the management "
-                     "network",
-                     kNccl, socket_names(node).empty()});
-  rules.push_back(
-      {"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
-       "Gloo otherwise takes the host name's address, which may be on the management network",
-       kPytorch});
+// NCCL_SOCKET_IFNAME where it is more than a suggestion: Slingshot's interface names are HPE's. Else "".
+std::string socket_names(const Topology& node) {
+  const Fabric fabric = fabric_of(node);
+  const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);
+  if (!uses_nccl(node) || fabric.kind != "slingshot" || fabric.names.empty() || !sound) return "";
+  return socket_value(node, fabric);
 }
 
 std::string provider_of(const Fabric& fabric) {
@@ -133,36 +129,46 @@ std::string provider_of(const Fabric& fabric) {
   return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
 }
 
-void add_libfabric(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
+// For NCCL's variables, which RCCL reads by the same names, Gloo, libfabric and UCX.
+std::vector<NewRule> network_rules(const Topology& node, const Fabric& fabric) {
+  const bool nccl = uses_nccl(node);
+  const bool verbs = fabric.kind == "infiniband" || fabric.kind == "roce";
+  const bool sockets = !fabric.names.empty() && (fabric.kind != "ethernet" || fabric.count > 1);
+  std::vector<NewRule> rules;
+  if (sockets && nccl)
+    rules.push_back(
+        {"sockets", kSeveralNodes, defaults("NCCL_SOCKET_IFNAME", socket_value(node, fabric)),
+         "NCCL bootstrap and TCP traffic use the job's network, not the management network", kNccl,
+         socket_names(node).empty()});
+  if (sockets)
+    rules.push_back(
+        {"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
+         "Gloo otherwise takes the host name's address, which may be on the management network",
+         kPytorch});
   if (const std::string provider = provider_of(fabric); !provider.empty())
     rules.push_back({"libfabric", kSeveralNodes, defaults("FI_PROVIDER", provider),
                      "libfabric fails without this network instead of falling back to TCP",
                      kLibfabric});
-  const bool by_plugin = fabric.kind == "slingshot" || fabric.kind == "efa";
-  if (by_plugin && uses_nccl(node))
+  if ((fabric.kind == "slingshot" || fabric.kind == "efa") && nccl)
     rules.push_back({"nccl-plugin", kSeveralNodes, defaults("NCCL_NET", "AWS Libfabric"),
                      "NCCL fails without its libfabric plugin instead of falling back to TCP",
                      kOfiPlugin});
   if (fabric.kind == "efa")
     rules.push_back({"efa-rdma", "", defaults("FI_EFA_USE_DEVICE_RDMA", "1"),
                      "GPU transfers use RDMA read; libfabric fails on instances without it", kEfa});
-}
-
-void add_verbs(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
-  const bool verbs = fabric.kind == "infiniband" || fabric.kind == "roce";
-  if (!verbs || fabric.domains.empty()) return;
-  if (uses_nccl(node))
+  if (verbs && !fabric.domains.empty() && nccl)
     rules.push_back({"nccl-adapters", "",
                      defaults("NCCL_IB_HCA", fmt::format("={}", fmt::join(fabric.domains, ","))),
                      "NCCL uses these adapters only, not those of storage or management", kNccl});
-  rules.push_back(
-      {"ucx-adapters", "",
-       defaults("UCX_NET_DEVICES", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))),
-       "UCX uses port 1 of these adapters only; by default it uses all", kUcx});
+  if (verbs && !fabric.domains.empty())
+    rules.push_back(
+        {"ucx-adapters", "",
+         defaults("UCX_NET_DEVICES", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))),
+         "UCX uses port 1 of these adapters only; by default it uses all", kUcx});
+  return rules;
 }
 
-void add_nccl(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
-  if (!uses_nccl(node)) return;
+void add_nccl(const Fabric& fabric, std::vector<NewRule>& rules) {
   if (fabric.count > 1 && fabric.kind != "ethernet")
     rules.push_back({"nccl-cross-nic", "", defaults("NCCL_CROSS_NIC", "1"),
                      "rings may leave a node by another interface than they entered; not for "
@@ -215,59 +221,38 @@ void add_scheduler(const Fresh& fresh, std::vector<NewRule>& rules) {
 
 }  // namespace
 
-// Active only for Slingshot, whose interface names are HPE's.
-std::string socket_names(const Topology& node) {
-  const Fabric fabric = fabric_of(node);
-  const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);
-  if (!uses_nccl(node) || fabric.kind != "slingshot" || fabric.names.empty() || !sound) return "";
-  return socket_value(node, fabric);
-}
-
 std::string rules_section(const Fresh& fresh) {
   Fabric fabric = fabric_of(fresh.node);
   for (std::vector<std::string>* names : {&fabric.names, &fabric.domains})
-    names->erase(std::remove_if(names->begin(), names->end(),
-                                [](const std::string& name) { return !is_plain(name); }),
-                 names->end());
+    std::erase_if(*names, [](const std::string& name) { return !is_plain(name); });
   if (!is_plain(fabric.provider)) fabric.provider.clear();
-  std::vector<NewRule> rules;
-  add_sockets(fresh.node, fabric, rules);
-  add_libfabric(fresh.node, fabric, rules);
-  add_verbs(fresh.node, fabric, rules);
-  add_nccl(fresh.node, fabric, rules);
+  const bool nccl = uses_nccl(fresh.node);
+  std::vector<NewRule> rules = network_rules(fresh.node, fabric);
+  if (nccl) add_nccl(fabric, rules);
   add_vendor(fresh.node, fabric, rules);
   add_scheduler(fresh, rules);
+  if (nccl)
+    rules.push_back({"warnings", "", defaults("NCCL_DEBUG", "WARN"),
+                     "warnings of NCCL reach the job's output", "", false});
+  else
+    rules.push_back({"tracebacks", "", defaults("PYTHONFAULTHANDLER", "1"),
+                     "a crash prints the Python stack of every thread", "", false});
   std::string text = prose(
       "The site's recommendations (docs/reference/profile-format.md, rules), each with its reason. "
-      "Users' exports "
-      "override \"default\", not \"require\"; \"checked\" is the date of comparison with "
-      "\"source\".",
+      "Users' exports override \"default\", not \"require\"; \"checked\" is the date of comparison "
+      "with \"source\".",
       2);
   if (!fabric.kind.empty())
-    text += prose(fmt::format("Found {} of {}. Suggestions follow from the hardware: "
-                              "measure before use.",
-                              fabric.count == 1 ? "one interface"
-                                                : fmt::format("{} interfaces", fabric.count),
-                              fabric.kind),
-                  2);
+    text +=
+        prose(fmt::format(
+                  "Found {} of {}. Suggestions follow from the hardware: measure before use.",
+                  fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
+                  fabric.kind),
+              2);
   text += "  \"rules\": [\n";
   for (const NewRule& rule : rules) text += lines_of(rule_lines(rule), 4, rule.suggested);
-  return text + (uses_nccl(fresh.node) ? R"(    {
-      "id": "warnings",
-      "default": {"NCCL_DEBUG": "WARN"},
-      "why": "warnings of NCCL reach the job's output"
-    }
-  ],
-
-)"
-                                       : R"(    {
-      "id": "tracebacks",
-      "default": {"PYTHONFAULTHANDLER": "1"},
-      "why": "a crash prints the Python stack of every thread"
-    }
-  ],
-
-)");
+  text.erase(text.rfind(','));  // behind the last rule
+  return text + "\n  ],\n\n";
 }
 
 }  // namespace hpclaunch::authoring

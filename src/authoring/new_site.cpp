@@ -62,10 +62,9 @@ std::string launcher_text(const Fresh& fresh) {
 std::string defaults_text(const Fresh& fresh) {
   if (fresh.node.devices.empty()) return "";
   const char* why =
-      fresh.in_mig
-          ? "Ranks see their own MIG instance only."
-          : "Ranks see all devices, device LOCAL_RANK is the nearest; ranks that share devices see "
-            "their own only. \"gpu_view\": \"own\" makes it so always.";
+      fresh.in_mig ? "Ranks see their own MIG instance only."
+                   : "Ranks see all devices, device LOCAL_RANK is the nearest; ranks that share "
+                     "devices see their own only. \"gpu_view\": \"own\" makes it so always.";
   std::string text = prose(why, 2);
   if (fresh.has_tiles) text += prose("One tile per rank; device mode gpu gives a whole card.", 2);
   // gpu_view is left out: written, it would apply to ranks that share devices too.
@@ -113,8 +112,8 @@ std::string head_section(const Fresh& fresh) {
     return fmt::format("//      {}\n", fmt::format(fmt::runtime(words), fresh.name));
   };
   std::string text =
-      prose(fmt::format("Profile written by \"hpclaunch profile new\" from {}. "
-                        "Reference: docs/reference/profile-format.md.",
+      prose(fmt::format("Profile written by \"hpclaunch profile new\" from {}. Reference: "
+                        "docs/reference/profile-format.md.",
                         plain(fresh.from)),
             0) +
       "//\n" +
@@ -147,8 +146,7 @@ std::string detect_section(const Fresh& fresh, const EnvSnapshot& env) {
   std::string text =
       prose(
           "Signals of this site (docs/reference/profile-format.md, detect). One with \"proves\": "
-          "false is a hint; "
-          "without any other the profile is used only with --profile.",
+          "false is a hint; without any other the profile is used only with --profile.",
           2) +
       "  \"detect\": [\n" +
       prose(found.empty() ? "This shell has no variable that names a cluster; an example:"
@@ -175,12 +173,11 @@ std::string stacks_section(const EnvSnapshot& env) {
   }
   return prose(
              "Software stacks with rules of their own (docs/reference/profile-format.md, stacks): "
-             "the first that "
-             "applies, or \"--stack NAME\". An example:",
+             "the first that applies, or \"--stack NAME\". An example:",
              2) +
          lines_of(
-             fmt::format("\"stacks\": [\n  {{\"name\": \"current\", \"when\": "
-                         "[{{\"module.{}\": {{\"ge\": {}}}}}]}},\n  {{\"name\": \"older\"}}\n],",
+             fmt::format("\"stacks\": [\n  {{\"name\": \"current\", \"when\": [{{\"module.{}\": "
+                         "{{\"ge\": {}}}}}]}},\n  {{\"name\": \"older\"}}\n],",
                          name, json_text(version)),
              2, true) +
          "\n";

@@ -1,6 +1,6 @@
 #pragma once
-// The sections of `hpclaunch profile page`. Each is Markdown that ends with a newline, or "" when the profile
-// has nothing for it. Equal profiles give equal bytes.
+// What the sections of `hpclaunch profile page` share. Each section is Markdown that ends with a
+// newline, or "" when the profile has nothing for it. Equal profiles give equal bytes.
 #include <optional>
 #include <set>
 #include <string>
@@ -36,7 +36,5 @@ bool is_default(const Profile& profile, const When& when);
 
 /// `elsewhere`: sites that the profile extends. Their entries are on their own pages.
 std::string placement(const Profile& profile, const std::set<std::string>& elsewhere);
-std::string settings(const Profile& profile, const std::set<std::string>& elsewhere);
-std::string traps(const Profile& profile, const std::set<std::string>& elsewhere);
 
 }  // namespace hpclaunch::authoring::page

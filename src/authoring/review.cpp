@@ -30,52 +30,39 @@ std::string rule_of(knowledge::Verdict::About about) {
   }
 }
 
-/// Names and values against the catalogue.
-class Judging {
- public:
-  explicit Judging(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+/// Names and values of one entry against the catalogue.
+struct Judging {
+  const std::string what;
+  const Origin& origin;
+  std::vector<Diagnostic>& diagnostics;
 
-  void judge(const std::string& what, const std::string& name, const std::string& value,
-             const Origin& origin) {
-    const knowledge::Verdict verdict = knowledge::check(name, is_secret(name) ? "" : value);
-    if (verdict.grade == knowledge::Grade::fine) return;
-    std::string fix;
-    if (!verdict.suggestion.empty()) fix = "write " + verdict.suggestion;
-    diagnostics_.push_back({rule_of(verdict.about), severity_of(verdict.grade),
-                            fmt::format("{}: {}", what, verdict.message), fix, origin.where});
+  void add(const std::string& id, Severity severity, const knowledge::Verdict& verdict) {
+    diagnostics.push_back({id, severity, fmt::format("{}: {}", what, verdict.message),
+                           verdict.suggestion.empty() ? "" : "write " + verdict.suggestion,
+                           origin.where});
   }
 
   // Rules may test or unset variables by their old or misspelt names.
-  void judge_name(const std::string& what, const std::string& name, const Origin& origin) {
+  void name(const std::string& name) {
     const knowledge::Verdict verdict = knowledge::check(name, "");
     const bool unknown = verdict.about == knowledge::Verdict::About::unknown_name;
-    if (!unknown || knowledge::find_misspelling(name)) return;
-    diagnostics_.push_back(
-        {"unknown-variable", Severity::warning, fmt::format("{}: {}", what, verdict.message),
-         verdict.suggestion.empty() ? "" : "write " + verdict.suggestion, origin.where});
+    if (unknown && !knowledge::find_misspelling(name))
+      add("unknown-variable", Severity::warning, verdict);
   }
 
-  void judge_all(const std::string& what, const std::vector<Assignment>& assignments,
-                 const Origin& origin) {
+  // Values with facts are not known here.
+  void values(const std::vector<Assignment>& assignments) {
     for (const Assignment& one : assignments) {
       const bool constant = one.value.each == Template::Each::once && facts_in(one.value).empty();
+      const bool shown = constant && !is_secret(one.name);
       const Result<std::string> value =
-          constant ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
-      judge(what, one.name, value ? *value : "", origin);
+          shown ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
+      const knowledge::Verdict verdict = knowledge::check(one.name, value ? *value : "");
+      if (verdict.grade != knowledge::Grade::fine)
+        add(rule_of(verdict.about), severity_of(verdict.grade), verdict);
     }
   }
-
- private:
-  std::vector<Diagnostic>& diagnostics_;
 };
-
-void review_rule(const Rule& rule, Judging& judging) {
-  const std::string what = "rule " + rule.id;
-  judging.judge_all(what, rule.defaults, rule.origin);
-  judging.judge_all(what, rule.require, rule.origin);
-  for (const Assignment& one : rule.prepend) judging.judge_name(what, one.name, rule.origin);
-  for (const std::string& name : rule.unset) judging.judge_name(what, name, rule.origin);
-}
 
 int months_of(const std::string& day) {
   constexpr int kYear = 12;
@@ -129,19 +116,23 @@ std::vector<OwnEntry> own_entries(const Profile& profile) {
 }
 
 void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
-  Judging judging(diagnostics);
-  for (const Rule& rule : profile.rules)
-    if (rule.origin.profile == profile.name) review_rule(rule, judging);
+  for (const Rule& rule : profile.rules) {
+    if (rule.origin.profile != profile.name) continue;
+    Judging judging{"rule " + rule.id, rule.origin, diagnostics};
+    judging.values(rule.defaults);
+    judging.values(rule.require);
+    for (const Assignment& one : rule.prepend) judging.name(one.name);
+    for (const std::string& name : rule.unset) judging.name(name);
+  }
   for (const DeviceMode& mode : profile.device_modes)
     if (mode.origin.profile == profile.name && !mode.mask.empty())
-      judging.judge_name("device mode " + mode.name, mode.mask, mode.origin);
+      Judging{"device mode " + mode.name, mode.origin, diagnostics}.name(mode.mask);
   for (const OwnEntry& entry : own_entries(profile))
     for (const When* when : entry.conditions)
       for (const Test& test : *when)
-        for (const char* group : {"env.", "value."})
+        for (const std::string_view group : {"env.", "value."})
           if (test.fact.starts_with(group))
-            judging.judge_name(entry.what, test.fact.substr(std::string_view(group).size()),
-                               *entry.origin);
+            Judging{entry.what, *entry.origin, diagnostics}.name(test.fact.substr(group.size()));
 }
 
 void review_age(const Profile& profile, const std::string& today,

@@ -102,9 +102,9 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
     loaded.problems.push_back(text.error());
     return loaded;
   }
-  loaded.parsed = parse_profile(*text, entry.file);
-  loaded.problems = loaded.parsed.problems;
-  if (!loaded.parsed.profile.name.empty()) loaded.name = loaded.parsed.profile.name;
+  const ParsedProfile parsed = parse_profile(*text, entry.file);
+  loaded.problems = parsed.problems;
+  if (!parsed.profile.name.empty()) loaded.name = parsed.profile.name;
   if (!loaded.problems.empty()) return loaded;
   if (loaded.name != entry.name)
     loaded.problems.push_back(
@@ -112,7 +112,7 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
          fmt::format("name the file {}.json", loaded.name), SourceRef{entry.file, 1, 1}});
   const std::string file = known == nullptr ? ref : "";
   Result<Profile> resolved = resolve_profile(
-      loaded.parsed.profile, [&](const std::string& name) { return find_base(name, file, shelf); });
+      parsed.profile, [&](const std::string& name) { return find_base(name, file, shelf); });
   if (!resolved)
     loaded.problems.push_back(resolved.error());
   else if (loaded.problems.empty())

@@ -1,10 +1,8 @@
-// `profile show`: the flattened profile for people, with the place where each entry is written.
-#include "authoring/show.h"
-
+// `profile show`: the flattened profile, for people with the place where each entry is written, for
+// programs with the keys of a profile file. One description of each entry serves both.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
@@ -15,51 +13,136 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-constexpr std::size_t kLabel = 11;
+using Json = nlohmann::ordered_json;
 
-/// Text with labels in a column and, for each entry, where it was written.
-class Page {
- public:
-  explicit Page(const Style& style) : style_(style) {}
+void put(Json& object, const char* key, const std::string& value) {
+  if (!value.empty()) object[key] = value;
+}
 
-  void heading(const std::string& title) {
-    text +=
-        style_.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", title) : fmt::format("\n{}\n", title);
+template <class List>
+void put_list(Json& object, const char* key, const List& values) {
+  if (!values.empty()) object[key] = values;
+}
+
+Json as_json(const When& when) {
+  constexpr const char* kNames[] = {"eq", "ne", "lt", "le", "gt", "ge", "like", "unlike"};
+  Json object = Json::object();
+  for (const Test& test : when) {
+    if (test.op == Test::Op::is_set || test.op == Test::Op::is_unset) {
+      object[test.fact]["set"] = test.op == Test::Op::is_set;
+      continue;
+    }
+    const Json value = test.values.size() == 1 ? Json(test.values.front()) : Json(test.values);
+    object[test.fact][kNames[static_cast<std::size_t>(test.op)]] = value;
   }
-  void entry(const std::string& name, const Origin& origin) {
+  return object;
+}
+
+/// A line with a label; "" without a value.
+std::string labelled(const std::string& label, const std::string& value, int indent) {
+  constexpr std::size_t kLabel = 11;
+  if (value.empty()) return "";
+  return fmt::format("{:>{}}{:<{}} {}\n", "", indent, label, kLabel, plain(value));
+}
+
+/// An entry of the profile: `text` for people, `object` for programs.
+struct Shown {
+  std::string text;
+  Json object;
+
+  Shown(const char* key, const std::string& name, const Origin& origin) {
+    object[key] = name;
     const std::string place = place_text(origin.where);
-    text += fmt::format("  {}  ({}{}{})\n", plain(name), plain(origin.profile),
-                        place.empty() ? "" : ", ", plain(place));
+    text = fmt::format("  {}  ({}{}{})\n", plain(name), plain(origin.profile),
+                       place.empty() ? "" : ", ", plain(place));
   }
-  void line(const std::string& label, const std::string& value, int depth = 2) {
-    if (value.empty()) return;
-    text += fmt::format("{:>{}}{:<{}} {}\n", "", depth * 2, label, kLabel, plain(value));
+  void line(const std::string& label, const std::string& value) {
+    text += labelled(label, value, 4);
   }
-  void origin(const Origin& origin) {
-    line("why", origin.why);
+  void both(const char* label, const char* key, const std::string& value) {
+    line(label, value);
+    put(object, key, value);
+  }
+  void when(const When& when) {
+    line("when", when_text(when));
+    if (!when.empty()) object["when"] = as_json(when);
+  }
+  /// Comes last.
+  void from(const Origin& origin) {
+    both("why", "why", origin.why);
     line("source", origin.source.empty() || origin.checked.empty()
                        ? origin.source
                        : fmt::format("{} (compared on {})", origin.source, origin.checked));
-    line("printed", origin.printed);
-    line("but", origin.printed_why);
-    line("disputed", origin.disputed);
+    put(object, "source", origin.source);
+    put(object, "checked", origin.checked);
+    both("printed", "printed", origin.printed);
+    both("but", "printed_why", origin.printed_why);
+    both("disputed", "disputed", origin.disputed);
+    object["origin"] = {{"profile", origin.profile},
+                        {"file", origin.where.file},
+                        {"line", origin.where.line},
+                        {"column", origin.where.column}};
   }
-
-  std::string text;
-
- private:
-  Style style_;
 };
 
-std::string template_text(const Template& value) {
-  if (value.each == Template::Each::once) return value.text;
-  return fmt::format("{} (once per {}, \"{}\" between)", value.text,
-                     value.each == Template::Each::rank ? "local rank" : "unit", value.join);
+Shown shown(const NodeModel& node) {
+  Shown out("name", node.name, node.origin);
+  out.both("what", "doc", node.doc);
+  if (node.count > 0) {
+    out.line("count", std::to_string(node.count));
+    out.object["count"] = node.count;
+  }
+  out.line("made of", node_text(node));
+  out.object["use"] = node.live ? "live" : "model";
+  if (node.live) out.line("use", "live: inside a job the node itself is probed");
+  if (!node.when.empty()) out.object["when"] = as_json(node.when);
+  if (!node.reserved.empty()) {
+    const std::string cpus = node.reserved.to_list();
+    out.line("reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why));
+    out.object["reserved"] = {{"cpus", cpus}, {"why", node.reserved_why}};
+  }
+  for (const ServiceCores& service : node.services) {
+    const std::string cpus = service.pus.to_list();
+    out.line("service", fmt::format("{} on CPUs {}: {}", service.name, cpus, service.why));
+    out.object["services"].push_back(
+        {{"name", service.name}, {"cpus", cpus}, {"why", service.why}});
+  }
+  out.line("when", when_text(node.when));
+  out.object["topology"] = Json::parse(topology_to_json(node.topology), nullptr, false);
+  out.from(node.origin);
+  return out;
 }
 
+Shown shown(const Stack& stack) {
+  Shown out("name", stack.name, stack.origin);
+  out.both("what", "doc", stack.doc);
+  for (const When& when : stack.when) {
+    out.line("when", when_text(when));
+    out.object["when"].push_back(as_json(when));
+  }
+  out.from(stack.origin);
+  return out;
+}
+
+Shown shown(const DeviceMode& mode) {
+  Shown out("name", mode.name, mode.origin);
+  out.both("what", "doc", mode.doc);
+  out.line("unit", mode.subdevices ? "part of a device" : "device");
+  out.object["unit"] = mode.subdevices ? "subdevice" : "device";
+  if (!mode.mask.empty()) out.line("mask", mode.mask + " = " + mode.mask_item);
+  put(out.object, "mask", mode.mask);
+  put(out.object, "mask_item", mode.mask_item);
+  out.from(mode.origin);
+  return out;
+}
+
+constexpr struct {
+  const char* key;
+  const char* name;
+} kPer[] = {{"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
+
 std::string binding_text(const Binding& binding) {
-  constexpr const char* kPer[] = {"node", "package", "NUMA node", "L3 cache"};
-  std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)]);
+  std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)].name);
   const std::string width = binding.low == binding.high
                                 ? fmt::format("+ {}", binding.low)
                                 : fmt::format("+ {}-{}", binding.low, binding.high);
@@ -81,162 +164,203 @@ std::string binding_text(const Binding& binding) {
   return text;
 }
 
-void show_head(const Profile& profile, const std::string& file, Page& page) {
-  page.text += fmt::format("{}  {}\n", plain(profile.name), plain(profile.doc));
-  page.line("file", file, 1);
-  if (profile.part) page.line("part", "for other profiles to extend; matches no site", 1);
-  page.line("extends", fmt::format("{}", fmt::join(profile.extends, ", ")), 1);
-  if (profile.retired)
-    page.line("retired",
-              fmt::format("{}{}", profile.retired->date,
-                          profile.retired->successor.empty()
-                              ? ""
-                              : "; " + profile.retired->successor + " is the successor"),
-              1);
-  page.line("launcher", profile.launcher, 1);
-  page.line("scheduler", profile.scheduler, 1);
-  if (profile.lsf_launch_node)
-    page.line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false", 1);
-  page.line("stack", profile.stack, 1);
-  page.line("mode", profile.device_mode, 1);
-  page.line("gpu view", profile.gpu_view, 1);
-  if (profile.ranks_per_device > 0)
-    page.line("per device", counted(profile.ranks_per_device, "rank"), 1);
-  page.line("fill", profile.fill, 1);
-  if (profile.detect.empty()) return;
-  page.heading("signals");
-  for (const Signal& signal : profile.detect)
-    page.text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
-                             plain(signal.like), signal.proves ? "" : " (hint only)");
+void put_cores(const Binding& binding, Json& object) {
+  object["per"] = kPer[static_cast<std::size_t>(binding.per)].key;
+  object["first"] = binding.first;
+  if (binding.split) {
+    object["split"] = true;
+  } else {
+    if (binding.at.empty())
+      object["stride"] = binding.stride;
+    else
+      object["at"] = binding.at;
+    object["cores"] = fmt::format("{}-{}", binding.low, binding.high);
+    object["at_least"] = binding.at_least;
+  }
+  object["siblings"] = binding.siblings;
+  put_list(object, "groups", binding.groups);
+  object["interleave"] = binding.interleave;
 }
 
-void show_nodes(const Profile& profile, Page& page) {
-  if (!profile.nodes.empty()) page.heading("nodes");
-  for (const NodeModel& node : profile.nodes) {
-    page.entry(node.name, node.origin);
-    page.line("what", node.doc);
-    if (node.count > 0) page.line("count", std::to_string(node.count));
-    page.line("made of", node_text(node));
-    if (node.live) page.line("use", "live: inside a job the node itself is probed");
-    if (!node.reserved.empty())
-      page.line("reserved", fmt::format("CPUs {}: {}", node.reserved.to_list(), node.reserved_why));
-    for (const ServiceCores& service : node.services)
-      page.line("service",
-                fmt::format("{} on CPUs {}: {}", service.name, service.pus.to_list(), service.why));
-    page.line("when", when_text(node.when));
-    page.origin(node.origin);
+Shown shown(const Binding& binding) {
+  Shown out("id", binding.id, binding.origin);
+  out.when(binding.when);
+  out.line("cores", binding_text(binding));
+  put_cores(binding, out.object);
+  for (const Binding::Role& role : binding.roles) {
+    Json& object = out.object["roles"][role.name];
+    object = {{"from", role.from_base ? "base" : "group"}, {"first", role.first}};
+    if (!role.from_base) object["stride"] = role.stride;
+    out.line("role", role.from_base ? fmt::format("{}: core base + {}", role.name, role.first)
+                                    : fmt::format("{}: core first of group + {} + {} * i",
+                                                  role.name, role.first, role.stride));
   }
-  if (!profile.stacks.empty()) page.heading("stacks");
-  for (const Stack& stack : profile.stacks) {
-    page.entry(stack.name, stack.origin);
-    page.line("what", stack.doc);
-    for (const When& when : stack.when) page.line("when", when_text(when));
-    page.origin(stack.origin);
-  }
-  if (!profile.device_modes.empty()) page.heading("device modes");
-  for (const DeviceMode& mode : profile.device_modes) {
-    page.entry(mode.name, mode.origin);
-    page.line("what", mode.doc);
-    page.line("unit", mode.subdevices ? "part of a device" : "device");
-    if (!mode.mask.empty()) page.line("mask", mode.mask + " = " + mode.mask_item);
-    page.origin(mode.origin);
+  out.from(binding.origin);
+  return out;
+}
+
+std::string template_text(const Template& value) {
+  if (value.each == Template::Each::once) return value.text;
+  return fmt::format("{} (once per {}, \"{}\" between)", value.text,
+                     value.each == Template::Each::rank ? "local rank" : "unit", value.join);
+}
+
+void add_assignments(const char* verb, const std::vector<Assignment>& assignments, Shown& out) {
+  for (const Assignment& one : assignments) {
+    out.line(verb, fmt::format("{} = {}", one.name,
+                               is_secret(one.name) ? "<hidden>" : template_text(one.value)));
+    Json& value = out.object[verb][one.name];
+    if (one.value.each == Template::Each::once)
+      value = one.value.text;
+    else
+      value = {{"each", one.value.each == Template::Each::rank ? "rank" : "unit"},
+               {"item", one.value.text},
+               {"join", one.value.join}};
   }
 }
 
-void show_bindings(const Profile& profile, Page& page) {
-  if (!profile.bindings.empty()) page.heading("bindings (the last that applies and fits is used)");
-  for (const Binding& binding : profile.bindings) {
-    page.entry(binding.id, binding.origin);
-    page.line("when", when_text(binding.when));
-    page.line("cores", binding_text(binding));
-    for (const Binding::Role& role : binding.roles)
-      page.line("role", role.from_base ? fmt::format("{}: core base + {}", role.name, role.first)
-                                       : fmt::format("{}: core first of group + {} + {} * i",
-                                                     role.name, role.first, role.stride));
-    page.origin(binding.origin);
-  }
-}
-
-void show_rule(const Rule& rule, Page& page) {
-  page.entry(rule.id, rule.origin);
-  page.line("when", when_text(rule.when));
-  const auto all = [&](const char* verb, const std::vector<Assignment>& assignments) {
-    for (const Assignment& one : assignments)
-      page.line(verb, fmt::format("{} = {}", one.name,
-                                  is_secret(one.name) ? "<hidden>" : template_text(one.value)));
+Shown shown(const Rule& rule) {
+  Shown out("id", rule.id, rule.origin);
+  out.when(rule.when);
+  add_assignments("default", rule.defaults, out);
+  add_assignments("require", rule.require, out);
+  add_assignments("prepend", rule.prepend, out);
+  const auto words = [&](const char* label, const char* key, const auto& list) {
+    out.line(label, fmt::format("{}", fmt::join(list, " ")));
+    put_list(out.object, key, list);
   };
-  all("default", rule.defaults);
-  all("require", rule.require);
-  all("prepend", rule.prepend);
-  page.line("unset", fmt::format("{}", fmt::join(rule.unset, " ")));
-  for (const auto& [launcher, flags] : rule.launch)
-    page.line("launch", fmt::format("{}: {}", launcher, fmt::join(flags, " ")));
-  for (const auto& [scheduler, directives] : rule.batch)
-    page.line("batch", fmt::format("{}: {}", scheduler, fmt::join(directives, " ")));
-  if (rule.core_limit) page.line("core limit", *rule.core_limit);
-  page.line("make dirs", fmt::format("{}", fmt::join(rule.make_dirs, " ")));
-  if (rule.report)
-    page.line("report", fmt::format("{}: {}", rule.report->severity, rule.report->message));
-  if (rule.report) page.line("fix", rule.report->fix);
-  page.origin(rule.origin);
+  const auto by_program = [&](const char* key, const auto& lists) {
+    for (const auto& [program, list] : lists)
+      out.line(key, fmt::format("{}: {}", program, fmt::join(list, " ")));
+    put_list(out.object, key, lists);
+  };
+  words("unset", "unset", rule.unset);
+  by_program("launch", rule.launch);
+  by_program("batch", rule.batch);
+  if (rule.core_limit) {
+    out.line("core limit", *rule.core_limit);
+    out.object["core_limit"] = *rule.core_limit;
+  }
+  words("make dirs", "make_dirs", rule.make_dirs);
+  if (rule.report) {
+    const auto& [severity, message, fix] = *rule.report;
+    out.line("report", fmt::format("{}: {}", severity, message));
+    out.line("fix", fix);
+    out.object["report"] = {{"severity", severity}, {"message", message}, {"fix", fix}};
+  }
+  out.from(rule.origin);
+  return out;
+}
+
+Shown shown(const Note& note) {
+  Shown out("id", note.id, note.origin);
+  out.line("title", note.title);
+  out.line("text", note.text);
+  out.object["title"] = note.title;
+  out.object["text"] = note.text;
+  out.from(note.origin);
+  return out;
+}
+
+struct Section {
+  const char* key;
+  const char* heading;
+  std::vector<Shown> entries;
+};
+
+std::vector<Section> sections(const Profile& profile) {
+  const auto all = [](const auto& entries) {
+    std::vector<Shown> list;
+    for (const auto& entry : entries) list.push_back(shown(entry));
+    return list;
+  };
+  return {{"nodes", "nodes", all(profile.nodes)},
+          {"stacks", "stacks", all(profile.stacks)},
+          {"device_modes", "device modes", all(profile.device_modes)},
+          {"bindings", "bindings (the last that applies and fits is used)", all(profile.bindings)},
+          {"rules", "rules (in this order)", all(profile.rules)},
+          {"notes", "notes", all(profile.notes)}};
+}
+
+std::string head_text(const Profile& profile, const std::string& file) {
+  std::string text = fmt::format("{}  {}\n", plain(profile.name), plain(profile.doc));
+  const auto line = [&](const char* label, const std::string& value) {
+    text += labelled(label, value, 2);
+  };
+  line("file", file);
+  if (profile.part) line("part", "for other profiles to extend; matches no site");
+  line("extends", fmt::format("{}", fmt::join(profile.extends, ", ")));
+  if (const auto& retired = profile.retired)
+    line("retired",
+         retired->date +
+             (retired->successor.empty() ? "" : "; " + retired->successor + " is the successor"));
+  line("launcher", profile.launcher);
+  line("scheduler", profile.scheduler);
+  if (profile.lsf_launch_node) line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false");
+  line("stack", profile.stack);
+  line("mode", profile.device_mode);
+  line("gpu view", profile.gpu_view);
+  if (profile.ranks_per_device > 0) line("per device", counted(profile.ranks_per_device, "rank"));
+  line("fill", profile.fill);
+  return text;
 }
 
 std::string as_text(const Profile& profile, const std::string& file, const Style& style) {
-  Page page(style);
-  show_head(profile, file, page);
-  show_nodes(profile, page);
-  show_bindings(profile, page);
-  if (!profile.rules.empty()) page.heading("rules (in this order)");
-  for (const Rule& rule : profile.rules) show_rule(rule, page);
-  if (!profile.notes.empty()) page.heading("notes");
-  for (const Note& note : profile.notes) {
-    page.entry(note.id, note.origin);
-    page.line("title", note.title);
-    page.line("text", note.text);
-    page.origin(note.origin);
+  std::string text = head_text(profile, file);
+  const auto heading = [&](const char* title) {
+    text += style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", title) : fmt::format("\n{}\n", title);
+  };
+  if (!profile.detect.empty()) heading("signals");
+  for (const Signal& signal : profile.detect)
+    text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
+                        plain(signal.like), signal.proves ? "" : " (hint only)");
+  for (const Section& section : sections(profile)) {
+    if (!section.entries.empty()) heading(section.heading);
+    for (const Shown& entry : section.entries) text += entry.text;
   }
   if (!profile.expect.empty())
-    page.text += fmt::format("\n{} for hpclaunch profile test\n",
-                             counted(static_cast<long>(profile.expect.size()), "golden case"));
-  return page.text;
+    text += fmt::format("\n{} for hpclaunch profile test\n",
+                        counted(static_cast<long>(profile.expect.size()), "golden case"));
+  return text;
+}
+
+// Each node's topology is what `hpclaunch topo --json` writes.
+Json as_object(const Profile& profile, const std::string& file) {
+  Json object = {{"name", profile.name}, {"file", file}, {"doc", profile.doc}};
+  object["part"] = profile.part;
+  object["extends"] = profile.extends;
+  if (const auto& retired = profile.retired) {
+    Shown end("date", retired->date, retired->origin);
+    put(end.object, "successor", retired->successor);
+    end.from(retired->origin);
+    object["retired"] = std::move(end.object);
+  }
+  put(object, "launcher", profile.launcher);
+  put(object, "scheduler", profile.scheduler);
+  if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
+  Json& defaults = object["defaults"] = Json::object();
+  if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;
+  put(defaults, "gpu_view", profile.gpu_view);
+  put(defaults, "device_mode", profile.device_mode);
+  put(defaults, "stack", profile.stack);
+  put(defaults, "fill", profile.fill);
+  Json& detect = object["detect"] = Json::array();
+  for (const Signal& signal : profile.detect) {
+    Json one = Json::object();
+    if (!signal.env.empty()) one["env"] = signal.env;
+    one[signal.env.empty() ? "host" : "like"] = signal.like;
+    one["proves"] = signal.proves;
+    detect.push_back(std::move(one));
+  }
+  for (Section& section : sections(profile)) {
+    Json& list = object[section.key] = Json::array();
+    for (Shown& entry : section.entries) list.push_back(std::move(entry.object));
+  }
+  object["cases"] = profile.expect.size();
+  return object;
 }
 
 }  // namespace
-
-std::string when_text(const When& when) {
-  using Op = Test::Op;
-  static const std::map<Op, std::string> kSigns = {
-      {Op::eq, "="}, {Op::ne, "is not"}, {Op::lt, "<"},      {Op::le, "<="},
-      {Op::gt, ">"}, {Op::ge, ">="},     {Op::like, "like"}, {Op::unlike, "unlike"}};
-  std::vector<std::string> tests;
-  for (const Test& test : when) {
-    if (test.op == Op::is_set || test.op == Op::is_unset) {
-      tests.push_back(test.fact + (test.op == Op::is_set ? " is set" : " is not set"));
-      continue;
-    }
-    std::vector<std::string> values;
-    for (const std::string& value : test.values) values.push_back(value.empty() ? "\"\"" : value);
-    tests.push_back(
-        fmt::format("{} {} {}", test.fact, kSigns.at(test.op), fmt::join(values, " or ")));
-  }
-  return fmt::format("{}", fmt::join(tests, ", "));
-}
-
-std::string node_text(const NodeModel& node) {
-  const Topology& t = node.topology;
-  std::string text =
-      fmt::format("{}, {}, {}, {}", counted(static_cast<long>(t.packages.size()), "package"),
-                  counted(static_cast<long>(t.numa_nodes.size()), "NUMA node"),
-                  counted(static_cast<long>(t.cores.size()), "core"),
-                  counted(t.all_pus().count(), "hardware thread"));
-  if (!t.devices.empty())
-    text += fmt::format(
-        ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),
-        t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
-  if (!t.nics.empty())
-    text += fmt::format(", {}", counted(static_cast<long>(t.nics.size()), "NIC"));
-  return text;
-}
 
 int profile_show(const Args& args, Session& session) {
   if (args.names.empty())
@@ -245,13 +369,13 @@ int profile_show(const Args& args, Session& session) {
   const Result<Shelf> shelf = open_shelf(args.names, session.env);
   if (!shelf) return report(session, shelf.error());
   std::string text;
-  auto list = nlohmann::ordered_json::array();
+  auto list = Json::array();
   for (const std::string& ref : args.names) {
     const Result<LoadedProfile> loaded = load_for_review(ref, *shelf);
     if (!loaded) return report(session, loaded.error());
     if (!loaded->resolved) return report(session, loaded->problems.front());
     if (args.format == "json")
-      list.push_back(profile_object(*loaded->resolved, loaded->file));
+      list.push_back(as_object(*loaded->resolved, loaded->file));
     else
       text += (text.empty() ? "" : "\n") + as_text(*loaded->resolved, loaded->file, session.style);
   }

@@ -8,8 +8,17 @@
 
 namespace hpclaunch::catalogue {
 
+/// Texts by the name of the field that they are for; "" where there is none.
+struct Texts : std::map<std::string, std::string> {
+  const std::string& get(const char* field) const {
+    static const std::string kNone;
+    const auto at = find(field);
+    return at == end() ? kNone : at->second;
+  }
+};
+
 struct Library {
-  std::map<std::string, std::string> texts;  ///< fields of knowledge::Library by name
+  Texts texts;  ///< for knowledge::Library
   bool booleans_any_case = true;
   bool words_any_case = false;
   bool c_numbers = true;
@@ -21,14 +30,8 @@ struct Variable {
   std::size_t library = 0;  ///< place in Catalogue::libraries
   int type = 0, confidence = 0, direction = 0;
   bool closed = false, internal = false, any_case = false, numbers = false;
-  std::map<std::string, std::string>
-      texts;  ///< fields of knowledge::Variable by name; absent is ""
+  Texts texts;  ///< for knowledge::Variable
   SourceRef where;
-
-  std::string text(const std::string& field) const {
-    const auto at = texts.find(field);
-    return at == texts.end() ? "" : at->second;
-  }
 };
 
 struct Misspelling {

@@ -15,39 +15,33 @@ void fault(std::vector<Error>& errors, const SourceRef& where, std::string messa
   errors.push_back({ErrorKind::invalid, std::move(message), std::move(hint), where});
 }
 
-const std::string& text(const std::map<std::string, std::string>& texts, const char* field) {
-  static const std::string kNone;
-  const auto at = texts.find(field);
-  return at == texts.end() ? kNone : at->second;
-}
-
 // The look-up's view of a variable: defaults are judged by the rules for users' values.
 knowledge::Variable view(const Variable& v, const Library& library) {
   knowledge::Variable out;
   out.name = v.name;
-  out.library.truths = text(library.texts, "truths");
-  out.library.falsehoods = text(library.texts, "falsehoods");
+  out.library.truths = library.texts.get("truths");
+  out.library.falsehoods = library.texts.get("falsehoods");
   out.library.booleans_any_case = library.booleans_any_case;
   out.library.words_any_case = library.words_any_case;
   out.library.c_numbers = library.c_numbers;
-  out.library.suffixes = text(library.texts, "suffixes");
-  out.library.number_words = text(library.texts, "number_words");
+  out.library.suffixes = library.texts.get("suffixes");
+  out.library.number_words = library.texts.get("number_words");
   out.type = static_cast<knowledge::Type>(v.type);
   out.closed = v.closed;
   out.any_case = v.any_case;
   out.numbers = v.numbers;
-  out.values = text(v.texts, "values");
-  out.lowest = text(v.texts, "lowest");
-  out.highest = text(v.texts, "highest");
+  out.values = v.texts.get("values");
+  out.lowest = v.texts.get("lowest");
+  out.highest = v.texts.get("highest");
   return out;
 }
 
 // true and false become the word that the library itself reads.
 std::string exported_default(const Variable& v, const Library& library) {
-  const std::string& standard = text(v.texts, "standard");
+  const std::string& standard = v.texts.get("standard");
   if (standard != "true" && standard != "false") return standard;
   if (v.type != static_cast<int>(knowledge::Type::boolean)) return standard;
-  const std::string& words = text(library.texts, standard == "true" ? "truths" : "falsehoods");
+  const std::string& words = library.texts.get(standard == "true" ? "truths" : "falsehoods");
   if (words.empty()) return standard == "true" ? "1" : "0";
   return std::string(split(words, '|').front());
 }
@@ -60,7 +54,7 @@ void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
     if (const auto bad = knowledge::find_fault(view(v, library), standard))
       fault(errors, v.where,
             fmt::format("the default of {}, \"{}\", {}", v.name, standard, bad->what));
-    const std::string& note = text(v.texts, "default_note");
+    const std::string& note = v.texts.get("default_note");
     if (!note.empty()) standard += standard.empty() ? note : fmt::format(" ({})", note);
   }
 }
@@ -74,7 +68,7 @@ bool has(const Catalogue& catalogue, const std::string& name) {
 
 void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
   for (const Variable& v : catalogue.variables) {
-    const std::string& newer = text(v.texts, "successor");
+    const std::string& newer = v.texts.get("successor");
     if (!newer.empty() && (!has(catalogue, newer) || newer == v.name))
       fault(errors, v.where,
             fmt::format("{} is renamed to {}, which is not another variable", v.name, newer));

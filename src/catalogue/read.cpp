@@ -1,22 +1,21 @@
-// Reads one file of profiles/variables/ with the JSON reader of profiles.
+// Reads one file of profiles/variables/ with the JSON reader of the model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "catalogue.h"
-#include "hpclaunch/text.h"
-#include "profile/reader.h"
+#include "hpclaunch/json_reader.h"
 
 namespace hpclaunch::catalogue {
 
 namespace {
 
-using profile::Context;
-using profile::Item;
-using profile::Json;
-using profile::Need;
-using profile::Object;
+using json_reader::Context;
+using json_reader::Item;
+using json_reader::Json;
+using json_reader::Need;
+using json_reader::Object;
 using Words = std::vector<std::string_view>;
 
 // In the order of knowledge::Type, ::Confidence, ::Direction and Family::Unknown.
@@ -38,7 +37,7 @@ std::string ascii(Context& context, const Item& at, const std::string& value) {
 
 std::string text(Object& object, const char* key, Need need = Need::optional) {
   const Item at = object.find(key, need);
-  return at ? ascii(object.context(), at, object.context().text(at)) : "";
+  return ascii(object.context(), at, object.context().text(at));
 }
 
 /// A number, true, false or a string, as one would export it.
@@ -62,7 +61,6 @@ std::string scalar(Object& object, const char* key) {
 
 std::string integer(Object& object, const char* key) {
   const Item at = object.find(key);
-  if (!at) return "";
   if (at.json->kind != Json::Kind::integer)
     object.context().fault(at, fmt::format("\"{}\" must be an integer", key));
   return at.json->text;
@@ -71,7 +69,6 @@ std::string integer(Object& object, const char* key) {
 /// Strings, each once, joined by `separator`, which none may contain.
 std::string words(Object& object, const char* key, const std::string& separator) {
   const Item at = object.find(key);
-  if (!at) return "";
   Context& context = object.context();
   if (at.json->kind == Json::Kind::string && separator == ", ")
     return ascii(context, at, context.text(at));
@@ -106,7 +103,7 @@ Library read_parsing(Object& head) {
   library.texts["parser"] = text(rules, "source");
   const std::string truths = words(rules, "true", "|");
   const std::string falsehoods = words(rules, "false", "|");
-  const bool integers = rules.truth("booleans_are_integers", false);
+  const bool integers = rules.truth("booleans_are_integers");
   if (integers || !truths.empty()) {
     library.texts["truths"] = truths;
     library.texts["falsehoods"] = falsehoods;
@@ -163,13 +160,13 @@ Variable read_variable(Context& context, const std::string& name, const Item& at
   v.confidence = choice(object, "confidence", kConfidences, common.confidence);
   v.direction = choice(object, "direction", kDirections, 0);
   v.texts["values"] = words(object, "values", "|");
-  const bool open = object.truth("open", false);
-  const bool closed = object.truth("closed", false);
+  const bool open = object.truth("open");
+  const bool closed = object.truth("closed");
   v.closed = closed || (!open && !v.texts["values"].empty() && type != "list" && type != "string");
   if ((open || closed) && v.texts["values"].empty())
     context.fault(at, "\"open\" and \"closed\" need \"values\"");
   v.any_case = choice(object, "case", kCases, common.words_any_case ? 1 : 0) == 1;
-  v.internal = object.truth("internal", false);
+  v.internal = object.truth("internal");
   v.numbers = choice(object, "items", kItems, 0) == 1;
   v.texts["lowest"] = integer(object, "min");
   v.texts["highest"] = integer(object, "max");
@@ -197,9 +194,7 @@ bool is_name(const std::string& name) {
 
 /// The members of a section: sorted, and named as variables are unless they are patterns.
 std::vector<std::pair<std::string, Item>> section(Object& head, const char* key, bool patterns) {
-  const Item at = head.find(key);
-  if (!at) return {};
-  auto members = head.context().members(at, "entries");
+  auto members = head.members(key, "entries");
   std::string before;
   for (const auto& [name, item] : members) {
     if (!patterns && !is_name(name))
@@ -228,7 +223,7 @@ Misspelling read_misspelling(Context& context, const std::string& name, const It
   m.wrong = name;
   m.meant = text(object, "meant");
   m.note = text(object, "note");
-  m.certain = !object.truth("doubtful", false);
+  m.certain = !object.truth("doubtful");
   m.where = context.place(at);
   words(object, "seen_in", ", ");
   object.finish();
@@ -243,8 +238,7 @@ Family read_family(Context& context, const std::string& pattern, const Item& at)
   f.unknown = choice(object, "unknown", kUnknown, -1);
   f.rule = text(object, "rule");
   const Item stands_for = object.find("stands_for");  // "": the prefix is dropped
-  f.stands_for =
-      stands_for && stands_for.json->kind == Json::Kind::string ? stands_for.json->text : "-";
+  f.stands_for = stands_for.json->kind == Json::Kind::string ? stands_for.json->text : "-";
   object.finish();
   return f;
 }
@@ -253,10 +247,9 @@ Family read_family(Context& context, const std::string& pattern, const Item& at)
 
 std::vector<Error> read_file(const std::string& file, const std::string& content,
                              Catalogue& catalogue) {
-  profile::Problems problems(content, file);
-  const std::optional<Json> tree = profile::parse_tree(content, problems);
-  if (!tree) return problems.take();
-  Context context(problems);
+  Context context(content, file);
+  const std::optional<Json> tree = json_reader::parse_tree(content, context);
+  if (!tree) return context.take();
   Object head(context, {&*tree, ""});
   head.find("$schema");
   for (const auto& [name, item] : section(head, "misspellings", false))
@@ -269,7 +262,7 @@ std::vector<Error> read_file(const std::string& file, const std::string& content
     context.fault(head.at(),
                   "neither \"variables\" nor \"misspellings\" nor \"families\" is present");
   head.finish();
-  return problems.take();
+  return context.take();
 }
 
 }  // namespace hpclaunch::catalogue

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -115,12 +116,7 @@ std::string range_text(const Variable& v) {
 }
 
 std::string commas(std::string_view words) {
-  std::string text;
-  for (const std::string_view word : split(words, '|')) {
-    if (!text.empty()) text += ", ";
-    text += word;
-  }
-  return text;
+  return fmt::format("{}", fmt::join(split(words, '|'), ", "));
 }
 
 std::string values_text(const Variable& v) {
@@ -143,26 +139,27 @@ std::string values_text(const Variable& v) {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-void add(Facts& facts, const char* label, std::string text) {
-  if (!text.empty()) facts.emplace_back(label, std::move(text));
-}
-
 Facts describe_variable(const Variable& v) {
+  const std::string value = values_text(v);
+  const std::string library = v.library.title.empty()
+                                  ? std::string(v.library.name)
+                                  : fmt::format("{} ({})", v.library.title, v.library.name);
+  const std::pair<const char*, std::string_view> all[] = {
+      {"what", v.what},
+      {"library", library},
+      {"value", value},
+      {"form", v.syntax},
+      {"default", v.standards.empty() ? v.standard : v.standards},
+      {"since", v.since},
+      {"removed", v.removed},
+      {"newer name", v.successor},
+      {v.direction == Direction::output ? "set by" : "read by", v.reader},
+      {"needs", v.needs},
+      {"note", v.note},
+      {"known", to_string(v.confidence)}};
   Facts facts;
-  add(facts, "what", std::string(v.what));
-  add(facts, "library",
-      v.library.title.empty() ? std::string(v.library.name)
-                              : fmt::format("{} ({})", v.library.title, v.library.name));
-  add(facts, "value", values_text(v));
-  add(facts, "form", std::string(v.syntax));
-  add(facts, "default", std::string(v.standards.empty() ? v.standard : v.standards));
-  add(facts, "since", std::string(v.since));
-  add(facts, "removed", std::string(v.removed));
-  add(facts, "newer name", std::string(v.successor));
-  add(facts, v.direction == Direction::output ? "set by" : "read by", std::string(v.reader));
-  add(facts, "needs", std::string(v.needs));
-  add(facts, "note", std::string(v.note));
-  add(facts, "known", std::string(to_string(v.confidence)));
+  for (const auto& [label, text] : all)
+    if (!text.empty()) facts.emplace_back(label, text);
   return facts;
 }
 

@@ -72,10 +72,18 @@ std::size_t read_number(std::string_view text, bool c_numbers, long long& number
   return sign + prefix + used;
 }
 
-long long limit(std::string_view text) {
-  long long number = 0;
-  read_number(text, false, number);
-  return number;
+template <class Number>
+std::optional<Fault> range_fault(const Variable& v, Number number) {
+  const auto limit = [](std::string_view text) {
+    long long value = 0;
+    read_number(text, false, value);
+    return static_cast<Number>(value);
+  };
+  if (!v.lowest.empty() && number < limit(v.lowest))
+    return Fault{fmt::format("is below {}, the minimum of {}", v.lowest, v.name), ""};
+  if (!v.highest.empty() && number > limit(v.highest))
+    return Fault{fmt::format("is above {}, the maximum of {}", v.highest, v.name), ""};
+  return std::nullopt;
 }
 
 // "8M" as bytes, for libraries that read digits only; "" for other texts and for too large numbers.
@@ -102,10 +110,7 @@ std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
                                   v.library.bad_number),
                  v.type == Type::size ? spelt_out(number, rest) : ""};
   if (suffix) return std::nullopt;  // limits count in the base unit
-  if (!v.lowest.empty() && number < limit(v.lowest))
-    return Fault{fmt::format("is below {}, the minimum of {}", v.lowest, v.name), ""};
-  if (!v.highest.empty() && number > limit(v.highest))
-    return Fault{fmt::format("is above {}, the maximum of {}", v.highest, v.name), ""};
+  if (std::optional<Fault> fault = range_fault(v, number)) return fault;
   if (v.closed && !v.values.empty()) return Fault{fmt::format("is not {}", listed(v.values)), ""};
   return std::nullopt;
 }
@@ -146,17 +151,10 @@ std::optional<Fault> list_fault(const Variable& v, std::string_view value) {
   if (value.starts_with('^')) value.remove_prefix(1);  // "all but these"
   for (const std::string_view raw : split(value, ',')) {
     const std::string_view item = trim(raw);
-    std::optional<Fault> fault;
-    if (v.numbers)
-      fault = integer_fault(v, item);
-    else
-      fault = word_fault(v, item);
-    if (fault) {
-      if (item != value)
-        fault->what = fmt::format("has an item \"{}\" that {}", shown(item), fault->what);
-      if (item != value) fault->meant.clear();
-      return fault;
-    }
+    std::optional<Fault> fault = v.numbers ? integer_fault(v, item) : word_fault(v, item);
+    if (!fault) continue;
+    if (item == value) return fault;
+    return Fault{fmt::format("has an item \"{}\" that {}", shown(item), fault->what), ""};
   }
   return std::nullopt;
 }
@@ -178,13 +176,8 @@ std::optional<Fault> real_fault(const Variable& v, std::string_view value) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool whole = error == std::errc() && end == value.data() + value.size();
-  if (whole || !among(v.library.number_words, value, true).empty()) {
-    if (whole && !v.lowest.empty() && number < static_cast<double>(limit(v.lowest)))
-      return Fault{fmt::format("is below {}, the minimum of {}", v.lowest, v.name), ""};
-    if (whole && !v.highest.empty() && number > static_cast<double>(limit(v.highest)))
-      return Fault{fmt::format("is above {}, the maximum of {}", v.highest, v.name), ""};
-    return std::nullopt;
-  }
+  if (whole) return range_fault(v, number);
+  if (!among(v.library.number_words, value, true).empty()) return std::nullopt;
   return Fault{with_consequence("is not a number", v.library.bad_number), ""};
 }
 

@@ -217,7 +217,8 @@ bool are_enough(const Given& given, const Plan& plan) {
       last = std::max(last, rank.device);
       for (const UnitRef& unit : rank.more_units) last = std::max(last, unit.device);
     }
-  for (const std::string_view item : split(given.value.value_or(""), ','))
+  const std::string value = given.value.value_or("");
+  for (const std::string_view item : split(value, ','))
     if (given.flag->decides == Decides::node_gpus || item.starts_with("gpu:"))
       if (parse_natural(item.substr(item.rfind(':') + 1)).value_or(0) > last) return true;
   return false;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
@@ -140,17 +141,6 @@ struct Wheel {
   }
 };
 
-void append_number(std::string& name, Number number, std::size_t width) {
-  char digits[24];
-  std::size_t size = 0;
-  do {
-    digits[size++] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  if (size < width) name.append(width - size, '0');
-  while (size > 0) name += digits[--size];
-}
-
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
 // second. Ranks are distributed in this order.
 void expand(const Token& token, std::vector<std::string>& hosts) {
@@ -158,8 +148,8 @@ void expand(const Token& token, std::vector<std::string>& hosts) {
   for (Number left = token.size; left > 0; --left) {
     std::string name;
     for (const Wheel& wheel : wheels) {
-      name += wheel.group->text;
-      append_number(name, wheel.number, wheel.group->ranges[wheel.range].width);
+      fmt::format_to(std::back_inserter(name), "{}{:0{}}", wheel.group->text, wheel.number,
+                     wheel.group->ranges[wheel.range].width);
     }
     name += token.end;
     hosts.push_back(std::move(name));
@@ -199,8 +189,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text) {
   const auto wrong = [&](std::string_view piece) {
     return Error{ErrorKind::invalid,
-                 fmt::format("counts per node: \"{}\" in \"{}\" is not "
-                             "understood",
+                 fmt::format("counts per node: \"{}\" in \"{}\" is not understood",
                              shown(piece, kMostOfPiece), shown(text, kMostOfPiece)),
                  "counts look like 4(x2),3"};
   };

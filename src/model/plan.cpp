@@ -63,6 +63,16 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
 const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
 
+std::string_view to_string(Severity severity) {
+  return severity == Severity::note ? "note" : severity == Severity::warning ? "warning" : "error";
+}
+
+Severity severity_from(std::string_view name) {
+  for (const Severity severity : {Severity::note, Severity::error})
+    if (name == to_string(severity)) return severity;
+  return Severity::warning;
+}
+
 std::string_view to_string(OnDrift how) {
   return how == OnDrift::warn ? "warn" : how == OnDrift::fail ? "fail" : "replan";
 }

@@ -91,9 +91,14 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Throws for a number with a fraction or an exponent where a whole one belongs: the library would cast it.
 template <class T>
 void take(const Json& from, const char* key, T& value) {
-  if (from.contains(key)) value = from.at(key).get<T>();
+  if (!from.contains(key)) return;
+  if constexpr (std::is_same_v<T, int>)
+    value = static_cast<int>(from.at(key).get_ref<const Json::number_integer_t&>());
+  else
+    value = from.at(key).get<T>();
 }
 
 RankReport read_report(const Json& json) {

@@ -22,10 +22,17 @@ struct Group {
   const CpuSet* pus = nullptr;
 };
 
-Error breach(const std::string& pointer, std::string message) {
-  Error error{ErrorKind::invalid, std::move(message)};
-  error.where = SourceRef{"", 0, 0, pointer};
-  return error;
+template <class... Args>
+Error breach(std::string pointer, fmt::format_string<Args...> message, Args&&... args) {
+  return {ErrorKind::invalid,
+          fmt::format(message, std::forward<Args>(args)...),
+          {},
+          SourceRef{"", 0, 0, std::move(pointer)}};
+}
+
+/// "/cores/3/pus"
+std::string member(const char* list, std::size_t index, const char* key) {
+  return fmt::format("/{}/{}/{}", list, index, key);
 }
 
 std::vector<Group> groups_of(const Topology& topology) {
@@ -53,55 +60,48 @@ Status check_cores(const Topology& topology) {
   CpuSet seen;
   for (std::size_t i = 0; i < topology.cores.size(); ++i) {
     const CpuSet& pus = topology.cores[i].pus;
-    const std::string pointer = fmt::format("/cores/{}/pus", i);
-    if (pus.empty()) return breach(pointer, fmt::format("core {} has no PU", i));
-    if (pus.intersects(seen)) {
-      return breach(pointer, fmt::format("PU {} is in two cores", (pus & seen).first()));
-    }
+    if (pus.empty()) return breach(member("cores", i, "pus"), "core {} has no PU", i);
+    if (pus.intersects(seen))
+      return breach(member("cores", i, "pus"), "PU {} is in two cores", (pus & seen).first());
     seen |= pus;
   }
   if (topology.allowed.empty()) return breach("/allowed", "no PU is allowed");
-  if (!seen.contains(topology.allowed)) {
-    return breach("/allowed", fmt::format("allowed PUs {} are in no core",
-                                          (topology.allowed - seen).to_list()));
+  if (!seen.contains(topology.allowed))
+    return breach("/allowed", "allowed PUs {} are in no core", (topology.allowed - seen).to_list());
+  return Done{};
+}
+
+/// OS indices are unique and not negative.
+template <class Part>
+Status check_os_indices(const std::vector<Part>& parts, const char* list, const char* noun) {
+  std::set<int> seen;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const int index = parts[i].os_index;
+    if (index < 0)
+      return breach(member(list, i, "os_index"), "{} number {} is negative", noun, index);
+    if (!seen.insert(index).second)
+      return breach(member(list, i, "os_index"), "two {}s have the number {}", noun, index);
   }
   return Done{};
 }
 
 Status check_indices(const Topology& topology) {
-  std::set<int> packages;
-  for (std::size_t i = 0; i < topology.packages.size(); ++i) {
-    const int index = topology.packages[i].os_index;
-    const std::string pointer = fmt::format("/packages/{}/os_index", i);
-    if (index < 0) return breach(pointer, fmt::format("package number {} is negative", index));
-    if (!packages.insert(index).second) {
-      return breach(pointer, fmt::format("two packages have the number {}", index));
-    }
-    if (topology.packages[i].pus.empty()) {
-      return breach(fmt::format("/packages/{}/pus", i), fmt::format("package {} has no PU", index));
-    }
-  }
-  std::set<int> nodes;
-  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i) {
-    const int index = topology.numa_nodes[i].os_index;
-    const std::string pointer = fmt::format("/numa_nodes/{}/os_index", i);
-    if (index < 0) return breach(pointer, fmt::format("NUMA node number {} is negative", index));
-    if (!nodes.insert(index).second) {
-      return breach(pointer, fmt::format("two NUMA nodes have the number {}", index));
-    }
-  }
-  int level = 1 << 20;
+  if (Status ok = check_os_indices(topology.packages, "packages", "package"); !ok) return ok;
+  for (std::size_t i = 0; i < topology.packages.size(); ++i)
+    if (topology.packages[i].pus.empty())
+      return breach(member("packages", i, "pus"), "package {} has no PU",
+                    topology.packages[i].os_index);
+  if (Status ok = check_os_indices(topology.numa_nodes, "numa_nodes", "NUMA node"); !ok) return ok;
+  int above = 1 << 20;
   for (std::size_t i = 0; i < topology.caches.size(); ++i) {
-    const Cache& cache = topology.caches[i];
-    const std::string pointer = fmt::format("/caches/{}/level", i);
-    if (cache.level < 2) {
-      return breach(pointer, fmt::format("cache level {} is below 2", cache.level));
-    }
-    if (cache.level > level) {
-      return breach(pointer, fmt::format("an L{} cache follows an L{} cache", cache.level, level));
-    }
-    if (cache.pus.empty()) return breach(fmt::format("/caches/{}/pus", i), "a cache has no PU");
-    level = cache.level;
+    const int level = topology.caches[i].level;
+    if (level < 2) return breach(member("caches", i, "level"), "cache level {} is below 2", level);
+    if (level > above)
+      return breach(member("caches", i, "level"), "an L{} cache follows an L{} cache", level,
+                    above);
+    if (topology.caches[i].pus.empty())
+      return breach(member("caches", i, "pus"), "a cache has no PU");
+    above = level;
   }
   return Done{};
 }
@@ -109,26 +109,19 @@ Status check_indices(const Topology& topology) {
 Status check_whole_cores(const Topology& topology, const std::vector<Group>& groups) {
   std::array<int, CpuSet::kCapacity> core_of;
   core_of.fill(-1);
-  for (std::size_t i = 0; i < topology.cores.size(); ++i) {
-    for (const int pu : topology.cores[i].pus.to_vector()) {
+  for (std::size_t i = 0; i < topology.cores.size(); ++i)
+    for (const int pu : topology.cores[i].pus.to_vector())
       core_of[static_cast<std::size_t>(pu)] = static_cast<int>(i);
-    }
-  }
-  for (const Group& group : groups) {
+  for (const Group& group : groups)
     for (const int pu : group.pus->to_vector()) {
       const int core = core_of[static_cast<std::size_t>(pu)];
-      if (core < 0) {
-        return breach(group.pointer + "/pus",
-                      fmt::format("{} has PU {}, which is in no core", group.name, pu));
-      }
+      if (core < 0)
+        return breach(group.pointer + "/pus", "{} has PU {}, which is in no core", group.name, pu);
       const CpuSet& whole = topology.cores[static_cast<std::size_t>(core)].pus;
-      if (!group.pus->contains(whole)) {
-        return breach(
-            group.pointer + "/pus",
-            fmt::format("{} has only a part of the core with PUs {}", group.name, whole.to_list()));
-      }
+      if (!group.pus->contains(whole))
+        return breach(group.pointer + "/pus", "{} has only a part of the core with PUs {}",
+                      group.name, whole.to_list());
     }
-  }
   return Done{};
 }
 
@@ -146,9 +139,8 @@ Status check_nesting(std::vector<Group> groups) {
       const int here = owner[static_cast<std::size_t>(pu)];
       if (first == here) continue;
       const Group& other = groups[static_cast<std::size_t>(std::max(first, here))];
-      return breach(groups[i].pointer + "/pus",
-                    fmt::format("{} and {} overlap, and neither contains the other", groups[i].name,
-                                other.name));
+      return breach(groups[i].pointer + "/pus", "{} and {} overlap, and neither contains the other",
+                    groups[i].name, other.name);
     }
     for (const int pu : pus) owner[static_cast<std::size_t>(pu)] = static_cast<int>(i);
   }
@@ -169,21 +161,17 @@ Status check_references(const Topology& topology) {
     const auto check = [&](const CpuSet* home, int index, const char* key,
                            const char* noun) -> Status {
       if (index == -1 || (home != nullptr && home->contains(core.pus))) return Done{};
-      return breach(fmt::format("/cores/{}/{}", i, key),
-                    home == nullptr
-                        ? fmt::format("core {} names {} {}, which does not exist", i, noun, index)
-                        : fmt::format("core {} names {} {}, which does not contain its PUs {}", i,
-                                      noun, index, core.pus.to_list()));
+      if (home == nullptr)
+        return breach(member("cores", i, key), "core {} names {} {}, which does not exist", i, noun,
+                      index);
+      return breach(member("cores", i, key),
+                    "core {} names {} {}, which does not contain its PUs {}", i, noun, index,
+                    core.pus.to_list());
     };
-    if (Status ok =
-            check(pus_of(topology.packages, core.package), core.package, "package", "package");
-        !ok) {
-      return ok;
-    }
-    if (Status ok = check(pus_of(topology.numa_nodes, core.numa), core.numa, "numa", "NUMA node");
-        !ok) {
-      return ok;
-    }
+    const CpuSet* package = pus_of(topology.packages, core.package);
+    const CpuSet* numa = pus_of(topology.numa_nodes, core.numa);
+    if (Status ok = check(package, core.package, "package", "package"); !ok) return ok;
+    if (Status ok = check(numa, core.numa, "numa", "NUMA node"); !ok) return ok;
   }
   return Done{};
 }
@@ -200,18 +188,26 @@ bool is_on_pci(std::string_view text, bool root) {
          });
 }
 
-Status check_bridges(const std::vector<std::string>& bridges, const std::string& pointer) {
-  for (std::size_t i = 0; i < bridges.size(); ++i) {
-    if (is_on_pci(bridges[i], i == 0)) continue;
-    return breach(fmt::format("{}/bridges/{}", pointer, i),
-                  fmt::format("\"{}\" is not a PCI {} like {}", bridges[i],
-                              i == 0 ? "root" : "bridge", i == 0 ? "0000:c0" : "0000:c0:01.1"));
-  }
+/// What devices and interfaces share: a NUMA node and PUs that exist, and a path on PCI.
+template <class Part>
+Status check_place(const Topology& topology, const Part& part, const std::string& pointer,
+                   const std::string& name) {
+  const CpuSet all = topology.all_pus();
+  if (part.numa != -1 && pus_of(topology.numa_nodes, part.numa) == nullptr)
+    return breach(pointer + "/numa", "{} names NUMA node {}, which does not exist", name,
+                  part.numa);
+  if (!all.contains(part.pus))
+    return breach(pointer + "/pus", "{} is near PUs {}, which are in no core", name,
+                  (part.pus - all).to_list());
+  for (std::size_t i = 0; i < part.bridges.size(); ++i)
+    if (!is_on_pci(part.bridges[i], i == 0))
+      return breach(fmt::format("{}/bridges/{}", pointer, i), "\"{}\" is not a PCI {} like {}",
+                    part.bridges[i], i == 0 ? "root" : "bridge",
+                    i == 0 ? "0000:c0" : "0000:c0:01.1");
   return Done{};
 }
 
 Status check_devices(const Topology& topology) {
-  const CpuSet all = topology.all_pus();
   if (topology.no_devices && !topology.devices.empty())
     return breach("/devices", "there are devices although no_devices is set");
   int last = -1;
@@ -219,42 +215,29 @@ Status check_devices(const Topology& topology) {
     const Device& device = topology.devices[i];
     const std::string pointer = fmt::format("/devices/{}", i);
     if (device.index <= last)
-      return breach(pointer + "/index",
-                    fmt::format("device {} follows device {}", device.index, last));
+      return breach(pointer + "/index", "device {} follows device {}", device.index, last);
     last = device.index;
     if (device_vendor(device.vendor).name.empty())
-      return breach(pointer + "/vendor",
-                    fmt::format("vendor \"{}\" is not nvidia, amd or intel", device.vendor));
+      return breach(pointer + "/vendor", "vendor \"{}\" is not nvidia, amd or intel",
+                    device.vendor);
     if (device.subdevices < 0 || device.subdevices > kMostSubdevices)
-      return breach(pointer + "/subdevices",
-                    fmt::format("device {} has {} sub-devices", device.index, device.subdevices));
-    if (!all.contains(device.pus))
-      return breach(pointer + "/pus", fmt::format("device {} is near PUs {}, which are in no core",
-                                                  device.index, (device.pus - all).to_list()));
-    if (device.numa != -1 && pus_of(topology.numa_nodes, device.numa) == nullptr)
-      return breach(pointer + "/numa",
-                    fmt::format("device {} names NUMA node {}, which does not exist", device.index,
-                                device.numa));
-    if (Status ok = check_bridges(device.bridges, pointer); !ok) return ok;
+      return breach(pointer + "/subdevices", "device {} has {} sub-devices", device.index,
+                    device.subdevices);
+    const std::string name = fmt::format("device {}", device.index);
+    if (Status ok = check_place(topology, device, pointer, name); !ok) return ok;
   }
+  return Done{};
+}
+
+Status check_nics(const Topology& topology) {
   for (std::size_t i = 0; i < topology.nics.size(); ++i) {
     const Nic& nic = topology.nics[i];
-    const std::string& name = nic.name.empty() ? nic.fabric : nic.name;
-    if (nic.numa != -1 && pus_of(topology.numa_nodes, nic.numa) == nullptr)
-      return breach(
-          fmt::format("/nics/{}/numa", i),
-          fmt::format("interface {} names NUMA node {}, which does not exist", name, nic.numa));
-    if (!all.contains(nic.pus))
-      return breach(fmt::format("/nics/{}/pus", i),
-                    fmt::format("interface {} is near PUs {}, which are in no core", name,
-                                (nic.pus - all).to_list()));
+    const std::string name = "interface " + (nic.name.empty() ? nic.fabric : nic.name);
+    if (Status ok = check_place(topology, nic, fmt::format("/nics/{}", i), name); !ok) return ok;
     if (nic.numa != -1 && !nic.pus.empty() && !pus_of(topology.numa_nodes, nic.numa)->empty())
-      return breach(fmt::format("/nics/{}/pus", i),
-                    fmt::format("interface {} names PUs beside NUMA node {}", name, nic.numa));
+      return breach(member("nics", i, "pus"), "{} names PUs beside NUMA node {}", name, nic.numa);
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
-      return breach(fmt::format("/nics/{}/state", i),
-                    fmt::format("state \"{}\" is not up or down", nic.state));
-    if (Status ok = check_bridges(nic.bridges, fmt::format("/nics/{}", i)); !ok) return ok;
+      return breach(member("nics", i, "state"), "state \"{}\" is not up or down", nic.state);
   }
   return Done{};
 }
@@ -270,14 +253,13 @@ Status check_links(const Topology& topology) {
     const std::string pointer = fmt::format("/links/{}", i);
     for (const auto& [key, index] : {std::pair("from", link.from), std::pair("to", link.to)})
       if (!exists(index))
-        return breach(fmt::format("{}/{}", pointer, key),
-                      fmt::format("link {} names device {}, which does not exist", i, index));
+        return breach(member("links", i, key), "link {} names device {}, which does not exist", i,
+                      index);
     if (link.from >= link.to)
-      return breach(pointer, fmt::format("link {} must go from the lower device to the higher", i));
-    if (link.lanes < 1)
-      return breach(pointer + "/lanes", fmt::format("link {} has {} lanes", i, link.lanes));
+      return breach(pointer, "link {} must go from the lower device to the higher", i);
+    if (link.lanes < 1) return breach(pointer + "/lanes", "link {} has {} lanes", i, link.lanes);
     if (i > 0 && place(topology.links[i - 1]) >= place(link))
-      return breach(pointer, fmt::format("link {} is out of order", i));
+      return breach(pointer, "link {} is out of order", i);
   }
   return Done{};
 }
@@ -298,6 +280,7 @@ Status check_topology(const Topology& topology) {
   if (Status ok = check_nesting(groups); !ok) return ok;
   if (Status ok = check_references(topology); !ok) return ok;
   if (Status ok = check_devices(topology); !ok) return ok;
+  if (Status ok = check_nics(topology); !ok) return ok;
   return check_links(topology);
 }
 

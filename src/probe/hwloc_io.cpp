@@ -1,5 +1,3 @@
-#include "probe/hwloc_io.h"
-
 #include <fmt/format.h>
 #include <hwloc.h>
 
@@ -8,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,46 +24,37 @@ enum class Api { none, nvml, cuda, rsmi, level_zero, opencl };
 
 struct ApiName {
   Api api = Api::none;
-  int number = 0;     ///< "rsmi12"
-  bool part = false;  ///< of another OS device: the tile "ze0.1"
+  std::string_view vendor;  ///< "" where it shows devices of several
+  int number = 0;           ///< "rsmi12"
+  bool part = false;        ///< of another OS device: the tile "ze0.1"
 };
 
 ApiName api_name(hwloc_obj_t osdev) {
-  constexpr std::pair<std::string_view, Api> kPrefixes[] = {{"nvml", Api::nvml},
-                                                            {"cuda", Api::cuda},
-                                                            {"rsmi", Api::rsmi},
-                                                            {"ze", Api::level_zero},
-                                                            {"opencl", Api::opencl}};
+  constexpr std::tuple<std::string_view, Api, std::string_view> kApis[] = {
+      {"nvml", Api::nvml, "nvidia"},
+      {"cuda", Api::cuda, "nvidia"},
+      {"rsmi", Api::rsmi, "amd"},
+      {"ze", Api::level_zero, "intel"},
+      {"opencl", Api::opencl, ""}};
   const std::string_view name = osdev->name == nullptr ? "" : osdev->name;
-  for (const auto& [prefix, api] : kPrefixes) {
-    if (name.substr(0, prefix.size()) != prefix) continue;
+  for (const auto& [prefix, api, vendor] : kApis) {
+    if (!name.starts_with(prefix)) continue;
     const std::string_view rest = name.substr(prefix.size());
     const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
     const auto number = parse_natural(rest.substr(0, end));
     if (!number) continue;
-    return {api, static_cast<int>(*number), end < rest.size() && rest[end] == '.'};
+    return {api, vendor, static_cast<int>(*number), end < rest.size() && rest[end] == '.'};
   }
   return {};
 }
 
-std::string vendor_of(Api api, hwloc_obj_t osdev) {
-  switch (api) {
-    case Api::nvml:
-    case Api::cuda:
-      return "nvidia";
-    case Api::rsmi:
-      return "amd";
-    case Api::level_zero:
-      return "intel";
-    case Api::opencl:
-    case Api::none:
-      break;
-  }
-  const std::string named = info(osdev, "GPUVendor");
-  if (named.find("NVIDIA") != std::string::npos) return "nvidia";
-  if (named.find("Intel") != std::string::npos) return "intel";
-  if (named.find("AMD") != std::string::npos || named.find("Advanced Micro") != std::string::npos)
-    return "amd";
+std::string vendor_of(hwloc_obj_t osdev) {
+  if (const ApiName name = api_name(osdev); !name.vendor.empty()) return std::string(name.vendor);
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"NVIDIA", "nvidia"}, {"Intel", "intel"}, {"AMD", "amd"}, {"Advanced Micro", "amd"}};
+  const std::string reported = info(osdev, "GPUVendor");
+  for (const auto& [name, vendor] : kNames)
+    if (reported.find(name) != std::string::npos) return vendor;
   return "";
 }
 
@@ -131,10 +121,9 @@ class DeviceReader {
     const std::vector<hwloc_obj_t>& objects = below_[pci];
     std::string vendor = accelerator_vendor(function);
     for (const hwloc_obj_t osdev : objects) {  // an unexpected PCI class
-      const ApiName name = api_name(osdev);
-      const bool driven = name.api != Api::opencl && name.api != Api::level_zero;
-      if (vendor.empty() && driven && function.address.bus != 0)
-        vendor = vendor_of(name.api, osdev);
+      const Api api = api_name(osdev).api;
+      const bool driven = api != Api::opencl && api != Api::level_zero;
+      if (vendor.empty() && driven && function.address.bus != 0) vendor = vendor_of(osdev);
     }
     if (vendor.empty()) return;
     Found one;
@@ -193,8 +182,7 @@ class DeviceReader {
     std::map<std::string, Api> chosen;  // one interface for each vendor, the first of Api
     for (const hwloc_obj_t osdev : orphans_) {
       const Api api = api_name(osdev).api;
-      const std::string vendor = vendor_of(api, osdev);
-      const auto [at, fresh] = chosen.emplace(vendor, api);
+      const auto [at, fresh] = chosen.emplace(vendor_of(osdev), api);
       if (!fresh) at->second = std::min(at->second, api);
     }
     std::stable_sort(orphans_.begin(), orphans_.end(), [](hwloc_obj_t a, hwloc_obj_t b) {
@@ -202,7 +190,7 @@ class DeviceReader {
     });
     for (const hwloc_obj_t osdev : orphans_) {
       const ApiName name = api_name(osdev);
-      const std::string vendor = vendor_of(name.api, osdev);
+      const std::string vendor = vendor_of(osdev);
       if (vendor.empty() || name.part || chosen[vendor] != name.api) continue;
       const bool shown_by_pci = std::any_of(found_.begin(), found_.end(), [&](const Found& one) {
         return one.device.device.vendor == vendor && one.device.address;
@@ -260,6 +248,63 @@ void take_memory_nodes(hwloc_topology_t from, Topology& to) {
       if (device.memory_bytes == 0 && device.pci == to_string(*address))
         device.memory_bytes = node->attr->numanode.local_memory;
   }
+}
+
+// ---- links -----------------------------------------------------------------------------------------
+
+/// Megabytes per second in units of one link: NVLink 2 to 4 have 25,000, NVLink 1 has 20,000 (hwloc's
+/// topology-nvml.c); for the others the slowest one is the unit.
+int lanes_of(std::uint64_t bandwidth, std::uint64_t least, bool nvlink) {
+  std::uint64_t unit = std::max<std::uint64_t>(least, 1);
+  if (nvlink && bandwidth % 20000 == 0) unit = 20000;
+  if (nvlink && bandwidth % 25000 == 0) unit = 25000;
+  return static_cast<int>(std::clamp<std::uint64_t>(bandwidth / unit, 1, 1000));
+}
+
+void read_matrix(const hwloc_distances_s& matrix, const char* kind,
+                 const std::map<hwloc_obj_t, int>& numbers, Topology& to) {
+  const unsigned size = matrix.nbobjs;
+  std::vector<int> device(size, -1);
+  for (unsigned i = 0; i < size; ++i) {
+    const auto at = numbers.find(matrix.objs[i]);
+    if (at != numbers.end()) device[i] = at->second;
+  }
+  const auto value = [&](unsigned i, unsigned j) { return matrix.values[i * size + j]; };
+  std::uint64_t least = UINT64_MAX;
+  std::map<std::pair<int, int>, std::uint64_t> between;
+  std::map<int, std::uint64_t> to_switches;
+  for (unsigned i = 0; i < size; ++i) {
+    for (unsigned j = 0; j < size; ++j) {
+      if (i == j || device[i] < 0 || device[i] == device[j] || value(i, j) == 0) continue;
+      least = std::min<std::uint64_t>(least, value(i, j));
+      if (device[j] < 0 && matrix.objs[j] != nullptr &&
+          matrix.objs[j]->type == HWLOC_OBJ_PCI_DEVICE)
+        to_switches[device[i]] += value(i, j);
+      if (device[i] < device[j]) between[{device[i], device[j]}] += value(i, j);
+    }
+  }
+  for (const auto& [a, first] : to_switches)  // through switches every pair is linked
+    for (const auto& [b, second] : to_switches)
+      if (a < b) between[{a, b}] += std::min(first, second);
+  const bool nvlink = std::string_view(kind) == "nvlink";
+  for (const auto& [pair, bandwidth] : between)
+    to.links.push_back({pair.first, pair.second, kind, lanes_of(bandwidth, least, nvlink)});
+}
+
+/// Links from hwloc's matrices of bandwidth. `numbers`: the device of an object.
+void add_links(hwloc_topology_t from, const std::map<hwloc_obj_t, int>& numbers, Topology& to) {
+  constexpr std::pair<const char*, const char*> kMatrices[] = {
+      {"NVLinkBandwidth", "nvlink"}, {"XGMIBandwidth", "xgmi"}, {"XeLinkBandwidth", "xe-link"}};
+  for (const auto& [name, kind] : kMatrices) {
+    unsigned count = 1;
+    hwloc_distances_s* matrix = nullptr;
+    if (hwloc_distances_get_by_name(from, name, &count, &matrix, 0) != 0 || count == 0) continue;
+    read_matrix(*matrix, kind, numbers, to);
+    hwloc_distances_release(from, matrix);
+  }
+  std::sort(to.links.begin(), to.links.end(), [](const Link& a, const Link& b) {
+    return std::tie(a.from, a.to, a.kind) < std::tie(b.from, b.to, b.kind);
+  });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "probe/hwloc_io.h"
 #include "probe/hwloc_objects.h"
 #include "probe/locality.h"
 
@@ -97,6 +96,63 @@ void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fab
   to.nics.push_back(std::move(nic));
 }
 
+/// Network functions with the OS devices of each.
+std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
+  std::map<hwloc_obj_t, Ports> functions;
+  for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
+    hwloc_obj_t pci = pci_above(osdev);
+    if (pci == nullptr || !carries_network(function_of(pci))) continue;
+    const bool wireless =
+        name_of(osdev).rfind("wl", 0) == 0;  // as systemd and the kernel name them
+    if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
+      functions[pci].interfaces.push_back(osdev);
+    if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS)) functions[pci].fabrics.push_back(osdev);
+  }
+  return functions;
+}
+
+bool is_share(hwloc_obj_t pci) {
+  return is_share(function_of(pci)) ||
+         info(pci, "PCIDevice").find("Virtual Function") != std::string::npos;
+}
+
+/// A root or switch port and the vendor below it: a physical function and its virtual functions share both.
+/// None on bus 0 of a virtual machine, where unrelated functions are neighbours.
+using Family = std::pair<hwloc_obj_t, unsigned>;
+
+std::optional<Family> family_of(hwloc_obj_t pci) {
+  hwloc_obj_t above = pci->parent;
+  if (above->type != HWLOC_OBJ_BRIDGE || above->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
+    return std::nullopt;
+  return Family(above, function_of(pci).vendor);
+}
+
+/// SR-IOV functions count once: as the physical function, or as the virtual functions with interfaces where it
+/// has none (a pod, which sees the adapters of all).
+void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
+  struct Members {
+    bool there = false, have_interface = false;
+  };
+  std::map<Family, std::pair<Members, Members>> families;  // the physical ones, the shares
+  for (const auto& [pci, ports] : functions) {
+    const std::optional<Family> family = family_of(pci);
+    if (!family) continue;
+    auto& [whole, shares] = families[*family];
+    Members& members = is_share(pci) ? shares : whole;
+    members.there = true;
+    members.have_interface = members.have_interface || !ports.interfaces.empty();
+  }
+  for (auto at = functions.begin(); at != functions.end();) {
+    const std::optional<Family> family = family_of(at->first);
+    const auto [whole, shares] = family ? families[*family] : std::pair<Members, Members>();
+    const bool as_shares = shares.have_interface && !whole.have_interface;
+    const bool counts =
+        as_shares ? is_share(at->first) && !at->second.interfaces.empty() : !is_share(at->first);
+    const bool twice = whole.there && shares.there && !counts;
+    at = twice ? functions.erase(at) : std::next(at);
+  }
+}
+
 }  // namespace
 
 PciFunction function_of(hwloc_obj_t pci) {
@@ -161,67 +217,6 @@ int ObjectLocality::bare_node(hwloc_obj_t object) const {
                     hwloc_bitmap_weight(home->nodeset) == 1;
   return bare ? hwloc_bitmap_first(home->nodeset) : -1;
 }
-
-namespace {
-
-/// Network functions with the OS devices of each.
-std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
-  std::map<hwloc_obj_t, Ports> functions;
-  for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
-    hwloc_obj_t pci = pci_above(osdev);
-    if (pci == nullptr || !carries_network(function_of(pci))) continue;
-    const bool wireless =
-        name_of(osdev).rfind("wl", 0) == 0;  // as systemd and the kernel name them
-    if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
-      functions[pci].interfaces.push_back(osdev);
-    if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS)) functions[pci].fabrics.push_back(osdev);
-  }
-  return functions;
-}
-
-bool is_share(hwloc_obj_t pci) {
-  return is_share(function_of(pci)) ||
-         info(pci, "PCIDevice").find("Virtual Function") != std::string::npos;
-}
-
-/// A root or switch port and the vendor below it: a physical function and its virtual functions share both.
-/// None on bus 0 of a virtual machine, where unrelated functions are neighbours.
-using Family = std::pair<hwloc_obj_t, unsigned>;
-
-std::optional<Family> family_of(hwloc_obj_t pci) {
-  hwloc_obj_t above = pci->parent;
-  if (above->type != HWLOC_OBJ_BRIDGE || above->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
-    return std::nullopt;
-  return Family(above, function_of(pci).vendor);
-}
-
-/// SR-IOV functions count once: as the physical function, or as the virtual functions with interfaces where it
-/// has none (a pod, which sees the adapters of all).
-void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
-  struct Members {
-    bool there = false, have_interface = false;
-  };
-  std::map<Family, std::pair<Members, Members>> families;  // the physical ones, the shares
-  for (const auto& [pci, ports] : functions) {
-    const std::optional<Family> family = family_of(pci);
-    if (!family) continue;
-    auto& [whole, shares] = families[*family];
-    Members& members = is_share(pci) ? shares : whole;
-    members.there = true;
-    members.have_interface = members.have_interface || !ports.interfaces.empty();
-  }
-  for (auto at = functions.begin(); at != functions.end();) {
-    const std::optional<Family> family = family_of(at->first);
-    const auto [whole, shares] = family ? families[*family] : std::pair<Members, Members>();
-    const bool as_shares = shares.have_interface && !whole.have_interface;
-    const bool counts =
-        as_shares ? is_share(at->first) && !at->second.interfaces.empty() : !is_share(at->first);
-    const bool twice = whole.there && shares.there && !counts;
-    at = twice ? functions.erase(at) : std::next(at);
-  }
-}
-
-}  // namespace
 
 void add_interfaces(hwloc_topology_t from, const ObjectLocality& where, Topology& to) {
   std::map<hwloc_obj_t, Ports> functions = network_functions(from);

@@ -1,7 +1,6 @@
 #pragma once
 // What KFD, the kernel's part of ROCm, shows in /sys/class/kfd/kfd/topology/nodes: the GPUs in the order in
-// which ROCr and HIP count them, and the XGMI links between them. A missing file means an unknown
-// field.
+// which ROCr and HIP count them, and the XGMI links between them. A missing file means an unknown field.
 #include <cstdint>
 #include <map>
 #include <string>

@@ -1,5 +1,3 @@
-#include "probe/libfabric.h"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -12,6 +10,7 @@
 #include "hpclaunch/text.h"
 #include "probe/child.h"
 #include "probe/libfabric_abi.h"
+#include "probe/live.h"
 #include "probe/pci.h"
 
 namespace hpclaunch::probe {

@@ -154,14 +154,11 @@ std::vector<Port> ports(const std::string& root) {
 /// virtual functions. A pod has the interface of its virtual function in its network namespace, but often sees
 /// the adapters of all functions, which it cannot use.
 void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters) {
-  const auto erase_if = [](auto& from, const auto& gone) {
-    from.erase(std::remove_if(from.begin(), from.end(), gone), from.end());
-  };
   std::set<std::string> whole;
   for (const Port& port : ports)
     if (port.whole.empty()) whole.insert(port.pci);
-  erase_if(ports,
-           [&](const Port& port) { return !port.whole.empty() && whole.count(port.whole) != 0; });
+  std::erase_if(
+      ports, [&](const Port& port) { return !port.whole.empty() && whole.count(port.whole) != 0; });
   std::set<std::string> ours;
   std::set<std::string> given;  // the physical functions of those
   for (const Port& port : ports) {
@@ -171,7 +168,7 @@ void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters)
   }
   for (const Adapter& adapter : adapters)
     if (adapter.whole.empty()) whole.insert(adapter.pci);
-  erase_if(adapters, [&](const Adapter& adapter) {
+  std::erase_if(adapters, [&](const Adapter& adapter) {
     if (adapter.whole.empty()) return given.count(adapter.pci) != 0;
     return ours.count(adapter.pci) == 0 &&
            (whole.count(adapter.whole) != 0 || given.count(adapter.whole) != 0);
@@ -273,11 +270,9 @@ void apply(const Adapter& adapter, const Wire& wire, Nic& nic) {
 Nic nic_of(const Adapter& adapter) {
   const Wire& wire = wire_of(adapter, "");
   Nic nic;
-  nic.fabric = adapter.name;
   nic.pci = adapter.pci;
-  nic.kind = wire.kind;
+  apply(adapter, wire, nic);
   nic.state = wire.state;
-  nic.speed_mbps = wire.speed_mbps;
   return nic;
 }
 

@@ -77,6 +77,15 @@ constexpr Model kModels[] = {
     {kIntel, 0x56c1, "Data Center GPU Flex 140"},
 };
 
+/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have;
+/// the 1100 has one. Sources: pci.ids (`always`); intel/compute-runtime,
+/// shared/source/dll/devices/devices_base.inl (all).
+constexpr struct {
+  unsigned device;
+  bool always;
+} kTwoTiles[] = {{0x0b69, false}, {0x0bd0, true}, {0x0bd4, false}, {0x0bd5, true},
+                 {0x0bd6, true},  {0x0bd7, true}, {0x0bd8, true}};
+
 }  // namespace
 
 std::optional<PciAddress> parse_pci(std::string_view text) {
@@ -132,10 +141,16 @@ bool is_share(const PciFunction& function) {
 }
 
 int tiles_of(const PciFunction& function) {
-  const bool two =
-      function.vendor == kIntel &&
-      (function.device == 0x0bd0 || (function.device >= 0x0bd5 && function.device <= 0x0bd8));
+  const bool two = function.vendor == kIntel &&
+                   std::any_of(std::begin(kTwoTiles), std::end(kTwoTiles), [&](const auto& one) {
+                     return one.device == function.device && one.always;
+                   });
   return two ? 2 : 0;
+}
+
+bool may_have_tiles(unsigned intel_device) {
+  return std::any_of(std::begin(kTwoTiles), std::end(kTwoTiles),
+                     [&](const auto& one) { return one.device == intel_device; });
 }
 
 }  // namespace hpclaunch::probe

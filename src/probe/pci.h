@@ -46,6 +46,9 @@ std::string model_name(const PciFunction& function);
 /// Tiles of an Intel device, 2 or more; 0 when it is one piece, or not listed. Source: pci.ids.
 int tiles_of(const PciFunction& function);
 
+/// Whether an Intel device with this number can have two tiles, listed in pci.ids or not.
+bool may_have_tiles(unsigned intel_device);
+
 /// A network adapter's share by SR-IOV (a virtual function), where its vendor gives those numbers of their own.
 /// Sources: the tables of PCI ids of the Linux drivers mlx4_core, mlx5_core, iavf, ixgbevf and igbvf.
 bool is_share(const PciFunction& function);

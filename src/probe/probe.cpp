@@ -74,6 +74,27 @@ bool lacks_uuid(const Topology& topology) {
   });
 }
 
+Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
+  const Result<std::string> text = sys::read_file(path, kMaxFile);
+  if (!text) return text.error();
+  const std::size_t begin = text->find_first_not_of("\xEF\xBB\xBF \t\r\n");
+  const char first = begin == std::string::npos ? '\0' : (*text)[begin];
+  if (first == '{') return topology_from_json(*text, path);
+  if (first != '<') {
+    return Error{ErrorKind::invalid,
+                 begin == std::string::npos ? "the topology file is empty"
+                                            : "neither hwloc XML nor a topology in JSON",
+                 "", SourceRef{path}};
+  }
+  Result<LiveNode> node =
+      isolated([&] { return live_node(probe::load_xml(*text)); }, path, limit_seconds);
+  if (node) return std::move(node->topology);
+  Error error = node.error();
+  if (error.where) return error;
+  error.where = SourceRef{path};
+  return error;
+}
+
 }  // namespace
 
 Result<LiveNode> probe::probe_asking(
@@ -105,40 +126,14 @@ Result<Topology> probe_live(double limit_seconds, const std::function<void()>& m
   return std::move(node->topology);
 }
 
-namespace {
-
-Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
-  const Result<std::string> text = sys::read_file(path, kMaxFile);
-  if (!text) return text.error();
-  const std::size_t begin = text->find_first_not_of("\xEF\xBB\xBF \t\r\n");
-  const char first = begin == std::string::npos ? '\0' : (*text)[begin];
-  if (first == '{') return topology_from_json(*text, path);
-  if (first != '<') {
-    return Error{ErrorKind::invalid,
-                 begin == std::string::npos ? "the topology file is empty"
-                                            : "neither hwloc XML nor a topology in JSON",
-                 "", SourceRef{path}};
-  }
-  Result<LiveNode> node =
-      isolated([&] { return live_node(probe::load_xml(*text)); }, path, limit_seconds);
-  if (node) return std::move(node->topology);
-  Error error = node.error();
-  if (error.where) return error;
-  error.where = SourceRef{path};
-  return error;
-}
-
-}  // namespace
-
 Result<Topology> read_topology(const std::string& path, double limit_seconds) {
   Result<Topology> topology = read_file_at(path, limit_seconds);
   if (topology || !topology.error().hint.empty()) return topology;
   Error error = topology.error();
-  error.hint =
-      error.where && error.where->line > 0
-          ? "fix it there; docs/reference/topology.md describes the format, hpclaunch topo --json "
-            "prints an example"
-          : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
+  error.hint = error.where && error.where->line > 0
+                   ? "fix it there; docs/reference/topology.md describes the format, hpclaunch "
+                     "topo --json prints an example"
+                   : "write one with: lstopo --of xml FILE, or: hpclaunch topo --json > FILE";
   return error;
 }
 

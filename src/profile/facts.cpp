@@ -61,15 +61,15 @@ std::optional<std::string> look_up(const std::map<std::string, std::string, std:
   return found->second;
 }
 
-/// Calls `text` for each literal part and `fact` for each name in ${...}. False where a
-/// dollar sign starts neither ${...} nor $$; `bad` is then its offset.
+/// Calls `text` for each literal part and `fact` for each name in ${...}. The offset of a dollar sign that
+/// starts neither ${...} nor $$, where it stops; npos when there is none.
 template <class Text, class Fact>
-bool walk(std::string_view value, Text text, Fact fact, std::size_t& bad) {
+std::size_t walk(std::string_view value, Text text, Fact fact) {
   std::size_t at = 0;
   while (at < value.size()) {
     const std::size_t dollar = std::min(value.find('$', at), value.size());
     text(value.substr(at, dollar - at));
-    if (dollar == value.size()) return true;
+    if (dollar == value.size()) break;
     at = dollar;
     if (value.substr(dollar, 2) == "$$") {
       text(value.substr(dollar, 1));
@@ -77,14 +77,11 @@ bool walk(std::string_view value, Text text, Fact fact, std::size_t& bad) {
       continue;
     }
     const std::size_t end = value.find('}', dollar);
-    if (value.substr(dollar, 2) != "${" || end == std::string_view::npos) {
-      bad = dollar;
-      return false;
-    }
+    if (value.substr(dollar, 2) != "${" || end == std::string_view::npos) return dollar;
     fact(value.substr(dollar + 2, end - dollar - 2));
     at = end + 1;
   }
-  return true;
+  return std::string_view::npos;
 }
 
 }  // namespace
@@ -123,36 +120,30 @@ std::map<std::string, std::string, std::less<>> loaded_modules(const EnvSnapshot
 
 std::vector<std::string> facts_in(const Template& value) {
   std::vector<std::string> names;
-  std::size_t bad = 0;
   walk(
       value.text, [](std::string_view) {},
       [&](std::string_view name) {
         if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-      },
-      bad);
+      });
   return names;
 }
 
 Result<std::string> expand(std::string_view text, const Facts& facts) {
   std::string out;
   std::string missing;
-  std::size_t bad = 0;
-  const bool good = walk(
+  const std::size_t broken = walk(
       text, [&](std::string_view piece) { out += piece; },
       [&](std::string_view name) {
         const auto value = facts.find(name);
-        if (value) {
+        if (value)
           out += *value;
-        } else if (missing.empty()) {
+        else if (missing.empty())
           missing = name;
-        }
-      },
-      bad);
-  if (!good) {
+      });
+  if (broken != std::string_view::npos)
     return Error{ErrorKind::invalid,
                  fmt::format("a '$' in \"{}\" starts neither ${{fact}} nor $$", text),
                  "write $$ for a dollar sign"};
-  }
   if (missing.empty()) return out;
   return Error{ErrorKind::invalid, fmt::format("${{{}}} is not set", missing),
                missing.starts_with("env.") ? fmt::format("export {}", missing.substr(4)) : ""};
@@ -186,10 +177,8 @@ std::vector<std::string> fact_candidates(std::string_view word) {
 }
 
 std::size_t broken_dollar(std::string_view text) {
-  std::size_t bad = std::string_view::npos;
-  walk(
-      text, [](std::string_view) {}, [](std::string_view) {}, bad);
-  return bad;
+  const auto ignore = [](std::string_view) {};
+  return walk(text, ignore, ignore);
 }
 
 }  // namespace profile

@@ -1,7 +1,6 @@
 #pragma once
 // The words that a profile may use where a choice is closed. profiles/schema.json lists the same.
 #include <array>
-#include <cstddef>
 #include <string_view>
 
 #include "hpclaunch/launcher_traits.h"
@@ -25,8 +24,5 @@ inline constexpr std::array<std::string_view, 3> kSeverities = {"note", "warning
 inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
 
 inline constexpr int kMaxOffset = 4095;  ///< of a core, anywhere in a profile
-inline constexpr std::size_t kMaxText = 1'048'576;
-inline constexpr std::size_t kMaxDepth = 32;      ///< nested objects and arrays
-inline constexpr std::size_t kMaxProblems = 100;  ///< in one report
 
 }  // namespace hpclaunch::profile

@@ -4,18 +4,36 @@
 
 #include <algorithm>
 
+#include "hpclaunch/text.h"
+
 namespace hpclaunch {
 namespace profile {
 namespace {
 
 constexpr int kSchema = 1;
+constexpr std::size_t kMaxText = 1'048'576;
+
+bool is_profile_name(std::string_view text) {
+  return is_word(text) && text.find_first_of("_+") == std::string_view::npos && text != "none" &&
+         !text.ends_with(".json");
+}
+
+bool is_date(std::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  const auto year = parse_natural(text.substr(0, 4));
+  const auto month = parse_natural(text.substr(5, 2));
+  const auto day = parse_natural(text.substr(8, 2));
+  if (!year || !month || !day || *year < 1970 || *month < 1 || *month > 12) return false;
+  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (*year % 4 == 0 && *year % 100 != 0) || *year % 400 == 0;
+  return *day >= 1 && *day <= kDays[*month - 1] + (leap && *month == 2 ? 1 : 0);
+}
 
 void parse_name(Object& object, Profile& profile) {
   const Item name = object.find("name", Need::required);
-  if (!name) return;
   Context& context = object.context();
   profile.name = context.text(name);
-  context.profile = profile.name;
+  context.subject = profile.name;
   if (!profile.name.empty() && !is_profile_name(profile.name)) {
     context.fault(name, fmt::format("{} cannot be the name of a profile", shown(profile.name)),
                   "use letters, digits, '-' and '.'; not \"none\", and no \".json\" at the end");
@@ -23,27 +41,28 @@ void parse_name(Object& object, Profile& profile) {
 }
 
 void parse_schema(Object& object) {
-  const Item reference = object.find("$schema");
-  if (reference) object.context().text(reference);
+  object.text("$schema");
   const Item schema = object.find("schema", Need::required);
-  if (!schema) return;
   if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return;
   object.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
                          "write \"schema\": 1");
 }
 
+/// A name of another profile; its place is kept for errors that need that profile.
+std::string parse_reference(Context& context, const Item& at, Profile& profile, const char* hint) {
+  std::string name = context.text(at);
+  if (!name.empty() && !is_profile_name(name))
+    context.fault(at, fmt::format("{} is not a profile name", shown(name)), hint);
+  profile.places[at.pointer] = context.place(at);
+  return name;
+}
+
 void parse_extends(Object& object, Profile& profile) {
-  std::vector<Item> items = object.elements("extends", "names");
-  for (const Item& item : items) {
-    std::string name = object.context().text(item);
-    if (!name.empty() && !is_profile_name(name)) {
-      object.context().fault(item, fmt::format("{} is not a profile name", shown(name)),
-                             "name profiles, not files");
-    }
+  for (const Item& item : object.elements("extends", "names")) {
+    std::string name = parse_reference(object.context(), item, profile, "name profiles, not files");
     if (std::find(profile.extends.begin(), profile.extends.end(), name) != profile.extends.end())
       object.context().fault(item, fmt::format("{} appears twice", shown(name)),
                              "name each profile once");
-    profile.places[item.pointer] = object.context().place(item);
     profile.extends.push_back(std::move(name));
   }
 }
@@ -52,26 +71,13 @@ void parse_retired(Object& object, Profile& profile) {
   const Item at = object.find("retired");
   if (!at) return;
   Object retired(object.context(), at);
-  Retirement retirement;
-  const Item date = retired.find("date", Need::required);
-  if (date) retirement.date = object.context().text(date);
-  if (!retirement.date.empty() && !is_date(retirement.date)) {
-    object.context().fault(date, fmt::format("{} is not a date", shown(retirement.date)),
-                           "write YYYY-MM-DD");
-  }
-  const Item successor = retired.find("successor");
-  if (successor) {
-    retirement.successor = object.context().text(successor);
-    profile.places[successor.pointer] = object.context().place(successor);
-    if (!retirement.successor.empty() && !is_profile_name(retirement.successor)) {
-      object.context().fault(successor,
-                             fmt::format("{} is not a profile name", shown(retirement.successor)),
-                             "use letters, digits, '-' and '.'");
-    }
-  }
-  retirement.origin = retired.origin(Need::optional);
+  Retirement& retirement = profile.retired.emplace();
+  retirement.date = parse_date(retired, "date", Need::required);
+  if (const Item successor = retired.find("successor"))
+    retirement.successor =
+        parse_reference(object.context(), successor, profile, "use letters, digits, '-' and '.'");
+  retirement.origin = parse_origin(retired, Need::optional);
   retired.finish();
-  profile.retired = std::move(retirement);
 }
 
 void parse_defaults(Object& object, Profile& profile) {
@@ -79,17 +85,15 @@ void parse_defaults(Object& object, Profile& profile) {
   const Item at = object.find("defaults");
   if (!at) return;
   Object defaults(object.context(), at);
-  if (defaults.has("ranks_per_device"))
-    profile.ranks_per_device = defaults.whole("ranks_per_device", 1, kMostRanks, 1);
-  defaults.find("ranks_per_device");
+  if (const Item ranks = defaults.find("ranks_per_device"))
+    profile.ranks_per_device = object.context().whole(ranks, 1, kMostRanks);
   profile.gpu_view = defaults.choice("gpu_view", kGpuViews);
   profile.device_mode = defaults.word("device_mode");
   profile.stack = defaults.word("stack");
   profile.fill = defaults.choice("fill", kFills);
-  for (const char* key : {"device_mode", "stack"}) {
-    const Item place = defaults.find(key);
-    if (place) profile.places[place.pointer] = object.context().place(place);
-  }
+  for (const char* key : {"device_mode", "stack"})
+    if (const Item place = defaults.find(key))
+      profile.places[place.pointer] = object.context().place(place);
   defaults.finish();
 }
 
@@ -99,7 +103,7 @@ Note parse_note(Context& context, const Item& at) {
   note.id = object.word("id", Need::required);
   note.title = object.text("title", Need::required);
   note.text = object.text("text", Need::required);
-  note.origin = object.origin(Need::optional);
+  note.origin = parse_origin(object, Need::optional);
   object.finish();
   return note;
 }
@@ -117,14 +121,13 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   parse_name(object, profile);
   parse_schema(object);
   profile.doc = object.text("doc");
-  profile.part = object.truth("part", false);
+  profile.part = object.truth("part");
   parse_extends(object, profile);
   parse_retired(object, profile);
   profile.launcher = object.choice("launcher", kLauncherNames);
   profile.scheduler = object.choice("scheduler", kSchedulers);
-  if (object.has("lsf_launch_node"))
-    profile.lsf_launch_node = object.truth("lsf_launch_node", false);
-  object.find("lsf_launch_node");
+  if (const Item launch_node = object.find("lsf_launch_node"))
+    profile.lsf_launch_node = context.truth(launch_node);
   parse_defaults(object, profile);
   parse_detect(object, profile);
   profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");
@@ -145,32 +148,80 @@ const Entry* find_named(const std::vector<Entry>& entries, std::string_view want
 }
 
 }  // namespace
+
+std::string parse_date(Object& object, const char* key, Need need) {
+  std::string date = object.text(key, need);
+  if (!date.empty() && !is_date(date))
+    object.context().fault(object.find(key), fmt::format("{} is not a date", shown(date)),
+                           "write YYYY-MM-DD");
+  return date;
+}
+
+std::optional<std::string> parse_core_limit(Object& object) {
+  constexpr std::size_t kDigits = 19;
+  const Item at = object.find("core_limit");
+  if (!at) return std::nullopt;
+  std::string limit = object.context().text(at);
+  const bool number = limit.size() <= kDigits &&
+                      limit.find_first_not_of("0123456789") == std::string::npos &&
+                      (limit == "0" || limit[0] != '0');
+  if (!limit.empty() && limit != "unlimited" && !number) {
+    object.context().fault(at, fmt::format("{} is not a core file limit", shown(limit)),
+                           "write \"0\", a number of bytes, or \"unlimited\"");
+  }
+  return limit;
+}
+
+Origin parse_origin(Object& object, Need why) {
+  Context& context = object.context();
+  Origin origin;
+  origin.profile = context.subject;
+  origin.where = context.place(object.at());
+  origin.why = object.text("why", why);
+  if (origin.why.ends_with('.'))
+    context.fault(object.find("why"), "\"why\" ends with a full stop", "remove the full stop");
+  origin.source = object.text("source");
+  const bool url = origin.source.starts_with("https://") || origin.source.starts_with("http://");
+  if (!origin.source.empty() && (!url || origin.source.find(' ') != std::string::npos))
+    context.fault(object.find("source"), fmt::format("{} is not a URL", shown(origin.source)),
+                  "start it with https://");
+  origin.checked = parse_date(object, "checked", Need::optional);
+  origin.printed = object.text("printed");
+  origin.printed_why = object.text("printed_why");
+  origin.disputed = object.text("disputed");
+  if (!object.has("printed"))
+    object.refuse("printed_why", "\"printed\" is missing", "add \"printed\", or remove this");
+  return origin;
+}
+
 }  // namespace profile
 
 ParsedProfile parse_profile(std::string_view text, const std::string& file) {
-  const bool fits = text.size() <= profile::kMaxText;
-  profile::Problems problems(fits ? text : std::string_view(), file);
   ParsedProfile parsed;
   parsed.profile.where = SourceRef{file, 0, 0, ""};
-  const std::optional<profile::Json> tree = profile::parse_tree(text, problems);
-  if (tree) {
-    profile::Context context(problems);
-    profile::parse_members(context, {&*tree, ""}, parsed.profile);
+  if (text.size() > profile::kMaxText) {
+    parsed.problems.push_back(
+        {ErrorKind::invalid,
+         fmt::format("the file has {} bytes, the limit is {}", text.size(), profile::kMaxText),
+         "split the profile and use \"extends\"", SourceRef{file, 1, 1, ""}});
+    return parsed;
   }
-  parsed.problems = problems.take();
+  profile::Context context(text, file);
+  const std::optional<profile::Json> tree = json_reader::parse_tree(text, context);
+  if (tree) profile::parse_members(context, {&*tree}, parsed.profile);
+  parsed.problems = context.take();
   return parsed;
 }
 
 std::vector<Signal> parse_signals(std::string_view json) {
   std::vector<Signal> signals;
-  profile::Problems problems("", "");
-  const std::optional<profile::Json> tree = profile::parse_tree(json, problems);
+  profile::Context context("", "");
+  const std::optional<profile::Json> tree = json_reader::parse_tree(json, context);
   if (!tree) return signals;
-  for (std::size_t i = 0; i < tree->items.size(); ++i) {
-    profile::Problems own("", "");
-    profile::Context context(own);
-    Signal signal = profile::parse_signal(context, {&tree->items[i], profile::step(i)});
-    if (own.list().empty()) signals.push_back(std::move(signal));
+  for (const profile::Json& item : tree->items) {
+    profile::Context own("", "");
+    Signal signal = profile::parse_signal(own, {&item});
+    if (own.count() == 0) signals.push_back(std::move(signal));
   }
   return signals;
 }

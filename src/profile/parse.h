@@ -3,10 +3,24 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/json_reader.h"
 #include "hpclaunch/profile.h"
-#include "reader.h"
+#include "names.h"
 
 namespace hpclaunch::profile {
+
+using json_reader::Context;
+using json_reader::is_word;
+using json_reader::Item;
+using json_reader::Json;
+using json_reader::Member;
+using json_reader::Need;
+using json_reader::noun;
+using json_reader::Object;
+using json_reader::shown;
+using json_reader::step;
+using json_reader::suggestion;
+using json_reader::suggestion_or_all;
 
 /// Which facts a condition or a template may use besides those of the whole job and of groups.
 struct Allowed {
@@ -23,6 +37,15 @@ When parse_when(Object& object, const Allowed& allowed);
 
 /// Not empty, dollars well formed, facts known and allowed.
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed);
+
+/// why, source, checked, printed, printed_why, disputed.
+Origin parse_origin(Object& object, Need why);
+
+/// YYYY-MM-DD.
+std::string parse_date(Object& object, const char* key, Need need);
+
+/// The member "core_limit": "0", a number of bytes, or "unlimited".
+std::optional<std::string> parse_core_limit(Object& object);
 
 NodeModel parse_node(Context& context, const Item& at);
 Stack parse_stack(Context& context, const Item& at);

@@ -11,7 +11,7 @@ namespace {
 /// "low-high" or "n".
 void parse_width(Object& object, Binding& binding) {
   const Item at = object.find("cores", binding.split ? Need::optional : Need::required);
-  if (!at || binding.split) return;
+  if (binding.split) return;
   const std::string text = object.context().text(at);
   const std::size_t dash = text.find('-');
   const auto low = parse_natural(std::string_view(text).substr(0, dash), kMaxOffset);
@@ -58,7 +58,6 @@ std::vector<std::vector<int>> parse_at(Object& object) {
 
 std::vector<int> parse_order(Object& object) {
   const Item at = object.find("groups");
-  if (!at) return {};
   std::vector<int> order = parse_numbers(object.context(), at, "groups");
   std::vector<int> sorted = order;
   std::sort(sorted.begin(), sorted.end());
@@ -72,10 +71,8 @@ std::vector<int> parse_order(Object& object) {
 
 std::vector<Binding::Role> parse_roles(Object& binding) {
   std::vector<Binding::Role> roles;
-  const Item at = binding.find("roles");
-  if (!at) return roles;
   Context& context = binding.context();
-  for (const auto& [name, value] : context.members(at, "roles")) {
+  for (const auto& [name, value] : binding.members("roles", "roles")) {
     if (!is_word(name)) {
       context.fault(value, fmt::format("{} is not a valid name", shown(name)),
                     "use letters, digits, '-', '.', '_' and '+'");
@@ -122,13 +119,13 @@ Binding parse_binding(Context& context, const Item& at) {
   binding.stride = object.whole("stride", 0, kMaxOffset, 1);
   binding.at_least = object.whole("at_least", 0, kMaxOffset, 0);
   binding.at = parse_at(object);
-  binding.split = object.truth("split", false);
+  binding.split = object.truth("split");
   parse_width(object, binding);
-  binding.siblings = object.truth("siblings", false);
+  binding.siblings = object.truth("siblings");
   binding.groups = parse_order(object);
-  binding.interleave = object.truth("interleave", false);
+  binding.interleave = object.truth("interleave");
   binding.roles = parse_roles(object);
-  binding.origin = object.origin(Need::required);
+  binding.origin = parse_origin(object, Need::required);
   refuse_contradictions(object, binding);
   object.finish();
   return binding;

@@ -13,11 +13,9 @@ Stack parse_stack(Context& context, const Item& at) {
   Stack stack;
   stack.name = object.word("name", Need::required);
   stack.doc = object.text("doc");
-  Allowed allowed;
-  allowed.never = "stack";
   for (const Item& item : object.elements("when", "conditions"))
-    stack.when.push_back(parse_when(context, item, allowed));
-  stack.origin = object.origin(Need::optional);
+    stack.when.push_back(parse_when(context, item, {.never = "stack"}));
+  stack.origin = parse_origin(object, Need::optional);
   object.finish();
   return stack;
 }
@@ -29,12 +27,9 @@ DeviceMode parse_mode(Context& context, const Item& at) {
   mode.doc = object.text("doc");
   mode.subdevices = object.choice("unit", kUnits, Need::required) == "subdevice";
   const Item mask = object.find("mask");
-  if (mask) mode.mask = context.variable_name(mask, context.text(mask));
-  Allowed allowed;
-  allowed.rank = true;
-  const Item item = object.find("mask_item");
-  if (item) mode.mask_item = parse_template(context, item, allowed);
-  mode.origin = object.origin(Need::optional);
+  mode.mask = context.variable_name(mask, context.text(mask));
+  mode.mask_item = parse_template(context, object.find("mask_item"), {.rank = true});
+  mode.origin = parse_origin(object, Need::optional);
   object.finish();
   return mode;
 }
@@ -46,8 +41,8 @@ Signal parse_signal(Context& context, const Item& at) {
   const Item env = object.find("env");
   const Item host = object.find("host");
   const Item like = object.find("like", env ? Need::required : Need::optional);
-  signal.proves = object.truth("proves", true);
-  if (env) signal.env = context.variable_name(env, context.text(env));
+  if (const Item proves = object.find("proves")) signal.proves = context.truth(proves);
+  signal.env = context.variable_name(env, context.text(env));
   if (env && like) signal.like = context.text(like);
   if (host) {
     const std::string pattern = context.text(host);

@@ -10,10 +10,8 @@ namespace {
 
 std::map<std::string, std::string> parse_variables(Object& object, const char* key) {
   std::map<std::string, std::string> variables;
-  const Item at = object.find(key);
-  if (!at) return variables;
   Context& context = object.context();
-  for (const auto& [name, value] : context.members(at, "variables")) {
+  for (const auto& [name, value] : object.members(key, "variables")) {
     const bool empty = value.json->kind == Json::Kind::string && value.json->text.empty();
     variables[context.variable_name(value, name)] = empty ? "" : context.text(value);
   }
@@ -39,7 +37,7 @@ std::optional<std::string> parse_lists(Object& object, const char* key) {
 /// As texts; an empty list says that there are none.
 std::vector<std::string> parse_outcome(Object& object, const char* key, Case& one) {
   const Item at = object.find(key);
-  const bool none = at && at.json->kind == Json::Kind::array && at.json->items.empty();
+  const bool none = at.json->kind == Json::Kind::array && at.json->items.empty();
   if (none) one.none.emplace_back(key);
   return none ? std::vector<std::string>() : object.texts(key);
 }
@@ -66,8 +64,7 @@ Case parse_case(Context& context, const Item& at) {
   one.env = parse_variables(object, "env");
   one.hosts = object.texts("hosts");
   one.program = object.texts("program");
-  if (object.has("argv")) one.argv = object.texts("argv");
-  object.find("argv");
+  if (const Item argv = object.find("argv")) one.argv = context.texts(argv, "strings");
   one.argv_has = object.texts("argv_has");
   one.argv_lacks = object.texts("argv_lacks");
   one.cpus = parse_lists(object, "cpus");
@@ -76,13 +73,11 @@ Case parse_case(Context& context, const Item& at) {
   one.per_rank = parse_variables(object, "per_rank");
   one.absent = object.variable_names("absent");
   one.batch = parse_outcome(object, "batch", one);
-  const Item limit = object.find("core_limit");
-  if (limit) one.core_limit = context.core_limit(limit);
+  one.core_limit = parse_core_limit(object);
   one.make_dirs = parse_outcome(object, "make_dirs", one);
   one.reports = parse_outcome(object, "reports", one);
-  if (object.has("refused")) one.refused = object.text("refused");
-  object.find("refused");
-  one.origin = object.origin(Need::optional);
+  if (const Item refused = object.find("refused")) one.refused = context.text(refused);
+  one.origin = parse_origin(object, Need::optional);
   check_something(object);
   object.finish();
   return one;

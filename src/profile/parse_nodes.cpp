@@ -116,7 +116,6 @@ void NodeReader::read_extra() {
 /// The PUs of the cores that "cores" lists, siblings included.
 CpuSet NodeReader::read_cores(Object& object, Need need) {
   const Item at = object.find("cores", need);
-  if (!at) return {};
   const CpuSet cores = context_.cores(at);
   if (cores.last() >= shape_.cores()) {
     context_.fault(at, fmt::format("core {} does not exist", cores.last()),
@@ -174,7 +173,6 @@ bool is_pci(std::string_view text) {
 
 std::string read_pci(Object& object) {
   const Item at = object.find("pci");
-  if (!at) return "";
   std::string pci = object.context().text(at);
   if (!pci.empty() && !is_pci(pci)) {
     object.context().fault(at, fmt::format("{} is not a PCI address", shown(pci)),
@@ -185,10 +183,8 @@ std::string read_pci(Object& object) {
 
 /// The way on PCI, as Device::bridges: a root's bus, then bridges.
 std::vector<std::string> read_bridges(Object& object) {
-  const Item at = object.find("bridges");
-  if (!at) return {};
   std::vector<std::string> bridges;
-  for (const Item& item : object.context().elements(at, "strings")) {
+  for (const Item& item : object.elements("bridges", "strings")) {
     const std::string bridge = object.context().text(item);
     const bool root = bridges.empty();
     if (!bridge.empty() && !is_pci(root ? bridge + ":00.0" : bridge))
@@ -231,7 +227,7 @@ void NodeReader::read_devices() {
   common.subdevices = object.whole("subdevices", 0, kMostParts, 0);
   common.partition = object.text("partition");
   const Item list = object.find("list", Need::required);
-  const std::vector<Item> items = list ? context_.elements(list, "devices") : std::vector<Item>();
+  const std::vector<Item> items = context_.elements(list, "devices");
   if (items.size() > static_cast<std::size_t>(CpuSet::kCapacity)) {
     context_.fault(list, fmt::format("{} devices on one node", items.size()));
     return;
@@ -329,9 +325,7 @@ NodeModel NodeReader::read() {
   constexpr int kMostNodes = 1'000'000;
   node_.count = object_.whole("count", 0, kMostNodes, 0);
   node_.live = object_.choice("use", kUses) == "live";
-  const bool possible = read_shape();
-  if (!possible) shape_ = NodeShape();
-  if (possible) {
+  if (read_shape()) {
     read_memory();
     read_extra();
     node_.topology = build_topology(shape_);
@@ -344,10 +338,8 @@ NodeModel NodeReader::read() {
   for (const char* key :
        {"numa_memory_mb", "memory_only_numa", "reserved", "services", "devices", "nics"})
     object_.find(key);
-  Allowed allowed;
-  allowed.never = "node_type";
-  node_.when = parse_when(object_, allowed);
-  node_.origin = object_.origin(Need::optional);
+  node_.when = parse_when(object_, {.never = "node_type"});
+  node_.origin = parse_origin(object_, Need::optional);
   object_.finish();
   return std::move(node_);
 }

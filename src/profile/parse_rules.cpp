@@ -12,36 +12,26 @@ namespace {
 /// A template, or a list built from one.
 Template parse_value(Context& context, const Item& at, bool late) {
   if (at.json->kind != Json::Kind::object) {
-    Allowed allowed;
-    allowed.rank = true;
-    allowed.late = late;
     if (at.json->kind == Json::Kind::string && at.json->text.empty()) return {};  // an empty value
-    return {parse_template(context, at, allowed), Template::Each::once, ""};
+    return {parse_template(context, at, {.rank = true, .late = late}), Template::Each::once, ""};
   }
   Object object(context, at);
   Template value;
   const bool rank = object.choice("each", kEach, Need::required) == "rank";
   value.each = rank ? Template::Each::rank : Template::Each::unit;
-  Allowed allowed;
-  allowed.rank = rank;
-  allowed.unit = true;
-  allowed.late = late;
-  const Item item = object.find("item", Need::required);
-  if (item) value.text = parse_template(context, item, allowed);
-  value.join = object.has("join") ? object.text("join") : ",";
-  object.find("join");
+  value.text = parse_template(context, object.find("item", Need::required),
+                              {.rank = rank, .unit = true, .late = late});
+  const Item join = object.find("join");
+  value.join = join ? context.text(join) : ",";
   object.finish();
   return value;
 }
 
 std::vector<Assignment> parse_assignments(Object& rule, const char* key, bool late) {
-  const Item at = rule.find(key);
   std::vector<Assignment> assignments;
-  if (!at) return assignments;
-  for (const auto& [name, value] : rule.context().members(at, "variables")) {
+  for (const auto& [name, value] : rule.members(key, "variables"))
     assignments.push_back(
         {rule.context().variable_name(value, name), parse_value(rule.context(), value, late)});
-  }
   return assignments;
 }
 
@@ -50,10 +40,8 @@ std::map<std::string, std::vector<std::string>> parse_words(Object& rule, const 
                                                             std::span<const std::string_view> known,
                                                             const Allowed& allowed) {
   std::map<std::string, std::vector<std::string>> words;
-  const Item at = rule.find(key);
-  if (!at) return words;
   Context& context = rule.context();
-  for (const auto& [name, list] : context.members(at, "lists")) {
+  for (const auto& [name, list] : rule.members(key, "lists")) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       context.fault(list, fmt::format("\"{}\" takes no {}", key, shown(name)),
                     suggestion_or_all(name, known));
@@ -86,8 +74,7 @@ std::optional<Report> parse_report(Object& rule, const Allowed& allowed) {
   Object object(rule.context(), at);
   Report report;
   report.severity = object.choice("severity", kSeverities, Need::required);
-  const Item message = object.find("message", Need::required);
-  if (message) report.message = parse_template(rule.context(), message, allowed);
+  report.message = parse_template(rule.context(), object.find("message", Need::required), allowed);
   report.fix = object.text("fix");
   object.finish();
   return report;
@@ -121,22 +108,18 @@ Rule parse_rule(Context& context, const Item& at) {
   Object object(context, at);
   Rule rule;
   rule.id = object.word("id", Need::required);
-  Allowed conditions;
-  conditions.late = true;
-  rule.when = parse_when(object, conditions);
-  Allowed allowed;
-  allowed.late = is_late(rule.when);
+  rule.when = parse_when(object, {.late = true});
+  const Allowed allowed{.late = is_late(rule.when)};
   rule.defaults = parse_assignments(object, "default", allowed.late);
   rule.require = parse_assignments(object, "require", allowed.late);
   rule.prepend = parse_assignments(object, "prepend", allowed.late);
   rule.unset = object.variable_names("unset");
   rule.launch = parse_words(object, "launch", kLauncherNames, allowed);
   rule.batch = parse_words(object, "batch", kSchedulers, allowed);
-  const Item limit = object.find("core_limit");
-  if (limit) rule.core_limit = context.core_limit(limit);
+  rule.core_limit = parse_core_limit(object);
   rule.make_dirs = parse_folders(object, allowed);
   rule.report = parse_report(object, allowed);
-  rule.origin = object.origin(Need::required);
+  rule.origin = parse_origin(object, Need::required);
   check_once(object);
   object.need_one_of({"default", "require", "prepend", "unset", "launch", "batch", "core_limit",
                       "make_dirs", "report"},

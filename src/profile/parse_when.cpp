@@ -170,8 +170,7 @@ When parse_when(Context& context, const Item& at, const Allowed& allowed) {
 }
 
 When parse_when(Object& object, const Allowed& allowed) {
-  const Item at = object.find("when");
-  return at ? parse_when(object.context(), at, allowed) : When();
+  return parse_when(object.context(), object.find("when"), allowed);
 }
 
 std::string parse_template(Context& context, const Item& at, const Allowed& allowed) {

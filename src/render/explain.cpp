@@ -4,7 +4,6 @@
 
 #include "hpclaunch/render.h"
 #include "text.h"
-#include "value.h"
 
 namespace hpclaunch {
 

@@ -66,7 +66,7 @@ std::vector<std::string> Layout::labels(const Look& look) const {
       break;
   }
   const std::string list = number_set(look.ranks);
-  const std::string named = (look.ranks.size() == 1 ? "rank " : "ranks ") + list;
+  const std::string named = rank_set(look.ranks);
   const std::vector<std::string> plain =
       look.service.empty() ? std::vector<std::string>{named, list}
                            : std::vector<std::string>{named + " + " + look.service, named, list};
@@ -84,9 +84,7 @@ std::vector<std::string> Layout::labels(const Look& look) const {
 
 std::string Layout::pu_words(int pu, const Look& look) const {
   std::string text = fmt::format("CPU {}", pu);
-  if (!look.ranks.empty())
-    text +=
-        fmt::format(", {} {}", look.ranks.size() == 1 ? "rank" : "ranks", number_set(look.ranks));
+  if (!look.ranks.empty()) text += ", " + rank_set(look.ranks);
   if (subject_.marks.reserved.has(pu)) text += ", reserved for the system";
   if (!look.service.empty()) text += ", service " + look.service;
   if (!node_.allowed.has(pu)) text += ", not allowed";

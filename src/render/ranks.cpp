@@ -105,6 +105,19 @@ std::string table(const Kind& kind, const Topology& node, const Style& style) {
   return text;
 }
 
+/// "2 nodes: a, b; ... local rank 0 = global ranks 0, 12" for the head of a picture.
+std::string kind_title(const Kind& kind, const Plan& plan) {
+  constexpr int kHostColumns = 90;
+  const Style style{true, false, kHostColumns};
+  const std::string hosts = host_list(kind.hosts, kHostColumns, style);
+  std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
+  if (plan.nodes() > 1)
+    text += fmt::format("; numbers are local ranks; local rank 0 = global {} {}",
+                        kind.first_ranks.size() == 1 ? "rank" : "ranks",
+                        number_list(kind.first_ranks, style, ", "));
+  return text;
+}
+
 }  // namespace
 
 std::vector<Kind> kinds(const Plan& plan) {
@@ -129,16 +142,14 @@ std::string plan_title(const Plan& plan) {
   return fmt::format("{} on {}", counted(plan.world_size(), "rank"), counted(plan.nodes(), "node"));
 }
 
-std::string kind_title(const Kind& kind, const Plan& plan) {
-  constexpr int kHostColumns = 90;
-  const Style style{true, false, kHostColumns};
-  const std::string hosts = host_list(kind.hosts, kHostColumns, style);
-  std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
-  if (plan.nodes() > 1)
-    text += fmt::format("; numbers are local ranks; local rank 0 = global {} {}",
-                        kind.first_ranks.size() == 1 ? "rank" : "ranks",
-                        number_list(kind.first_ranks, style, ", "));
-  return text;
+std::vector<Subject> subjects_of(const Plan& plan, const Topology& node,
+                                 const PictureMarks& marks) {
+  std::vector<Subject> subjects;
+  for (const Kind& kind : kinds(plan)) {
+    subjects.push_back(subject_of(node, *kind.node, marks));
+    subjects.back().title = kind_title(kind, plan);
+  }
+  return subjects;
 }
 
 std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style) {

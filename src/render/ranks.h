@@ -7,6 +7,7 @@
 #include "hpclaunch/plan.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/topology.h"
+#include "render/subject.h"
 
 namespace hpclaunch::render {
 
@@ -31,8 +32,8 @@ std::vector<Kind> kinds(const Plan& plan);
 /// "24 ranks on 2 nodes".
 std::string plan_title(const Plan& plan);
 
-/// "2 nodes: a, b; ... local rank 0 = global ranks 0, 12" for the head of a picture.
-std::string kind_title(const Kind& kind, const Plan& plan);
+/// One picture for each kind, with its hosts and global ranks as the title.
+std::vector<Subject> subjects_of(const Plan& plan, const Topology& node, const PictureMarks& marks);
 
 /// One table per kind of node; classes that are laid out alike share one.
 std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);

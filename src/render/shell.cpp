@@ -1,8 +1,7 @@
 // Words and assignments for sh, csh and fish.
 //
-// Sources: POSIX.1-2017, XCU 2.2 "Quoting"; tcsh(1), "Lexical structure"; fish-language(1),
-// "Quotes" and "Escaping characters". That real shells agree is tested, byte by byte
-// (tests/render/shells.py).
+// Sources: POSIX.1-2017, XCU 2.2 "Quoting"; tcsh(1), "Lexical structure"; fish-language(1), "Quotes" and
+// "Escaping characters". That real shells agree is tested, byte by byte (tests/render/shells.py).
 #include "shell.h"
 
 #include <fmt/format.h>
@@ -16,8 +15,7 @@ namespace hpclaunch {
 
 namespace {
 
-/// Bytes that are ordinary in every shell anywhere in a word, except '=' and '~' in
-/// front.
+/// Bytes that are ordinary in every shell anywhere in a word, except '=' and '~' in front.
 bool is_plain(std::string_view text) {
   const auto ordinary = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -40,6 +38,11 @@ struct Quoted {
     return text.empty() ? "''" : text;
   }
 };
+
+bool has_empty_element(std::string_view list) {
+  return list.empty() || list.front() == ':' || list.back() == ':' ||
+         list.find("::") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -99,15 +102,6 @@ std::string quote_fish(std::string_view value) {
 }
 
 namespace render {
-
-namespace {
-
-bool has_empty_element(std::string_view list) {
-  return list.empty() || list.front() == ':' || list.back() == ':' ||
-         list.find("::") != std::string_view::npos;
-}
-
-}  // namespace
 
 std::string comment_text(std::string_view comment) {
   std::string line(comment);

@@ -20,14 +20,11 @@ inline constexpr std::string_view kReservedByFish =
     "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
     "status status_generation umask version";
 
-/// Why fish or dotenv cannot represent the change; "" when they can.
+/// Why fish cannot represent the change; "" when it can.
 std::string_view fish_refusal(const EnvChange& change);
-std::string_view dotenv_refusal(const EnvChange& change);
 
 std::string sh_line(const EnvChange& change);
 std::string csh_line(const EnvChange& change);
 std::string fish_line(const EnvChange& change);
-std::string dotenv_line(const EnvChange& change);
-std::string lmod_line(const EnvChange& change);
 
 }  // namespace hpclaunch::render

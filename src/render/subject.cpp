@@ -55,6 +55,25 @@ void append(std::string& text, std::string_view label, const std::string& value)
   if (!value.empty()) text += fmt::format(", {}{}", label, printable(value));
 }
 
+/// "device 2", "device 2.1"
+std::string unit_text(const DeviceUse& use) {
+  const std::string part = use.subdevice < 0 ? "" : fmt::format(".{}", use.subdevice);
+  return fmt::format("device {}{}", use.device, part);
+}
+
+std::string nic_text(const Subject& subject, const NicUse& use) {
+  return nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]);
+}
+
+/// Ranks with a use that satisfies `is`.
+template <class Uses, class Is>
+std::vector<int> ranks_where(const Uses& uses, Is is) {
+  std::vector<int> ranks;
+  for (const auto& use : uses)
+    if (is(use) && (ranks.empty() || ranks.back() != use.rank)) ranks.push_back(use.rank);
+  return ranks;
+}
+
 }  // namespace
 
 int parts_of(const Device& device) {
@@ -140,6 +159,10 @@ std::string number_set(const std::vector<int>& numbers) {
   return text;
 }
 
+std::string rank_set(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + number_set(ranks);
+}
+
 Subject subject_of(const Topology& node) {
   Subject subject;
   subject.node = &node;
@@ -171,23 +194,6 @@ std::vector<const DeviceUse*> far_uses(const Subject& subject) {
   return far;
 }
 
-namespace {
-
-/// Ranks with a use that satisfies `is`.
-template <class Holds, class Is>
-std::vector<int> ranks_where(const Holds& uses, Is is) {
-  std::vector<int> ranks;
-  for (const auto& use : uses)
-    if (is(use) && (ranks.empty() || ranks.back() != use.rank)) ranks.push_back(use.rank);
-  return ranks;
-}
-
-std::string named(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + number_set(ranks);
-}
-
-}  // namespace
-
 std::string locality_text(const Subject& subject) {
   if (subject.ranks == nullptr) return "";
   const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
@@ -200,11 +206,11 @@ std::string locality_text(const Subject& subject) {
   if (subject.uses.empty())
     text += ", no devices";
   else if (!far.empty())
-    text = fmt::format("FAR: {} of {}, not near their devices: {}", far.size(), all, named(far));
+    text = fmt::format("FAR: {} of {}, not near their devices: {}", far.size(), all, rank_set(far));
   else if (unknown.empty())
     text += subject.ranks->ranks.size() == 1 ? ", near its devices" : ", each near its devices";
-  if (!unknown.empty()) text += "; device locality unknown for " + named(unknown);
-  if (!far_nics.empty()) text += "; FAR from their interface: " + named(far_nics);
+  if (!unknown.empty()) text += "; device locality unknown for " + rank_set(unknown);
+  if (!far_nics.empty()) text += "; FAR from their interface: " + rank_set(far_nics);
   return text;
 }
 
@@ -233,17 +239,13 @@ std::string machine_words(const Subject& subject) {
 
 std::vector<std::string> far_words(const Subject& subject) {
   std::map<std::string, std::string> lists;
-  for (const NicUse& use : subject.nics) {
-    if (use.far.empty()) continue;
+  const auto add = [&](const auto& use, const std::string& what) {
+    if (use.far.empty()) return;
     std::string& list = lists[use.far];
-    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", use.rank,
-                        nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]));
-  }
-  for (const DeviceUse* use : far_uses(subject)) {
-    std::string& list = lists[use->far];
-    list += fmt::format("{}rank {} - device {}", list.empty() ? "" : ", ", use->rank, use->device);
-    if (use->subdevice >= 0) list += fmt::format(".{}", use->subdevice);
-  }
+    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", use.rank, what);
+  };
+  for (const NicUse& use : subject.nics) add(use, nic_text(subject, use));
+  for (const DeviceUse& use : subject.uses) add(use, unit_text(use));
   std::vector<std::string> words;
   words.reserve(lists.size());
   for (const auto& [why, list] : lists) words.push_back(fmt::format("FAR, {}: {}", why, list));
@@ -260,34 +262,27 @@ std::string rank_words(const Subject& subject, int local) {
                         subject.ranks->granted);
   else
     text += "not bound";
-  for (const DeviceUse& use : subject.uses) {
-    if (use.rank != local) continue;
-    text += fmt::format(", device {}", use.device);
-    if (use.subdevice >= 0) text += fmt::format(".{}", use.subdevice);
+  const auto add = [&](const auto& use, const std::string& what) {
+    if (use.rank != local) return;
+    text += ", " + what;
     if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
-  }
-  for (const NicUse& use : subject.nics) {
-    if (use.rank != local) continue;
-    text += ", interface " + nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]);
-    if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
-  }
+  };
+  for (const DeviceUse& use : subject.uses) add(use, unit_text(use));
+  for (const NicUse& use : subject.nics) add(use, "interface " + nic_text(subject, use));
   return text;
 }
 
 std::vector<std::string> description_of(const Subject& subject) {
   std::vector<std::string> words = {machine_words(subject)};
   if (const std::string text = locality_text(subject); !text.empty()) words.push_back(text);
-  if (!subject.marks.reserved.empty()) {
-    words.push_back(
-        fmt::format("reserved for the system: CPUs {}", subject.marks.reserved.to_list()));
-    if (!subject.marks.reserved_why.empty())
-      words.back() += fmt::format(" ({})", printable(subject.marks.reserved_why));
-  }
-  for (const PictureMarks::Service& service : subject.marks.services) {
-    words.push_back(
-        fmt::format("service {}: CPUs {}", printable(service.name), service.pus.to_list()));
-    if (!service.why.empty()) words.back() += fmt::format(" ({})", printable(service.why));
-  }
+  const auto kept = [&](const std::string& who, const CpuSet& pus, const std::string& why) {
+    words.push_back(fmt::format("{}: CPUs {}", who, pus.to_list()));
+    if (!why.empty()) words.back() += fmt::format(" ({})", printable(why));
+  };
+  if (!subject.marks.reserved.empty())
+    kept("reserved for the system", subject.marks.reserved, subject.marks.reserved_why);
+  for (const PictureMarks::Service& service : subject.marks.services)
+    kept("service " + printable(service.name), service.pus, service.why);
   if (subject.ranks != nullptr)
     for (std::size_t r = 0; r < subject.ranks->ranks.size(); ++r)
       words.push_back(rank_words(subject, static_cast<int>(r)));

@@ -44,8 +44,9 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
 /// Uses whose device is far from the CPUs of its rank. A device of unknown locality is not far.
 std::vector<const DeviceUse*> far_uses(const Subject& subject);
 
-/// "0", "0-3,7": numbers in the kernel's list format.
+/// "0", "0-3,7": numbers in the kernel's list format; "rank 0", "ranks 0-3,7".
 std::string number_set(const std::vector<int>& numbers);
+std::string rank_set(const std::vector<int>& ranks);
 
 /// "rank 3: CPUs 8-15, device 2.1 (FAR: on another package)".
 std::string rank_words(const Subject& subject, int local);

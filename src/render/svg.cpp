@@ -342,13 +342,8 @@ std::string topology_svg(const Topology& topology) {
 }
 
 std::string plan_svg(const Plan& plan, const Topology& topology, const PictureMarks& marks) {
-  std::vector<render::Subject> subjects;
-  const std::vector<render::Kind> all = render::kinds(plan);
-  for (const render::Kind& kind : all) {
-    subjects.push_back(render::subject_of(topology, *kind.node, marks));
-    subjects.back().title = render::kind_title(kind, plan);
-  }
-  return render::document(fmt::format("Plan: {}", render::plan_title(plan)), subjects);
+  return render::document("Plan: " + render::plan_title(plan),
+                          render::subjects_of(plan, topology, marks));
 }
 
 }  // namespace hpclaunch

@@ -8,7 +8,6 @@
 #include "hpclaunch/text.h"
 #include "ranks.h"
 #include "text.h"
-#include "value.h"
 
 namespace hpclaunch {
 

@@ -138,7 +138,7 @@ std::string machine_picture(const Scene& scene, const Style& style) {
     if (box.what == What::group) frame(box, style.unicode ? kBox : kPlain, canvas);
     const bool in_frame = box.what == What::group;
     for (const Text& text : box.texts) {
-      const bool on_border = in_frame && text.y == box.y && columns(text.text) + 2 <= text.room + 2;
+      const bool on_border = in_frame && text.y == box.y && columns(text.text) <= text.room;
       canvas.write(on_border ? text.x - 1 : text.x, text.y,
                    on_border ? " " + text.text + " " : text.text, style.color ? tint_of(box) : "");
     }
@@ -147,10 +147,10 @@ std::string machine_picture(const Scene& scene, const Style& style) {
   return canvas.text();
 }
 
-std::string lines(const std::string& text, const Style& style, Tone tone, bool tinted_too) {
+std::string lines(const std::string& text, const Style& style, bool strong = false) {
   std::string out;
   for (const std::string& line : flow(text, style.width))
-    out += (tinted_too ? tinted(line, tone, style) : line) + "\n";
+    out += (strong ? tinted(line, Tone::strong, style) : line) + "\n";
   return out;
 }
 
@@ -173,16 +173,15 @@ std::string legend(const Subject& subject, const Scene& scene) {
 
 std::string one_picture(const Subject& subject, const Style& style) {
   std::string out;
-  if (!subject.title.empty()) out += lines(subject.title, style, Tone::strong, true);
-  out += lines(machine_words(subject), style, Tone::faint, false);
+  if (!subject.title.empty()) out += lines(subject.title, style, true);
+  out += lines(machine_words(subject), style);
   const std::string well = locality_text(subject);
-  if (!well.empty()) out += lines(well, style, Tone::strong, well.find("FAR") != std::string::npos);
+  if (!well.empty()) out += lines(well, style, well.find("FAR") != std::string::npos);
   const Scene scene = lay_out(subject, terminal_metrics(style, subject));
   out += "\n" + machine_picture(scene, style) + "\n";
-  out += lines(legend(subject, scene), style, Tone::faint, false);
-  for (const std::string& text : far_words(subject)) out += lines(text, style, Tone::strong, true);
-  for (const std::string& text : link_words(*subject.node))
-    out += lines(text, style, Tone::faint, false);
+  out += lines(legend(subject, scene), style);
+  for (const std::string& text : far_words(subject)) out += lines(text, style, true);
+  for (const std::string& text : link_words(*subject.node)) out += lines(text, style);
   return out;
 }
 
@@ -198,11 +197,8 @@ std::string topology_picture(const Topology& topology, const Style& style) {
 std::string plan_picture(const Plan& plan, const Topology& topology, const PictureMarks& marks,
                          const Style& style) {
   std::string text;
-  for (const render::Kind& kind : render::kinds(plan)) {
-    render::Subject subject = render::subject_of(topology, *kind.node, marks);
-    subject.title = render::kind_title(kind, plan);
+  for (const render::Subject& subject : render::subjects_of(plan, topology, marks))
     text += (text.empty() ? "" : "\n") + render::one_picture(subject, style);
-  }
   return text;
 }
 

@@ -59,6 +59,46 @@ std::string byte_escape(std::string_view bytes) {
   return out;
 }
 
+int unit_columns(std::string_view unit) {
+  if (unit.size() < 2) return 1;
+  const unsigned long code = code_point(unit);
+  return in(kCombining, code) ? 0 : in(kWide, code) ? 2 : 1;
+}
+
+std::string blanks(int count) {
+  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
+}
+
+/// As many whole characters from the front as fit into `width` columns.
+std::string_view front(std::string_view text, int width) {
+  std::size_t taken = 0;
+  while (taken < text.size()) {
+    const std::size_t size = std::max<std::size_t>(utf8_unit(text.substr(taken)), 1);
+    width -= unit_columns(text.substr(taken, size));
+    if (width < 0) break;
+    taken += size;
+  }
+  return text.substr(0, taken);
+}
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
+}
+
+bool is_shim(std::string_view word) { return word.substr(word.rfind('/') + 1) == "hpclaunch-shim"; }
+
+std::string item_text(const std::string& item) { return item.empty() ? "''" : printable(item); }
+
+std::string joined(const PerRank& value) {
+  std::string text;
+  for (std::size_t c = 0; c < value.items.size(); ++c) {
+    if (c > 0) text += " | ";
+    for (std::size_t r = 0; r < value.items[c].size(); ++r)
+      text += (r > 0 ? " / " : "") + item_text(value.items[c][r]);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::size_t utf8_unit(std::string_view text) {
@@ -108,16 +148,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-namespace {
-
-int unit_columns(std::string_view unit) {
-  if (unit.size() < 2) return 1;
-  const unsigned long code = code_point(unit);
-  return in(kCombining, code) ? 0 : in(kWide, code) ? 2 : 1;
-}
-
-}  // namespace
-
 int columns(std::string_view text) {
   int width = 0;
   while (!text.empty()) {
@@ -127,26 +157,6 @@ int columns(std::string_view text) {
   }
   return width;
 }
-
-namespace {
-
-std::string blanks(int count) {
-  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
-}
-
-/// As many whole characters from the front as fit into `width` columns.
-std::string_view front(std::string_view text, int width) {
-  std::size_t taken = 0;
-  while (taken < text.size()) {
-    const std::size_t size = std::max<std::size_t>(utf8_unit(text.substr(taken)), 1);
-    width -= unit_columns(text.substr(taken, size));
-    if (width < 0) break;
-    taken += size;
-  }
-  return text.substr(0, taken);
-}
-
-}  // namespace
 
 std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items) {
   std::string text;
@@ -248,16 +258,6 @@ std::string tinted(std::string_view text, Tone tone, const Style& style) {
   return fmt::format("\033[{}m{}\033[0m", tone == Tone::strong ? 1 : 2, text);
 }
 
-namespace {
-
-bool is_option(std::string_view word) {
-  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
-}
-
-bool is_shim(std::string_view word) { return word.substr(word.rfind('/') + 1) == "hpclaunch-shim"; }
-
-}  // namespace
-
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv) {
   std::vector<std::vector<std::string>> groups;
   bool takes_value = false;  // the word before may be an option that waits for its value
@@ -277,4 +277,31 @@ std::vector<std::vector<std::string>> argument_groups(const std::vector<std::str
   return groups;
 }
 
+std::vector<ItemRun> item_runs(const std::vector<std::string>& items) {
+  std::vector<ItemRun> runs;
+  for (std::size_t first = 0; first < items.size();) {
+    std::size_t last = first;
+    while (last + 1 < items.size() && items[last + 1] == items[first]) ++last;
+    runs.push_back({last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last),
+                    item_text(items[first])});
+    first = last + 1;
+  }
+  return runs;
+}
+
+std::string shown_value(std::string_view name, const Decision& decision) {
+  return is_hidden(name, decision) ? std::string(kHidden) : value_text(decision.value);
+}
+
 }  // namespace hpclaunch::render
+
+namespace hpclaunch {
+
+std::string value_text(const Value& value) {
+  if (std::holds_alternative<Unset>(value)) return "(unset)";
+  if (const auto* text = std::get_if<std::string>(&value)) return render::item_text(*text);
+  if (const auto* items = std::get_if<PerRank>(&value)) return render::joined(*items);
+  return fmt::format("<{}>", to_string(std::get<RankFact>(value)));
+}
+
+}  // namespace hpclaunch

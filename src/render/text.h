@@ -67,8 +67,19 @@ enum class Tone { strong, faint };
 /// `text` between the escape sequences of a tone; unchanged when the style has no colour.
 std::string tinted(std::string_view text, Tone tone, const Style& style);
 
-/// Words of a command line that are read together: a launcher, each option with its value, a
-/// program.
+/// Words of a command line that are read together: a launcher, each option with its value, a program.
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv);
+
+/// Local ranks of one node class that share an item: "0", "2-5".
+struct ItemRun {
+  std::string local_ranks;
+  std::string item;  ///< printable
+};
+
+/// Neighbours with equal items taken together.
+std::vector<ItemRun> item_runs(const std::vector<std::string>& items);
+
+/// value_text, or "<hidden>".
+std::string shown_value(std::string_view name, const Decision& decision);
 
 }  // namespace hpclaunch::render

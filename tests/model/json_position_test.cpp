@@ -1,4 +1,4 @@
-#include "model/json_position.h"
+#include "support/json_position.h"
 
 #include "support/catch.h"
 #include "support/random_topology.h"

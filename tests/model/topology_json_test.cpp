@@ -173,9 +173,9 @@ TEST_CASE("broken JSON is refused with line and column", "[topology][json]") {
   CHECK(place(refusal("")) == "1:1 ");
   CHECK(place(refusal("{\"schema\": 1")) == "1:13 ");
   CHECK(place(refusal("{\"schema\": 1} x")) == "1:15 ");
-  CHECK(refusal("{\"schema\": 1, \"cores\": \"\xFF\"}").message.substr(0, 9) == "not JSON:");
-  CHECK(refusal("{\"schema\": 1e999, \"cores\": []}").message.substr(0, 9) == "not JSON:");
-  CHECK(refusal(std::string(200'000, '[')).message.substr(0, 9) == "not JSON:");
+  CHECK(refusal("{\"schema\": 1, \"cores\": \"\xFF\"}").message.substr(0, 12) == "broken JSON:");
+  CHECK(refusal("{\"schema\": 1e999, \"cores\": []}").message.substr(0, 12) == "broken JSON:");
+  CHECK(refusal(std::string(200'000, '[')).message == "more than 32 nested objects and arrays");
 }
 
 TEST_CASE("an unknown key is refused where it stands, with what was meant", "[topology][json]") {
@@ -189,23 +189,24 @@ TEST_CASE("an unknown key is refused where it stands, with what was meant", "[to
   CHECK(place(inner) == "3:15 /cores/1/nmua");
   const Error strange = refusal(R"({"schema": 1, "cores": [{"pus": "0", "a/b~": 1}]})");
   CHECK(strange.where->pointer == "/cores/0/a~1b~0");
-  CHECK(strange.hint == "known here: package, numa, pus");
-  CHECK(refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})").message ==
-        "key \"pus\" occurs twice in one object");
+  CHECK(strange.hint == "known: numa, package, pus");
+  const Error twice = refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})");
+  CHECK(twice.message == "the key \"pus\" appears twice");
+  CHECK(place(twice) == "1:38 /cores/0/pus");
 }
 
 TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topology][json]") {
   const auto with_core = [](const std::string& core) {
     return "{\"schema\": 1,\n\"cores\": [" + core + "]}";
   };
-  CHECK(refusal("[1]").message == "a topology is an object, not an array");
-  CHECK(refusal("{}").message == "key \"schema\" is missing");
+  CHECK(refusal("[1]").message == "expected an object, found a list");
+  CHECK(refusal("{}").message == "\"schema\" is missing");
   CHECK(refusal(R"({"schema": 2, "cores": []})").message ==
-        "\"schema\" must be 1, not 2");
+        "this program reads schema 1");
   CHECK(refusal(R"({"schema": "1", "cores": []})").where->pointer == "/schema");
-  CHECK(refusal(R"({"schema": 1})").message == "key \"cores\" is missing");
+  CHECK(refusal(R"({"schema": 1})").message == "\"cores\" is missing");
   CHECK(refusal(R"({"schema": 1, "cores": {}})").message ==
-        "\"cores\" must be an array, not an object");
+        "expected a list of objects, found an object");
   CHECK(refusal(with_core("7")).message == "expected an object, found a number");
   CHECK(place(refusal(with_core("{}"))) == "2:11 /cores/0");
   CHECK(refusal(with_core(R"({"pus": 3})")).hint == "write it like \"0-3,8\"");
@@ -213,12 +214,12 @@ TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topol
   CHECK_FALSE(refusal(with_core(R"({"pus": ""})")).message.empty());
   CHECK_FALSE(refusal(with_core(R"({"pus": "0-4096"})")).message.empty());
   CHECK(refusal(with_core(R"({"pus": "0", "numa": 0.5})")).message ==
-        "\"numa\" must be a whole number from -1 to 2147483647");
+        "expected a whole number from -1 to 2147483647, found a number");
   CHECK(refusal(with_core(R"({"pus": "0", "numa": -2})")).where->pointer == "/cores/0/numa");
   CHECK(refusal(with_core(R"({"pus": "0", "numa": 99999999999})")).where->pointer ==
         "/cores/0/numa");
   CHECK(refusal(R"({"schema": 1, "hostname": 1, "cores": [{"pus": "0"}]})").message ==
-        "\"hostname\" must be a string, not a number");
+        "expected a string, found a number");
   CHECK(refusal(R"({"schema": 1, "allowed": "", "cores": [{"pus": "0"}]})").where->pointer ==
         "/allowed");
   CHECK(refusal(R"({"schema": 1, "cores": [{"pus": "0"}],
@@ -236,7 +237,7 @@ TEST_CASE("a topology that contradicts itself is refused with the line", "[topol
 TEST_CASE("more members than any machine has are refused", "[topology][json]") {
   std::string text = R"({"schema": 1, "cores": [{"pus": "0"})";
   for (int i = 0; i < 20'000; ++i) text += ",{}";
-  CHECK(refusal(text + "]}").message == "\"cores\" has 20001 members, more than 16384");
+  CHECK(refusal(text + "]}").message == "20001 members, more than 16384");
 }
 
 TEST_CASE("every cut and every changed byte is answered, never a crash", "[topology][json][law]") {

@@ -1,5 +1,3 @@
-#include "probe/libfabric.h"
-
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -7,6 +5,7 @@
 
 #include "hpclaunch/probe.h"
 #include "probe/libfabric_abi.h"
+#include "probe/live.h"
 #include "support/catch.h"
 
 #if __has_include(<rdma/fabric.h>)

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "hpclaunch/profile.h"
-#include "model/json_position.h"
+#include "support/json_position.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

@@ -1,7 +1,6 @@
 #include "render/text.h"
 
 #include "hpclaunch/render.h"
-#include "render/value.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

@@ -1,8 +1,7 @@
-#include "probe/vendor/merge.h"
-
 #include <filesystem>
 #include <fstream>
 
+#include "probe/vendor/vendor.h"
 #include "support/catch.h"
 #include "vendor/support.h"
 

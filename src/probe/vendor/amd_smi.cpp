@@ -80,9 +80,6 @@ Result<VendorReport> read_amd_smi(const Library& library) {
   for (Handle socket : ask.list(report, calls.sockets, Handle{}))
     for (Handle processor : ask.list(report, calls.processors, Handle{}, socket))
       if (read_device(calls, processor, report)) handles.push_back(processor);
-  if (handles.empty() && !report.faults.empty()) {
-    return Error{ErrorKind::system, report.faults.front()};
-  }
   read_xgmi_links(ask, calls, handles, kXgmi, report);
   return report;
 }

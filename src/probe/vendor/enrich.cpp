@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "probe/child.h"
-#include "probe/vendor/merge.h"
 #include "probe/vendor/reader.h"
 #include "probe/vendor/vendor.h"
 
@@ -25,6 +24,8 @@ Result<std::string> ask(const Task& task) {
   if (!library && library.error().kind == ErrorKind::not_found) return std::string();
   if (!library) return library.error();
   Result<VendorReport> report = task.read(*library);
+  if (report && report->devices.empty() && !report->faults.empty())
+    report = Error{ErrorKind::system, report->faults.front()};
   if (!report) {
     return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), report.error().message)};
   }

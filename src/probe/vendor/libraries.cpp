@@ -40,14 +40,11 @@ bool has_mig_instances(const std::string& root) {
   return false;
 }
 
-/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have.
-/// Source: intel/compute-runtime, shared/source/dll/devices/devices_base.inl; the 1100 has one tile.
+/// A GPU that can have tiles, of which the kernel shows none.
 bool hides_tiles(const Device& device, const std::string& root) {
   if (device.vendor != "intel" || device.subdevices != 0) return false;
-  constexpr std::string_view kTwoTiles[] = {"0x0bd0", "0x0bd4", "0x0bd5", "0x0bd6",
-                                            "0x0bd7", "0x0bd8", "0x0b69"};
-  const std::string id = read_small(root + "/sys/bus/pci/devices/" + device.pci + "/device");
-  return std::find(std::begin(kTwoTiles), std::end(kTwoTiles), id) != std::end(kTwoTiles);
+  const auto id = number_in(read_small(root + "/sys/bus/pci/devices/" + device.pci + "/device"));
+  return id && may_have_tiles(static_cast<unsigned>(*id));
 }
 
 std::vector<std::string> with_rocm(const std::vector<std::string>& names) {

@@ -1,5 +1,3 @@
-#include "probe/vendor/merge.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
+#include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
 

@@ -100,9 +100,10 @@ inline Error no_device_functions() {
   return Error{ErrorKind::system, "it lacks the functions that list devices"};
 }
 
-// Each reads all that one library knows, in a child process: a library may hang, crash, print, or change
-// the process. Devices are in the library's own order. Errors: `system` when no device could be listed;
-// a later call that fails is a fault of the report, and its values stay unknown.
+// Each reads all that one library knows, in a child process: a library may hang, crash, print, or
+// change the process. Devices are in the library's own order. Errors: `system` when none can be listed;
+// a later call that fails is a fault of the report, and its values stay unknown. Faults and no device
+// are an error (enrich.cpp).
 
 /// NVIDIA: PCI address, name, UUID, memory, MIG instances, NVLink (also through NVSwitch).
 Result<VendorReport> read_nvml(const Library& library);

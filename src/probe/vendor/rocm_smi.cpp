@@ -74,9 +74,6 @@ Result<VendorReport> read_rocm_smi(const Library& library) {
   for (std::uint32_t device = 0; device < *count; ++device) {
     if (read_device(calls, device, report)) numbers.push_back(device);
   }
-  if (numbers.empty() && !report.faults.empty()) {
-    return Error{ErrorKind::system, report.faults.front()};
-  }
   read_xgmi_links(ask, calls, numbers, kXgmi, report);
   return report;
 }

@@ -5,6 +5,7 @@
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/probe.h"
 #include "hpclaunch/topology.h"
+#include "probe/vendor/report.h"
 
 namespace hpclaunch::probe::vendor {
 
@@ -27,7 +28,18 @@ struct Libraries {
 Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool named_by_uuid,
                             const std::string& root = "");
 
-/// Adds what the libraries know to the topology's devices and links (merge.h). Every library runs in a child
+/// Merges a vendor report into a valid topology, which stays valid.
+///
+/// A device is matched by vendor and PCI address; partitions that share an address are matched in order.
+/// Reported values replace known ones; unknown ones change nothing. A device that only the library knows is
+/// added, near the CPUs and below the bridges that `sysfs` ("/sys") names for its address. If the report is
+/// complete, an unreported device of that vendor is removed, and a sentence with the counts is returned
+/// ("" otherwise). Indices are renumbered when a device was added or removed: in PCI address order, or, where
+/// the vendor's devices are not in that order, as they were with new ones behind. Links of the report's kind
+/// are replaced if it has any.
+std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs);
+
+/// Adds what the libraries know to the topology's devices and links (merge). Every library runs in a child
 /// process, the vendors at the same time; one that hangs, crashes or fails loses only what it knows. The
 /// topology must pass check_topology, and passes afterwards. Returns notes ("vendor-library") for the user;
 /// a library that is not installed gives none.

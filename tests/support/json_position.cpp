@@ -1,4 +1,4 @@
-#include "model/json_position.h"
+#include "support/json_position.h"
 
 #include <algorithm>
 #include <string>

@@ -1,5 +1,4 @@
-#include "json_tree.h"
-
+// Builds the tree from the events of the JSON library, which have no places: those are found in the text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "names.h"
+#include "hpclaunch/json_reader.h"
+#include "hpclaunch/text.h"
 
-namespace hpclaunch::profile {
+namespace hpclaunch::json_reader {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMaxDepth = 32;  // nested objects and arrays
 
 /// An iterator over a text that counts the bytes read.
 class Counting {
@@ -82,8 +84,8 @@ class Builder {
   using string_t = json::string_t;
   using binary_t = json::binary_t;
 
-  Builder(std::string_view text, const std::size_t& taken, Problems& problems)
-      : text_(text), taken_(taken), problems_(problems) {}
+  Builder(std::string_view text, const std::size_t& taken, Context& context)
+      : text_(text), taken_(taken), context_(context) {}
 
   Json root;
   bool failed = false;
@@ -123,8 +125,8 @@ class Builder {
                    const json::exception& error) {
     failed = true;
     const std::string message = complaint(error.what());
-    problems_.add(std::min(position == 0 ? 0 : position - 1, text_.size()), "",
-                  "broken JSON: " + message, hint_for(message));
+    context_.fault(std::min(position == 0 ? 0 : position - 1, text_.size()), "",
+                   "broken JSON: " + message, hint_for(message));
     return false;
   }
 
@@ -175,8 +177,8 @@ class Builder {
       Json& object = *open_.back().container;
       mark = key_mark_;
       if (!open_.back().keys.insert(key_).second) {
-        problems_.add(mark, open_.back().pointer + step(key_),
-                      fmt::format("the key {} appears twice", shown(key_)), "keep one of the two");
+        context_.fault(mark, open_.back().pointer + step(key_),
+                       fmt::format("the key {} appears twice", shown(key_)), "keep one of the two");
         made = &aside_.emplace_back();
       } else {
         made = &object.members.emplace_back(Member{key_, {}}).value;
@@ -196,9 +198,9 @@ class Builder {
     }
     if (open_.size() >= kMaxDepth) {
       failed = true;
-      problems_.add(taken_ - 1, pointer,
-                    fmt::format("more than {} nested objects and arrays", kMaxDepth),
-                    "no profile is that deep");
+      context_.fault(taken_ - 1, pointer,
+                     fmt::format("more than {} nested objects and arrays", kMaxDepth),
+                     "remove the inner ones");
       return false;
     }
     Json* made = value(kind, taken_ - 1);
@@ -213,7 +215,7 @@ class Builder {
 
   std::string_view text_;
   const std::size_t& taken_;
-  Problems& problems_;
+  Context& context_;
   std::vector<Open> open_;
   std::string key_;
   std::size_t key_mark_ = 0;
@@ -241,15 +243,9 @@ std::string step(std::string_view key) {
 
 std::string step(std::size_t index) { return "/" + std::to_string(index); }
 
-std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
-  if (text.size() > kMaxText) {
-    problems.add(0, "",
-                 fmt::format("the file has {} bytes, the limit is {}", text.size(), kMaxText),
-                 "split the profile and use \"extends\"");
-    return std::nullopt;
-  }
+std::optional<Json> parse_tree(std::string_view text, Context& context) {
   std::size_t taken = 0;
-  Builder builder(text, taken, problems);
+  Builder builder(text, taken, context);
   const bool good =
       json::sax_parse(Counting(text.data(), &taken), Counting(text.data() + text.size(), &taken),
                       &builder, json::input_format_t::json, true, true);
@@ -257,4 +253,18 @@ std::optional<Json> parse_tree(std::string_view text, Problems& problems) {
   return std::move(builder.root);
 }
 
-}  // namespace hpclaunch::profile
+const Json& follow(const Json& root, std::string_view pointer) {
+  const Json* at = &root;
+  const std::vector<std::string_view> steps = split(pointer, '/');
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const Json* next = at->find(steps[i]);
+    const auto index = parse_natural(steps[i]);
+    if (index && static_cast<std::size_t>(*index) < at->items.size())
+      next = &at->items[static_cast<std::size_t>(*index)];
+    if (next == nullptr) break;
+    at = next;
+  }
+  return *at;
+}
+
+}  // namespace hpclaunch::json_reader
