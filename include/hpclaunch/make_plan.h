@@ -81,7 +81,7 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  Request options;  ///< what was typed; the program resolved
+  Request request;  ///< what was typed; the program resolved
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
 };

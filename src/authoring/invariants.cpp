@@ -81,7 +81,7 @@ class Sweep {
     input_.launcher_why = "the profile's";
     input_.rendezvous = {"node00001", "the first host", candidate_ports(profile.name, 1, 0).front(),
                          "made up"};
-    input_.options.command = {"python", "train.py"};
+    input_.request.command = {"python", "train.py"};
   }
 
   void all() {
@@ -115,11 +115,11 @@ class Sweep {
   }
 
   void one(const Asked& asked, bool twice) {
-    input_.options.nodes = asked.nodes;
-    input_.options.ranks_per_node = asked.ranks;
-    input_.options.stack = asked.stack;
-    input_.options.device_mode = asked.mode;
-    input_.options.gpu_view = asked.view;
+    input_.request.nodes = asked.nodes;
+    input_.request.ranks_per_node = asked.ranks;
+    input_.request.stack = asked.stack;
+    input_.request.device_mode = asked.mode;
+    input_.request.gpu_view = asked.view;
     const Result<Plan> plan = make_plan(input_);
     ++count_.plans;
     if (!plan) {

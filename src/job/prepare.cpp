@@ -111,7 +111,7 @@ PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNod
   if (request.het_group && input.launcher.name == "slurm")
     request.launcher_args.insert(request.launcher_args.begin(),
                                  fmt::format("--het-group={}", *request.het_group));
-  input.options = std::move(request);
+  input.request = std::move(request);
   input.time_limit_signal = means.signal.signal;
   input.time_limit_why = means.signal.why;
   return input;

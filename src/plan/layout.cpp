@@ -3,182 +3,80 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <set>
+#include <map>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/part.h"
-#include "plan/environment/settings.h"
+#include "plan/devices/node_ranks.h"
+#include "plan/devices/visibility.h"
 
 namespace hpclaunch {
 
 namespace {
 
-struct Wanted {
-  int nodes = 1;
-  int ranks = 1;
-  int per_node = 1;  // on the fullest node
-};
-
-Setting chosen(std::string name, Layer layer, int value, SourceRef where, std::string why) {
-  return choice(std::move(name), layer, std::to_string(value), std::move(where), std::move(why));
-}
-
-int divide_up(int a, int b) { return (a + b - 1) / b; }
-
-// One rank per NUMA node that has cores for us: memory stays local, and a small machine gets one rank.
-int natural_per_node(const Topology& node) {
-  std::set<int> numa;
-  for (const Core& core : node.cores)
-    if (core.pus.intersects(node.allowed)) numa.insert(core.numa);
-  return std::max<int>(1, static_cast<int>(numa.size()));
-}
-
-Error contradiction(const Wanted& want, std::string hint) {
-  return Error{ErrorKind::usage,
-               fmt::format("{} on {} with {} each do not fit together", counted(want.ranks, "rank"),
-                           counted(want.nodes, "node"), counted(want.per_node, "rank")),
-               std::move(hint), kCommandLine};
-}
-
-// A node file with one line per node says nothing about ranks where nodes have devices: sites write one
-// line whatever the job is.
-bool slots_count(const PlanInput& input, const Units& units, int nodes) {
-  if (input.slots.empty()) return false;
-  return units.count() == 0 ||
-         *std::max_element(input.slots.begin(), input.slots.begin() + nodes) > 1;
-}
-
-// Per-node count when it was not typed: from the total, else the allocation, else the node.
-Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
-  const Request& typed = input.options;
-  if (typed.ranks_per_node)
-    return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, kCommandLine,
-                  "--ranks-per-node");
-  if (typed.ranks)
-    return chosen(
-        "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes), kRule,
-        fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
-  if (slots_count(input, units, nodes)) {
-    const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
-    return chosen("ranks-per-node", Layer::environment, *most, kEnvironment, input.slots_why);
+void add_class(NodeRanks placed, int granted, Plan& plan, LaidOut& laid) {
+  if (placed.far > laid.far) {
+    laid.far = placed.far;
+    laid.far_of = static_cast<int>(placed.ranks.size());
   }
-  if (units.filled > 0)
-    return chosen(
-        "ranks-per-node", Layer::command_line, units.filled * units.count(), kCommandLine,
-        fmt::format("--ranks-per-device {} on {}", units.filled, counted(units.count(), "device")));
-  if (units.count() > 0) {
-    const int each = std::max(1, units.ranks_per_unit);
-    return chosen("ranks-per-node", Layer::builtin, each * units.count(), kRule,
-                  each == 1 ? fmt::format("no count was given: one rank for each of {}",
-                                          counted(units.count(), "device"))
-                            : fmt::format("no count was given: {} for each of {}",
-                                          counted(each, "rank"), counted(units.count(), "device")));
+  plan.classes.push_back(NodeClass{std::move(placed.ranks), granted});
+  if (laid.rules.empty()) {
+    laid.condition = std::move(placed.condition);
+    laid.overridden = std::move(placed.overridden);
   }
-  if (knows_amounts(input, nodes))
-    return chosen(
-        "ranks-per-node", Layer::builtin, 1, kRule,
-        "no count was given: one rank on each part of a node, since which NUMA nodes that "
-        "touches is not known");
-  const int natural = natural_per_node(input.node);
-  return chosen("ranks-per-node", Layer::builtin, natural, kRule,
-                natural == 1 ? "no count was given: one rank on a node with one NUMA node"
-                             : "no count was given: one rank per NUMA node");
+  laid.rules.push_back(placed.rule);
+  laid.reports.insert(laid.reports.end(), placed.reports.begin(), placed.reports.end());
+  for (std::string& remark : placed.remarks)
+    if (std::find(laid.remarks.begin(), laid.remarks.end(), remark) == laid.remarks.end())
+      laid.remarks.push_back(std::move(remark));
 }
 
-Result<Setting> decide_nodes(const PlanInput& input) {
-  const Request& typed = input.options;
-  const int available = static_cast<int>(input.hosts.size());
-  if (typed.nodes && *typed.nodes > available)
-    return Error{ErrorKind::usage,
-                 fmt::format("{} requested, {} available ({})", counted(*typed.nodes, "node"),
-                             available, input.hosts_why),
-                 "name the nodes with --hostfile FILE, or ask for fewer", kCommandLine};
-  if (typed.nodes)
-    return chosen("nodes", Layer::command_line, *typed.nodes, kCommandLine, "--nodes");
-  if (typed.ranks && typed.ranks_per_node) {
-    const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
-    if (needed > available)
-      return Error{
-          ErrorKind::usage,
-          fmt::format("{} at {} per node need {}, {} available ({})", counted(*typed.ranks, "rank"),
-                      *typed.ranks_per_node, counted(needed, "node"), available, input.hosts_why),
-          "raise --ranks-per-node or name more nodes with --hostfile FILE", kCommandLine};
-    return chosen("nodes", Layer::computed, needed, kRule, "as many as the ranks need");
+Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ranks_on,
+                             const Units& units, const Facts& facts, Plan& plan) {
+  LaidOut laid;
+  plan.classes.clear();
+  plan.layout.clear();
+  const int nodes = static_cast<int>(ranks_on.size());
+  const bool by_amount = knows_amounts(input, nodes);
+  const bool count_through = input.request.bind_via.value_or(BindVia::shim) == BindVia::shim &&
+                             can_count_through(input, nodes);
+  std::map<std::pair<int, int>, int> class_of;
+  for (std::size_t n = 0; n < ranks_on.size(); ++n) {
+    const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
+    const auto [at, fresh] =
+        class_of.emplace(std::pair(ranks_on[n], granted), static_cast<int>(plan.classes.size()));
+    if (fresh) {
+      Result<NodeRanks> placed =
+          by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
+                    : place_ranks(input, facts, units, ranks_on[n]);
+      if (!placed) return placed.error();
+      add_class(std::move(*placed), granted, plan, laid);
+    }
+    if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
+      ++plan.layout.back().nodes;
+    else
+      plan.layout.push_back(NodeRun{at->second, 1});
   }
-  if (typed.ranks && *typed.ranks < available)
-    return chosen("nodes", Layer::computed, *typed.ranks, kRule,
-                  "fewer ranks than nodes: one each");
-  return chosen("nodes", Layer::environment, available, kEnvironment, input.hosts_why);
-}
-
-int number(const Setting& setting) {
-  return static_cast<int>(*parse_natural(std::get<std::string>(setting.value())));
-}
-
-// Ranks on each node: as the allocation's list says when nobody asked for anything else, filled up
-// node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
-// Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
-Result<std::vector<int>> deal(const PlanInput& input, const Units& units, const Wanted& want) {
-  const Request& typed = input.options;
-  const auto listed = [&] {
-    return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
-  };
-  if (!typed.ranks && !typed.ranks_per_node && slots_count(input, units, want.nodes))
-    return listed();
-  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
-    const bool same_sum =
-        static_cast<int>(input.slots.size()) >= want.nodes &&
-        std::accumulate(input.slots.begin(), input.slots.begin() + want.nodes, 0) == want.ranks;
-    if (same_sum) return listed();
-    if (input.launcher.distribution != Distribution::fill)
-      return deal_into_grants(input, want.nodes, want.ranks);
-  }
-  const bool fill = input.launcher.distribution == Distribution::fill ||
-                    (typed.ranks_per_node && input.launcher.distribution == Distribution::any);
-  std::vector<int> ranks_on;
-  int left = want.ranks;
-  for (int after = want.nodes - 1; after >= 0; --after) {
-    ranks_on.push_back(fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1));
-    left -= ranks_on.back();
-  }
-  return ranks_on;
+  return laid;
 }
 
 }  // namespace
 
-Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
-  Result<Setting> nodes = decide_nodes(input);
-  if (!nodes) return nodes.error();
-  Wanted want;
-  want.nodes = number(*nodes);
-  Setting per_node = decide_per_node(input, units, want.nodes);
-  want.per_node = number(per_node);
-  want.ranks = input.options.ranks.value_or(want.nodes * want.per_node);
-  if (want.ranks < want.nodes)
-    return contradiction(want, "every node used gets one rank at least; lower --nodes");
-  if (want.ranks > want.nodes * want.per_node)
-    return contradiction(
-        want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
-                          divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
-  Counts counts;
-  Result<std::vector<int>> dealt = deal(input, units, want);
-  if (!dealt) return dealt.error();
-  counts.ranks_on = std::move(*dealt);
-  const int most = *std::max_element(counts.ranks_on.begin(), counts.ranks_on.end());
-  if (input.options.ranks && !input.options.ranks_per_node && most > want.per_node)
-    per_node = chosen(
-        "ranks-per-node", Layer::computed, most, kRule,
-        fmt::format("{} distributed over the granted parts of {}, {}", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node"), input.granted_why));
-  const int total = std::accumulate(counts.ranks_on.begin(), counts.ranks_on.end(), 0);
-  const bool typed_total = input.options.ranks.has_value();
-  counts.choices.push_back(std::move(*nodes));
-  counts.choices.push_back(std::move(per_node));
-  counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                                  total, typed_total ? kCommandLine : kRule,
-                                  typed_total ? "--ranks" : "the sum over the nodes"));
-  return counts;
+Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Units& units,
+                        Facts& facts, Plan& plan) {
+  Result<LaidOut> laid = lay_out_once(input, ranks_on, units, facts, plan);
+  if (laid && follow_driver_order(input, plan.classes, units)) {
+    facts.job["gpu_view"] = units.view;
+    laid = lay_out_once(input, ranks_on, units, facts, plan);
+  }
+  if (!laid) return laid;
+  if (laid->far > 0)
+    plan.reports.push_back({"far-from-device", Severity::note,
+                            fmt::format("{} of {} on a node have cores that are not near their "
+                                        "device",
+                                        laid->far, counted(laid->far_of, "rank")),
+                            "hpclaunch plan --picture shows which"});
+  plan.reports.insert(plan.reports.end(), laid->reports.begin(), laid->reports.end());
+  return laid;
 }
 
 }  // namespace hpclaunch

@@ -1,19 +1,32 @@
 #pragma once
-// How many ranks on how many nodes: what was typed, what the allocation says, what the node suggests.
+// Ranks on nodes: classes of nodes, and who binds the ranks there.
 #include <string>
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/devices/units.h"
 
 namespace hpclaunch {
 
-struct Counts {
-  std::vector<int> ranks_on;     ///< one entry per node used, in host order; each >= 1
-  std::vector<Setting> choices;  ///< "nodes", "ranks", "ranks-per-node"
+struct LaidOut {
+  std::vector<const Binding*> rules;  ///< one per class; nullptr where none was used
+  std::string condition;              ///< of the first class
+  std::vector<OverriddenBinding> overridden;
+  std::vector<std::string> remarks;
+  std::vector<Diagnostic> reports;
+  int far = 0;  ///< most ranks of a node that are not near their device
+  int far_of = 0;
 };
 
-/// Errors: `usage` when the counts contradict each other or ask for more nodes than there are.
-Result<Counts> decide_counts(const PlanInput& input, const Units& units);
+/// Sets Plan::classes and Plan::layout, one class per number of ranks on a node and size of its granted part;
+/// neighbouring nodes of one class form a run. Where the driver's order of devices asks for another view,
+/// sets it in `units` and `facts`, and lays out again. Errors: as place().
+Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Units& units,
+                        Facts& facts, Plan& plan);
+
+/// Sets Plan::bind_via, and adds the choices "cpu-bind" and "bind-via".
+/// Errors: `unsupported` for what was typed and is not possible.
+Status decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid, Plan& plan);
 
 }  // namespace hpclaunch

@@ -15,7 +15,7 @@ namespace hpclaunch {
 
 namespace {
 
-// Cores that a service uses only while it runs may be bound, but not in silence.
+// Cores that a service uses only while it runs may be bound, with a note.
 void report_services(const PlanInput& input, Plan& plan) {
   if (input.model == nullptr || plan.bind_via == BindVia::none) return;
   CpuSet used;
@@ -33,7 +33,7 @@ void report_services(const PlanInput& input, Plan& plan) {
   }
 }
 
-// Flags for devices are the profile's business; without any, every rank would get the first device.
+// Flags for devices come from the profile; without any, every rank would get the first device.
 void report_view(const Units& units, Plan& plan) {
   if (units.view != "launcher") return;
   const auto& args = plan.profile_args;

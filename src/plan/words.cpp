@@ -111,7 +111,7 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
   const RankPlan& rank = kind.ranks[first];
   std::string text = devices_text(input.node, rank);
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (rank.nic >= 0) add("NIC " + nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]));
+  if (rank.nic >= 0) add("NIC " + nic_name(input.node.nics[rank.nic]));
   CpuSet cpus;
   int least = rank.cores;
   int most = rank.cores;
@@ -132,6 +132,19 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
 bool alike(const RankPlan& a, const RankPlan& b) {
   return a.unit == b.unit && a.more_units == b.more_units && a.numa == b.numa && a.nic == b.nic &&
          a.cpus.empty() == b.cpus.empty();
+}
+
+// "; left out: hsn2 and hsn3 (down), eth0 (Ethernet beside a fabric)"
+std::string left_out(const Topology& node) {
+  const std::vector<std::string> idle = idle_nics(node);
+  std::map<std::string, std::vector<std::string>> names;
+  for (std::size_t n = 0; n < idle.size(); ++n)
+    if (!idle[n].empty()) names[idle[n]].push_back(nic_name(node.nics[n]));
+  std::vector<std::string> texts;
+  texts.reserve(names.size());
+  for (const auto& [why, list] : names)
+    texts.push_back(fmt::format("{} ({})", fmt::join(list, ", "), why));
+  return texts.empty() ? "" : fmt::format(". Left out: {}", fmt::join(texts, "; "));
 }
 
 }  // namespace
@@ -155,49 +168,46 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
     }
   }
   return Setting{"placement",
-                 {decided(Layer::computed, std::move(words), kRule,
+                 {decided(Layer::computed, std::move(words),
                           "what each rank of a node gets; cpu-bind, devices and nics have the "
                           "reasons")}};
 }
 
-namespace {
-
-// "; left out: hsn2 and hsn3 (down), eth0 (Ethernet beside a fabric)"
-std::string left_out(const Topology& node) {
-  const std::vector<std::string> idle = idle_nics(node);
-  std::map<std::string, std::vector<std::string>> names;
-  for (std::size_t n = 0; n < idle.size(); ++n)
-    if (!idle[n].empty()) names[idle[n]].push_back(nic_name(node.nics[n]));
-  std::vector<std::string> texts;
-  texts.reserve(names.size());
-  for (const auto& [why, list] : names)
-    texts.push_back(fmt::format("{} ({})", fmt::join(list, ", "), why));
-  return texts.empty() ? "" : fmt::format(". Left out: {}", fmt::join(texts, "; "));
+std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
+  if (units.list.empty()) return std::nullopt;
+  const auto numbers = [](const RankPlan& rank) {
+    std::string text = rank.unit < 0 ? "" : std::to_string(rank.unit);
+    for (const UnitRef& more : rank.more_units) text += fmt::format(",{}", more.unit);
+    return text;
+  };
+  return Setting{
+      "devices",
+      {decided(Layer::computed, per_rank(plan, numbers),
+               fmt::format("{} on the node, {}, each by ranks that are nearest to it",
+                           counted(units.total, "device"),
+                           units.filled > 0 ? "filled in order" : "used evenly") +
+                   (units.per_rank > 1
+                        ? fmt::format("; --devices-per-rank {}, near one another", units.per_rank)
+                        : "") +
+                   (linked ? "; linked ones side by side" : ""))}};
 }
 
-}  // namespace
-
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
-  PerRank names;
   bool any = false;
   bool by_bridge = false;
-  for (const NodeClass& kind : plan.classes) {
-    names.items.emplace_back();
-    for (const RankPlan& rank : kind.ranks) {
-      any = any || rank.nic >= 0;
-      by_bridge = by_bridge || bridges_decide(input.node, rank);
-      names.items.back().push_back(
-          rank.nic < 0 ? "" : nic_name(input.node.nics[static_cast<std::size_t>(rank.nic)]));
-    }
-  }
+  PerRank names = per_rank(plan, [&](const RankPlan& rank) {
+    any = any || rank.nic >= 0;
+    by_bridge = by_bridge || bridges_decide(input.node, rank);
+    return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
+  });
   if (!any && input.node.nics.empty()) return std::nullopt;
   if (!any)
     return Setting{"nics",
-                   {decided(Layer::computed, std::string("none"), kRule,
+                   {decided(Layer::computed, std::string("none"),
                             "no interface can carry the job's traffic" + left_out(input.node))}};
   return Setting{
       "nics",
-      {decided(Layer::computed, std::move(names), kRule,
+      {decided(Layer::computed, std::move(names),
                fmt::format("the interface nearest to the rank's device{}, or to its "
                            "cores; ranks with the same nearest ones share them evenly. "
                            "No variable follows from it{}",

@@ -29,8 +29,8 @@ struct Bench {
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
     input.launcher = find_launcher("local")->traits();
-    input.options.ranks_per_node = 2;
-    input.options.command = {"true"};
+    input.request.ranks_per_node = 2;
+    input.request.command = {"true"};
     plan = *make_plan(input);
   }
 

@@ -60,21 +60,21 @@ PlanInput blade() {
 
 TEST_CASE("groups keep to NUMA nodes where the numbers allow it", "[plan][devices][groups]") {
   PlanInput in = blade();
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK(placed(in) == Seats{"4,5: 0-15", "2,3: 16-31", "6,7: 32-47", "0,1: 48-63"});
   // The devices that are left over are those whose neighbours a group has taken.
-  in.options.devices_per_rank = 3;
+  in.request.devices_per_rank = 3;
   CHECK(placed(in) == Seats{"4,5,2: 0-23", "6,7,0: 32-55"});
   CHECK_FALSE(said(*make_plan(in), "far-from-device"));
   CHECK(said(*make_plan(in), "devices-left"));
-  in.options.devices_per_rank = 5;
+  in.request.devices_per_rank = 5;
   CHECK(placed(in) == Seats{"4,5,2,3,6: 0-39"});
 }
 
 TEST_CASE("groups that meet on a NUMA node divide its cores", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 3, 4), 1);
   test::add_devices({0, 0, 1, 1, 2, 2}, "nvidia", in.node);
-  in.options.devices_per_rank = 3;
+  in.request.devices_per_rank = 3;
   CHECK(placed(in) == Seats{"0,1,2: 0-5", "3,4,5: 6-11"});
   CHECK_FALSE(said(*make_plan(in), "far-from-device"));
   in.node.allowed = *CpuSet::parse("4-7");  // all that is near to both
@@ -95,7 +95,7 @@ TEST_CASE("near sets that overlap are divided evenly", "[plan][devices][groups]"
 TEST_CASE("links decide where NUMA nodes do not", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 4, 4), 1);
   test::add_devices({0, 0, 1, 1, 2, 2, 3, 3}, "nvidia", in.node);
-  in.options.devices_per_rank = 4;
+  in.request.devices_per_rank = 4;
   CHECK(placed(in) == Seats{"0,1,2,3: 0-7", "4,5,6,7: 8-15"});
   in.node.links = {{0, 6, "nvlink", 2}, {2, 4, "nvlink", 2}};
   CHECK(placed(in) == Seats{"0,1,6,7: 0-3,12-15", "2,3,4,5: 4-11"});
@@ -167,17 +167,17 @@ TEST_CASE("ranks are near their devices wherever there are cores enough for it",
     test::Random random(seed);
     PlanInput in = test::job_on(test::random_node(seed), 1);
     if (random.chance(30)) draw_anew(in.node, random);
-    in.options.devices_per_rank = random.in(1, 4);
-    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 3);
-    if (random.chance(30)) in.options.cores_per_rank = random.in(1, 3);
+    in.request.devices_per_rank = random.in(1, 4);
+    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 3);
+    if (random.chance(30)) in.request.cores_per_rank = random.in(1, 3);
     const auto plan = make_plan(in);
     if (!plan) continue;
     ++planned;
-    INFO("seed " << seed << ", " << *in.options.devices_per_rank << " devices, "
+    INFO("seed " << seed << ", " << *in.request.devices_per_rank << " devices, "
                  << plan->world_size() << " ranks");
     std::vector<std::vector<bool>> near;
     for (const RankPlan& rank : plan->classes[0].ranks) near.push_back(near_cores(in.node, rank));
-    if (!enough(near, in.options.cores_per_rank.value_or(1))) {
+    if (!enough(near, in.request.cores_per_rank.value_or(1))) {
       CHECK(said(*plan, "far-from-device"));
       continue;
     }

@@ -49,7 +49,7 @@ using Masks = std::vector<std::string>;
 TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them",
           "[plan][devices]") {
   PlanInput in = input({2, 2, 0, 1, 0, 3, 3, 1});
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"2,4", "3,7", "0,1", "5,6"});
@@ -58,7 +58,7 @@ TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them
   CHECK(plan->classes[0].ranks[1].cpus.to_list() == "4-7");
   CHECK(plan->classes[0].ranks[1].more_units == std::vector<UnitRef>{{7, 7, -1}});
   CHECK(plan->world_size() == 8);
-  in.options.devices_per_rank = 4;
+  in.request.devices_per_rank = 4;
   CHECK(masks(*make_plan(in)) == Masks{"2,4,3,7", "0,1,5,6"});
   CHECK(make_plan(in)->classes[0].ranks[0].cpus.to_list() == "0-7");
 }
@@ -66,13 +66,13 @@ TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them
 TEST_CASE("devices are put together on a package before they are across packages",
           "[plan][devices]") {
   PlanInput in = input({0, 2, 1, 3});
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK(masks(*make_plan(in)) == Masks{"0,2", "1,3"});
 }
 
 TEST_CASE("devices that make no full group are named", "[plan][devices]") {
   PlanInput in = input({0, 0, 2, 2});
-  in.options.devices_per_rank = 3;
+  in.request.devices_per_rank = 3;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"0,1,2"});
@@ -85,50 +85,50 @@ TEST_CASE("devices that make no full group are named", "[plan][devices]") {
 TEST_CASE("what cannot be right is refused", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
   const auto message = [&] { return make_plan(in).error().message; };
-  in.options.devices_per_rank = 5;
+  in.request.devices_per_rank = 5;
   CHECK_THAT(message(), ContainsSubstring("a node has 4 devices"));
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   for (const char* view : {"all", "launcher"}) {
-    in.options.gpu_view = view;
+    in.request.gpu_view = view;
     CHECK_THAT(message(), ContainsSubstring("LOCAL_RANK would be another rank's"));
   }
-  in.options.gpu_view = "own";
+  in.request.gpu_view = "own";
   CHECK(make_plan(in));
-  in.options.ranks_per_node = 3;
+  in.request.ranks_per_node = 3;
   CHECK_THAT(message(), ContainsSubstring("3 ranks with 2 devices each"));
-  in.options.ranks_per_node = 1;
+  in.request.ranks_per_node = 1;
   CHECK(masks(*make_plan(in)) == Masks{"0,1"});
-  in.options.ranks_per_device = 1;
+  in.request.ranks_per_device = 1;
   CHECK_THAT(message(), ContainsSubstring("contradict"));
   in = input({});
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK_THAT(message(), ContainsSubstring("no devices"));
-  in.options.devices_per_rank = 0;
+  in.request.devices_per_rank = 0;
   CHECK(make_plan(in));
 }
 
 TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.options.nodes = 1;
-  in.options.ranks_per_device = 2;
+  in.request.nodes = 1;
+  in.request.ranks_per_device = 2;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2", "2", "3", "3"});
-  in.options.ranks = 5;
+  in.request.ranks = 5;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2"});
-  in.options.ranks = 2;
+  in.request.ranks = 2;
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"0", "0"});
   CHECK(plan->gpu_view == "own");
   CHECK(plan->classes[0].ranks[1].cpus.to_list() == "2-3");
-  in.options.ranks = 9;
+  in.request.ranks = 9;
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().message ==
         "9 ranks at 2 per device need 5 devices, and a node has 4");
   CHECK_THAT(make_plan(in).error().hint, ContainsSubstring("--ranks-per-node 8"));
-  in.options.ranks.reset();
-  in.options.ranks_per_node = 3;
+  in.request.ranks.reset();
+  in.request.ranks_per_node = 3;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1"});
-  in.options.ranks_per_device = 1;
+  in.request.ranks_per_device = 1;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->gpu_view == "all");
@@ -138,13 +138,13 @@ TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]
   profile.gpu_view = "launcher";
   in.profile = &profile;
   CHECK(make_plan(in)->gpu_view == "own");
-  in.options.ranks_per_node = 4;  // a device for each: the launcher's flags say the same
+  in.request.ranks_per_node = 4;  // a device for each: the launcher's flags say the same
   CHECK(make_plan(in)->gpu_view == "launcher");
   in.profile = nullptr;
 
-  in.options.ranks_per_node.reset();
-  in.options.nodes.reset();
-  in.options.ranks_per_device = 2;
+  in.request.ranks_per_node.reset();
+  in.request.nodes.reset();
+  in.request.ranks_per_device = 2;
   in.slots = {3, 8};  // a list's counts hold, and are checked
   plan = make_plan(in);
   REQUIRE(plan);
@@ -165,8 +165,8 @@ TEST_CASE("no device has more ranks than were typed, nor fewer before the last o
     PlanInput in = input(near);
     const int each = random.in(1, 4);
     const int ranks = random.in(1, 16);
-    in.options.ranks_per_device = each;
-    in.options.ranks_per_node = ranks;
+    in.request.ranks_per_device = each;
+    in.request.ranks_per_node = ranks;
     INFO("round " << round << ": " << ranks << " at " << each << " on " << near.size());
     const auto plan = make_plan(in);
     CHECK(plan.has_value() == (ranks <= each * static_cast<int>(near.size())));
@@ -210,16 +210,16 @@ std::optional<int> advised(const std::string& text, int r, int size) {
 
 TEST_CASE("what a program is told about shared devices is what the plan has", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.options.gpu_view = "all";
-  in.options.nodes = 1;
-  in.options.ranks = 8;
+  in.request.gpu_view = "all";
+  in.request.nodes = 1;
+  in.request.ranks = 8;
   CHECK(advice(*make_plan(in)) ==
         "8 ranks share 4 devices, and LOCAL_RANK goes beyond them: a program must take device "
         "LOCAL_RANK // 2");
   in = input({0, 0, 0, 0});
-  in.options.gpu_view = "all";
-  in.options.nodes = 1;
-  in.options.ranks = 5;
+  in.request.gpu_view = "all";
+  in.request.nodes = 1;
+  in.request.ranks = 5;
   CHECK_THAT(advice(*make_plan(in)), ContainsSubstring("LOCAL_RANK * 4 // LOCAL_WORLD_SIZE"));
 }
 
@@ -232,9 +232,9 @@ TEST_CASE("advice about shared devices holds on every node", "[plan][devices][la
     for (int d = random.in(1, 6); d > 0; --d) near.push_back(random.in(0, 3));
     const char* vendor = random.chance(50) ? "nvidia" : "intel";
     PlanInput in = input(near, vendor);
-    in.options.gpu_view = "all";
-    in.options.ranks = random.in(2, 30);
-    INFO("round " << round << ": " << *in.options.ranks << " on " << near.size() << " " << vendor);
+    in.request.gpu_view = "all";
+    in.request.ranks = random.in(2, 30);
+    INFO("round " << round << ": " << *in.request.ranks << " on " << near.size() << " " << vendor);
     const auto plan = make_plan(in);
     REQUIRE(plan);
     const std::string text = advice(*plan);
@@ -272,7 +272,7 @@ TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]"
   profile.gpu_view = "all";
   PlanInput in = input({0, 1, 2, 3});
   in.profile = &profile;
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->gpu_view == "own");
@@ -281,7 +281,7 @@ TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]"
 
 TEST_CASE("no devices for ranks", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.options.devices_per_rank = 0;
+  in.request.devices_per_rank = 0;
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
@@ -291,13 +291,13 @@ TEST_CASE("no devices for ranks", "[plan][devices]") {
   CHECK(plan->find_env("LOCAL_RANK")->value() == Value(RankFact::local_rank));
   plan = make_plan([&] {
     PlanInput amd = input({0, 1}, "amd");
-    amd.options.devices_per_rank = 0;
+    amd.request.devices_per_rank = 0;
     return amd;
   }());
   REQUIRE(plan);
   CHECK(constant(*plan, "HIP_VISIBLE_DEVICES") == "-1");
   in = input({0, 1}, "intel");
-  in.options.devices_per_rank = 0;
+  in.request.devices_per_rank = 0;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);
@@ -308,7 +308,7 @@ TEST_CASE("no devices for ranks", "[plan][devices]") {
 TEST_CASE("a mask of the batch system is chosen from", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c,GPU-d"});
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK(masks(*make_plan(in)) == Masks{"GPU-a,GPU-b", "GPU-c,GPU-d"});
 }
 
@@ -321,9 +321,9 @@ TEST_CASE("any devices and any number per rank: every unit in one rank at most",
     for (int d = random.in(1, 12); d > 0; --d) near.push_back(random.in(0, 3));
     PlanInput in = input(near);
     const int each = random.in(1, 4);
-    in.options.devices_per_rank = each;
-    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 6);
-    in.options.gpu_view = "own";
+    in.request.devices_per_rank = each;
+    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 6);
+    in.request.gpu_view = "own";
     INFO("round " << round);
     const auto plan = make_plan(in);
     if (!plan) {
@@ -342,7 +342,7 @@ TEST_CASE("any devices and any number per rank: every unit in one rank at most",
       CHECK(units.size() == static_cast<std::size_t>(each));
       for (const int unit : units) CHECK(used.insert(unit).second);
     }
-    if (!in.options.ranks_per_node)
+    if (!in.request.ranks_per_node)
       CHECK(ranks.size() == near.size() / static_cast<std::size_t>(each));
   }
   CHECK(planned > 500);
@@ -363,13 +363,13 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
                        {0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0}, {3, 1}});
   CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "FLAT");
   const std::vector<std::pair<int, int>> cards = {{0, -1}, {1, -1}, {2, -1}, {3, -1}};
-  in.options.device_mode = "gpu";
+  in.request.device_mode = "gpu";
   CHECK(units() == cards);
   CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE");
-  in.options.device_mode.clear();
+  in.request.device_mode.clear();
   in.env = EnvSnapshot({"ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"});
   CHECK(units() == cards);
-  in.options.device_mode = "tiles";
+  in.request.device_mode = "tiles";
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().hint == "one of tile, gpu");
 }
@@ -385,7 +385,7 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
     for (const Few& row : rows) {
       INFO(row.env.front() << " " << row.per_rank);
       in.env = EnvSnapshot(row.env);
-      in.options.devices_per_rank = row.per_rank;
+      in.request.devices_per_rank = row.per_rank;
       const auto plan = make_plan(in);
       REQUIRE_FALSE(plan);
       CHECK_THAT(plan.error().message, Catch::Matchers::EndsWith(row.message));
@@ -418,15 +418,15 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
               2,
               "SLURM_GPUS_ON_NODE=1 leaves 1 of the node's 4 devices",
               "ask the batch system for more of them, or use --devices-per-rank 1 or fewer"}});
-  in.options.ranks_per_node = 2;
+  in.request.ranks_per_node = 2;
   check(in, {{{"CUDA_VISIBLE_DEVICES=0,1,2"},
               2,
               "need 4 devices, and CUDA_VISIBLE_DEVICES=0,1,2 leaves 3 of the node's 4 devices",
               "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 1 or fewer, or "
               "a smaller --devices-per-rank"}});
-  in.options.ranks_per_node = 5;
-  in.options.ranks_per_device = 2;
-  in.options.devices_per_rank.reset();
+  in.request.ranks_per_node = 5;
+  in.request.ranks_per_device = 2;
+  in.request.devices_per_rank.reset();
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=0,1"});
   const auto shared = make_plan(in);
   REQUIRE_FALSE(shared);
@@ -436,8 +436,8 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
   CHECK(shared.error().hint ==
         "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 4 or fewer, or a "
         "larger --ranks-per-device");
-  in.options.ranks_per_device.reset();
-  in.options.ranks_per_node.reset();
+  in.request.ranks_per_device.reset();
+  in.request.ranks_per_node.reset();
   in.reachable = {2};
   check(in, {{{"A=b"},
               2,
@@ -451,7 +451,7 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
               "let ZE_AFFINITY_MASK have more of them, or use --devices-per-rank 1 or fewer"}});
   in = input({0, 1});
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES="});
-  in.options.ranks_per_device = 2;
+  in.request.ranks_per_device = 2;
   CHECK(make_plan(in).error().message ==
         "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= leaves none of the node's 2 devices");
 }
@@ -469,8 +469,8 @@ TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices
     INFO(row.tiles << " " << row.mode << " " << row.exported);
     PlanInput in = input({0, 0, 2, 2}, "intel");
     for (Device& device : in.node.devices) device.subdevices = row.tiles;
-    in.options.device_mode = row.mode;
-    in.options.gpu_view = "own";
+    in.request.device_mode = row.mode;
+    in.request.gpu_view = "own";
     if (*row.exported != 0)
       in.env = EnvSnapshot({std::string("ZE_FLAT_DEVICE_HIERARCHY=") + row.exported});
     const auto plan = make_plan(in);

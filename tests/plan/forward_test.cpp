@@ -39,8 +39,8 @@ const Setting& setting(const Plan& plan, const char* name) {
 TEST_CASE("what a launcher must be told by name", "[plan][forward]") {
   PlanInput in = job(2, {"PATH=/bin", "LD_LIBRARY_PATH=/l", "MINE=1", "OMP_NUM_THREADS=3",
                          "EMPTY=", "RANK=7", "GONE=1", "HPCLAUNCH_PROFILE_PATH=/p", "NO_EQUALS"});
-  in.options.set = {{"TYPED", "1"}, {"TERM", "vt100"}};
-  in.options.unset = {"GONE", "NEVER"};
+  in.request.set = {{"TYPED", "1"}, {"TERM", "vt100"}};
+  in.request.unset = {"GONE", "NEVER"};
   const Plan plan = plan_of(in);
   CHECK(std::is_sorted(plan.forward.begin(), plan.forward.end()));
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "MINE", "EMPTY", "OMP_NUM_THREADS", "TYPED",
@@ -102,8 +102,8 @@ TEST_CASE("variables of the launcher's own are set, those for root only for root
   plan = plan_of(in);
   CHECK(setting(plan, "ROOT").value() == Value(std::string("1")));
   CHECK(setting(plan, "ROOT").history.back().why == "it refuses");
-  in.options.set = {{"PIN", "2"}};
-  in.options.unset = {"ROOT"};
+  in.request.set = {{"PIN", "2"}};
+  in.request.unset = {"ROOT"};
   plan = plan_of(in);
   CHECK(setting(plan, "PIN").value() == Value(std::string("2")));
   CHECK(setting(plan, "ROOT").value() == Value(Unset{}));

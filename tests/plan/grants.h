@@ -95,7 +95,7 @@ inline void check_rows(const Topology& node, const char* variable, const std::ve
   for (const Row& row : rows) {
     INFO(row.what);
     PlanInput in = input(node, row.env);
-    in.options.gpu_view = "own";
+    in.request.gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, row.env, variable) == row.masks);

@@ -187,8 +187,8 @@ TEST_CASE("no rank gets a device beyond the grant, and each that was granted is 
     const char* vendor = round % 3 == 0 ? "amd" : round % 3 == 1 ? "nvidia" : "intel";
     const Granted one = any_grant(random, vendor);
     PlanInput in = input(one.node, one.env);
-    if (random.chance(60)) in.options.gpu_view = "own";
-    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 8);
+    if (random.chance(60)) in.request.gpu_view = "own";
+    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 8);
     std::string said;
     for (const auto& [name, value] : one.env) said += name + "=" + value + " ";
     INFO("round " << round << ": " << vendor << " " << one.node.devices.size() << " " << said);
@@ -200,10 +200,10 @@ TEST_CASE("no rank gets a device beyond the grant, and each that was granted is 
       continue;
     }
     std::size_t expected = one.grant.size();
-    const bool narrowed = vendor == std::string("amd") &&
+    const bool shortage = vendor == std::string("amd") &&
                           one.env.count("HIP_VISIBLE_DEVICES") > 0 &&
                           one.env.at("HIP_VISIBLE_DEVICES") != one.env.at("ROCR_VISIBLE_DEVICES");
-    if (narrowed) expected = 1;
+    if (shortage) expected = 1;
     ++planned;
     std::set<Part> used;
     const std::size_t ranks = plan->classes[0].ranks.size();

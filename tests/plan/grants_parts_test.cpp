@@ -133,18 +133,18 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   CHECK_THAT(plan->find_choice("gpu-view")->history.back().why, ContainsSubstring("MIG"));
   CHECK(plan->max_local_size() == 4);
   CHECK(plan->classes[0].ranks[3].package == 1);
-  in.options.gpu_view = "all";
+  in.request.gpu_view = "all";
   CHECK(rules(*make_plan(in)) == std::vector<std::string>{"far-from-device", "parts-need-masks"});
-  in.options.gpu_view.clear();
-  in.options.devices_per_rank = 2;
+  in.request.gpu_view.clear();
+  in.request.devices_per_rank = 2;
   CHECK_THAT(make_plan(in).error().message, ContainsSubstring("a process can have one"));
-  in.options.devices_per_rank.reset();
+  in.request.devices_per_rank.reset();
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
   CHECK(rules(*make_plan(in)) == std::vector<std::string>{"far-from-device", "names-of-one-node"});
-  in.options.gpu_view = "launcher";
+  in.request.gpu_view = "launcher";
   for (const std::string& rule : rules(*make_plan(in))) CHECK(rule != "names-of-one-node");
-  in.options.gpu_view.clear();
+  in.request.gpu_view.clear();
   in.node = machine({0, 4});
   name_devices(in.node);  // whole devices go by number there
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-b"});
@@ -185,8 +185,8 @@ TEST_CASE("Level Zero: tiles in every hierarchy", "[grants]") {
     if (*row.hierarchy != 0) env["ZE_FLAT_DEVICE_HIERARCHY"] = row.hierarchy;
     PlanInput in = input(machine({0, 2, 4}, "intel", 2), env);
     in.profile = &profile;
-    in.options.device_mode = row.mode;
-    in.options.gpu_view = "own";
+    in.request.device_mode = row.mode;
+    in.request.gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, env, "ZE_AFFINITY_MASK") == row.masks);
@@ -226,7 +226,7 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
     INFO(row.list << " " << row.mask);
     const Env env = {{"SLURM_JOB_GPUS", row.list}, {"ZE_AFFINITY_MASK", row.mask}};
     PlanInput in = input(node, env);
-    in.options.gpu_view = "own";
+    in.request.gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(devices_of(*plan) == row.devices);
@@ -240,12 +240,12 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
   PlanInput in = input(node, {{"SLURM_STEP_GPUS", "2,3"}, {"ZE_AFFINITY_MASK", "0,1"}});
   for (const bool opened : {false, true}) {
     if (opened) in.reachable = {2, 3};
-    in.options.gpu_view = "own";
+    in.request.gpu_view = "own";
     auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, {}, "ZE_AFFINITY_MASK") == "0 1 2 3");
     CHECK(devices_of(*plan) == "2.0 2.1 3.0 3.1");
-    in.options.gpu_view = "all";
+    in.request.gpu_view = "all";
     plan = make_plan(in);
     REQUIRE(plan);
     CHECK(plan->max_local_size() == 4);

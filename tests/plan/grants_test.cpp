@@ -142,7 +142,7 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
     for (Device& device : node.devices)
       device.model = differ && device.index == 3 ? "large" : "small";
     PlanInput in = input(node, env);
-    in.options.gpu_view = "own";
+    in.request.gpu_view = "own";
     return in;
   };
   const auto said = [](const PlanInput& in) {
@@ -159,14 +159,14 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
   CHECK(said(planned(fastest, false)).empty());
   CHECK(said(planned({{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}})).empty());
   PlanInput in = planned(fastest);
-  in.options.set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  in.request.set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
   CHECK(said(in).empty());
   CHECK(make_plan(planned(fastest))->reports.front().fix == "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   in = planned({});
-  in.options.unset = {"CUDA_DEVICE_ORDER"};
+  in.request.unset = {"CUDA_DEVICE_ORDER"};
   CHECK(said(in) == "device-order warning");
   in = planned(fastest);
-  in.options.gpu_view = "all";  // no mask: programs count what CUDA counts
+  in.request.gpu_view = "all";  // no mask: programs count what CUDA counts
   CHECK(make_plan(in)->find_env("CUDA_VISIBLE_DEVICES") == nullptr);
   CHECK(said(in) == "device-order warning");
   Env named = fastest;  // names are the same in every order
@@ -184,7 +184,7 @@ TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
   PlanInput in =
       input(machine({0, 1, 4, 5}), {{"SLURM_JOB_GPUS", "1,2"}, {"CUDA_VISIBLE_DEVICES", "1"}});
   in.reachable = {1, 2};
-  in.options.gpu_view = "own";
+  in.request.gpu_view = "own";
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "2");
@@ -204,7 +204,7 @@ TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
     in = input(machine({0, 1, 4, 5}), {});
     in.env = EnvSnapshot({"SLURM_JOB_GPUS=1,2", mask});
     in.reachable = {0, 1, 2, 3};
-    in.options.gpu_view = "own";
+    in.request.gpu_view = "own";
     plan = make_plan(in);
     REQUIRE(plan);
     CHECK(devices_of(*plan) == (*mask == 'N' ? "1 2" : "1"));

@@ -46,7 +46,7 @@ inline Units units_of(const Topology& node, int devices_per_rank = 1) {
   REQUIRE(check_topology(node));
   PlanInput input;
   input.node = node;
-  if (devices_per_rank > 1) input.options.devices_per_rank = devices_per_rank;
+  if (devices_per_rank > 1) input.request.devices_per_rank = devices_per_rank;
   const Result<Units> units = find_units(input);
   REQUIRE(units);
   return *units;
@@ -63,7 +63,7 @@ inline PlanInput job_on(Topology node, int hosts) {
   in.launcher.binds_sets = true;
   in.launcher.multi_node = true;
   in.rendezvous = {"n0", "first host", 12345, "free"};
-  in.options.command = {"/bin/true"};
+  in.request.command = {"/bin/true"};
   return in;
 }
 

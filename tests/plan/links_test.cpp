@@ -50,7 +50,7 @@ std::vector<int> devices(const Topology& node, int ranks) {
   const auto matched = match_units(node, units, {ranks});
   REQUIRE(matched);
   std::vector<int> result;
-  for (const int unit : matched->dealt)
+  for (const int unit : matched->assigned)
     result.push_back(units.list[static_cast<std::size_t>(unit)].device);
   return result;
 }
@@ -114,9 +114,9 @@ TEST_CASE("a driver that keeps its order gets it", "[links]") {
   link(node, 1, 3);
   Units units = test::units_of(node);
   units.view = "all";
-  CHECK(match_units(node, units, {4})->dealt == std::vector<int>{0, 1, 2, 3});
+  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 1, 2, 3});
   units.view = "own";
-  CHECK(match_units(node, units, {4})->dealt == std::vector<int>{0, 2, 1, 3});
+  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 2, 1, 3});
 }
 
 TEST_CASE("links that say nothing change nothing", "[links]") {

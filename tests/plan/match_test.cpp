@@ -24,7 +24,7 @@ int usable(const Topology& node) {
 }
 
 const CpuSet& near_of(const Units& units, const Matched& matched, std::size_t rank) {
-  return units.list[static_cast<std::size_t>(matched.dealt[rank])].pus;
+  return units.list[static_cast<std::size_t>(matched.assigned[rank])].pus;
 }
 
 long sum_of_distances(const Topology& node, const Units& units, const Matched& matched) {
@@ -40,9 +40,9 @@ int worst_off(const Matched& matched) {
   return least;
 }
 
-std::vector<int> ranks_on(const Units& units, const std::vector<int>& dealt) {
+std::vector<int> ranks_on(const Units& units, const std::vector<int>& assigned) {
   std::vector<int> on(units.list.size(), 0);
-  for (const int unit : dealt) ++on[static_cast<std::size_t>(unit)];
+  for (const int unit : assigned) ++on[static_cast<std::size_t>(unit)];
   return on;
 }
 
@@ -112,8 +112,8 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
                  << " cores");
     const auto matched = match_units(node, units, {ranks});
     REQUIRE(matched);
-    std::vector<CpuSet> near;  // as the units were dealt
-    for (const int unit : matched->dealt)
+    std::vector<CpuSet> near;  // as the units were assigned
+    for (const int unit : matched->assigned)
       near.push_back(units.list[static_cast<std::size_t>(unit)].pus);
     const auto [far, worst] = EveryWay(node, near).best();
     CHECK(sum_of_distances(node, units, *matched) == far);
@@ -133,8 +133,8 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
 
 namespace {
 
-void check_even(const Units& units, const std::vector<int>& dealt) {
-  const std::vector<int> on = ranks_on(units, dealt);
+void check_even(const Units& units, const std::vector<int>& assigned) {
+  const std::vector<int> on = ranks_on(units, assigned);
   const auto [least, most] = std::minmax_element(on.begin(), on.end());
   CHECK(*most - *least <= 1);
 }
@@ -172,7 +172,7 @@ int check_nics(const Topology& node, const Units& units, Matched matched) {
   int with = 0;
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
-    matched.ranks[r].device = units.list[static_cast<std::size_t>(matched.dealt[r])].device;
+    matched.ranks[r].device = units.list[static_cast<std::size_t>(matched.assigned[r])].device;
   give_nics(node, matched.ranks);
   const std::vector<int> usable_nics = job_nics(node);
   std::map<std::vector<int>, std::map<int, int>> used;  // by the nearest ones
@@ -233,7 +233,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
     const auto matched = match_units(node, units, want);
     REQUIRE(matched);
     REQUIRE(static_cast<int>(matched->ranks.size()) == want.ranks);
-    check_even(units, matched->dealt);
+    check_even(units, matched->assigned);
     CpuSet taken;
     for (const RankPlan& rank : matched->ranks) {
       CHECK(rank.cores >= 1);
@@ -247,7 +247,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
     if (seed % 10 != 0) continue;
     const auto again = match_units(node, units, want);
     CHECK(again->ranks == matched->ranks);
-    CHECK(again->dealt == matched->dealt);
+    CHECK(again->assigned == matched->assigned);
   }
   CHECK(with_nics > 1000);
   CHECK(far > 0);  // machines where somebody has to be far are among them
@@ -264,27 +264,27 @@ TEST_CASE("ranks that are bound get the nearest devices, evenly", "[match][law]"
       rank.cpus = node.cores[static_cast<std::size_t>(
                                  random.in(0, static_cast<int>(node.cores.size()) - 1))]
                       .pus;
-    const auto far = [&](const std::vector<int>& dealt) {
+    const auto far = [&](const std::vector<int>& assigned) {
       long sum = 0;
       for (std::size_t r = 0; r < ranks.size(); ++r)
-        sum += distance(node, units.list[static_cast<std::size_t>(dealt[r])].pus, ranks[r].cpus);
+        sum += distance(node, units.list[static_cast<std::size_t>(assigned[r])].pus, ranks[r].cpus);
       return sum;
     };
     const std::vector<int> ours = match_bound(node, units, ranks);
     INFO("seed " << seed);
     check_even(units, ours);
     long best = std::numeric_limits<long>::max();
-    std::vector<int> dealt(ranks.size(), 0);
+    std::vector<int> assigned(ranks.size(), 0);
     for (bool more = true; more;) {  // every way
-      const std::vector<int> on = ranks_on(units, dealt);
+      const std::vector<int> on = ranks_on(units, assigned);
       const auto [least, most] = std::minmax_element(on.begin(), on.end());
-      if (*most - *least <= 1) best = std::min(best, far(dealt));
+      if (*most - *least <= 1) best = std::min(best, far(assigned));
       std::size_t digit = 0;
-      while (digit < dealt.size() && ++dealt[digit] == units.count()) dealt[digit++] = 0;
-      more = digit < dealt.size();
+      while (digit < assigned.size() && ++assigned[digit] == units.count()) assigned[digit++] = 0;
+      more = digit < assigned.size();
     }
     CHECK(far(ours) == best);
-    mended += far(deal_units_near(units, ranks)) > best ? 1 : 0;
+    mended += far(assign_units_near(units, ranks)) > best ? 1 : 0;
   }
   CHECK(mended > 20);
 }
@@ -320,7 +320,7 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
   REQUIRE(matched);
   std::map<int, std::string> cpus;
   for (std::size_t r = 0; r < 3; ++r)
-    cpus[units.list[static_cast<std::size_t>(matched->dealt[r])].device] =
+    cpus[units.list[static_cast<std::size_t>(matched->assigned[r])].device] =
         matched->ranks[r].cpus.to_list();
   CHECK(cpus == std::map<int, std::string>{{0, "4-5"}, {1, "6-7"}, {2, "0-3"}});
 }
@@ -334,7 +334,7 @@ TEST_CASE("more ranks than cores share the cores near their devices", "[match][l
     want.oversubscribe = true;
     const auto matched = match_units(node, units, want);
     REQUIRE(matched);
-    check_even(units, matched->dealt);
+    check_even(units, matched->assigned);
     for (std::size_t r = 0; r < matched->ranks.size(); ++r) {
       CHECK(matched->ranks[r].cores == 1);
       const CpuSet near = near_of(units, *matched, r) & node.allowed;
@@ -383,7 +383,7 @@ TEST_CASE("renumbering changes numbers only", "[match][law]") {
     auto b = match_units(other, test::units_of(other), {ranks});
     REQUIRE(a);
     REQUIRE(b);
-    CHECK(a->dealt == b->dealt);
+    CHECK(a->assigned == b->assigned);
     give_nics(node, a->ranks);
     give_nics(other, b->ranks);
     for (std::size_t r = 0; r < a->ranks.size(); ++r) {

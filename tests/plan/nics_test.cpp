@@ -94,9 +94,9 @@ TEST_CASE("the nearest interface, evenly", "[nics]") {
   in.node.nics[1].state = "down";
   CHECK(nics(in) == Ints{0, 0, 0, 0, 2, 2, 3, 3});
   in = input(0, 4);
-  in.options.ranks_per_node = 4;
+  in.request.ranks_per_node = 4;
   CHECK(nics(in) == Ints{0, 1, 2, 3});
-  in.options.ranks_per_node = 1;
+  in.request.ranks_per_node = 1;
   CHECK(nics(in) == Ints{0});
   CHECK(nics(input(4, 0)) == Ints{-1, -1, -1, -1});
 }
@@ -106,10 +106,10 @@ TEST_CASE("two interfaces of one NUMA node are shared by the ranks there", "[nic
   for (Device& device : in.node.devices) device.numa = 0;
   for (Nic& nic : in.node.nics) nic.numa = 0;
   CHECK(nics(in) == Ints{0, 1, 2, 3});
-  in.options.ranks_per_node = 2;
+  in.request.ranks_per_node = 2;
   CHECK(nics(in) == Ints{0, 2});
   in.node.nics.resize(3);
-  in.options.ranks_per_node = 4;
+  in.request.ranks_per_node = 4;
   CHECK(nics(in) == Ints{0, 0, 1, 2});
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("another NUMA node is farther than another bridge", "[nics]") {
 
 TEST_CASE("of several devices the one that is nearest to an interface decides", "[nics]") {
   PlanInput in = below({kA, kC, kD, {"0000:30"}}, {kD, kA});
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK(nics(in) == Ints{1, 0});
 }
 
@@ -275,7 +275,7 @@ std::string sockets(const std::vector<std::string>& ours, const std::string& mas
     in.node.nics.push_back(nic);
   }
   in.live = in.node;
-  if (!master.empty()) in.options.master_addr = master;
+  if (!master.empty()) in.request.master_addr = master;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   const Setting* setting = plan->find_env("NCCL_SOCKET_IFNAME");
@@ -333,15 +333,15 @@ TEST_CASE("interfaces are left alone where others decide, or nobody can", "[nics
   in.env = EnvSnapshot({"NCCL_SOCKET_IFNAME=eno1"});
   CHECK(both() == "(not decided) (not decided)");
   in.env = EnvSnapshot();
-  in.options.unset = {"GLOO_SOCKET_IFNAME"};
+  in.request.unset = {"GLOO_SOCKET_IFNAME"};
   CHECK(both() == "(not decided) (removed)");
-  in.options.unset.clear();
-  in.options.set = {{"NCCL_SOCKET_IFNAME", "eno1"}};
+  in.request.unset.clear();
+  in.request.set = {{"NCCL_SOCKET_IFNAME", "eno1"}};
   CHECK(both() == "eno1 (not decided)");
-  in.options.set.clear();
-  in.options.nodes = 1;
+  in.request.set.clear();
+  in.request.nodes = 1;
   CHECK(both() == "(not decided) (not decided)");
-  in.options.nodes.reset();
+  in.request.nodes.reset();
   Profile profile;
   profile.name = "p";
   in.profile = &profile;
@@ -373,26 +373,26 @@ TEST_CASE("what each rank gets, in words", "[words]") {
   in.model = nullptr;
   CHECK_THAT(words(in).at(1), ContainsSubstring("; CPU 4 is not allowed here"));
   in = input(2, 0);
-  in.options.devices_per_rank = 2;
+  in.request.devices_per_rank = 2;
   CHECK(words(in) == std::vector<std::string>{"GPUs 0,1, CPUs 0-7 (8 cores)"});
 }
 
 TEST_CASE("ranks that are alike have one text", "[words]") {
   PlanInput in = input(2, 2);
-  in.options.ranks_per_node = 8;
+  in.request.ranks_per_node = 8;
   const std::vector<std::string> all = words(in);
   CHECK(std::map<std::string, int>{{all[0], 0}, {all[7], 0}}.size() == 2);
   CHECK(all[0] == "GPU 0 on NUMA node 0, NIC cxi0, CPUs 0-3 (1 core each)");
   CHECK(all[3] == all[0]);
   CHECK(all[4] == all[7]);
   in = input(0, 0);
-  in.options.ranks_per_node = 9;
+  in.request.ranks_per_node = 9;
   CHECK(words(in).front() == "NUMA node 0, CPUs 0-3 (1 to 2 cores each)");
 }
 
 TEST_CASE("a rank that is far from its device is said to be", "[words]") {
   PlanInput in = input(1, 0);
-  in.options.ranks_per_node = 6;
+  in.request.ranks_per_node = 6;
   const std::vector<std::string> all = words(in);
   CHECK(all.front() == "GPU 0 on NUMA node 0, CPUs 0-3 (1 core each)");
   CHECK(all.back() ==

@@ -72,7 +72,7 @@ void check_parts(const NodeClass& node) {
 
 TEST_CASE("each node is laid out for its own grant", "[plan][parts]") {
   PlanInput in = input(cores(64), {2, 8, 8});
-  in.options.ranks_per_node = 2;
+  in.request.ranks_per_node = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->classes.size() == 2);
@@ -87,40 +87,40 @@ TEST_CASE("each node is laid out for its own grant", "[plan][parts]") {
   CHECK(threads->value() == Value(PerRank{{{"1", "1"}, {"4", "4"}}}));
 }
 
-TEST_CASE("ranks are dealt to what each node has room for", "[plan][parts][counts]") {
+TEST_CASE("ranks are assigned to what each node has room for", "[plan][parts][counts]") {
   PlanInput in = input(cores(64), {2, 8});
   const std::pair<int, std::vector<int>> cases[] = {
       {2, {1, 1}}, {3, {2, 1}}, {5, {2, 3}}, {10, {2, 8}}};
   for (const auto& [ranks, want] : cases) {
-    in.options.ranks = ranks;
+    in.request.ranks = ranks;
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(sizes(*plan) == want);
   }
-  in.options.ranks = 11;
+  in.request.ranks = 11;
   CHECK_THAT(make_plan(in).error().message, ContainsSubstring("10 cores in all (GRANTS)"));
-  in.options.oversubscribe = true;
+  in.request.oversubscribe = true;
   CHECK(make_plan(in)->world_size() == 11);
-  in.options.oversubscribe = false;
-  in.options.ranks.reset();
-  in.options.ranks_per_node = 3;
+  in.request.oversubscribe = false;
+  in.request.ranks.reset();
+  in.request.ranks_per_node = 3;
   CHECK_THAT(make_plan(in).error().message,
              ContainsSubstring("3 ranks on n0, where the job has 2 cores"));
-  in.options.ranks_per_node.reset();
+  in.request.ranks_per_node.reset();
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 1});  // nothing asked for
   in.slots = {2, 6};
   in.slots_why = "SLOTS";
   CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
-  in.options.ranks = 8;
+  in.request.ranks = 8;
   CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
-  in.options.cores_per_rank = 2;
-  in.options.ranks = 5;
+  in.request.cores_per_rank = 2;
+  in.request.ranks = 5;
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 4});
 }
 
 TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]") {
   PlanInput in = input(cores(8, 2), {4, 8});
-  in.options.ranks_per_node = 2;
+  in.request.ranks_per_node = 2;
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->bind_via == BindVia::none);
@@ -129,7 +129,7 @@ TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]")
   CHECK(class_of(*plan, 1).ranks[0].cores == 2);
   CHECK_THAT(plan->find_choice("cpu-bind")->history.back().why,
              ContainsSubstring("2 hardware threads"));
-  in.options.bind_via = BindVia::shim;
+  in.request.bind_via = BindVia::shim;
   CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
 
   in = input(cores(8), {4});
@@ -138,9 +138,9 @@ TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]")
   REQUIRE(plan);
   CHECK(plan->bind_via == BindVia::none);
   in.launcher.multi_node = true;
-  in.options.bind_via = BindVia::launcher;
+  in.request.bind_via = BindVia::launcher;
   CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
-  in.options.bind_via = BindVia::none;
+  in.request.bind_via = BindVia::none;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->classes[0].ranks[0].part_first == -1);
@@ -167,9 +167,9 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
     std::vector<int> granted;
     for (int hosts = random.in(1, 6); hosts > 0; --hosts) granted.push_back(random.in(1, width));
     PlanInput in = input(cores(width), granted);
-    if (random.chance(60)) in.options.ranks = random.in(1, 60);
-    if (random.chance(30)) in.options.ranks_per_node = random.in(1, 12);
-    if (random.chance(20)) in.options.cores_per_rank = random.in(1, 4);
+    if (random.chance(60)) in.request.ranks = random.in(1, 60);
+    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 12);
+    if (random.chance(20)) in.request.cores_per_rank = random.in(1, 4);
     if (random.chance(50)) in.launcher.distribution = Distribution::even;
     INFO("round " << round);
     const auto plan = make_plan(in);
@@ -182,7 +182,7 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
     ++planned;
     const std::vector<int> on = sizes(*plan);
     CHECK(std::accumulate(on.begin(), on.end(), 0) == plan->world_size());
-    if (in.options.ranks) CHECK(plan->world_size() == *in.options.ranks);
+    if (in.request.ranks) CHECK(plan->world_size() == *in.request.ranks);
     for (int h = 0; h < plan->nodes(); ++h) {
       const NodeClass& node = class_of(*plan, h);
       CHECK(node.granted == granted[static_cast<std::size_t>(h)]);
@@ -200,8 +200,8 @@ TEST_CASE("any machine: a share of what is granted, or no binding at all", "[pla
     const Topology node = test::random_topology(seed);
     const int all = node.all_pus().count();
     PlanInput in = input(node, {random.in(1, all), random.in(1, all)});
-    if (random.chance(50)) in.options.ranks = random.in(1, 8);
-    in.options.oversubscribe = random.chance(20);
+    if (random.chance(50)) in.request.ranks = random.in(1, 8);
+    in.request.oversubscribe = random.chance(20);
     INFO("seed " << seed);
     const auto plan = make_plan(in);
     if (!plan) {

@@ -17,7 +17,7 @@ using Cores = std::vector<int>;
 
 Plan plan_on(const Topology& node, int ranks) {
   PlanInput in = test::job_on(node, 1);
-  in.options.ranks_per_node = ranks;
+  in.request.ranks_per_node = ranks;
   const Result<Plan> plan = make_plan(in);
   REQUIRE(plan);
   return *plan;
@@ -107,7 +107,7 @@ TEST_CASE("a device without usable CPUs comes last and is named", "[placement]")
 TEST_CASE("near sets that nest are divided", "[placement]") {
   // Three devices of a blade for each rank: their L3s lie on two NUMA nodes.
   PlanInput in = test::job_on(test::build(test::kMi250x), 1);
-  in.options.devices_per_rank = 3;
+  in.request.devices_per_rank = 3;
   const Result<Plan> plan = make_plan(in);
   REQUIRE(plan);
   CpuSet taken;

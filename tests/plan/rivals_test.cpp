@@ -29,8 +29,8 @@ RivalPlan ours(const Topology& node, int ranks) {
   REQUIRE(matched);
   RivalPlan plan;
   for (std::size_t r = 0; r < matched->ranks.size(); ++r)
-    plan.push_back(
-        {matched->ranks[r].cpus, {units.list[static_cast<std::size_t>(matched->dealt[r])].device}});
+    plan.push_back({matched->ranks[r].cpus,
+                    {units.list[static_cast<std::size_t>(matched->assigned[r])].device}});
   return plan;
 }
 

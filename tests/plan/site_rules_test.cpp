@@ -104,7 +104,7 @@ PlanInput input(Topology node, const Profile* profile, int ranks) {
   in.launcher.name = "pals";
   in.launcher.rank_var = "PALS_RANKID";
   in.launcher.binds_sets = true;
-  in.options.ranks = ranks;
+  in.request.ranks = ranks;
   in.job.user = "ada";
   in.job.id = "17";
   return in;
@@ -222,7 +222,8 @@ Topology gcds() {
   const int region[] = {6, 7, 2, 3, 0, 1, 4, 5};
   for (int g = 0; g < 8; ++g)
     node.devices.push_back(device(g, "amd", node.caches[static_cast<std::size_t>(region[g])].pus));
-  for (const Cache& cache : node.caches) node.allowed -= *CpuSet::parse(std::to_string(cache.pus.first()));
+  for (const Cache& cache : node.caches)
+    node.allowed -= *CpuSet::parse(std::to_string(cache.pus.first()));
   return node;
 }
 
@@ -303,16 +304,16 @@ TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[uni
   REQUIRE(plan);
   CHECK(value_of(*plan, "SEEN") == Value(std::string("own")));
   profile.rules.clear();
-  in.options.ranks = 2;  // one on each package: 2 and 0
+  in.request.ranks = 2;  // one on each package: 2 and 0
   CHECK(make_plan(in)->gpu_view == "own");
-  in.options.ranks = 1;
+  in.request.ranks = 1;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->gpu_view == "all");
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("2")));
 
-  in.options.gpu_view = "all";
-  in.options.ranks = 7;  // 4 and 3: two classes, said once
+  in.request.gpu_view = "all";
+  in.request.ranks = 7;  // 4 and 3: two classes, said once
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
   plan = make_plan(in);
@@ -321,7 +322,7 @@ TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[uni
   REQUIRE(plan->reports.size() == 1);
   CHECK(plan->reports[0].id == "device-order");
   for (Device& one : in.node.devices) one.vendor = "amd";  // whose mask orders
-  in.options.gpu_view.clear();
+  in.request.gpu_view.clear();
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->gpu_view == "all");
@@ -355,7 +356,7 @@ TEST_CASE("own view: one device each, as device 0", "[units]") {
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(mask));
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(std::string("0")));
   CHECK(value_of(*plan, "CUDA_DEVICE_ORDER") == Value(std::string("PCI_BUS_ID")));
-  in.options.local_rank = "node";
+  in.request.local_rank = "node";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(RankFact::local_rank));
@@ -372,14 +373,14 @@ TEST_CASE("a mask of the batch system is composed with", "[units]") {
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(std::string("2,0")));
 
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-aa,GPU-bb"});
-  in.options.gpu_view = "own";
+  in.request.gpu_view = "own";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(PerRank{{{"GPU-aa", "GPU-bb"}}}));
 
   Topology amd = gcds();
   in = input(amd, &profile, 8);
-  in.options.gpu_view = "own";
+  in.request.gpu_view = "own";
   in.env = EnvSnapshot({"HIP_VISIBLE_DEVICES=0,1,2,3,4,5,6,7"});
   plan = make_plan(in);
   REQUIRE(plan);
@@ -407,25 +408,25 @@ TEST_CASE("parts of devices are units, with the mask that the mode has", "[units
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);  // device i is local rank i's already
-  in.options.gpu_view = "own";
-  in.options.device_mode = "composite";
+  in.request.gpu_view = "own";
+  in.request.device_mode = "composite";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") ==
         Value(PerRank{{{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0",
                         "5.1"}}}));
-  in.options.device_mode = "gpu";
-  in.options.ranks = 6;
+  in.request.device_mode = "gpu";
+  in.request.ranks = 6;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(PerRank{{{"0", "1", "2", "3", "4", "5"}}}));
-  in.options.device_mode = "tiles";
+  in.request.device_mode = "tiles";
   const auto bad = make_plan(in);
   REQUIRE(!bad);
   CHECK(bad.error().hint == "did you mean --device-mode tile?");
-  in.options.device_mode = "tile";
-  in.options.gpu_view = "all";
-  in.options.ranks = 2;  // one on each package
+  in.request.device_mode = "tile";
+  in.request.gpu_view = "all";
+  in.request.ranks = 2;  // one on each package
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("0,6")));
@@ -495,11 +496,11 @@ TEST_CASE("late rules follow what a variable is in the end", "[rules]") {
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->profile_args == std::vector<std::string>{"--pmi=pmix"});
-  in.options.set = {{"CCL_PROCESS_LAUNCHER", "none"}};
+  in.request.set = {{"CCL_PROCESS_LAUNCHER", "none"}};
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->profile_args.empty());
-  in.options.set.clear();
+  in.request.set.clear();
   in.env = EnvSnapshot({"CCL_PROCESS_LAUNCHER=hydra"});
   plan = make_plan(in);
   REQUIRE(plan);
@@ -550,7 +551,7 @@ TEST_CASE("parts that only a mask can reach are never all visible", "[units]") {
   REQUIRE(plan);
   CHECK(plan->gpu_view == "own");
   CHECK(std::holds_alternative<PerRank>(value_of(*plan, "ZE_AFFINITY_MASK")));
-  in.options.gpu_view = "all";
+  in.request.gpu_view = "all";
   plan = make_plan(in);
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
@@ -562,7 +563,7 @@ TEST_CASE("the launcher's view needs flags", "[units]") {
   Profile profile;
   profile.name = "p";
   PlanInput in = input(reversed_gpus(), &profile, 4);
-  in.options.gpu_view = "launcher";
+  in.request.gpu_view = "launcher";
   auto plan = make_plan(in);
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
@@ -604,7 +605,7 @@ TEST_CASE("masks mean what the driver makes of them", "[units]") {
        {Row{"2,-1,0", "2"}, Row{"0,GPU-1", "0"}, Row{"1,9,0", "1"}, Row{"3,1", "3,1"}}) {
     INFO(row.mask);
     PlanInput in = input(reversed_gpus(), &profile, 1);
-    in.options.ranks.reset();
+    in.request.ranks.reset();
     in.env = EnvSnapshot({std::string("CUDA_VISIBLE_DEVICES=") + row.mask});
     const auto plan = make_plan(in);
     REQUIRE(plan);

@@ -76,7 +76,7 @@ TEST_CASE("a profile's vendor goes first, and masks count as its driver does", "
   const Profile profile = amd_site();
   PlanInput in = mixed();
   in.profile = &profile;
-  in.options.gpu_view = "own";
+  in.request.gpu_view = "own";
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == std::vector<int>{4, 5});
@@ -94,14 +94,14 @@ TEST_CASE("a device mode's mask says whose devices it is for", "[plan][vendors]"
   PlanInput in = mixed();
   in.profile = &profile;
   CHECK(devices_of(*make_plan(in)) == std::vector<int>{3, 2, 1, 0});
-  in.options.device_mode = "hip";
+  in.request.device_mode = "hip";
   CHECK(devices_of(*make_plan(in)) == std::vector<int>{4, 5});
   in.node.devices[4].vendor = "intel";
   in.node.devices[5].vendor = "intel";
   in.node.devices[4].subdevices = 2;
   in.node.devices[5].subdevices = 2;
   in.profile = nullptr;
-  in.options.device_mode = "tile";
+  in.request.device_mode = "tile";
   const auto tiles = make_plan(in);
   REQUIRE(tiles);
   CHECK(devices_of(*tiles) == std::vector<int>{4, 4, 5, 5});
@@ -109,7 +109,7 @@ TEST_CASE("a device mode's mask says whose devices it is for", "[plan][vendors]"
 
 TEST_CASE("without devices all vendors' are hidden", "[plan][vendors]") {
   PlanInput in = mixed();
-  in.options.devices_per_rank = 0;
+  in.request.devices_per_rank = 0;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
@@ -157,8 +157,8 @@ TEST_CASE("another vendor's devices change nothing for the kept ones", "[plan][v
     }
     REQUIRE(check_topology(in.node));
     INFO("seed " << seed);
-    alone.options.gpu_view = in.options.gpu_view = random.chance(50) ? "own" : "all";
-    if (random.chance(50)) alone.options.devices_per_rank = in.options.devices_per_rank = 1;
+    alone.request.gpu_view = in.request.gpu_view = random.chance(50) ? "own" : "all";
+    if (random.chance(50)) alone.request.devices_per_rank = in.request.devices_per_rank = 1;
     const auto a = make_plan(alone);
     const auto b = make_plan(in);
     REQUIRE(static_cast<bool>(a) == static_cast<bool>(b));

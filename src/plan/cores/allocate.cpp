@@ -31,7 +31,7 @@ class Filling {
       std::vector<int> distances;
       for (const LocalityGroup& group : groups) {
         int far = kNear;
-        while (!group.within[static_cast<Index>(far)].has(core)) ++far;
+        while (!group.within[far].has(core)) ++far;
         distances.push_back(far);
       }
       alike[distances].push_back(core);
@@ -90,11 +90,11 @@ class Filling {
 
  private:
   const CoreSet& set_of(const Block& block) const {
-    return groups_[static_cast<Index>(block.group)].within[static_cast<Index>(block.distance)];
+    return groups_[block.group].within[block.distance];
   }
 
   bool may_use(Index b, Index c) const {
-    return cells_[c].distances[static_cast<Index>(blocks_[b].group)] <= blocks_[b].distance;
+    return cells_[c].distances[blocks_[b].group] <= blocks_[b].distance;
   }
 
   bool grow(Index b, int cores) {

@@ -40,7 +40,7 @@ std::vector<std::vector<int>> groups_of(const Binding& rule, const Topology& nod
   std::vector<std::vector<int>> ordered;
   for (const int g : rule.groups) {
     if (g < 0 || g >= static_cast<int>(groups.size())) return {};
-    ordered.push_back(groups[static_cast<std::size_t>(g)]);
+    ordered.push_back(groups[g]);
   }
   return ordered;
 }
@@ -62,7 +62,7 @@ std::optional<Span> span_of(const Binding& rule, int group, int i, int per_group
     const std::size_t which = rule.at.size() == 1 ? 0 : static_cast<std::size_t>(group);
     if (which >= rule.at.size() || i >= static_cast<int>(rule.at[which].size()))
       return std::nullopt;
-    return Span{rule.at[which][static_cast<std::size_t>(i)], rule.low, rule.high};
+    return Span{rule.at[which][i], rule.low, rule.high};
   }
   return Span{std::max(rule.at_least, rule.first + rule.stride * i), rule.low, rule.high};
 }
@@ -70,9 +70,7 @@ std::optional<Span> span_of(const Binding& rule, int group, int i, int per_group
 std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
                                  const std::vector<int>& cores, const Span& span, int i) {
   const int last = static_cast<int>(cores.size()) - 1;
-  const auto core = [&](int offset) -> const Core& {
-    return node.cores[static_cast<std::size_t>(cores[static_cast<std::size_t>(offset)])];
-  };
+  const auto core = [&](int offset) -> const Core& { return node.cores[cores[offset]]; };
   if (span.base + span.low < 0 || span.base + span.high > last) return std::nullopt;
   RankPlan rank;
   for (int c = span.base + span.low; c <= span.base + span.high; ++c) {
@@ -103,7 +101,7 @@ std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const To
   for (int r = 0; r < ranks; ++r) {
     const int group = rule.interleave ? r % count : r / per_group;
     const int i = rule.interleave ? r / count : r % per_group;
-    const std::vector<int>& cores = groups[static_cast<std::size_t>(group)];
+    const std::vector<int>& cores = groups[group];
     const auto span = span_of(rule, group, i, per_group, static_cast<int>(cores.size()));
     if (!span) return std::nullopt;
     std::optional<RankPlan> rank = bind_one(rule, node, cores, *span, i);

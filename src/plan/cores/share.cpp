@@ -49,7 +49,7 @@ Domain tree_of(const CoreList& list, bool caches) {
   const auto add = [&](const CpuSet& pus) {
     Share set;
     for (const int c : list.positions)
-      if (list.cores[static_cast<std::size_t>(c)].pus.intersects(pus)) set.push_back(c);
+      if (list.cores[c].pus.intersects(pus)) set.push_back(c);
     if (!set.empty() && std::find(sets.begin(), sets.end(), set) == sets.end())
       sets.push_back(std::move(set));
   };
@@ -66,8 +66,8 @@ Domain tree_of(const CoreList& list, bool caches) {
 std::vector<int> cut_costs(const CoreList& list, const Share& cores) {
   std::vector<int> costs(cores.size(), 0);
   for (std::size_t i = 1; i < cores.size(); ++i) {
-    const CpuSet& left = list.cores[static_cast<std::size_t>(cores[i - 1])].pus;
-    const CpuSet& right = list.cores[static_cast<std::size_t>(cores[i])].pus;
+    const CpuSet& left = list.cores[cores[i - 1]].pus;
+    const CpuSet& right = list.cores[cores[i]].pus;
     for (const Cache& cache : list.node.caches)
       costs[i] += cache.pus.intersects(left) && cache.pus.intersects(right) ? 1 : 0;
   }
@@ -80,31 +80,21 @@ void cut_evenly(const CoreList& list, const Share& cores, int ranks, std::vector
   const int size = count(cores) / ranks;
   const int longer = count(cores) % ranks;
   const std::vector<int> costs = cut_costs(list, cores);
-  const auto at = [&](int r, int extra) { return static_cast<std::size_t>(r * size + extra); };
   // least[r][e]: cost of the cuts in front of runs r.. where e of the runs before are longer.
-  const std::size_t width = static_cast<std::size_t>(longer) + 1;
-  std::vector<std::vector<int>> least(static_cast<std::size_t>(ranks) + 1,
-                                      std::vector<int>(width, 0));
+  std::vector<std::vector<int>> least(ranks + 1, std::vector<int>(longer + 1, 0));
   const auto reachable = [&](int r, int e) { return e <= longer && longer - e <= ranks - r; };
+  const auto is_longer = [&](int r, int e) {  // of equals the first ones
+    const std::vector<int>& next = least[r + 1];
+    return reachable(r + 1, e + 1) && (!reachable(r + 1, e) || next[e + 1] <= next[e]);
+  };
   for (int r = ranks - 1; r >= 0; --r)
-    for (int e = std::min(r, longer); e >= 0; --e) {
-      const auto row = static_cast<std::size_t>(r);
-      int best = -1;
-      for (const int next : {e + 1, e})
-        if (reachable(r + 1, next) &&
-            (best < 0 || least[row + 1][static_cast<std::size_t>(next)] < best))
-          best = least[row + 1][static_cast<std::size_t>(next)];
-      least[row][static_cast<std::size_t>(e)] = std::max(0, best) + (r > 0 ? costs[at(r, e)] : 0);
-    }
+    for (int e = std::min(r, longer); e >= 0; --e)
+      least[r][e] = least[r + 1][is_longer(r, e) ? e + 1 : e] + (r > 0 ? costs[r * size + e] : 0);
   int extra = 0;
   for (int r = 0; r < ranks; ++r) {
-    const auto& next = least[static_cast<std::size_t>(r) + 1];
-    const auto e = static_cast<std::size_t>(extra);
-    const bool take =
-        reachable(r + 1, extra + 1) && (!reachable(r + 1, extra) || next[e + 1] <= next[e]);
-    const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(at(r, extra));
-    extra += take ? 1 : 0;
-    out.emplace_back(begin, cores.begin() + static_cast<std::ptrdiff_t>(at(r + 1, extra)));
+    const auto begin = cores.begin() + r * size + extra;
+    extra += is_longer(r, extra) ? 1 : 0;
+    out.emplace_back(begin, cores.begin() + (r + 1) * size + extra);
   }
 }
 
@@ -115,8 +105,7 @@ std::vector<Share> runs_of_parts(const std::vector<Domain>& parts, int ranks) {
   std::vector<long> before(n + 1, 0);
   for (std::size_t p = 0; p < n; ++p) before[p + 1] = before[p] + count(parts[p].cores);
   using Score = std::pair<long, long>;  // smallest run, sum of squares below zero
-  std::vector<std::vector<Score>> best(static_cast<std::size_t>(ranks) + 1,
-                                       std::vector<Score>(n + 1, {-1, 0}));
+  std::vector<std::vector<Score>> best(ranks + 1, std::vector<Score>(n + 1, {-1, 0}));
   auto from =
       std::vector<std::vector<std::size_t>>(best.size(), std::vector<std::size_t>(n + 1, 0));
   best[0][0] = {before[n], 0};
@@ -155,23 +144,24 @@ class Offers {
     const int cores = count(domain_.cores);
     if (ranks > cores) return 0;
     if (ranks == 1 || domain_.parts.empty()) return cores / ranks;
-    const int dealt = worst(ranks);
-    return few(ranks) ? std::max(dealt, smallest(runs_of_parts(domain_.parts, ranks))) : dealt;
+    const int assigned = worst(ranks);
+    return few(ranks) ? std::max(assigned, smallest(runs_of_parts(domain_.parts, ranks)))
+                      : assigned;
   }
 
   void take(const CoreList& list, int ranks, std::vector<Share>& out) {
     if (ranks == 0) return;
     if (ranks == 1) return out.push_back(domain_.cores);
     if (domain_.parts.empty()) return cut_evenly(list, domain_.cores, ranks, out);
-    const int dealt = worst(ranks);
+    const int assigned = worst(ranks);
     if (few(ranks)) {
       std::vector<Share> runs = runs_of_parts(domain_.parts, ranks);
-      if (smallest(runs) >= dealt) {  // as good for the poorest rank, and no part stays idle
+      if (smallest(runs) >= assigned) {  // as good for the poorest rank, and no part stays idle
         std::move(runs.begin(), runs.end(), std::back_inserter(out));
         return;
       }
     }
-    const std::vector<int> given = given_[static_cast<std::size_t>(ranks)];
+    const std::vector<int> given = given_[ranks];
     for (std::size_t p = 0; p < parts_.size(); ++p) parts_[p].take(list, given[p], out);
   }
 
@@ -197,7 +187,7 @@ class Offers {
       given_.push_back(std::move(given));
       worst_.push_back(worst_.empty() ? offer : std::min(worst_.back(), offer));
     }
-    return worst_[static_cast<std::size_t>(ranks) - 1];
+    return worst_[ranks - 1];
   }
 
   const Domain& domain_;
@@ -217,7 +207,7 @@ Share pack(const CoreList& list, const Domain& domain, int ranks, int width,
     cut_evenly(list, domain.cores, ranks, even);
     for (Share& share : even) {
       unused.insert(unused.end(), share.begin() + width, share.end());
-      share.resize(static_cast<std::size_t>(width));
+      share.resize(width);
       out.push_back(std::move(share));
     }
     return unused;
@@ -249,7 +239,7 @@ int caches_cut(const CoreList& list, const std::vector<Share>& shares) {
   for (const Share& share : shares)
     for (const Cache& cache : list.node.caches) {
       const auto inside = std::count_if(share.begin(), share.end(), [&](int c) {
-        return list.cores[static_cast<std::size_t>(c)].pus.intersects(cache.pus);
+        return list.cores[c].pus.intersects(cache.pus);
       });
       cut += inside > 0 && inside < count(share) ? 1 : 0;
     }
@@ -279,7 +269,7 @@ std::vector<Share> exact_shares(const CoreList& list, int ranks, int width) {
   std::vector<Share> even = even_shares(list, ranks);
   const bool wide = smallest(even) >= width;
   for (Share& share : even)
-    if (wide) share.resize(static_cast<std::size_t>(width));
+    if (wide) share.resize(width);
   if (wide && caches_cut(list, even) == 0) return even;
   std::vector<Share> packed;
   pack(list, tree_of(list, true), ranks, width, packed);

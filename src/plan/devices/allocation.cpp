@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/lists.h"
+#include "plan/devices/masks.h"
 
 namespace hpclaunch {
 
@@ -15,6 +15,20 @@ namespace {
 
 bool has(const Indices& all, int one) {
   return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+constexpr const char* kOtherNode =
+    "hpclaunch topo shows this node's devices; --topology or --node-type plan for another";
+
+void warn(const char* id, std::string message, std::string fix, Allocation& allocation) {
+  allocation.reports.push_back({id, Severity::warning, std::move(message), std::move(fix)});
+}
+
+void report_unclear(const DeviceList& list, const std::string& message, Allocation& allocation) {
+  warn("grant-unclear", fmt::format("{}: {}", list.shown(), message),
+       "keep the batch system's mask of devices, or plan on the node with its vendor's library "
+       "installed, so that devices are known by name",
+       allocation);
 }
 
 // All of a node: Device::index is the driver's count.
@@ -28,10 +42,10 @@ std::vector<Pick> picks_of(const Indices& devices, bool known = true) {
 
 // A driver that sees these alone counts them anew.
 std::vector<Pick> counted_anew(const Indices& devices) {
-  std::vector<Pick> picks = picks_of(devices);
-  for (std::size_t i = 0; i < picks.size(); ++i) {
-    picks[i].number = static_cast<int>(i);
-    picks[i].name = std::to_string(i);
+  std::vector<Pick> picks;
+  for (const int device : devices) {
+    const int number = static_cast<int>(picks.size());
+    picks.push_back({device, -1, number, std::to_string(number)});
   }
   return picks;
 }
@@ -40,17 +54,14 @@ std::vector<Pick> counted_anew(const Indices& devices) {
 std::optional<DeviceList> read_list(const PlanInput& input, const char* name, const Indices& all,
                                     Allocation& allocation) {
   std::optional<DeviceList> listed = parse_list(input.env, name);
-  if (!listed) return std::nullopt;
   // Where devices are split, each instance is a resource of its own and is counted as one.
-  if (std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split))
-    return std::nullopt;
+  if (!listed || has_split(input.node)) return std::nullopt;
   for (const int device : listed->devices) {
     if (has(all, device)) continue;
-    allocation.reports.push_back(
-        {"grant-contradicts", Severity::warning,
-         fmt::format("ignoring {}={}: it names device {}, and the node has {}", name, listed->text,
-                     device, counted(static_cast<long>(all.size()), "device")),
-         "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
+    warn("grant-contradicts",
+         fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
+                     device, counted(all.size(), "device")),
+         kOtherNode, allocation);
     return std::nullopt;
   }
   return listed;
@@ -71,35 +82,58 @@ bool all_in(const Indices& numbers, const Indices& list) {
   return std::all_of(numbers.begin(), numbers.end(), [&](int n) { return has(list, n); });
 }
 
-void report_unclear(const DeviceList& list, std::string message, Allocation& allocation) {
-  allocation.reports.push_back(
-      {"grant-unclear", Severity::warning, fmt::format("{}={}: {}", list.name, list.text, message),
-       "keep the batch system's mask of devices, or plan on the node with its vendor's library "
-       "installed, so that devices are known by name"});
-}
-
-// A list and no mask: whether the driver counts the list alone, nobody says.
+// A list and no mask: whether the driver counts the list alone is not known.
 void count_without_mask(const PlanInput& input, const DeviceList& list, const Indices& all,
                         bool by_name, Allocation& allocation) {
   allocation.counted = picks_of(all);
   allocation.mine = list.devices;
   if (by_name && names_known(input, list.devices) && !spans_nodes(input)) {
     for (Pick& pick : allocation.counted)
-      pick.name = find_device(input.node, pick.device)->uuid.empty()
-                      ? pick.name
-                      : find_device(input.node, pick.device)->uuid;
-    allocation.why = fmt::format(
-        "{}={} lists them; they are called by name, which holds inside and "
-        "outside a device control group",
-        list.name, list.text);
+      if (const Device* device = find_device(input.node, pick.device); !device->uuid.empty())
+        pick.name = device->uuid;
+    allocation.why = list.shown() +
+                     " lists them; they are called by name, which holds inside and outside a "
+                     "device control group";
     return;
   }
-  allocation.why = fmt::format("{}={} lists them, by the node's own numbers", list.name, list.text);
+  allocation.why = list.shown() + " lists them, by the node's own numbers";
   report_unclear(
       list,
       "no mask of devices is set, so whether the driver counts these alone is not known; "
       "masks use the node's numbers, which never lead beyond the grant but may lead to none",
       allocation);
+}
+
+// A list beside a mask of numbers. `group`: a device control group has the driver count the list alone.
+void count_with_mask(const PlanInput& input, const DeviceList& list, const Indices& all,
+                     const Indices& entries, const Indices& numbers, const std::string& mask,
+                     bool group, Allocation& allocation) {
+  const std::string set = mask + "=" + input.env.get(mask);
+  const bool among = all_in(numbers, entries);
+  allocation.counted = picks_of(all);
+  if (among && !all_below(numbers, static_cast<int>(entries.size()))) {
+    allocation.why = fmt::format("{} has the node's own numbers, as {} does", set, list.shown());
+    return;
+  }
+  allocation.mine.reset();
+  allocation.counted = group ? counted_anew(list.devices) : picks_of(all, false);
+  if (group)
+    allocation.why =
+        fmt::format("{} counts among the devices of {} alone, as inside a device control group",
+                    set, list.shown());
+  else if (among)
+    report_unclear(
+        list,
+        fmt::format("{} may count these alone or all devices of the node; its entries are kept, "
+                    "and where the devices are is not known",
+                    set),
+        allocation);
+  else
+    warn("grant-contradicts",
+         fmt::format("{} is neither a part of {} nor counts among these {}: its entries are kept, "
+                     "and where the devices are is not known",
+                     set, list.shown(), entries.size()),
+         fmt::format("unset {}, or give it the batch system's value again", mask), allocation);
 }
 
 // A list of the node's numbers beside a mask that may count these alone.
@@ -117,47 +151,15 @@ void count_list(const PlanInput& input, const DeviceVendor& vendor, const Device
   const bool group = numbers && all_below(*numbers, count) && !all_in(*numbers, entries);
   if (first_ones || (open && !group)) {
     allocation.counted = picks_of(all);
-    allocation.why = fmt::format("{}={} lists them", list.name, list.text);
+    allocation.why = list.shown() + " lists them";
     return;
   }
-  if (!numbers) {
-    // A mask of names needs no numbers.
-    if (!mask.empty())
-      allocation.counted = picks_of(all);
-    else
-      count_without_mask(input, list, all, !vendor.keeps_order(), allocation);
-    return;
-  }
-  const bool among = all_in(*numbers, entries);
-  if (group) {
-    allocation.counted = counted_anew(list.devices);
-    allocation.mine.reset();
-    allocation.why = fmt::format(
-        "{}={} counts among the devices of {}={} alone, as inside a device "
-        "control group",
-        mask, input.env.get(mask), list.name, list.text);
-  } else if (among && !all_below(*numbers, count)) {
-    allocation.counted = picks_of(all);
-    allocation.why = fmt::format("{}={} has the node's own numbers, as {}={} does", mask,
-                                 input.env.get(mask), list.name, list.text);
-  } else {
-    allocation.counted = picks_of(all, false);
-    allocation.mine.reset();
-    if (among)
-      report_unclear(
-          list,
-          fmt::format("{}={} may count these alone or all devices of the node; its entries "
-                      "are kept, and where the devices are is not known",
-                      mask, input.env.get(mask)),
-          allocation);
-    else
-      allocation.reports.push_back(
-          {"grant-contradicts", Severity::warning,
-           fmt::format("{}={} is neither a part of {}={} nor counts among these {}: its entries "
-                       "are kept, and where the devices are is not known",
-                       mask, input.env.get(mask), list.name, list.text, count),
-           fmt::format("unset {}, or give it the batch system's value again", mask)});
-  }
+  if (numbers)
+    count_with_mask(input, list, all, entries, *numbers, mask, group, allocation);
+  else if (!mask.empty())
+    allocation.counted = picks_of(all);  // a mask of names needs no numbers
+  else
+    count_without_mask(input, list, all, !vendor.keeps_order(), allocation);
 }
 
 // Names of a container's devices; nullopt where it has numbers, or says nothing.
@@ -175,16 +177,14 @@ std::optional<std::vector<Pick>> container_names(const PlanInput& input, const I
   return picks;
 }
 
-// Only how many: which ones is the batch system's secret.
+// A number of devices; which ones is not known.
 void count_number(const PlanInput& input, const Indices& all, Allocation& allocation) {
   const auto count = parse_natural(input.env.get("SLURM_GPUS_ON_NODE"));
   if (!count || *count == 0 || *count >= static_cast<long>(all.size())) return;
   const DeviceList said{"SLURM_GPUS_ON_NODE", input.env.get("SLURM_GPUS_ON_NODE"), {}};
   allocation.by = said.name;
-  allocation.why =
-      fmt::format("{}={} gives a number of devices, not which ones", said.name, said.text);
-  allocation.counted =
-      picks_of(Indices(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(*count)), false);
+  allocation.why = said.shown() + " gives a number of devices, not which ones";
+  allocation.counted = picks_of(Indices(all.begin(), all.begin() + *count), false);
   report_unclear(said,
                  "which of the node's devices these are is not known, so that they are near to "
                  "no cores in particular and counted from 0",
@@ -242,20 +242,18 @@ void count_instances(const PlanInput& input, Allocation& allocation) {
   }
   if (said.count == 0 || said.count == mine.size()) return;  // no part of what is here
   if (said.count > mine.size()) {
-    allocation.reports.push_back(
-        {"grant-contradicts", Severity::warning,
-         fmt::format("ignoring {}={}: it grants {}, and {} found here", said.list.name,
-                     said.list.text, counted(static_cast<long>(said.count), "instance"),
+    warn("grant-contradicts",
+         fmt::format("ignoring {}: it grants {}, and {} found here", said.list.shown(),
+                     counted(said.count, "instance"),
                      mine.size() == 1 ? "1 is" : fmt::format("{} are", mine.size())),
-         "hpclaunch topo shows this node's devices; --topology or --node-type plan for another"});
+         kOtherNode, allocation);
     return;
   }
   allocation.by = said.list.name;
   const bool placed = listed.size() == said.count;
   allocation.counted = placed ? listed : mine;
   allocation.counted.resize(said.count);
-  allocation.why =
-      fmt::format("{}={} counts instances of split devices (MIG)", allocation.by, said.list.text);
+  allocation.why = said.list.shown() + " counts instances of split devices (MIG)";
   report_unclear(
       said.list,
       placed ? "no mask names the instances, so they are taken to be counted in the order "
@@ -265,13 +263,54 @@ void count_instances(const PlanInput& input, Allocation& allocation) {
       allocation);
 }
 
+// Less than the node has can be opened here: drivers count these alone.
+bool count_open(const PlanInput& input, const Indices& all, Allocation& allocation) {
+  if (!input.reachable) return false;
+  Indices there;
+  for (const int index : all)
+    if (has(*input.reachable, index)) there.push_back(index);
+  if (there.size() == all.size()) return false;
+  allocation.counted = counted_anew(there);
+  allocation.by = "this process";
+  allocation.why =
+      fmt::format("{} of the node's {} can be opened here, and drivers count these alone",
+                  there.size(), counted(all.size(), "device"));
+  return true;
+}
+
+// What NVIDIA_VISIBLE_DEVICES says of a container.
+bool count_container(const PlanInput& input, const DeviceVendor& vendor, const Indices& all,
+                     Allocation& allocation) {
+  const char* name = "NVIDIA_VISIBLE_DEVICES";
+  if (vendor.container_list.empty()) return false;
+  if (auto names = container_names(input, all)) {
+    allocation.counted = std::move(*names);
+    allocation.by = name;
+    allocation.why = "NVIDIA_VISIBLE_DEVICES names what the container has";
+    return true;
+  }
+  const auto list = read_list(input, name, all, allocation);
+  if (!list) return false;
+  std::string mask;
+  if (list->devices.size() == all.size()) return true;
+  if (mask_numbers(input, vendor, mask)) {
+    count_list(input, vendor, *list, all, allocation);
+    return true;
+  }
+  allocation.by = list->name;
+  allocation.counted = counted_anew(list->devices);
+  allocation.why =
+      list->shown() + " lists what the container has, and its drivers count these alone";
+  return true;
+}
+
 }  // namespace
 
 bool Allocation::leaves(int device) const { return !mine || has(*mine, device); }
 
 bool spans_nodes(const PlanInput& input) {
-  if (input.hosts.size() <= 1 || input.options.nodes.value_or(2) == 1) return false;
-  return input.options.ranks.value_or(2) > 1;
+  if (input.hosts.size() <= 1 || input.request.nodes.value_or(2) == 1) return false;
+  return input.request.ranks.value_or(2) > 1;
 }
 
 Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {
@@ -282,49 +321,17 @@ Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {
   std::string mask;
   mask_numbers(input, vendor, mask);
   const bool masked = !mask.empty();
-  const bool split = std::any_of(input.node.devices.begin(), input.node.devices.end(), is_split);
-  if (input.reachable) {
-    Indices there;
-    for (const int index : all)
-      if (has(*input.reachable, index)) there.push_back(index);
-    if (there.size() < all.size()) {
-      allocation.counted = counted_anew(there);
-      allocation.by = "this process";
-      allocation.why =
-          fmt::format("{} of the node's {} can be opened here, and drivers count these alone",
-                      there.size(), counted(static_cast<long>(all.size()), "device"));
-      if (split && !masked) count_instances(input, allocation);
-      return allocation;
-    }
+  const bool split = has_split(input.node);
+  if (count_open(input, all, allocation)) {
+    if (split && !masked) count_instances(input, allocation);
+    return allocation;
   }
   for (const char* name : kSlurmGpuLists)
     if (const auto list = read_list(input, name, all, allocation)) {
       if (list->devices.size() < all.size()) count_list(input, vendor, *list, all, allocation);
       return allocation;
     }
-  if (!vendor.container_list.empty()) {
-    if (auto names = container_names(input, all)) {
-      allocation.counted = std::move(*names);
-      allocation.by = "NVIDIA_VISIBLE_DEVICES";
-      allocation.why = "NVIDIA_VISIBLE_DEVICES names what the container has";
-      return allocation;
-    }
-    if (const auto list = read_list(input, "NVIDIA_VISIBLE_DEVICES", all, allocation)) {
-      if (list->devices.size() == all.size()) return allocation;
-      if (mask_numbers(input, vendor, mask)) {
-        count_list(input, vendor, *list, all, allocation);
-      } else {
-        allocation.by = list->name;
-        allocation.counted = counted_anew(list->devices);
-        allocation.why = fmt::format(
-            "{}={} lists what the container has, and its drivers count these "
-            "alone",
-            list->name, list->text);
-      }
-      return allocation;
-    }
-  }
-  if (masked) return allocation;
+  if (count_container(input, vendor, all, allocation) || masked) return allocation;
   if (split)
     count_instances(input, allocation);
   else

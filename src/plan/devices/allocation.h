@@ -33,7 +33,7 @@ bool spans_nodes(const PlanInput& input);
 void split_instances(const Topology& node, Units& units);
 
 /// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it;
-/// `units.narrowed` says what has left less than there is.
+/// `units.shortage` says what has left less than there is.
 void apply_allocation(const PlanInput& input, Units& units);
 
 }  // namespace hpclaunch

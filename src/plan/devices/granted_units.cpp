@@ -6,7 +6,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/allocation.h"
-#include "plan/devices/lists.h"
+#include "plan/devices/masks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -30,8 +30,7 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
                     ? read_cuda_mask(input.node, from, input.env.get(name))
                     : read_mask(input.node, from, input.env.get(name));
   for (Pick& pick : read.picks)  // back to the count before any mask
-    if (by_place && pick.number >= 0)
-      pick.number = picks[static_cast<std::size_t>(pick.number)].number;
+    if (by_place && pick.number >= 0) pick.number = picks[pick.number].number;
   picks = std::move(read.picks);
   units.given = name;
   if (!read.repeated.empty())
@@ -86,7 +85,7 @@ void read_amd(const PlanInput& input, std::vector<Pick>& picks, Units& units) {
          ""});
 }
 
-// Instances for the device that has them; a device by its place; a name that nobody knows as it is.
+// Instances for the device that has them; a device by its place; an unknown name as it is.
 std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
                            const std::vector<Pick>& picks, bool by_number) {
   std::vector<Unit> ours;
@@ -165,11 +164,12 @@ Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Uni
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
   const bool whole = counts_whole(input.env);
   std::vector<std::string> ignored;
-  std::string everything;
-  for (std::size_t i = 0; i < counted.size(); ++i)
-    everything += fmt::format("{}{}", i ? "," : "", i);
-  if (mask.empty() || mask == "default")
-    return read_tile_mask(input.node, counted, everything, true, ignored);
+  if (mask.empty() || mask == "default") {
+    Tiles all;
+    for (const int index : counted)
+      for (int tile = 0; tile < tiles_of(input.node, index); ++tile) all[index].insert(tile);
+    return all;
+  }
   units.given = "ZE_AFFINITY_MASK";
   const std::optional<DeviceList> cards = cards_of_mask(input);
   Tiles left = read_tile_mask(input.node, counted, mask, whole || cards, ignored);
@@ -229,7 +229,7 @@ void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& un
   units.list = std::move(ours);
 }
 
-// ---- what is said ---------------------------------------------------------------------------------
+// ---- choices and reports ---------------------------------------------------------------------------------
 
 void add_granted_choice(const PlanInput& input, const Allocation& allocation, Units& units) {
   std::set<std::string> names;
@@ -245,11 +245,10 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
       allocation.why.find(units.given + "=") == std::string::npos)
     why.push_back(fmt::format("{} leaves these", quoted(input.env, units.given)));
   if (why.empty()) return;
-  units.choices.push_back(
-      choice("granted-devices", Layer::environment,
-             shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ",")), kEnvironment,
-             fmt::format("{}; of the node's {}", fmt::join(why, "; "),
-                         counted(static_cast<long>(input.node.devices.size()), "device"))));
+  units.choices.push_back(choice("granted-devices", Layer::environment,
+                                 shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ",")),
+                                 fmt::format("{}; of the node's {}", fmt::join(why, "; "),
+                                             counted(input.node.devices.size(), "device"))));
 }
 
 // Units of the node that the allocation alone leaves.
@@ -264,11 +263,11 @@ std::size_t in_allocation(const Allocation& allocation, const std::vector<Unit>&
   return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), ours));
 }
 
-// Whoever leaves the fewest is to be blamed: a mask where it takes something of a grant.
-Narrowed why_fewer(const PlanInput& input, const Allocation& allocation,
+// The source that leaves the fewest: a mask where it removes devices of the allocation.
+Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                    const std::vector<Unit>& all, const Units& units) {
   const std::size_t left = units.list.size();
-  Narrowed result{static_cast<int>(all.size()), "", ""};
+  Shortage result{static_cast<int>(all.size()), "", ""};
   if (left >= all.size()) return result;
   const bool masked = input.env.has(units.given) && units.given != allocation.by &&
                       (allocation.by.empty() || left < in_allocation(allocation, all));
@@ -347,7 +346,7 @@ void apply_vendor(const PlanInput& input, const Allocation& allocation, Units& u
 }  // namespace
 
 void split_instances(const Topology& node, Units& units) {
-  if (std::none_of(node.devices.begin(), node.devices.end(), is_split)) return;
+  if (!has_split(node)) return;
   std::vector<Unit> split;
   for (const Unit& unit : units.list) {
     const Device* device = find_device(node, unit.device);
@@ -377,7 +376,7 @@ void apply_allocation(const PlanInput& input, Units& units) {
   const Allocation allocation = find_allocation(input, *units.vendor);
   const std::vector<Unit> all = units.list;
   apply_vendor(input, allocation, units);
-  units.narrowed = why_fewer(input, allocation, all, units);
+  units.shortage = why_fewer(input, allocation, all, units);
 }
 
 }  // namespace hpclaunch

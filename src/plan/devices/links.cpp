@@ -28,8 +28,7 @@ Ring measure(const Topology& node, const Units& units, const std::vector<int>& o
   const std::size_t pairs = order.size() > 2 ? order.size() : order.size() - 1;
   for (std::size_t i = 0; i < pairs; ++i) {
     const int lanes =
-        lanes_between(node, units.list[static_cast<std::size_t>(order[i])],
-                      units.list[static_cast<std::size_t>(order[(i + 1) % order.size()])]);
+        lanes_between(node, units.list[order[i]], units.list[order[(i + 1) % order.size()]]);
     ring.linked += lanes > 0 ? 1 : 0;
     ring.lanes += lanes;
   }
@@ -58,9 +57,7 @@ void link_neighbours(const Topology& node, const Units& units, std::vector<Stret
     for (int& next : stretch.order) {
       auto best = open.begin();
       const auto lanes = [&](int unit) {
-        return ring.empty() ? 0
-                            : lanes_between(node, units.list[static_cast<std::size_t>(ring.back())],
-                                            units.list[static_cast<std::size_t>(unit)]);
+        return ring.empty() ? 0 : lanes_between(node, units.list[ring.back()], units.list[unit]);
       };
       for (auto at = open.begin(); at != open.end(); ++at)
         if (lanes(*at) > lanes(*best)) best = at;

@@ -114,7 +114,7 @@ std::string_view cuda_form(std::string_view list) {
   return "";
 }
 
-// PyTorch heeds the case of letters in a device's name; where it is another, the name as it is serves all.
+// PyTorch compares device names with their case; a name in another case is replaced by the device's own.
 std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
   const Device* device = find_device(node, pick.device);
   if (device == nullptr || pick.instance >= 0 || !begins(device->uuid, lower(entry))) return entry;
@@ -138,6 +138,10 @@ int tiles_of(const Topology& node, int index) {
 
 bool is_split(const Device& device) {
   return !device.instances.empty() || device.partition == "MIG";
+}
+
+bool has_split(const Topology& node) {
+  return std::any_of(node.devices.begin(), node.devices.end(), is_split);
 }
 
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {
@@ -237,6 +241,72 @@ Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std:
       for (int each = 0; each < parts[at]; ++each) left[counted[at]].insert(each);
   }
   return left;
+}
+
+std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name) {
+  const std::string text(trim(env.get(name)));
+  const Result<CpuSet> set = CpuSet::parse(text);
+  if (text.empty() || !set || set->empty()) return std::nullopt;
+  return DeviceList{name, text, set->to_vector()};
+}
+
+std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
+                                    std::string& name) {
+  std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
+  names.push_back(vendor.opencl_mask);
+  for (const std::string_view one : names) {
+    if (one.empty() || !input.env.has(one)) continue;
+    name = one;
+    Indices numbers;
+    const std::string value = input.env.get(one);
+    for (const std::string_view piece : split(value, ',')) {
+      const std::string_view entry = trim(piece);
+      // Of X.Y of Level Zero X is the device.
+      const auto number = vendor.syntax == MaskSyntax::cuda ? cuda_number(entry)
+                          : vendor.syntax == MaskSyntax::level_zero
+                              ? parse_natural(entry.substr(0, entry.find('.')))
+                              : parse_natural(entry);
+      if (!number && vendor.syntax == MaskSyntax::cuda && !numbers.empty())
+        return numbers;  // the list ends here
+      if (!number) return std::nullopt;
+      numbers.push_back(static_cast<int>(*number));
+    }
+    return numbers;
+  }
+  return std::nullopt;
+}
+
+std::optional<DeviceList> cards_of_mask(const PlanInput& input) {
+  std::string name;
+  const std::optional<Indices> numbers = mask_numbers(input, device_vendor("intel"), name);
+  const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
+  if (!numbers || parts || counts_whole(input.env)) return std::nullopt;
+  for (const char* variable : kSlurmGpuLists) {
+    std::optional<DeviceList> list = parse_list(input.env, variable);
+    if (!list) continue;
+    bool anew = numbers->size() == list->devices.size();
+    for (std::size_t i = 0; i < list->devices.size(); ++i) {
+      if (find_device(input.node, list->devices[i]) == nullptr) return std::nullopt;
+      anew = anew && (*numbers)[i] == static_cast<int>(i);
+    }
+    if (!anew && *numbers != list->devices) return std::nullopt;
+    return list;
+  }
+  return std::nullopt;
+}
+
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list) {
+  const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
+  if (vendor.syntax != MaskSyntax::level_zero || parts || counts_whole(input.env) ||
+      cards_of_mask(input))
+    return list.devices;
+  Indices tiles;
+  int next = 0;
+  for (const Device& device : input.node.devices)
+    for (int tile = 0; tile < std::max(1, device.subdevices); ++tile, ++next)
+      if (std::find(list.devices.begin(), list.devices.end(), device.index) != list.devices.end())
+        tiles.push_back(next);
+  return tiles;
 }
 
 }  // namespace hpclaunch

@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "hpclaunch/env.h"
-#include "hpclaunch/topology.h"
+#include "hpclaunch/device_vendor.h"
+#include "hpclaunch/make_plan.h"
 
 namespace hpclaunch {
 
 /// A device, or an instance of one, as a process can be given it.
 struct Pick {
-  int device = -1;    ///< Device::index; -1: which one that is, nobody has said
+  int device = -1;    ///< Device::index; -1: unknown
   int instance = -1;  ///< position in Device::instances; -1: the whole device
   int number = -1;    ///< in the driver's count before this mask
   std::string name;   ///< what the first mask holds to reach it
@@ -68,5 +68,37 @@ int tiles_of(const Topology& node, int index);
 
 /// True for a device that processes can have in instances only (MIG), also while it has none.
 bool is_split(const Device& device);
+bool has_split(const Topology& node);
+
+// ---- lists of devices as batch systems, containers and users write them --------------------------
+
+using Indices = std::vector<int>;
+
+/// A list of the node's own numbers of devices.
+struct DeviceList {
+  std::string name;  ///< the variable
+  std::string text;
+  Indices devices;  ///< ascending, one at least
+
+  std::string shown() const { return name + "=" + text; }
+};
+
+/// nullopt where the variable is not set, or has anything but numbers and ranges of them.
+std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name);
+
+/// Numbers of the first mask of the vendor that is set, in its order, as its driver reads them; nullopt where it has
+/// anything else, or none is set. `name` is the mask's, or as it was.
+std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
+                                    std::string& name);
+
+/// The list of cards that ZE_AFFINITY_MASK was written from, where Slurm wrote it. Slurm knows no tiles,
+/// whatever the driver counts: it writes the numbers of its list, ascending, or 0 to k-1 where a device
+/// control group has the driver count these k alone (gres_common.c, use_local_dev_index; "intel_gpu_env"
+/// of gres.conf(5)). nullopt for any other mask.
+std::optional<DeviceList> cards_of_mask(const PlanInput& input);
+
+/// What the first mask would hold for all of `list` where the driver counts the whole node: the devices'
+/// numbers, or those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list);
 
 }  // namespace hpclaunch

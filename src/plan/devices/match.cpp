@@ -26,11 +26,11 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
                                            const std::vector<UsableCore>& cores,
                                            const Units& units) {
   std::vector<LocalityGroup> groups;
-  std::map<std::pair<bool, std::string>, Index>
-      known;  // by near PUs, and whether these are its own
+  // By near PUs, and whether these are its own.
+  std::map<std::pair<bool, std::string>, Index> known;
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
-    const Unit& unit = units.list[static_cast<Index>(u)];
+    const Unit& unit = units.list[u];
     const CpuSet& near = unit.pus;
     const auto [at, fresh] =
         known.emplace(std::pair(unit.lacks_cpus, near.to_list()), groups.size());
@@ -42,7 +42,7 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
         within.push_back(cores_of(cores, last));
       }
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const LocalityGroup& one) {
-        const Unit& first = units.list[static_cast<Index>(one.units.front())];
+        const Unit& first = units.list[one.units.front()];
         return one.within == within && first.lacks_cpus == unit.lacks_cpus;
       });
       at->second = static_cast<Index>(same - groups.begin());
@@ -55,10 +55,10 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
 
 // The ranks of a group spread evenly over its units, in order.
 std::vector<int> spread(const std::vector<int>& units, int ranks) {
-  std::vector<int> dealt;
+  std::vector<int> assigned;
   for (Index i = 0; i < static_cast<Index>(ranks); ++i)
-    dealt.push_back(units[i * units.size() / static_cast<Index>(ranks)]);
-  return dealt;
+    assigned.push_back(units[i * units.size() / static_cast<Index>(ranks)]);
+  return assigned;
 }
 
 // Moves ranks one by one from the group with the fewest cores for each to the one with the most, as
@@ -68,7 +68,7 @@ void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::v
   for (const int count : ranks) total += count;
   const int units = all.count();
   const auto near = [&](Index g) {
-    const bool none = all.list[static_cast<Index>(groups[g].units.front())].lacks_cpus;
+    const bool none = all.list[groups[g].units.front()].lacks_cpus;
     return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
   };
   const auto least = [&](Index g) {
@@ -94,34 +94,33 @@ void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::v
 }
 
 // Which unit each rank of each group gets: in block order where nothing is gained by another.
-std::vector<std::vector<int>> deal_groups(const Topology& node, const Units& units,
-                                          const std::vector<LocalityGroup>& groups, int ranks,
-                                          bool settled) {
+std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& units,
+                                            const std::vector<LocalityGroup>& groups, int ranks,
+                                            bool settled) {
   std::vector<Index> group_of(units.list.size(), 0);
   for (Index g = 0; g < groups.size(); ++g)
-    for (const int unit : groups[g].units) group_of[static_cast<Index>(unit)] = g;
-  std::vector<std::vector<int>> dealt(groups.size());
-  for (const int unit : deal_units(units, ranks))
-    dealt[group_of[static_cast<Index>(unit)]].push_back(unit);
+    for (const int unit : groups[g].units) group_of[unit] = g;
+  std::vector<std::vector<int>> assigned(groups.size());
+  for (const int unit : assign_units(units, ranks)) assigned[group_of[unit]].push_back(unit);
   std::vector<int> counts;
-  counts.reserve(dealt.size());
-  for (const std::vector<int>& one : dealt) counts.push_back(static_cast<int>(one.size()));
+  counts.reserve(assigned.size());
+  for (const std::vector<int>& one : assigned) counts.push_back(static_cast<int>(one.size()));
   if (!settled) even_out(units, groups, counts);
   for (Index g = 0; g < groups.size(); ++g)
-    if (counts[g] != static_cast<int>(dealt[g].size()))
-      dealt[g] = spread(groups[g].units, counts[g]);
+    if (counts[g] != static_cast<int>(assigned[g].size()))
+      assigned[g] = spread(groups[g].units, counts[g]);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
-  if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return dealt;
+  if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return assigned;
   std::vector<Stretch> stretches;
   for (Index g = 0; g < groups.size(); ++g) {
-    std::vector<int> order = dealt[g];
+    std::vector<int> order = assigned[g];
     order.erase(std::unique(order.begin(), order.end()), order.end());
     if (!order.empty()) stretches.push_back({groups[g].units, std::move(order)});
   }
   const std::vector<Stretch> plain = stretches;
   link_neighbours(node, units, stretches);
   Index s = 0;
-  for (std::vector<int>& mine : dealt) {
+  for (std::vector<int>& mine : assigned) {
     if (mine.empty()) continue;
     std::map<int, int> instead;
     for (Index i = 0; i < plain[s].order.size(); ++i)
@@ -129,7 +128,7 @@ std::vector<std::vector<int>> deal_groups(const Topology& node, const Units& uni
     for (int& unit : mine) unit = instead[unit];
     ++s;
   }
-  return dealt;
+  return assigned;
 }
 
 struct RankSeat {
@@ -139,25 +138,26 @@ struct RankSeat {
 
 // More ranks than cores: those of one group share the nearest cores there are.
 std::vector<RankSeat> share_seats(const std::vector<LocalityGroup>& groups,
-                                  const std::vector<std::vector<int>>& dealt) {
+                                  const std::vector<std::vector<int>>& assigned) {
   std::vector<RankSeat> seats;
   for (Index g = 0; g < groups.size(); ++g) {
     const auto nearest = std::find_if(groups[g].within.begin(), groups[g].within.end(),
                                       [](const CoreSet& set) { return !set.empty(); });
     const std::vector<int> cores = nearest->to_vector();
-    const Index ranks = dealt[g].size();
+    const Index ranks = assigned[g].size();
     for (Index i = 0; i < ranks; ++i)
-      seats.push_back({{cores[cores.size() >= ranks ? i : i * cores.size() / ranks]}, dealt[g][i]});
+      seats.push_back(
+          {{cores[cores.size() >= ranks ? i : i * cores.size() / ranks]}, assigned[g][i]});
   }
   return seats;
 }
 
 std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCore>& cores,
                                 const std::vector<LocalityGroup>& groups,
-                                const std::vector<std::vector<int>>& dealt, int width) {
+                                const std::vector<std::vector<int>>& assigned, int width) {
   std::vector<int> ranks;
-  ranks.reserve(dealt.size());
-  for (const std::vector<int>& one : dealt) ranks.push_back(static_cast<int>(one.size()));
+  ranks.reserve(assigned.size());
+  for (const std::vector<int>& one : assigned) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
   std::vector<RankSeat> seats;
   for (const Block& block : allocate_cores(groups, ranks, width)) {
@@ -165,7 +165,7 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
     const auto g = static_cast<Index>(block.group);
     for (Share& share :
          width > 0 ? exact_shares(list, block.ranks, width) : even_shares(list, block.ranks))
-      seats.push_back({std::move(share), dealt[g][next[g]++]});
+      seats.push_back({std::move(share), assigned[g][next[g]++]});
   }
   return seats;
 }
@@ -182,16 +182,17 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
     return std::nullopt;
   const std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
   const bool settled = shared || units.filled > 0 || (units.compact && want.ranks < units.count());
-  const auto dealt = deal_groups(node, units, groups, want.ranks, settled);
-  std::vector<RankSeat> seats = shared ? share_seats(groups, dealt)
-                                       : own_seats(node, cores, groups, dealt, want.cores_per_rank);
+  const auto assigned = assign_groups(node, units, groups, want.ranks, settled);
+  std::vector<RankSeat> seats = shared
+                                    ? share_seats(groups, assigned)
+                                    : own_seats(node, cores, groups, assigned, want.cores_per_rank);
   std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
     return a.share.front() < b.share.front();
   });
   Matched matched;
   for (const RankSeat& seat : seats) {
     matched.ranks.push_back(rank_on(node, cores, seat.share));
-    matched.dealt.push_back(seat.unit);
+    matched.assigned.push_back(seat.unit);
   }
   matched.remarks = remarks_on(node, cores, matched.ranks, shared);
   return matched;
@@ -199,47 +200,46 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
 
 std::vector<int> match_bound(const Topology& node, const Units& units,
                              const std::vector<RankPlan>& ranks) {
-  std::vector<int> dealt = deal_units_near(units, ranks);
+  std::vector<int> assigned = assign_units_near(units, ranks);
   const auto count = static_cast<int>(ranks.size());
-  if (units.list.empty() || (units.compact && count < units.count())) return dealt;
+  if (units.list.empty() || (units.compact && count < units.count())) return assigned;
   std::vector<int> on(units.list.size(), 0);
-  for (const int unit : dealt) ++on[static_cast<Index>(unit)];
+  for (const int unit : assigned) ++on[unit];
   const auto [fewest, most] = std::minmax_element(on.begin(), on.end());
-  if (*most - *fewest > 1) dealt = deal_units(units, count);
+  if (*most - *fewest > 1) assigned = assign_units(units, count);
   const std::vector<std::vector<int>> places = units_by_place(units);
   std::vector<Index> place_of(units.list.size(), 0);
   for (Index p = 0; p < places.size(); ++p)
-    for (const int unit : places[p]) place_of[static_cast<Index>(unit)] = p;
+    for (const int unit : places[p]) place_of[unit] = p;
   std::vector<std::vector<int>> far(ranks.size());  // [rank][place]
   for (Index r = 0; r < ranks.size(); ++r)
     for (const std::vector<int>& place : places)
-      far[r].push_back(
-          distance(node, units.list[static_cast<Index>(place.front())].pus, ranks[r].cpus));
+      far[r].push_back(distance(node, units.list[place.front()].pus, ranks[r].cpus));
   on.assign(units.list.size(), 0);
-  for (const int unit : dealt) ++on[static_cast<Index>(unit)];
-  const auto cost = [&](Index r, int unit) { return far[r][place_of[static_cast<Index>(unit)]]; };
+  for (const int unit : assigned) ++on[unit];
+  const auto cost = [&](Index r, int unit) { return far[r][place_of[unit]]; };
   for (bool better = true; better;) {
     better = false;
     for (Index r = 0; r < ranks.size(); ++r) {
       for (int unit = 0; unit < units.count(); ++unit) {  // an emptier unit that is nearer
-        int& mine = dealt[r];
+        int& mine = assigned[r];
         if (cost(r, unit) >= cost(r, mine)) continue;
-        if (on[static_cast<Index>(unit)] >= on[static_cast<Index>(mine)]) continue;
-        --on[static_cast<Index>(mine)];
-        ++on[static_cast<Index>(unit)];
+        if (on[unit] >= on[mine]) continue;
+        --on[mine];
+        ++on[unit];
         mine = unit;
         better = true;
       }
       for (Index other = r + 1; other < ranks.size(); ++other) {
-        if (cost(r, dealt[other]) + cost(other, dealt[r]) >=
-            cost(r, dealt[r]) + cost(other, dealt[other]))
+        if (cost(r, assigned[other]) + cost(other, assigned[r]) >=
+            cost(r, assigned[r]) + cost(other, assigned[other]))
           continue;
-        std::swap(dealt[r], dealt[other]);
+        std::swap(assigned[r], assigned[other]);
         better = true;
       }
     }
   }
-  return dealt;
+  return assigned;
 }
 
 }  // namespace hpclaunch

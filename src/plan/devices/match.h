@@ -11,7 +11,7 @@ namespace hpclaunch {
 
 struct Matched {
   std::vector<RankPlan> ranks;       ///< in the order of their cores
-  std::vector<int> dealt;            ///< position in Units::list, one per rank
+  std::vector<int> assigned;         ///< position in Units::list, one per rank
   std::vector<std::string> remarks;  ///< idle cores, ranks on several NUMA nodes
 };
 

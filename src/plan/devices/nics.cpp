@@ -49,7 +49,7 @@ std::vector<int> least(const Topology& node, const std::vector<int>& nics, Measu
   std::vector<int> best;
   int lowest = 0;
   for (const int n : nics) {
-    const int value = measure(node.nics[static_cast<std::size_t>(n)]);
+    const int value = measure(node.nics[n]);
     if (!best.empty() && value > lowest) continue;
     if (value < lowest) best.clear();
     lowest = value;
@@ -84,12 +84,9 @@ std::vector<int> nearest_to(const Topology& node, const RankPlan& rank,
 // Neighbours share an interface; where some are in use already, the least used ones get the next rank.
 void spread(const std::vector<std::size_t>& members, const std::vector<int>& nics,
             std::vector<int>& used, std::vector<RankPlan>& ranks) {
-  const auto use_of = [&](std::size_t n) -> int& {
-    return used[static_cast<std::size_t>(nics[n])];
-  };
+  const auto use_of = [&](std::size_t n) -> int& { return used[nics[n]]; };
   std::vector<std::size_t> each(nics.size(), 0);
-  const bool fresh = std::all_of(nics.begin(), nics.end(),
-                                 [&](int n) { return used[static_cast<std::size_t>(n)] == 0; });
+  const bool fresh = std::all_of(nics.begin(), nics.end(), [&](int n) { return used[n] == 0; });
   for (std::size_t i = 0; i < members.size(); ++i) {
     std::size_t next = i * nics.size() / members.size();
     for (std::size_t n = 0; !fresh && n < nics.size(); ++n)
@@ -162,9 +159,8 @@ std::vector<int> job_nics(const Topology& node) {
   std::vector<int> nics;
   for (std::size_t n = 0; n < idle.size(); ++n)
     if (idle[n].empty()) nics.push_back(static_cast<int>(n));
-  std::stable_sort(nics.begin(), nics.end(), [&](int a, int b) {
-    return node.nics[static_cast<std::size_t>(a)].pci < node.nics[static_cast<std::size_t>(b)].pci;
-  });
+  std::stable_sort(nics.begin(), nics.end(),
+                   [&](int a, int b) { return node.nics[a].pci < node.nics[b].pci; });
   return nics;
 }
 

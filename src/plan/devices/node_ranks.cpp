@@ -14,12 +14,12 @@ namespace hpclaunch {
 
 namespace {
 
-int count_far(const Units& units, const std::vector<int>& dealt,
+int count_far(const Units& units, const std::vector<int>& assigned,
               const std::vector<RankPlan>& ranks) {
   int far = 0;
-  for (std::size_t r = 0; r < dealt.size(); ++r) {
-    if (dealt[r] < 0) continue;
-    const CpuSet& near = units.list[static_cast<std::size_t>(dealt[r])].pus;
+  for (std::size_t r = 0; r < assigned.size(); ++r) {
+    if (assigned[r] < 0) continue;
+    const CpuSet& near = units.list[assigned[r]].pus;
     if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
   }
   return far;
@@ -34,13 +34,13 @@ bool closer_without_rule(const PlanInput& input, const Units& units,
   PlaceRequest want;
   want.ranks = static_cast<int>(bound.size());
   const std::optional<Matched> near = match_units(input.node, units, want);
-  return near && count_far(units, near->dealt, near->ranks) == 0;
+  return near && count_far(units, near->assigned, near->ranks) == 0;
 }
 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
              NodeRanks& result) {
-  if (input.profile == nullptr || input.options.cores_per_rank) return false;
+  if (input.profile == nullptr || input.request.cores_per_rank) return false;
   facts.job["ranks_per_node"] = std::to_string(ranks);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
@@ -57,7 +57,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
       continue;
     }
     if (result.rule != nullptr) {  // a weaker one that would have done, too
-      result.overruled.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+      result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
       continue;
     }
     if (closer_without_rule(input, units, *bound)) {
@@ -73,12 +73,11 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
 }
 
 // Where some rank has fewer cores than an equal share of those that are near the same devices.
-void report_small_share(const PlanInput& input, const Units& units, const std::vector<int>& dealt,
-                        NodeRanks& result) {
+void report_small_share(const PlanInput& input, const Units& units,
+                        const std::vector<int>& assigned, NodeRanks& result) {
   std::map<std::string, std::vector<std::size_t>> groups;  // ranks by what is near their devices
-  for (std::size_t r = 0; r < dealt.size(); ++r)
-    groups[dealt[r] < 0 ? "" : units.list[static_cast<std::size_t>(dealt[r])].pus.to_list()]
-        .push_back(r);
+  for (std::size_t r = 0; r < assigned.size(); ++r)
+    groups[assigned[r] < 0 ? "" : units.list[assigned[r]].pus.to_list()].push_back(r);
   for (const auto& [list, members] : groups) {
     const CpuSet near = list.empty() ? input.node.all_pus() : *CpuSet::parse(list);
     int cores = 0;
@@ -98,21 +97,21 @@ void report_small_share(const PlanInput& input, const Units& units, const std::v
   }
 }
 
-// Ranks that sit on another NUMA node than their device: worth a word, whoever placed them so.
-void note_far_ranks(const Units& units, const std::vector<int>& dealt, NodeRanks& result) {
-  result.far = count_far(units, dealt, result.ranks);
+// Ranks on another NUMA node than their device get a remark, however they were placed.
+void note_far_ranks(const Units& units, const std::vector<int>& assigned, NodeRanks& result) {
+  result.far = count_far(units, assigned, result.ranks);
   if (result.far > 0)
     result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
-                                         result.far,
-                                         counted(static_cast<long>(dealt.size()), "rank")));
+                                         result.far, counted(assigned.size(), "rank")));
 }
 
 }  // namespace
 
-void give_units(const Units& units, const std::vector<int>& dealt, std::vector<RankPlan>& ranks) {
+void give_units(const Units& units, const std::vector<int>& assigned,
+                std::vector<RankPlan>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (dealt[r] < 0) continue;
-    const Unit& unit = units.list[static_cast<std::size_t>(dealt[r])];
+    if (assigned[r] < 0) continue;
+    const Unit& unit = units.list[assigned[r]];
     ranks[r].unit = unit.unit;
     ranks[r].device = unit.device;
     ranks[r].subdevice = unit.subdevice;
@@ -125,31 +124,31 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
                               int ranks) {
   const Units units = units_for(all, ranks);
   NodeRanks result;
-  std::vector<int> dealt;
+  std::vector<int> assigned;
   if (by_rule(input, facts, units, ranks, result)) {
-    dealt = match_bound(input.node, units, result.ranks);
+    assigned = match_bound(input.node, units, result.ranks);
   } else {
     PlaceRequest want;
     want.ranks = ranks;
-    want.cores_per_rank = input.options.cores_per_rank.value_or(0);
-    want.oversubscribe = input.options.oversubscribe;
+    want.cores_per_rank = input.request.cores_per_rank.value_or(0);
+    want.oversubscribe = input.request.oversubscribe;
     if (std::optional<Matched> matched = match_units(input.node, units, want)) {
       result.ranks = std::move(matched->ranks);
-      dealt = std::move(matched->dealt);
+      assigned = std::move(matched->assigned);
       for (std::string& remark : matched->remarks) result.remarks.push_back(std::move(remark));
     } else {
       Result<Placed> placed = place(input.node, want);
       if (!placed) return placed.error();
       result.ranks = std::move(placed->ranks);
       for (std::string& remark : placed->remarks) result.remarks.push_back(std::move(remark));
-      dealt = deal_units(units, ranks);
+      assigned = assign_units(units, ranks);
     }
   }
-  if (result.rule == nullptr && !input.options.cores_per_rank)
-    report_small_share(input, units, dealt, result);
-  give_units(units, dealt, result.ranks);
+  if (result.rule == nullptr && !input.request.cores_per_rank)
+    report_small_share(input, units, assigned, result);
+  give_units(units, assigned, result.ranks);
   give_nics(input.node, result.ranks);
-  note_far_ranks(units, dealt, result);
+  note_far_ranks(units, assigned, result);
   return result;
 }
 

@@ -1,5 +1,3 @@
-#include "plan/devices/part.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/nics.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -22,24 +21,22 @@ int threads_per_core(const Topology& node) {
 
 // Ranks that a node can take.
 long room(const PlanInput& input, std::size_t host) {
-  if (input.options.oversubscribe) return std::numeric_limits<int>::max();
-  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  if (input.request.oversubscribe) return std::numeric_limits<int>::max();
+  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
   return granted_cores(input.node, input.granted[host]) / width;
 }
 
 Error too_small(const PlanInput& input, const std::string& host, int cores, int ranks) {
-  const int width = std::max(1, input.options.cores_per_rank.value_or(1));
+  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
   const std::string need =
       width == 1 ? counted(ranks, "rank")
                  : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
-  return Error{ErrorKind::usage,
-               fmt::format("{} on {}, where the job has {} ({})", need, host,
-                           counted(cores, "core"), input.granted_why),
-               cores >= width
-                   ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
-                                 counted(cores / width, "rank"))
-                   : fmt::format("use --cpus-per-rank {} or fewer", cores),
-               kCommandLine};
+  return request_error(
+      fmt::format("{} on {}, where the job has {} ({})", need, host, counted(cores, "core"),
+                  input.granted_why),
+      cores >= width ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
+                                   counted(cores / width, "rank"))
+                     : fmt::format("use --cpus-per-rank {} or fewer", cores));
 }
 
 }  // namespace
@@ -71,11 +68,11 @@ int granted_cores(const Topology& node, int granted) {
   return std::max(1, granted / threads_per_core(node));
 }
 
-Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const std::string& host,
-                              int granted, int ranks, bool count_through) {
+Result<NodeRanks> share_part(const PlanInput& input, const Units& units, const std::string& host,
+                             int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
-  const int width = input.options.cores_per_rank.value_or(0);
-  const bool shared = ranks > cores && input.options.oversubscribe && width <= 1;
+  const int width = input.request.cores_per_rank.value_or(0);
+  const bool shared = ranks > cores && input.request.oversubscribe && width <= 1;
   if (!shared && static_cast<long>(ranks) * std::max(1, width) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;
@@ -91,12 +88,12 @@ Result<NodeRanks> share_grant(const PlanInput& input, const Units& units, const 
     }
     result.ranks.push_back(std::move(rank));
   }
-  give_units(units, deal_units(units, ranks), result.ranks);
+  give_units(units, assign_units(units, ranks), result.ranks);
   give_nics(input.node, result.ranks);
   return result;
 }
 
-Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int ranks) {
+Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes, int ranks) {
   std::vector<int> on(static_cast<std::size_t>(nodes), 0);
   int left = ranks;
   for (bool taken = true; left > 0 && taken;) {
@@ -115,13 +112,12 @@ Result<std::vector<int>> deal_into_grants(const PlanInput& input, int nodes, int
   const int most = ranks - left;
   int cores = 0;
   for (std::size_t n = 0; n < on.size(); ++n) cores += granted_cores(input.node, input.granted[n]);
-  return Error{ErrorKind::usage,
-               fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
-                           counted(nodes, "node"), counted(cores, "core"), input.granted_why),
-               fmt::format("use --ranks {} or fewer, or let ranks share cores with "
-                           "--oversubscribe",
-                           most),
-               kCommandLine};
+  return request_error(
+      fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
+                  counted(nodes, "node"), counted(cores, "core"), input.granted_why),
+      fmt::format("use --ranks {} or fewer, or let ranks share cores with "
+                  "--oversubscribe",
+                  most));
 }
 
 }  // namespace hpclaunch

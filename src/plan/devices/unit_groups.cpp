@@ -32,7 +32,7 @@ std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
   return clusters;
 }
 
-// Both inside of one smallest part of the node that holds them; what nobody can place is apart.
+// Both inside one smallest part of the node; units of unknown locality are apart.
 bool on_same_numa(const Topology& node, const Unit& a, const Unit& b) {
   const CpuSet numa = numa_around(node, a.pus);
   return !numa.empty() && numa == numa_around(node, b.pus);
@@ -124,7 +124,7 @@ Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster>
       if (piece.size() <= spare) {
         spare -= piece.size();
         over.insert(over.end(), piece.begin(), piece.end());
-        pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(p));
+        pieces.erase(pieces.begin() + p);
       }
     }
     add_group(group, groups);
@@ -134,16 +134,16 @@ Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster>
 }
 
 Error too_few(int per_rank, const Units& units) {
-  const Narrowed& narrowed = units.narrowed;
+  const Shortage& shortage = units.shortage;
   const std::string fewer = units.list.empty()
                                 ? "leave out --devices-per-rank"
                                 : fmt::format("use --devices-per-rank {} or fewer", units.count());
-  return Error{ErrorKind::usage,
-               fmt::format("--devices-per-rank {}: {}", per_rank,
-                           narrowed.by.empty()
-                               ? fmt::format("a node has {}", counted(units.count(), "device"))
-                               : narrowed.by),
-               narrowed.way_out(per_rank, fewer), kCommandLine};
+  return request_error(
+      fmt::format("--devices-per-rank {}: {}", per_rank,
+                  shortage.by.empty()
+                      ? fmt::format("a node has {}", counted(units.count(), "device"))
+                      : shortage.by),
+      shortage.fix_for(per_rank, fewer));
 }
 
 }  // namespace

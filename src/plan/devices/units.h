@@ -23,13 +23,13 @@ struct Unit {
 };
 
 /// Why there are fewer units than the node has.
-struct Narrowed {
+struct Shortage {
   int whole = 0;    ///< units of the node before any mask or grant
   std::string by;   ///< a clause with the numbers; "" where nothing is missing
   std::string fix;  ///< a clause: how to get more of them
 
   /// What to do for `needed` units: with fewer, as `fewer` says, or get more where the node has so many.
-  std::string way_out(int needed, const std::string& fewer) const;
+  std::string fix_for(int needed, const std::string& fewer) const;
 };
 
 /// The devices of a node as one launch sees them.
@@ -47,7 +47,7 @@ struct Units {
   std::string mask;       ///< variable that restricts what a process sees
   std::string mask_item;  ///< template of one entry
   std::string given;      ///< what says which devices are ours: a variable; "" for none
-  Narrowed narrowed;
+  Shortage shortage;
   std::vector<Diagnostic> reports = {};  ///< about what is ours
   int ranks_per_unit = 0;                ///< the profile's; 0: not said
   int filled = 0;                        ///< ranks that were typed for each unit; 0: not typed
@@ -88,10 +88,10 @@ Units units_for(const Units& units, int ranks);
 std::vector<std::vector<int>> units_by_place(const Units& units);
 
 /// The unit of each rank (position in `list`; -1 when there are none) in block order.
-std::vector<int> deal_units(const Units& units, int ranks);
+std::vector<int> assign_units(const Units& units, int ranks);
 
 /// The same for ranks that are bound already: each gets a unit near its cores. Falls back to block order
 /// where cores or units are near to nothing in particular.
-std::vector<int> deal_units_near(const Units& units, const std::vector<RankPlan>& ranks);
+std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks);
 
 }  // namespace hpclaunch

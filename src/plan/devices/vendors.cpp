@@ -40,7 +40,7 @@ std::string reader_of(const Vendors& vendors, const std::string& variable) {
 }
 
 std::string by_mode(const PlanInput& input, const Vendors& vendors) {
-  const std::string& typed = input.options.device_mode;
+  const std::string& typed = input.request.device_mode;
   if (input.profile == nullptr || input.profile->device_modes.empty())
     return typed.empty() ? "" : "intel";  // the one with modes of its own
   const std::string& name = typed.empty() ? input.profile->device_mode : typed;
@@ -105,7 +105,7 @@ Diagnostic report_other_vendors(const Topology& node, const Vendors& vendors,
 
 std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   const Vendors vendors = vendors_of(input.node);
-  if (vendors.size() < 2 || input.options.devices_per_rank == 0) return std::nullopt;
+  if (vendors.size() < 2 || input.request.devices_per_rank == 0) return std::nullopt;
   const std::string vendor = choose(input, vendors);
   OneVendor kept{input, {}, report_other_vendors(input.node, vendors, vendor)};
   kept.index = keep(vendor, kept.input.node);
@@ -121,7 +121,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 
 void restore_indices(const OneVendor& kept, Plan& plan) {
   const auto restore = [&](int& device) {
-    if (device >= 0) device = kept.index[static_cast<std::size_t>(device)];
+    if (device >= 0) device = kept.index[device];
   };
   for (NodeClass& one : plan.classes)
     for (RankPlan& rank : one.ranks) {

@@ -25,49 +25,59 @@ Result<std::string> entry_of(const Units& units, int unit_number) {
   return std::string();
 }
 
-// What only one variable may do is taken from the others, where they are set.
-void clear_other_masks(const PlanInput& input, const Units& units, Fold& fold) {
+// The mask that reaches these units.
+Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers) {
+  std::string mask;
+  for (const int number : numbers) {
+    Result<std::string> entry = entry_of(units, number);
+    if (!entry) return entry;
+    mask += (mask.empty() ? "" : ",") + *entry;
+  }
+  return mask;
+}
+
+// One mask decides; the others are removed where they are set.
+void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
   for (const std::string_view name : units.vendor->masks)
     if (!name.empty() && name != units.mask && input.env.has(name))
-      fold.add(std::string(name), Layer::computed, Unset{}, kRule,
-               fmt::format("{} decides alone; a second mask would count what the first has left",
-                           units.mask));
+      settings.add(
+          std::string(name), Layer::computed, Unset{},
+          fmt::format("{} decides alone; a second mask would count what the first has left",
+                      units.mask));
 }
 
 // The driver's count in PCI order, for vendors that have another by default.
-void add_pci_order(const Units& units, const char* why, Fold& fold) {
+void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
   const VendorSetting& order = units.vendor->pci_order;
   if (order.name.empty()) return;
-  fold.add(std::string(order.name), Layer::builtin, std::string(order.value), kRule, why);
+  settings.add(std::string(order.name), Layer::builtin, std::string(order.value), why);
 }
 
 void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
-              Fold& fold) {
+              EnvSettings& settings) {
   if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
-  fold.add(units.mask, Layer::computed, std::move(value), kRule, std::move(why));
-  add_pci_order(units, "the mask counts devices in the order of their PCI addresses", fold);
-  clear_other_masks(input, units, fold);
+  settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
+  add_pci_order(units, "the mask counts devices in the order of their PCI addresses", settings);
+  clear_other_masks(input, units, settings);
 }
 
-Status add_own(const PlanInput& input, const Units& units, const Plan& placed, Fold& fold) {
+Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
+               EnvSettings& settings) {
   PerRank mask;
   for (const NodeClass& one : placed.classes) {
     mask.items.emplace_back();
     for (const RankPlan& rank : one.ranks) {
-      Result<std::string> entry = entry_of(units, rank.unit);
-      if (!entry) return entry.error();
-      for (const UnitRef& more : rank.more_units) {
-        const Result<std::string> next = entry_of(units, more.unit);
-        if (!next) return next.error();
-        *entry += "," + *next;
-      }
-      mask.items.back().push_back(std::move(*entry));
+      std::vector<int> numbers{rank.unit};
+      for (const UnitRef& more : rank.more_units) numbers.push_back(more.unit);
+      Result<std::string> list = mask_of(units, numbers);
+      if (!list) return list.error();
+      mask.items.back().push_back(std::move(*list));
     }
   }
   add_mask(input, units, std::move(mask),
            units.per_rank > 1 ? "each rank sees its own devices only"
                               : "each rank sees its own device only",
-           fold);
+           settings);
   return Done{};
 }
 
@@ -114,7 +124,7 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
     return std::all_of(places.begin(), places.end(), [&](const std::vector<int>& ranks) {
       const int size = static_cast<int>(ranks.size());
       for (int r = 0; r < size; ++r)
-        if (ranks[static_cast<std::size_t>(r)] != device(r, size)) return false;
+        if (ranks[r] != device(r, size)) return false;
       return true;
     });
   };
@@ -135,7 +145,25 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
                      fmt::join(places.front(), ", "));
 }
 
-Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
+// `places`: of ranks that share devices, by class; nullptr where none do.
+void report_all(const Units& units, bool ascending, const std::vector<std::vector<int>>* places,
+                Plan& placed) {
+  if (units.vendor->keeps_order() && !ascending)
+    placed.reports.push_back(
+        {"device-order", Severity::warning,
+         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
+         "nearest to the rank",
+         "--gpu-view own"});
+  if (places != nullptr)
+    placed.reports.push_back({"shared-devices", Severity::note,
+                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
+                                          counted(placed.max_local_size(), "rank"),
+                                          counted(units.used_by(placed.max_local_size()), "device"),
+                                          how_to_divide(*places)),
+                              "--gpu-view own makes device 0 the right one on every rank"});
+}
+
+Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSettings& settings) {
   PerRank mask;
   bool natural = units.given.empty();
   bool ascending = true;
@@ -151,76 +179,57 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, Fold& f
       std::sort(order.units.begin(), order.units.end());
     }
     places.push_back(places_of(one.ranks, order.units));
-    std::vector<std::string> entries;
-    for (const int unit : order.units) {
-      Result<std::string> entry = entry_of(units, unit);
-      if (!entry) return entry.error();
-      entries.push_back(std::move(*entry));
-    }
-    mask.items.emplace_back(one.ranks.size(), fmt::format("{}", fmt::join(entries, ",")));
+    const Result<std::string> list = mask_of(units, order.units);
+    if (!list) return list.error();
+    mask.items.emplace_back(one.ranks.size(), *list);
   }
-  if (units.vendor->keeps_order() && !ascending)
-    placed.reports.push_back(
-        {"device-order", Severity::warning,
-         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
-         "nearest to the rank",
-         "--gpu-view own"});
-  if (shared)
-    placed.reports.push_back({"shared-devices", Severity::note,
-                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
-                                          counted(placed.max_local_size(), "rank"),
-                                          counted(units.used_by(placed.max_local_size()), "device"),
-                                          how_to_divide(places)),
-                              "--gpu-view own makes device 0 the right one on every rank"});
+  report_all(units, ascending, shared ? &places : nullptr, placed);
   if (natural) {
     if (differing_models(input.node))
       add_pci_order(units,
                     "devices are counted in the order of their PCI addresses; by itself CUDA "
                     "takes the fastest model first",
-                    fold);
+                    settings);
     return Done{};
   }
-  const std::string first = mask.items.front().front();
-  const bool same = std::all_of(mask.items.begin(), mask.items.end(),
-                                [&](const auto& items) { return items.front() == first; });
-  add_mask(input, units, same ? Value(first) : Value(std::move(mask)),
+  add_mask(input, units, constant_or_per_rank(std::move(mask)),
            !ascending && units.vendor->keeps_order()
                ? "the devices that ranks use stay visible, in the driver's own order"
                : why_all(units),
-           fold);
+           settings);
   return Done{};
 }
 
 // What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
 // hierarchy; there what was exported stays. Source: level-zero specification, ZE_FLAT_DEVICE_HIERARCHY.
-void add_hierarchy(const PlanInput& input, const Units& units, Fold& fold) {
+void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& settings) {
   const std::string name(units.vendor->hierarchy);
   const bool tiles = units.mode == "tile";
   const bool depends = std::any_of(input.node.devices.begin(), input.node.devices.end(),
                                    [](const Device& device) { return device.subdevices > 1; });
   const std::string exported = input.env.get(name);
   if (!depends && !exported.empty())
-    fold.add(name, Layer::computed, exported, kRule,
-             "as exported: cards of one tile are the same in every hierarchy");
+    settings.add(name, Layer::computed, exported,
+                 "as exported: cards of one tile are the same in every hierarchy");
   else if (tiles && exported == "COMBINED")
-    fold.add(name, Layer::computed, exported, kRule,
-             "as exported: tiles are counted as devices here, in COMBINED as in FLAT");
+    settings.add(name, Layer::computed, exported,
+                 "as exported: tiles are counted as devices here, in COMBINED as in FLAT");
   else
-    fold.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"), kRule,
-             tiles ? "tiles are counted as devices here"
-                   : "devices are counted whole here; unset, the driver counts their tiles");
+    settings.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"),
+                 tiles ? "tiles are counted as devices here"
+                       : "devices are counted whole here; unset, the driver counts their tiles");
 }
 
 // Devices that ranks were asked to leave alone. Sources: CUDA programming guide (an empty list hides
 // all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
-void hide_all(const Topology& node, Plan& placed, Fold& fold) {
+void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
   const std::string why = "--devices-per-rank 0: ranks see no device";
   std::set<std::string> vendors;
   for (const Device& device : node.devices) vendors.insert(device.vendor);
   for (const std::string& name : vendors) {
     const VendorSetting& hide = device_vendor(name).hide_all;
     if (!hide.name.empty()) {
-      fold.add(std::string(hide.name), Layer::computed, std::string(hide.value), kRule, why);
+      settings.add(std::string(hide.name), Layer::computed, std::string(hide.value), why);
       continue;
     }
     placed.reports.push_back(
@@ -230,6 +239,39 @@ void hide_all(const Topology& node, Plan& placed, Fold& fold) {
                      vendors.size() > 1 ? " of " + name : ""),
          "tell the program to use the CPU"});
   }
+}
+
+void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
+  const bool sees_one = units.view == "own" || units.view == "launcher";
+  if (sees_one && input.request.local_rank != "node")
+    settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
+                 units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
+                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node",
+                                                  units.per_rank, units.per_rank - 1)
+                                    : std::string("the rank sees one device, as device 0; "
+                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node"));
+  else
+    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
+                 sees_one
+                     ? "--local-rank node: place on the node, although the rank sees one device"
+                     : "place on the node; the device index of most programs");
+}
+
+// Parts of devices in a view that has whole ones.
+void report_parts(const Units& units, Plan& placed) {
+  if (units.view != "all") return;
+  if (units.mask_item.find("subdevice") != std::string::npos)
+    placed.reports.push_back(
+        {"parts-need-masks", Severity::error,
+         fmt::format("device mode {} has no view of all: without a mask a process "
+                     "sees whole devices",
+                     units.mode),
+         "--gpu-view own"});
+  if (units.instances() && units.count() > 1)
+    placed.reports.push_back({"parts-need-masks", Severity::error,
+                              "devices are split into instances (MIG): a process that is given "
+                              "several sees only the first",
+                              "--gpu-view own"});
 }
 
 }  // namespace
@@ -242,7 +284,7 @@ bool differing_models(const Topology& node) {
 
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Units& units) {
-  if (!units.vendor->keeps_order() || units.view != "all" || !input.options.gpu_view.empty())
+  if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty())
     return false;
   if (std::all_of(classes.begin(), classes.end(),
                   [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
@@ -254,21 +296,11 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
   return true;
 }
 
-Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, Fold& fold) {
-  const bool sees_one = units.view == "own" || units.view == "launcher";
-  if (sees_one && input.options.local_rank != "node")
-    fold.add("LOCAL_RANK", Layer::computed, std::string("0"), kRule,
-             units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
-                                              "HPCLAUNCH_LOCAL_RANK is its place on the node",
-                                              units.per_rank, units.per_rank - 1)
-                                : std::string("the rank sees one device, as device 0; "
-                                              "HPCLAUNCH_LOCAL_RANK is its place on the node"));
-  else
-    fold.add("LOCAL_RANK", Layer::computed, RankFact::local_rank, kRule,
-             sees_one ? "--local-rank node: place on the node, although the rank sees one device"
-                      : "place on the node; the device index of most programs");
+Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
+                      EnvSettings& settings) {
+  add_local_rank(input, units, settings);
   if (units.hidden) {
-    hide_all(input.node, placed, fold);
+    hide_all(input.node, placed, settings);
     return Done{};
   }
   report_left(units, placed.reports);
@@ -285,21 +317,10 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed, 
                : "ask the batch system for devices"});
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
-    add_hierarchy(input, units, fold);
-  if (units.view == "all" && units.mask_item.find("subdevice") != std::string::npos)
-    placed.reports.push_back(
-        {"parts-need-masks", Severity::error,
-         fmt::format("device mode {} has no view of all: without a mask a process "
-                     "sees whole devices",
-                     units.mode),
-         "--gpu-view own"});
-  if (units.view == "all" && units.instances() && units.count() > 1)
-    placed.reports.push_back({"parts-need-masks", Severity::error,
-                              "devices are split into instances (MIG): a process that is given "
-                              "several sees only the first",
-                              "--gpu-view own"});
-  if (units.view == "own") return add_own(input, units, placed, fold);
-  if (units.view == "all") return add_all(input, units, placed, fold);
+    add_hierarchy(input, units, settings);
+  report_parts(units, placed);
+  if (units.view == "own") return add_own(input, units, placed, settings);
+  if (units.view == "all") return add_all(input, units, placed, settings);
   return Done{};
 }
 

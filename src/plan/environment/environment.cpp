@@ -1,45 +1,35 @@
-#include <fmt/format.h>
+#include "plan/environment/environment.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 
 #include "hpclaunch/text.h"
-#include "plan/environment/environment.h"
+#include "hpclaunch/wire.h"
+#include "plan/devices/visibility.h"
 
 namespace hpclaunch {
 
 namespace {
 
-// Cores of each rank as a value: one number when all ranks have the same.
-Value cores_value(const Plan& plan) {
-  PerRank per_rank;
-  const int first = plan.classes.front().ranks.front().cores;
-  bool same = true;
-  for (const NodeClass& one : plan.classes) {
-    per_rank.items.emplace_back();
-    for (const RankPlan& rank : one.ranks) {
-      per_rank.items.back().push_back(std::to_string(rank.cores));
-      same = same && rank.cores == first;
-    }
-  }
-  if (same) return std::to_string(first);
-  return per_rank;
-}
-
 // Thread counts follow the cores of the rank. The libraries that read a name of their own follow
 // OMP_NUM_THREADS where the user has set that, since their own name would beat it.
 // Source for NumExpr: it raises when NUMEXPR_NUM_THREADS exceeds NUMEXPR_MAX_THREADS (64 by default),
 // so both are set. numexpr/utils.py, read 2026-08.
-void add_threads(Fold& fold, const PlanInput& input, const Plan& plan) {
+void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan) {
   constexpr std::array kOthers = {"BLIS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS",
                                   "NUMEXPR_NUM_THREADS", "OPENBLAS_NUM_THREADS"};
   constexpr const char* kLeader = "OMP_NUM_THREADS";
-  Value leader = cores_value(plan);
-  fold.add(kLeader, Layer::builtin, leader, kRule,
-           plan.bind_via == BindVia::none ? "one thread per core of an even share of the node"
-                                          : "one thread per core that the rank is bound to");
+  Value leader = constant_or_per_rank(
+      per_rank(plan, [](const RankPlan& rank) { return std::to_string(rank.cores); }));
+  settings.add(kLeader, Layer::builtin, leader,
+               plan.bind_via == BindVia::none ? "one thread per core of an even share of the node"
+                                              : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
-  for (const auto& [name, value] : input.options.set)
+  for (const auto& [name, value] : input.request.set)
     if (name == kLeader) typed = value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
@@ -48,71 +38,65 @@ void add_threads(Fold& fold, const PlanInput& input, const Plan& plan) {
     leader = std::string(trim(outer));
     why = "follows the OMP_NUM_THREADS that was given";
   }
-  for (const char* name : kOthers) fold.add(name, Layer::builtin, leader, kRule, why);
+  for (const char* name : kOthers) settings.add(name, Layer::builtin, leader, why);
 }
 
-void add_identity(Fold& fold, const Plan& plan) {
+void add_identity(EnvSettings& settings, const Plan& plan) {
   struct Fact {
     const char* name;
-    RankFact fact;
+    Value value;
     const char* why;
   };
-  constexpr std::array kFacts = {
+  Value local_size = RankFact::local_size;
+  if (plan.classes.size() == 1) local_size = std::to_string(plan.max_local_size());
+  const std::string nodes = std::to_string(plan.nodes());
+  const std::string ranks = std::to_string(plan.world_size());
+  const std::array facts = {
       Fact{"RANK", RankFact::rank, "global rank; torch.distributed env:// reads it"},
       Fact{"GROUP_RANK", RankFact::node, "place of the node; torchrun's name for it"},
       Fact{"NODE_RANK", RankFact::node, "place of the node; Lightning's name for it"},
       Fact{"CROSS_RANK", RankFact::node, "place of the node; DeepSpeed's name for it"},
-      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank,
-           "place on the node, in every GPU view"},
+      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank, "place on the node, in every GPU view"},
       Fact{"HPCLAUNCH_NODE", RankFact::node, "place of the node in the job"},
+      Fact{"LOCAL_WORLD_SIZE", local_size, "ranks on this node"},
+      Fact{"LOCAL_SIZE", local_size, "ranks on this node; DeepSpeed's name for it"},
+      Fact{"HPCLAUNCH_LOCAL_SIZE", local_size, "ranks on this node"},
+      Fact{"WORLD_SIZE", ranks, "ranks in the job"},
+      Fact{"GROUP_WORLD_SIZE", nodes, "nodes in the job; torchrun's name for it"},
+      Fact{"CROSS_SIZE", nodes, "nodes in the job; DeepSpeed's name for it"},
   };
-  for (const Fact& fact : kFacts) fold.add(fact.name, Layer::computed, fact.fact, kRule, fact.why);
-
-  Value local_size = RankFact::local_size;
-  if (plan.classes.size() == 1) local_size = std::to_string(plan.max_local_size());
-  fold.add("LOCAL_WORLD_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
-  fold.add("LOCAL_SIZE", Layer::computed, local_size, kRule,
-           "ranks on this node; DeepSpeed's name for it");
-  fold.add("HPCLAUNCH_LOCAL_SIZE", Layer::computed, local_size, kRule, "ranks on this node");
-
-  const std::string nodes = std::to_string(plan.nodes());
-  fold.add("WORLD_SIZE", Layer::computed, std::to_string(plan.world_size()), kRule,
-           "ranks in the job");
-  fold.add("GROUP_WORLD_SIZE", Layer::computed, nodes, kRule,
-           "nodes in the job; torchrun's name for it");
-  fold.add("CROSS_SIZE", Layer::computed, nodes, kRule,
-           "nodes in the job; DeepSpeed's name for it");
+  for (const Fact& fact : facts) settings.add(fact.name, Layer::computed, fact.value, fact.why);
 }
 
-// What was exported or typed wins here: a script that names its meeting place means it.
-void add_rendezvous(Fold& fold, const PlanInput& input) {
-  const Rendezvous& meet = input.rendezvous;
-  if (!meet.address.empty())
-    fold.add("MASTER_ADDR", Layer::builtin, meet.address, kRule, meet.address_why);
+// What was exported or typed wins here: a script that names its rendezvous means it.
+void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
+  const Rendezvous& rendezvous = input.rendezvous;
+  if (!rendezvous.address.empty())
+    settings.add("MASTER_ADDR", Layer::builtin, rendezvous.address, rendezvous.address_why);
   // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
-  if (meet.address == "127.0.0.1")
-    fold.add(
-        "GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
-        "all ranks are on this machine; loopback works however the host name resolves");
-  if (meet.port != 0)
-    fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
-  fold.keep_export("MASTER_ADDR");
-  fold.keep_export("MASTER_PORT");
-  if (!input.options.master_addr.empty())
-    fold.add("MASTER_ADDR", Layer::command_line, input.options.master_addr, kCommandLine,
-             "--master-addr");
-  if (input.options.master_port)
-    fold.add("MASTER_PORT", Layer::command_line, std::to_string(*input.options.master_port),
-             kCommandLine, "--master-port");
+  if (rendezvous.address == "127.0.0.1")
+    settings.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"),
+                 "all ranks are on this machine; loopback works however the host name resolves");
+  if (rendezvous.port != 0)
+    settings.add("MASTER_PORT", Layer::builtin, std::to_string(rendezvous.port),
+                 rendezvous.port_why);
+  settings.keep_export("MASTER_ADDR");
+  settings.keep_export("MASTER_PORT");
+  if (!input.request.master_addr.empty())
+    settings.add("MASTER_ADDR", Layer::command_line, input.request.master_addr, "--master-addr");
+  if (input.request.master_port)
+    settings.add("MASTER_PORT", Layer::command_line, std::to_string(*input.request.master_port),
+                 "--master-port");
 }
 
-// What the launcher itself reads: conflicting that would change its command line go, and what its command
-// line cannot say is set.
-void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
+// What the launcher itself reads: variables that conflict with its command line are removed, and what
+// has no option there is set.
+void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& placed) {
   const auto remove = [&](const std::string& name,
                           const LauncherTraits::ConflictingVariable& variable) {
-    fold.add(name, Layer::computed, Unset{}, variable.of_batch ? kBatchSystem : kRule,
-             variable.why);
+    Decision removed = decided(Layer::computed, Unset{}, variable.why);
+    if (variable.of_batch) removed.where = kBatchSystem;
+    settings.add(name, std::move(removed));
   };
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
@@ -127,24 +111,80 @@ void add_launcher(Fold& fold, const PlanInput& input, const Plan& placed) {
   }
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     if (!preset.as_root || input.as_root)
-      fold.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value, kRule,
-               preset.why);
+      settings.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value,
+                   preset.why);
+}
+
+// The launcher sets its own variables again for each rank, and may.
+bool is_conflicting(const PlanInput& input, const std::string& name) {
+  const auto& all = input.launcher.conflicting;
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) {
+    return one.prefix ? name.starts_with(one.name) : one.name == name;
+  });
 }
 
 }  // namespace
 
-void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold) {
-  add_threads(fold, input, placed);
-  add_identity(fold, placed);
-  add_rendezvous(fold, input);
-  add_interfaces(input, placed, fold);
-  fold.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"), kRule,
-           "ranks write into a pipe, where Python would hold lines back");
-  add_launcher(fold, input, placed);
-  for (const auto& [name, value] : input.options.set)
-    fold.add(name, Layer::command_line, value, kCommandLine, "--set");
-  for (const std::string& name : input.options.unset)
-    fold.add(name, Layer::command_line, Unset{}, kCommandLine, "--unset");
+Status check_names(const Request& options) {
+  const auto bad = [](const std::string& name, const char* option) {
+    return request_error(fmt::format("{}: \"{}\" is no variable name", option, name),
+                         "a name has no \"=\" and is not empty; write --set NAME=VALUE");
+  };
+  const auto good = [](const std::string& name) {
+    return !name.empty() && name.find('=') == std::string::npos &&
+           name.find('\0') == std::string::npos;
+  };
+  for (const auto& [name, value] : options.set)
+    if (!good(name)) return bad(name, "--set");
+  for (const std::string& name : options.unset)
+    if (!good(name)) return bad(name, "--unset");
+  return Done{};
+}
+
+void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
+  add_threads(settings, input, placed);
+  add_identity(settings, placed);
+  add_rendezvous(settings, input);
+  add_interfaces(input, placed, settings);
+  settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
+               "ranks write into a pipe, where Python would hold lines back");
+  add_launcher(settings, input, placed);
+  for (const auto& [name, value] : input.request.set)
+    settings.add(name, Layer::command_line, value, "--set");
+  for (const std::string& name : input.request.unset)
+    settings.add(name, Layer::command_line, Unset{}, "--unset");
+}
+
+Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+                          Plan& plan) {
+  EnvSettings settings(input.env);
+  add_own_settings(input, plan, settings);
+  apply_rules(input, facts, units, plan, settings);
+  if (Status done = add_visibility(input, units, plan, settings); !done) return done;
+  apply_late_rules(input, facts, units, plan, settings);
+  plan.env = settings.finish();
+  for (const Setting& setting : plan.env)
+    if (std::holds_alternative<Unset>(setting.value()) && !is_conflicting(input, setting.name))
+      plan.removed.push_back(setting.name);
+  for (const LauncherTraits::Preset& preset : input.launcher.presets)
+    plan.launcher_only.push_back(preset.name);
+  plan.forward = names_to_forward(input, plan);
+  return Done{};
+}
+
+Status add_wire(const PlanInput& input, Plan& plan) {
+  std::vector<std::string> left_out;
+  Result<std::string> wire =
+      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
+  if (!wire) return wire.error();
+  plan.wire = std::move(*wire);
+  if (!left_out.empty())
+    plan.reports.push_back(
+        {"ranks-check-less", Severity::note,
+         fmt::format("the ranks do not check {}: HPCLAUNCH_PLAN has no room for it",
+                     fmt::join(left_out, " and ")),
+         "hpclaunch verify compares everything"});
+  return Done{};
 }
 
 }  // namespace hpclaunch

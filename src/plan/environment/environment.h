@@ -6,37 +6,48 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "plan/counts.h"
 #include "plan/devices/units.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
-/// What hpclaunch itself and the command line have to say. `placed` has its layout and classes decided.
-void add_own_settings(const PlanInput& input, const Plan& placed, Fold& fold);
+/// Names of --set and --unset. Errors: `usage`.
+Status check_names(const Request& request);
 
-/// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, where no profile speaks, neither of the two
+/// Sets Plan::env, removed, launcher_only, forward and what rules add. `plan` has its classes and choices.
+Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+                          Plan& plan);
+
+/// Sets Plan::wire; a report names the checks that it has no room for. Errors: as encode_wire.
+Status add_wire(const PlanInput& input, Plan& plan);
+
+/// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, without a profile, neither of the two
 /// was exported or typed, this node is one of the job's, and it has several interfaces with addresses
 /// among which one kind is the fastest. Everything is stronger than this.
-void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold);
+void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
-/// Which stack holds, as a choice with its reason. nullopt when the profile has none.
+/// The stack in use, as a choice with its reason. nullopt when the profile has none.
 /// Errors: `usage` for a stack that there is not.
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts);
 
-/// Whose rule a decision follows: which, under what condition, why, and who says so.
-void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision);
+/// A decision of a profile's rule, with its id, condition, reason and source.
+Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
+                         std::string condition);
 
 /// Facts that are known before ranks are placed.
-Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
-                  int ranks_per_node);
+Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts);
 
-/// Rules that do not ask for value.NAME. Adds to `fold` and to everything in `plan` but its env.
+/// Adds the facts of placed ranks: min_cores, cores_divide.
+void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
+
+/// Rules that do not ask for value.NAME. Adds to `settings` and to everything in `plan` but its env.
 void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                 Fold& fold);
+                 EnvSettings& settings);
 
 /// The others, which see what every variable is in the end.
 void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      Fold& fold);
+                      EnvSettings& settings);
 
 /// A constant where every rank gets the same, else one value per rank.
 /// Errors: `invalid`, naming the fact that is not set.
@@ -52,5 +63,8 @@ std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& pl
 /// Sets Plan::supervise and Plan::notice, with the choices "supervise" and "signal".
 /// Errors: `usage` when --no-supervise was typed and something needs it.
 Status decide_supervise(const PlanInput& input, Plan& plan);
+
+/// Sets Plan::inside_step, with the choice "inside-step", where this shell is itself in a step of the job.
+void note_step(const PlanInput& input, Plan& plan);
 
 }  // namespace hpclaunch

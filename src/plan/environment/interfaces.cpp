@@ -39,7 +39,7 @@ bool has_own_ip(const Nic& nic) {
 // More is better: a fabric of its own, then the speed of the link.
 std::tuple<bool, int> rank_of(const Nic& nic) { return {has_own_ip(nic), nic.speed_mbps}; }
 
-// Each name once, since the slaves of a bond share its name: the best of them speaks for it.
+// Each name once, since the slaves of a bond share its name: the best of them counts.
 std::vector<const Nic*> candidates(const Topology& node) {
   std::vector<const Nic*> all;
   for (const Nic& nic : node.nics) {
@@ -59,17 +59,17 @@ bool carries(const Nic& nic, const std::string& address) {
          std::find(nic.addresses.begin(), nic.addresses.end(), address) != nic.addresses.end();
 }
 
-// MASTER_ADDR as somebody typed or exported it; "" where it is ours to choose.
+// MASTER_ADDR as typed or exported; "" where hpclaunch chooses it.
 std::string typed_master(const PlanInput& input) {
-  for (const auto& [name, value] : input.options.set)
+  for (const auto& [name, value] : input.request.set)
     if (name == "MASTER_ADDR") return value;
-  if (!input.options.master_addr.empty()) return input.options.master_addr;
+  if (!input.request.master_addr.empty()) return input.request.master_addr;
   const std::string* exported = input.env.find("MASTER_ADDR");
   return exported == nullptr ? "" : *exported;
 }
 
 bool was_given(const PlanInput& input, const std::string& name) {
-  const Request& typed = input.options;
+  const Request& typed = input.request;
   return input.env.has(name) ||
          std::any_of(typed.set.begin(), typed.set.end(),
                      [&](const auto& one) { return one.first == name; }) ||
@@ -95,16 +95,16 @@ std::string described(const std::vector<const Nic*>& nics) {
   return fmt::format("{} ({})", fmt::join(names_of(nics), ", "), fmt::join(facts, ", "));
 }
 
-// Why these went before `others`. `leader`: the one that MASTER_ADDR decided for; nullptr where nobody typed
+// Why these went before `others`. `leader`: the one that MASTER_ADDR decided for; nullptr where none was typed as
 // an address of this node.
 std::string reason(const std::vector<const Nic*>& chosen, const std::vector<const Nic*>& others,
                    const Nic* leader) {
   const bool one = chosen.size() == 1;
   const bool own = has_own_ip(*chosen.front());
-  const auto rival = [&](const Nic* nic) { return has_own_ip(*nic) == own; };
-  const bool by_speed = std::any_of(others.begin(), others.end(), rival);
+  const auto same_kind = [&](const Nic* nic) { return has_own_ip(*nic) == own; };
+  const bool by_speed = std::any_of(others.begin(), others.end(), same_kind);
   const bool all_known = std::all_of(others.begin(), others.end(), [&](const Nic* nic) {
-    return !rival(nic) || nic->speed_mbps > 0;
+    return !same_kind(nic) || nic->speed_mbps > 0;
   });
   const char* are = one ? "is" : "are";
   std::string why = described(chosen) + " ";
@@ -125,7 +125,7 @@ std::string reason(const std::vector<const Nic*>& chosen, const std::vector<cons
 
 // Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
 // PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
-void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold) {
+void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
   if (placed.nodes() < 2 || input.profile != nullptr || !input.live) return;
   if (was_given(input, kNccl) || was_given(input, kGloo)) return;
   const std::vector<const Nic*> all = candidates(*input.live);
@@ -144,13 +144,13 @@ void add_interfaces(const PlanInput& input, const Plan& placed, Fold& fold) {
     (alike ? chosen : others).push_back(nic);
   }
   if (others.empty() && !has_own_ip(best)) return;  // which one leads there is not known here
-  const std::string& meeting = led ? typed : input.rendezvous.address;
+  const std::string& rendezvous = led ? typed : input.rendezvous.address;
   std::stable_partition(chosen.begin(), chosen.end(),
-                        [&](const Nic* nic) { return carries(*nic, meeting); });
+                        [&](const Nic* nic) { return carries(*nic, rendezvous); });
   const std::vector<std::string> names = names_of(chosen);
   const std::string why = reason(chosen, others, led ? &best : nullptr);
-  fold.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), kRule, why);
-  fold.add(kGloo, Layer::builtin, names.front(), kRule, why);
+  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
+  settings.add(kGloo, Layer::builtin, names.front(), why);
 }
 
 }  // namespace hpclaunch

@@ -5,30 +5,26 @@
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/part.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
 namespace {
 
-Decision by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
-                 std::string condition) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  cite(id, origin, std::move(condition), decision);
-  return decision;
+void add_once(const std::string& item, std::vector<std::string>& items) {
+  if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
 }
 
 class Applying {
  public:
-  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan, Fold& fold)
+  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
+           EnvSettings& settings)
       : rule_(rule),
         facts_(facts),
         units_(units),
         plan_(plan),
-        fold_(fold),
+        settings_(settings),
         condition_(met(rule.when, facts)) {}
 
   void all() {
@@ -48,22 +44,31 @@ class Applying {
 
  private:
   void decide(const std::string& name, Layer layer, Value value) {
-    fold_.add(name, by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
+    settings_.add(name,
+                  decided_by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
   }
 
   // Choices of one name gather in one setting: the last one holds.
   void choose(const std::string& name, const std::string& value) {
-    Decision decision = by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
+    Decision decision =
+        decided_by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
     for (Setting& setting : plan_.choices)
       if (setting.name == name) return setting.history.push_back(std::move(decision));
     plan_.choices.push_back(Setting{name, {std::move(decision)}});
   }
 
-  // A value that cannot be made is said, not dropped in silence.
+  // Reports a value that cannot be made.
   void cannot(const std::string& what, const Error& error) {
     plan_.reports.push_back(
         {rule_.id, Severity::warning,
          fmt::format("rule {} leaves {} alone: {}", rule_.id, what, error.message), error.hint});
+  }
+
+  std::optional<std::string> expanded(const std::string& text, const std::string& what) {
+    Result<std::string> made = expand(text, facts_);
+    if (made) return std::move(*made);
+    cannot(what, made.error());
+    return std::nullopt;
   }
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
@@ -81,7 +86,7 @@ class Applying {
     if (!value) return cannot(one.name, value.error());
     const auto* text = std::get_if<std::string>(&*value);
     if (text == nullptr) return;
-    const std::string* old = fold_.so_far(one.name);
+    const std::string* old = settings_.so_far(one.name);
     if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
     if (*old == *text || old->starts_with(*text + ":")) return;  // it is in front already
     decide(one.name, Layer::profile_require, *text + ":" + *old);
@@ -91,11 +96,8 @@ class Applying {
     const auto found = rule_.launch.find(plan_.launcher);
     if (found == rule_.launch.end()) return;
     for (const std::string& flag : found->second) {
-      const Result<std::string> text = expand(flag, facts_);
-      if (!text) {
-        cannot("the launcher's " + flag, text.error());
-        continue;
-      }
+      const std::optional<std::string> text = expanded(flag, "the launcher's " + flag);
+      if (!text) continue;
       const std::string name = text->substr(0, text->find('='));
       auto& args = plan_.profile_args;
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
@@ -110,38 +112,34 @@ class Applying {
     for (const auto& [scheduler, list] : rule_.batch)
       if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
         for (const std::string& text : list) {
-          const Result<std::string> directive = expand(text, facts_);
-          if (!directive) {
-            cannot("the directive " + text, directive.error());
-            continue;
-          }
-          if (std::find(plan_.batch.begin(), plan_.batch.end(), *directive) == plan_.batch.end())
-            plan_.batch.push_back(*directive);
+          const auto directive = expanded(text, "the directive " + text);
+          if (!directive) continue;
+          add_once(*directive, plan_.batch);
           choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
 
   void directory(const std::string& dir) {
-    const Result<std::string> path = expand(dir, facts_);
-    if (!path) return cannot("the directory " + dir, path.error());
-    if (std::find(plan_.make_dirs.begin(), plan_.make_dirs.end(), *path) == plan_.make_dirs.end())
-      plan_.make_dirs.push_back(*path);
+    const std::optional<std::string> path = expanded(dir, "the directory " + dir);
+    if (!path) return;
+    add_once(*path, plan_.make_dirs);
     choose("directories", fmt::format("{}", fmt::join(plan_.make_dirs, " ")));
   }
 
   void report() {
-    const Result<std::string> message = expand(rule_.report->message, facts_);
-    const Result<std::string> fix = expand(rule_.report->fix, facts_);
+    const auto text = [&](const std::string& wanted) {
+      const Result<std::string> made = expand(wanted, facts_);
+      return made ? *made : wanted;
+    };
     plan_.reports.push_back({rule_.id, severity_from(rule_.report->severity),
-                             message ? *message : rule_.report->message,
-                             fix ? *fix : rule_.report->fix});
+                             text(rule_.report->message), text(rule_.report->fix)});
   }
 
   const Rule& rule_;
   const Facts& facts_;
   const Units& units_;
   Plan& plan_;
-  Fold& fold_;
+  EnvSettings& settings_;
   std::string condition_;
 };
 
@@ -156,9 +154,9 @@ void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
 }
 
 void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
-                    Fold& fold) {
+                    EnvSettings& settings) {
   if (holds(rule.when, facts))
-    Applying(rule, facts, units, plan, fold).all();
+    Applying(rule, facts, units, plan, settings).all();
   else
     note_idle_rule(rule, facts, plan);
 }
@@ -167,46 +165,46 @@ void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Pl
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
   if (input.profile == nullptr || input.profile->stacks.empty()) {
-    if (input.options.stack.empty()) return std::optional<Setting>();
-    return Error{ErrorKind::usage,
-                 fmt::format("--stack {}: no profile in use has stacks", input.options.stack),
-                 "leave it out, or name a profile with --profile", kCommandLine};
+    if (input.request.stack.empty()) return std::optional<Setting>();
+    return request_error(
+        fmt::format("--stack {}: no profile in use has stacks", input.request.stack),
+        "leave it out, or name a profile with --profile");
   }
   const Profile& profile = *input.profile;
   Setting setting{"stack", {}};
   const Stack* standard = profile.find_stack(profile.stack);
   if (standard == nullptr) standard = &profile.stacks.front();
-  setting.history.push_back(
-      by_rule(Layer::profile_default, standard->name, standard->name, standard->origin, ""));
+  setting.history.push_back(decided_by_rule(Layer::profile_default, standard->name, standard->name,
+                                            standard->origin, ""));
   if (setting.history.back().why.empty())
     setting.history.back().why = standard->doc + "; the default of " + profile.name;
   for (const Stack& stack : profile.stacks) {
     const auto when = std::find_if(stack.when.begin(), stack.when.end(),
                                    [&](const When& w) { return holds(w, facts); });
     if (when == stack.when.end()) continue;
-    setting.history.push_back(
-        by_rule(Layer::environment, stack.name, stack.name, stack.origin, met(*when, facts)));
+    setting.history.push_back(decided_by_rule(Layer::environment, stack.name, stack.name,
+                                              stack.origin, met(*when, facts)));
     setting.history.back().why = stack.doc;
     break;
   }
-  if (!input.options.stack.empty()) {
-    const Stack* typed = profile.find_stack(input.options.stack);
+  if (!input.request.stack.empty()) {
+    const Stack* typed = profile.find_stack(input.request.stack);
     if (typed == nullptr) {
       std::vector<std::string> names;
       for (const Stack& stack : profile.stacks) names.push_back(stack.name);
-      const auto near = nearest(input.options.stack, names);
-      return Error{ErrorKind::usage,
-                   fmt::format("{} has no stack \"{}\"", profile.name, input.options.stack),
-                   near ? fmt::format("did you mean --stack {}?", *near)
-                        : fmt::format("one of {}", fmt::join(names, ", ")),
-                   kCommandLine};
+      return request_error(fmt::format("{} has no stack \"{}\"", profile.name, input.request.stack),
+                           suggest("--stack", input.request.stack, names));
     }
-    setting.history.push_back(decided(Layer::command_line, typed->name, kCommandLine, "--stack"));
+    setting.history.push_back(decided(Layer::command_line, typed->name, "--stack"));
   }
   return std::optional<Setting>(std::move(setting));
 }
 
-void cite(const std::string& id, const Origin& origin, std::string condition, Decision& decision) {
+Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
+                         std::string condition) {
+  Decision decision;
+  decision.layer = layer;
+  decision.value = std::move(value);
   decision.where = origin.where;
   decision.why = origin.why;
   decision.rule = id;
@@ -217,10 +215,12 @@ void cite(const std::string& id, const Origin& origin, std::string condition, De
   decision.printed = origin.printed;
   decision.printed_why = origin.printed_why;
   decision.disputed = origin.disputed;
+  return decision;
 }
 
-Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ranks,
-                  int ranks_per_node) {
+Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts) {
+  const int nodes = counts.nodes();
+  const int most = counts.most();
   Facts facts;
   facts.env = &input.env;
   facts.modules = loaded_modules(input.env);
@@ -228,15 +228,15 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
     facts.job[name] = fmt::format("{}", value);
   };
   set("nodes", nodes);
-  set("ranks", ranks);
-  set("ranks_per_node", ranks_per_node);
+  set("ranks", counts.ranks());
+  set("ranks_per_node", most);
   set("units", units.total);
   set("devices", units.devices);
   set("device_mode", units.mode);
   set("gpu_view", units.view);
-  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, ranks_per_node)
+  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, most)
                           : units.total == 0 ? 0
-                                             : (ranks_per_node + units.total - 1) / units.total);
+                                             : (most + units.total - 1) / units.total);
   set("launcher", input.launcher.name);
   set("scheduler", input.job.scheduler);
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
@@ -255,28 +255,46 @@ Facts early_facts(const PlanInput& input, const Units& units, int nodes, int ran
   return facts;
 }
 
+void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
+  int fewest = 0;
+  int most = 0;
+  for (const NodeClass& one : plan.classes)
+    for (const RankPlan& rank : one.ranks) {
+      fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
+      most = std::max(most, rank.cores);
+    }
+  int usable = 0;
+  for (const Core& core : input.node.cores)
+    usable += core.pus.intersects(input.node.allowed) ? 1 : 0;
+  if (knows_amounts(input, plan.nodes()))
+    usable = granted_cores(input.node, plan.classes.front().granted);
+  const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
+  facts.job["min_cores"] = std::to_string(fewest);
+  facts.job["cores_divide"] = divide ? "yes" : "no";
+}
+
 void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
-                 Fold& fold) {
+                 EnvSettings& settings) {
   if (input.profile == nullptr) return;
   for (const Rule& rule : input.profile->rules)
-    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, fold);
+    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, settings);
 }
 
 void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      Fold& fold) {
+                      EnvSettings& settings) {
   if (input.profile == nullptr) return;
   const auto late = [](const Rule& rule) { return is_late(rule.when); };
   const std::vector<Rule>& rules = input.profile->rules;
   if (std::none_of(rules.begin(), rules.end(), late)) return;
   for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
-  for (const Setting& setting : fold.finish()) {
+  for (const Setting& setting : settings.finish()) {
     if (const auto* text = std::get_if<std::string>(&setting.value()))
       facts.values[setting.name] = *text;
     else
       facts.values.erase(setting.name);
   }
   for (const Rule& rule : rules)
-    if (late(rule)) apply_or_leave(rule, facts, units, plan, fold);
+    if (late(rule)) apply_or_leave(rule, facts, units, plan, settings);
 }
 
 }  // namespace hpclaunch

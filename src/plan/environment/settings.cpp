@@ -1,37 +1,72 @@
 #include "plan/environment/settings.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
-Decision decided(Layer layer, Value value, SourceRef where, std::string why) {
+namespace {
+
+const SourceRef kCommandLine{"<command line>"};
+
+SourceRef source_of(Layer layer) {
+  if (layer == Layer::command_line) return kCommandLine;
+  return SourceRef{layer == Layer::environment ? "<environment>" : "hpclaunch"};
+}
+
+}  // namespace
+
+Decision decided(Layer layer, Value value, std::string why) {
   Decision decision;
   decision.layer = layer;
   decision.value = std::move(value);
-  decision.where = std::move(where);
+  decision.where = source_of(layer);
   decision.why = std::move(why);
   return decision;
 }
 
-Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why) {
-  return Setting{std::move(name),
-                 {decided(layer, std::move(value), std::move(where), std::move(why))}};
+Setting choice(std::string name, Layer layer, std::string value, std::string why) {
+  return Setting{std::move(name), {decided(layer, std::move(value), std::move(why))}};
 }
 
-void Fold::add(const std::string& name, Layer layer, Value value, SourceRef where,
-               std::string why) {
-  add(name, decided(layer, std::move(value), std::move(where), std::move(why)));
+Error request_error(std::string message, std::string hint, ErrorKind kind) {
+  return Error{kind, std::move(message), std::move(hint), kCommandLine};
 }
 
-void Fold::add(const std::string& name, Decision decision) {
+std::string suggest(const char* option, const std::string& name,
+                    const std::vector<std::string>& known) {
+  const auto near = nearest(name, known);
+  return near ? fmt::format("did you mean {} {}?", option, *near)
+              : fmt::format("one of {}", fmt::join(known, ", "));
+}
+
+Value constant_or_per_rank(PerRank values) {
+  const std::string first = values.items.front().front();
+  const auto same = [&](const auto& items) {
+    return std::all_of(items.begin(), items.end(),
+                       [&](const std::string& item) { return item == first; });
+  };
+  if (std::all_of(values.items.begin(), values.items.end(), same)) return first;
+  return values;
+}
+
+void EnvSettings::add(const std::string& name, Layer layer, Value value, std::string why) {
+  add(name, decided(layer, std::move(value), std::move(why)));
+}
+
+void EnvSettings::add(const std::string& name, Decision decision) {
   settings_[name].push_back(std::move(decision));
 }
 
-void Fold::keep_export(const std::string& name) {
+void EnvSettings::keep_export(const std::string& name) {
   if (env_.has(name)) settings_[name];
 }
 
-const std::string* Fold::so_far(const std::string& name) const {
+const std::string* EnvSettings::so_far(const std::string& name) const {
   const std::string* exported = env_.find(name);
   const auto found = settings_.find(name);
   if (found == settings_.end()) return exported;
@@ -44,13 +79,12 @@ const std::string* Fold::so_far(const std::string& name) const {
   return exported != nullptr ? exported : weak;
 }
 
-std::vector<Setting> Fold::finish() const {
+std::vector<Setting> EnvSettings::finish() const {
   std::vector<Setting> result;
   for (const auto& [name, decisions] : settings_) {
     std::vector<Decision> history = decisions;
     if (const std::string* exported = env_.find(name)) {
-      history.push_back(
-          decided(Layer::environment, *exported, kEnvironment, "exported before the start"));
+      history.push_back(decided(Layer::environment, *exported, "exported before the start"));
     }
     std::stable_sort(history.begin(), history.end(),
                      [](const Decision& a, const Decision& b) { return a.layer < b.layer; });

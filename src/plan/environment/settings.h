@@ -1,38 +1,57 @@
 #pragma once
-// Opinions about variables, collected in any order and sorted by who holds them.
+// Decisions about variables, collected in any order and resolved by layer.
 #include <map>
 #include <string>
 #include <vector>
 
 #include "hpclaunch/env.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/result.h"
 
 namespace hpclaunch {
 
-inline const SourceRef kCommandLine{"<command line>"};
-inline const SourceRef kEnvironment{"<environment>"};
-inline const SourceRef kRule{"hpclaunch"};
-/// The batch system's own variables that a launcher must not see; not the user's doing.
+/// Set for batch system variables that the launcher must not see; the user did not cause them.
 inline const SourceRef kBatchSystem{"launcher"};
 
-/// A decision with what every one of them has.
-Decision decided(Layer layer, Value value, SourceRef where, std::string why);
+/// A decision of the user or of hpclaunch itself: its source follows from the layer.
+Decision decided(Layer layer, Value value, std::string why);
 
 /// A choice about which one decision was made.
-Setting choice(std::string name, Layer layer, std::string value, SourceRef where, std::string why);
+Setting choice(std::string name, Layer layer, std::string value, std::string why);
 
-class Fold {
+/// What was typed cannot be planned.
+Error request_error(std::string message, std::string hint, ErrorKind kind = ErrorKind::usage);
+
+/// What to type in place of an unknown `name` of `option`: the nearest one, else all.
+std::string suggest(const char* option, const std::string& name,
+                    const std::vector<std::string>& known);
+
+/// `item` of each rank, by class of nodes.
+template <class Item>
+PerRank per_rank(const Plan& plan, Item item) {
+  PerRank values;
+  for (const NodeClass& one : plan.classes) {
+    values.items.emplace_back();
+    for (const RankPlan& rank : one.ranks) values.items.back().push_back(item(rank));
+  }
+  return values;
+}
+
+/// One text where every rank has the same.
+Value constant_or_per_rank(PerRank values);
+
+class EnvSettings {
  public:
-  explicit Fold(const EnvSnapshot& env) : env_(env) {}
+  explicit EnvSettings(const EnvSnapshot& env) : env_(env) {}
 
-  void add(const std::string& name, Layer layer, Value value, SourceRef where, std::string why);
+  void add(const std::string& name, Layer layer, Value value, std::string why);
   void add(const std::string& name, Decision decision);
 
-  /// What the user exported belongs to the plan although nobody else decides about it.
+  /// Adds what the user exported to the plan, also without another decision about it.
   void keep_export(const std::string& name);
 
-  /// What the profile's rules have made of `name` so far; what was exported when they have not
-  /// touched it; nullptr when it has no text.
+  /// The value after the profile's rules so far; what was exported when they have not touched it;
+  /// nullptr when it has no text.
   const std::string* so_far(const std::string& name) const;
 
   /// The settings, ascending name, with what the user exported in its place between the layers.

@@ -1,8 +1,9 @@
-// Who stays beside the ranks until they have ended (docs/reference/supervise.md).
+// Whether hpclaunch supervises the ranks until they stop (docs/reference/supervise.md).
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 #include "plan/environment/settings.h"
 
@@ -13,17 +14,17 @@ namespace {
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
   if (input.time_limit_signal.signal != 0) return "--signal";
-  return input.options.output.report.empty() ? "" : "--report";
+  return input.request.output.report.empty() ? "" : "--report";
 }
 
 Error cannot_leave(const PlanInput& input) {
   if (input.launcher.name == "local")
-    return Error{ErrorKind::usage, "--no-supervise: the local launcher always stays with its ranks",
-                 "leave it out, or choose another launcher with --launcher NAME", kCommandLine};
+    return request_error("--no-supervise: the local launcher always stays with its ranks",
+                         "leave it out, or choose another launcher with --launcher NAME");
   const std::string option = needed_by(input);
-  return Error{ErrorKind::usage,
-               fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
-               fmt::format("leave out --no-supervise, or {}", option), kCommandLine};
+  return request_error(
+      fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
+      fmt::format("leave out --no-supervise, or {}", option));
 }
 
 void add_choice(const PlanInput& input, Plan& plan) {
@@ -31,9 +32,9 @@ void add_choice(const PlanInput& input, Plan& plan) {
   const std::string& launcher = input.launcher.name;
   Layer layer = Layer::builtin;
   std::string why;
-  if (input.options.supervise) {
+  if (input.request.supervise) {
     layer = Layer::command_line;
-    why = *input.options.supervise ? "--supervise" : "--no-supervise";
+    why = *input.request.supervise ? "--supervise" : "--no-supervise";
   } else if (launcher == "local") {
     why = "the local launcher always stays with its ranks";
   } else if (!needed.empty()) {
@@ -48,9 +49,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
     why = fmt::format("{} ends all ranks when one fails", launcher);
   }
   const bool stays = plan.supervise || launcher == "local";
-  plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no",
-                                layer == Layer::command_line ? kCommandLine : kRule,
-                                std::move(why)));
+  plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no", std::move(why)));
 }
 
 }  // namespace
@@ -58,16 +57,32 @@ void add_choice(const PlanInput& input, Plan& plan) {
 Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
-  if (input.options.supervise == false && (local || needed)) return cannot_leave(input);
+  if (input.request.supervise == false && (local || needed)) return cannot_leave(input);
   plan.supervise =
-      !local && input.options.supervise.value_or(needed || !input.launcher.termination.fails_fast);
+      !local && input.request.supervise.value_or(needed || !input.launcher.termination.fails_fast);
   plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
   if (plan.time_limit_signal.signal != 0)
     plan.choices.push_back(choice("signal", Layer::command_line,
                                   time_limit_signal_name(plan.time_limit_signal.signal),
-                                  kCommandLine, input.time_limit_why));
+                                  input.time_limit_why));
   return Done{};
+}
+
+// A shell that is itself in a step holds the resources that a step of ours would wait for.
+// Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
+void note_step(const PlanInput& input, Plan& plan) {
+  constexpr long kReserved = 0xfffffff0;
+  if (input.launcher.step_var.empty()) return;
+  const std::string step = input.env.get(input.launcher.step_var);
+  const std::optional<long> number = parse_natural(step, kReserved - 1);
+  if (!number) return;
+  plan.inside_step = true;
+  plan.choices.push_back(
+      choice("inside-step", Layer::environment, step,
+             fmt::format("{} is set: this shell is a step of the job and holds its nodes, so the "
+                         "ranks' step has to share them",
+                         input.launcher.step_var)));
 }
 
 }  // namespace hpclaunch

@@ -81,19 +81,13 @@ Result<std::vector<std::string>> of_class(const Template& value, const NodeClass
 
 Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
                        const Plan& plan) {
-  PerRank per_rank;
-  bool same = true;
+  PerRank values;
   for (const NodeClass& node : plan.classes) {
     Result<std::vector<std::string>> items = of_class(value, node, units, job);
     if (!items) return items.error();
-    per_rank.items.push_back(std::move(*items));
-    const std::string& first = per_rank.items.front().front();
-    const std::vector<std::string>& mine = per_rank.items.back();
-    same = same && std::all_of(mine.begin(), mine.end(),
-                               [&](const std::string& item) { return item == first; });
+    values.items.push_back(std::move(*items));
   }
-  if (same) return Value(per_rank.items.front().front());
-  return Value(std::move(per_rank));
+  return constant_or_per_rank(std::move(values));
 }
 
 }  // namespace hpclaunch

@@ -19,11 +19,7 @@ std::string escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
-    if (plain) {
-      out += c;
-    } else {
-      out += escape_byte(static_cast<unsigned char>(c));
-    }
+    out += plain ? std::string(1, c) : escape_byte(static_cast<unsigned char>(c));
   }
   return out;
 }
@@ -202,7 +198,7 @@ std::string absent_names(const Plan& plan) {
   return names;
 }
 
-// Rank 0 listens where we have chosen the meeting point; an address that was given may be anybody's.
+// Rank 0 listens where hpclaunch chose the rendezvous; an address that was given may be another host's.
 std::string rendezvous_port(const Plan& plan) {
   const Setting* address = plan.find_env("MASTER_ADDR");
   const Setting* port = plan.find_env("MASTER_PORT");
