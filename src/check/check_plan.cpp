@@ -12,11 +12,6 @@ namespace hpclaunch {
 
 namespace {
 
-bool exported(const Setting& setting) {
-  return std::any_of(setting.history.begin(), setting.history.end(),
-                     [](const Decision& d) { return d.layer == Layer::environment; });
-}
-
 const std::string* exported_value(const Setting& setting) {
   for (const Decision& decision : setting.history)
     if (decision.layer == Layer::environment) return std::get_if<std::string>(&decision.value);
@@ -48,7 +43,7 @@ void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
     // Conflicting variables of the batch system are not the user's.
-    if (exported(setting) && setting.history.back().layer == Layer::computed &&
+    if (setting.history.back().layer == Layer::computed &&
         setting.history.back().where.file != "launcher") {
       const std::string* was = exported_value(setting);
       if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);

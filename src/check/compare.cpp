@@ -85,7 +85,7 @@ bool can_be_listed(std::string_view name) {
 }
 
 // Why a rank or node did not report, as far as the launcher's exit shows.
-Difference silence(const Observed& seen) {
+Difference missing_report(const Observed& seen) {
   std::string cause = "the launcher started fewer ranks than requested";
   std::string fix =
       "compare the launcher's arguments (hpclaunch run --dry-run) with the job's size";
@@ -119,7 +119,7 @@ bool compare_counts(const check::Job& job, const std::vector<int>& times, Differ
               job.seats[i].node, rank);
     if (times[i] > 0) continue;
     all_here = false;
-    out.add(silence(job.seen), job.seats[i].node, rank);
+    out.add(missing_report(job.seen), job.seats[i].node, rank);
   }
   return all_here;
 }

@@ -103,7 +103,7 @@ void compare_packages(Drift& nodes) {
   }
 }
 
-// NUMA nodes without CPUs of both say nothing about the mode.
+// Unknown where the nodes have different CPUs.
 const char* numa_mode(const Drift& nodes) {
   if (nodes.common != nodes.planned.all_pus()) return "";
   return groups_of(nodes.planned.numa_nodes, nodes.common) ==

@@ -13,7 +13,7 @@ namespace hpclaunch::check {
 
 namespace {
 
-std::string called(const Device& device) {
+std::string name_of(const Device& device) {
   return device.pci.empty() ? fmt::format("device {}", device.index)
                             : fmt::format("device {} at {}", device.index, device.pci);
 }
@@ -51,7 +51,8 @@ Pairs match(const Topology& planned, const Topology& found, std::vector<const De
 template <class... Values>
 void add(Drift& nodes, const Device& device, fmt::format_string<Values...> text,
          Values&&... values) {
-  nodes.add("devices", "{} {}", called(device), fmt::format(text, std::forward<Values>(values)...));
+  nodes.add("devices", "{} {}", name_of(device),
+            fmt::format(text, std::forward<Values>(values)...));
 }
 
 // NUMA numbers are comparable only where both nodes have the same NUMA nodes.
@@ -103,7 +104,7 @@ void compare_numbers(Drift& nodes, const Pairs& pairs, bool all_there) {
   int last = -1;
   for (const auto& [wanted, got] : pairs) {
     if (all_there ? wanted->index != got->index : got->index < last)
-      moved.push_back(fmt::format("{} is number {}", called(*wanted), got->index));
+      moved.push_back(fmt::format("{} is number {}", name_of(*wanted), got->index));
     last = std::max(last, got->index);
   }
   if (!moved.empty())

@@ -63,7 +63,7 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
 // The launch line for `plan`, whose command is a report_command. The shim does
 // not verify: the reader of the reports does.
 Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& env) {
-  const LauncherTraits traits = prepared.launcher.launcher->traits();
+  const LauncherTraits traits = prepared.launcher.launcher->traits;
   plan.verify = Verify::off;
   plan.output = OutputOptions{false, "", kGraceSeconds};
   plan.supervise = false;
@@ -143,7 +143,7 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   Plan plan = prepared.plan;
   Question question;
   question.names = names_to_report(plan, launch_environment(plan, env));
-  question.local_variable = prepared.launcher.launcher->traits().local_rank_var;
+  question.local_variable = prepared.launcher.launcher->traits.local_rank_var;
   if (!plan.command.empty()) question.program = plan.command.front();
   question.module = module;
   if (!module.empty()) {

@@ -28,7 +28,7 @@ struct Bench {
     input.profile = &profile;
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
-    input.launcher = find_launcher("local")->traits();
+    input.launcher = find_launcher("local")->traits;
     input.options.ranks_per_node = 2;
     input.options.command = {"true"};
     plan = *make_plan(input);
