@@ -71,7 +71,9 @@ Result<HostList> sge_hosts(const EnvSnapshot&, const Request&, const std::string
 Result<HostList> flux_hosts(const EnvSnapshot&, const Request&, const std::string& text,
                             const std::string&) {
   const Result<std::vector<std::string>> names = expand_hostlist(text);
-  if (names && !names->empty()) return hosts_from_names(*names, "nodes of the Flux instance");
+  // A message of flux itself has a colon; no host name does.
+  if (names && !names->empty() && text.find(':') == std::string::npos)
+    return hosts_from_names(*names, "nodes of the Flux instance");
   return Error{ErrorKind::unsupported,
                fmt::format("\"flux hostlist local\" printed no host list: {}",
                            trim(text.substr(0, text.find('\n')))),

@@ -417,7 +417,7 @@ class Site(Machines):
             self.assertEqual(self.shown(path)["detect"], [{"host": pattern, "proves": False}], host)
 
     def test_what_the_shell_has(self):
-        env = dict(self.env, SLURM_CLUSTER_NAME="clus*ter", PBS_JOBID="12.server.example", LOADEDMODULES="gcc/12.3:a$b/1:torch/2.6", SLURM_JOB_ID="7")
+        env = dict(self.env, SLURM_CLUSTER_NAME="clus*ter", PBS_JOBID="12.server.example", LOADEDMODULES="gcc/12.3:a$b/1:torch/2.6", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n1")
         text = self.ok(hpclaunch("profile", "new", "--name", "here", env=env)).out
         self.assertIn('// {"env": "SLURM_CLUSTER_NAME", "like": "clus\\\\*ter"},', text)
         self.assertIn('// {"env": "PBS_JOBID", "like": "*.server.example"},', text)

@@ -256,9 +256,9 @@ class Validate(ProfileTest):
         path = self.write(GOOD)
         os.chmod(path, 0o666)
         done = self.ok(self.profile("validate", path), 1)
-        self.assertIn("may be changed by others", done.out)
+        self.assertIn("is writable by group or others", done.out)
         self.assertIn("chmod go-w", done.out)
-        self.refused(2, "plan", "--profile", path, "-n", "1", env=self.env, says=["may be changed by others", "chmod go-w"])
+        self.refused(2, "plan", "--profile", path, "-n", "1", env=self.env, says=["is writable by group or others", "chmod go-w"])
         os.chmod(path, 0o644)
         self.ok(self.profile("validate", path))
 
@@ -297,7 +297,7 @@ class Cases(ProfileTest):
                            ({"core_limit": "0"}, 'core_limit: expected "0", got ""'),
                            ({"reports": ["debug"]}, "reports: expected debug, got []"),
                            ({"options": ["-N", "1", "--ppn", "3"]}, 'cpus: expected "1-2:5-6"'),
-                           ({"options": ["--rnaks", "3"]}, 'no option "--rnaks"'),
+                           ({"options": ["--rnaks", "3"]}, 'unknown option --rnaks'),
                            ({"options": ["-N", "1", "--ppn", "99"]}, "no plan: ")):
             finding = self.found("case-differs" if "expected" in text else
                                  "case-options" if "option" in text else "case-refused", self.case(**keys), says=text, action="test")

@@ -204,7 +204,7 @@ class Choice(Test):
     def test_explain(self):
         need("mpiexec.hydra")
         done = self.ok(hpclaunch("explain", *self.HYDRA, "supervise"))
-        self.assertIn("hydra goes on when a rank that is no MPI program fails", done.out)
+        self.assertIn("hydra continues when a rank that is no MPI program fails", done.out)
         done = self.ok(hpclaunch("explain", "--signal", "USR1@60", "--ends-in", "1:00:00", "signal"))
         self.assertRegex(done.out, r"SIGUSR1[\s\S]*60 s before the allocation ends \(--ends-in\s+1:00:00")
 

@@ -63,7 +63,7 @@ void add_identity(Fold& fold, const Plan& plan) {
       Fact{"NODE_RANK", RankFact::node, "place of the node; Lightning's name for it"},
       Fact{"CROSS_RANK", RankFact::node, "place of the node; DeepSpeed's name for it"},
       Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank,
-           "place on the node, whatever LOCAL_RANK means"},
+           "place on the node, in every GPU view"},
       Fact{"HPCLAUNCH_NODE", RankFact::node, "place of the node in the job"},
   };
   for (const Fact& fact : kFacts) fold.add(fact.name, Layer::computed, fact.fact, kRule, fact.why);
@@ -93,7 +93,7 @@ void add_rendezvous(Fold& fold, const PlanInput& input) {
   if (meet.address == "127.0.0.1")
     fold.add(
         "GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"), kRule,
-        "all ranks are on this machine, and loopback is there whatever the host name resolves to");
+        "all ranks are on this machine; loopback works however the host name resolves");
   if (meet.port != 0)
     fold.add("MASTER_PORT", Layer::builtin, std::to_string(meet.port), kRule, meet.port_why);
   fold.keep_export("MASTER_ADDR");

@@ -41,7 +41,7 @@ void add_choice(const PlanInput& input, Plan& plan) {
     why = needed + " needs it";
   } else if (!input.launcher.termination.fails_fast) {
     why = fmt::format(
-        "{} goes on when a rank that is no MPI program fails, and its exit status is not "
+        "{} continues when a rank that is no MPI program fails, and its exit status is not "
         "the rank's",
         launcher);
   } else {
