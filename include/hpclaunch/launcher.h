@@ -33,25 +33,25 @@ struct VersionText {
 /// How a program is recognised, strongest evidence first. Files are named by resolved paths.
 struct Recognition {
   std::string_view folder = {};  ///< "/cray/pals/": part of the path; a version follows
-  std::span<const VersionText> texts = {};
+  std::vector<VersionText> texts = {};
   std::string_view companion = {};  ///< a program in the same folder that no other launcher brings
-  std::span<const std::string_view> name_parts = {};  ///< of the file name; the longest one decides
+  std::vector<std::string_view> name_parts = {};  ///< of the file name; the longest one decides
 };
 
 struct FlagTable;  // src/launcher/flags.h
 
 /// One launcher: a row of data and pure functions, defined in src/launcher/NAME.cpp.
 struct Launcher {
-  std::string_view name;                       ///< as in --launcher and in profiles
-  std::span<const std::string_view> programs;  ///< to look for on PATH, best first; empty: none
-  LauncherTraits (*traits)() = nullptr;
+  std::string_view name;                        ///< as in --launcher and in profiles
+  std::vector<std::string_view> programs = {};  ///< to look for on PATH, best first; empty: none
+  Recognition recognition = {};
+  bool shared_names = false;        ///< other launchers' programs have the same names
+  bool by_version = false;          ///< its flags depend on the version
+  std::string_view rank_mark = {};  ///< set in its ranks and nowhere else; "" for none
+  LauncherTraits traits = {};
+  const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim) = nullptr;
-  const Recognition* recognition = nullptr;
-  const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
-  bool shared_names = false;         ///< other launchers' programs have the same names
-  bool by_version = false;           ///< its flags depend on the version
-  std::string_view rank_mark = {};   ///< set in its ranks and nowhere else; "" for none
   /// By this environment, the launcher starts its helpers on other nodes by srun; nullptr: never.
   bool (*uses_srun)(const EnvSnapshot&) = nullptr;
 };

@@ -38,7 +38,6 @@ enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, k
 struct TerminationPolicy {
   bool fails_fast = true;  ///< one rank that exits non-zero stops the job, MPI program or not
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
-  bool signals_groups = true;  ///< its signals reach the process group of a rank, not one process
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {
     int signal = 0;

@@ -19,7 +19,6 @@
 //   absent=NAME/...  variables that must not be there: removed, and reported
 //   stay=exit|kill  the shim stays beside the program; a failure becomes its own exit status, or kills its
 //                   process group
-//   signals=pass    the staying shim passes the launcher's signals on to the program
 //   notice=SIGNAL*TIME  the staying shim sends this signal number to the program at this UNIX time
 //   end=with-parent  SIGKILL when the process above dies
 //   hosts=MARKS     three characters for each node, of its short host name in lower case; "..." where the

@@ -77,7 +77,7 @@ class Sweep {
     input_.job.user = "user";
     input_.job.whole_allocation = true;
     input_.hosts_why = "made up";
-    input_.launcher = launcher.traits();
+    input_.launcher = launcher.traits;
     input_.launcher_why = "the profile's";
     input_.rendezvous = {"node00001", "the first host", candidate_ports(profile.name, 1, 0).front(),
                          "made up"};

@@ -1,18 +1,77 @@
 // The plan against what the ranks report.
+#include "compare.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "differences.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
+
+namespace check {
+
+namespace {
+
+// Removed for the launcher only; ranks may have it: srun describes each step with the variables that
+// preset its options.
+bool is_for_launcher(const Setting& setting) {
+  return setting.history.back().layer == Layer::computed && !is_placement_variable(setting.name);
+}
+
+WantedVariable wanted_variable(const Plan& plan, const std::string& name) {
+  WantedVariable wanted{.name = name, .setting = plan.find_env(name)};
+  if (wanted.setting == nullptr) return wanted;
+  const Value& value = wanted.setting->value();
+  wanted.removed = std::holds_alternative<Unset>(value);
+  if (const auto* text = std::get_if<std::string>(&value)) wanted.constant = fingerprint(*text);
+  wanted.ignored = wanted.removed && is_for_launcher(*wanted.setting);
+  return wanted;
+}
+
+Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
+  Job job{plan, node, seen};
+  for (const std::string& name : seen.names) job.wanted.push_back(wanted_variable(plan, name));
+  for (const std::string& host : plan.hosts) job.hosts.insert(short_host(host));
+  for (const RankReport& report : seen.reports) {
+    if (!report.facts) continue;
+    std::set<std::string> all;
+    for (const Interface& one : report.facts->interfaces)
+      all.insert(one.addresses.begin(), one.addresses.end());
+    if (report.rank == 0) job.first_addresses = all;
+    job.addresses[report.host] = std::move(all);
+  }
+  return job;
+}
+
+}  // namespace
+
+const std::string* Subject::value(const std::string& name) const {
+  const auto at = report.values.find(name);
+  return at == report.values.end() ? nullptr : &at->second;
+}
+
+void Subject::rank_differs(std::string kind, std::string planned, std::string found,
+                           std::string cause, std::string fix) const {
+  out.add(different(std::move(kind), std::move(planned), std::move(found), std::move(cause),
+                    std::move(fix)),
+          seat.node, job.seen.one_per_node ? -1 : report.rank);
+}
+
+void Subject::node_differs(std::string kind, std::string planned, std::string found,
+                           std::string cause, std::string fix, Severity severity) const {
+  out.add(different(std::move(kind), std::move(planned), std::move(found), std::move(cause),
+                    std::move(fix), severity),
+          seat.node);
+}
+
+}  // namespace check
 
 namespace {
 
 using check::Differences;
 using check::different;
-using check::Seat;
 
 // What programs and their libraries are found by. Launchers and nodes add to these, so they are only
 // expected to be there.
@@ -25,8 +84,8 @@ bool can_be_listed(std::string_view name) {
   });
 }
 
-// Why ranks or nodes did not report, as far as the launcher's exit shows.
-Difference silence(const Observed& seen, std::string kind) {
+// Why a rank or node did not report, as far as the launcher's exit shows.
+Difference missing_report(const Observed& seen) {
   std::string cause = "the launcher started fewer ranks than requested";
   std::string fix =
       "compare the launcher's arguments (hpclaunch run --dry-run) with the job's size";
@@ -43,56 +102,26 @@ Difference silence(const Observed& seen, std::string kind) {
                         counted(seen.garbled, "report"));
     fix = "keep the launcher from writing to standard output, or try again";
   }
-  return different(std::move(kind), "a report", "none", std::move(cause), std::move(fix));
+  return different(seen.one_per_node ? "node-silent" : "rank-silent", "a report", "none",
+                   std::move(cause), std::move(fix));
 }
 
-// The report that counts of each rank; several of one rank are a difference.
-std::vector<const RankReport*> by_rank(const Observed& seen, const std::vector<Seat>& seats,
-                                       Differences& out) {
-  std::vector<const RankReport*> of(seats.size(), nullptr);
-  std::map<int, int> times;
-  for (const RankReport& report : seen.reports) {
-    const auto at = static_cast<std::size_t>(report.rank);
-    if (at >= of.size()) continue;  // the shim lets none of these through
-    if (of[at] == nullptr)
-      of[at] = &report;
-    else
-      ++times[report.rank];
+// Ranks without a report, and with several; `times`: the reports of each rank. True when all have one.
+bool compare_counts(const check::Job& job, const std::vector<int>& times, Differences& out) {
+  bool all_here = true;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const int rank = job.seen.one_per_node ? -1 : static_cast<int>(i);
+    if (times[i] > 1 && rank >= 0)
+      out.add(different("rank-twice", "one process", fmt::format("{} processes", times[i]),
+                        "several processes have this rank: the launcher does not belong to the "
+                        "job's batch system",
+                        "choose another launcher with --launcher NAME"),
+              job.seats[i].node, rank);
+    if (times[i] > 0) continue;
+    all_here = false;
+    out.add(missing_report(job.seen), job.seats[i].node, rank);
   }
-  for (const auto& [rank, more] : times)
-    out.of_rank(rank, seats[static_cast<std::size_t>(rank)].node,
-                different("rank-twice", "one process", fmt::format("{} processes", more + 1),
-                          "several processes have this rank: the launcher does not belong to the "
-                          "job's batch system",
-                          "choose another launcher with --launcher NAME"));
-  return of;
-}
-
-void compare_local_rank(const Seat& seat, const RankReport& report, Differences& out) {
-  if (report.launcher_local_rank < 0 || report.launcher_local_rank == seat.local) return;
-  out.of_rank(report.rank, seat.node,
-              different("local-rank", fmt::format("{}", seat.local),
-                        fmt::format("{}", report.launcher_local_rank),
-                        "the launcher distributes or numbers the ranks of a node in another way",
-                        "remove presets of the distribution (--launcher-arg, the environment)"));
-}
-
-void compare_nodes_of_job(const Plan& plan, const Topology& node, const Observed& seen,
-                          Comparison& result) {
-  Differences out;
-  std::vector<Seat> seats;
-  seats.reserve(static_cast<std::size_t>(plan.nodes()));
-  for (int n = 0; n < plan.nodes(); ++n) seats.push_back({n, 0, 0, 1});
-  std::vector<bool> there(seats.size(), false);
-  for (const RankReport& report : seen.reports)
-    if (static_cast<std::size_t>(report.rank) < there.size())
-      there[static_cast<std::size_t>(report.rank)] = true;
-  for (std::size_t n = 0; n < there.size(); ++n)
-    if (!there[n]) out.of_node(static_cast<int>(n), silence(seen, "node-silent"));
-  check::compare_hosts(plan, seen, seats, out);
-  check::compare_nodes(plan, node, seen, seats, out);
-  result.differences = std::move(out).finish();
-  for (Difference& one : result.differences) one.ranks.clear();  // they are not the job's
+  return all_here;
 }
 
 }  // namespace
@@ -107,41 +136,29 @@ std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& en
 }
 
 Comparison compare(const Plan& plan, const Topology& node, const Observed& seen) {
-  Comparison result;
-  if (seen.one_per_node) {
-    compare_nodes_of_job(plan, node, seen, result);
-    return result;
-  }
+  const check::Job job = check::job_of(plan, node, seen);
   Differences out;
-  const std::vector<Seat> seats = check::seats_of(plan);
-  const std::vector<const RankReport*> reports = by_rank(seen, seats, out);
-  const check::Variables variables(plan, seen);
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    const Seat& seat = seats[rank];
-    if (reports[rank] == nullptr) {
-      out.of_rank(static_cast<int>(rank), seat.node, silence(seen, "rank-silent"));
-      continue;
-    }
-    const RankReport& report = *reports[rank];
-    compare_local_rank(seat, report, out);
-    check::compare_cpus(plan, seat, report, out);
-    check::compare_import(plan, report, seen.names, seat.node, out);
-    check::compare_memory(plan, seat, report, out);
-    check::compare_devices(plan, node, seen.env, seat, report, out);
-    check::compare_core_limit(plan, report, seat.node, out);
-    variables.compare(seat, report, out);
+  std::vector<int> times(job.seats.size());
+  for (const RankReport& report : seen.reports) {
+    const auto rank = static_cast<std::size_t>(report.rank);
+    if (rank >= job.seats.size()) continue;  // the shim lets none of these through
+    const check::Seat& seat = job.seats[rank];
+    const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
+    const check::Subject subject{job, plan, seat, ranks, report, out};
+    check::compare_node(subject);
+    if (++times[rank] == 1 && !seen.one_per_node) check::compare_rank(subject);
   }
-  check::compare_hosts(plan, seen, seats, out);
-  check::compare_nodes(plan, node, seen, seats, out);
+  check::compare_clocks(job, out);
+  const bool all_here = compare_counts(job, times, out);
+  Comparison result;
   result.differences = std::move(out).finish();
-  const bool all_here = std::none_of(reports.begin(), reports.end(),
-                                     [](const RankReport* report) { return report == nullptr; });
+  if (seen.one_per_node) return result;
   if (all_here && seen.launcher_status != 0)
     result.differences.push_back(
         different("launcher-status", "0", fmt::format("{}", seen.launcher_status),
                   "the launcher failed although all ranks succeeded", "read its messages above"));
 
-  std::vector<bool> good(seats.size(), true);
+  std::vector<bool> good(job.seats.size(), true);
   for (const Difference& difference : result.differences)
     for (const int rank : difference.ranks) good[static_cast<std::size_t>(rank)] = false;
   result.ranks_as_planned = static_cast<int>(std::count(good.begin(), good.end(), true));

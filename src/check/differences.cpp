@@ -1,10 +1,11 @@
-#include "differences.h"
+// Differences of ranks and nodes: collected, sorted, condensed, and where they are.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
+#include "compare.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
@@ -27,27 +28,20 @@ Difference different(std::string kind, std::string planned, std::string found, s
           std::move(found)};
 }
 
-bool Differences::Before::operator()(const Difference& a, const Difference& b) const {
-  const auto key = [](const Difference& one) {
-    return std::tie(one.what.id, one.what.severity, one.planned, one.found, one.what.message,
-                    one.what.fix);
-  };
-  return key(a) < key(b);
-}
-
-void Differences::of_rank(int rank, int node, Difference one) {
-  Places& places = found_[std::move(one)];
-  places.ranks.push_back(rank);
-  places.nodes.push_back(node);
+void Differences::add(Difference one, int node, int rank) {
+  Key key{one.what.id, one.what.severity, one.planned, one.found, one.what.message, one.what.fix};
+  Difference& same = found_.try_emplace(std::move(key), std::move(one)).first->second;
+  if (rank >= 0) same.ranks.push_back(rank);
+  same.nodes.push_back(node);
 }
 
 std::vector<Difference> Differences::finish() && {
   std::vector<Difference> all;
   all.reserve(found_.size());
-  for (auto& [difference, places] : found_) {
-    all.push_back(difference);
-    sort_once(all.back().ranks = std::move(places.ranks));
-    sort_once(all.back().nodes = std::move(places.nodes));
+  for (auto& [key, difference] : found_) {
+    sort_once(difference.ranks);
+    sort_once(difference.nodes);
+    all.push_back(std::move(difference));
   }
   const auto key = [](const Difference& one) {
     const auto first = [](const std::vector<int>& numbers) {
@@ -60,13 +54,13 @@ std::vector<Difference> Differences::finish() && {
   return all;
 }
 
-std::vector<Seat> seats_of(const Plan& plan) {
+std::vector<Seat> seats_of(const Plan& plan, bool one_per_node) {
   std::vector<Seat> seats;
   seats.reserve(static_cast<std::size_t>(plan.world_size()));
   int node = 0;
   for (const NodeRun& run : plan.layout) {
     const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
-    const int size = static_cast<int>(ranks.size());
+    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
     for (int n = 0; n < run.nodes; ++n, ++node)
       for (int local = 0; local < size; ++local)
         seats.push_back({node, run.node_class, local, size});

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -18,6 +17,11 @@ std::string cpus(const CpuSet& set) {
   return fmt::format("CPU{} {}", set.count() == 1 ? "" : "s", set.to_list());
 }
 
+template <class Members>
+std::string count_of(const Members& members, std::string_view noun) {
+  return counted(static_cast<long>(members.size()), noun);
+}
+
 // All threads but the first of each core of `with`, where a core has several.
 CpuSet later_threads(const Topology& with) {
   CpuSet later;
@@ -28,27 +32,20 @@ CpuSet later_threads(const Topology& with) {
   return later;
 }
 
-void compare_pus(const Topology& planned, const Topology& found, bool part,
-                 std::vector<Diagnostic>& out) {
-  const CpuSet missing = planned.all_pus() - found.all_pus();
-  const CpuSet more = found.all_pus() - planned.all_pus();
-  const auto with_verb = [](const CpuSet& set, std::string_view one, std::string_view many) {
-    return fmt::format("{} {}", cpus(set), set.count() == 1 ? one : many);
-  };
-  if (!missing.empty() && !(part && more.empty())) {
+void compare_pus(Drift& nodes) {
+  const CpuSet missing = nodes.planned.all_pus() - nodes.found.all_pus();
+  const CpuSet more = nodes.found.all_pus() - nodes.planned.all_pus();
+  if (!missing.empty() && !(nodes.scope.part_of_cpus && more.empty())) {
+    const bool threads = missing == later_threads(nodes.planned);
     int cores = 0;
-    for (const Core& core : planned.cores) cores += missing.contains(core.pus) ? 1 : 0;
-    std::string text = with_verb(missing, "is missing", "are missing");
-    if (missing == later_threads(planned))
-      text = "hardware threads are off: " + text;
-    else if (cores > 0)
-      text += fmt::format(" ({} offline)", counted(cores, "core"));
-    add(out, "cpus", std::move(text));
+    for (const Core& core : nodes.planned.cores) cores += missing.contains(core.pus) ? 1 : 0;
+    nodes.add("cpus", "{}{} {} missing{}", threads ? "hardware threads are off: " : "",
+              cpus(missing), missing.count() == 1 ? "is" : "are",
+              threads || cores == 0 ? "" : fmt::format(" ({} offline)", counted(cores, "core")));
   }
   if (!more.empty())
-    add(out, "cpus",
-        with_verb(more, "was not planned", "were not planned") +
-            (more == later_threads(found) ? ": hardware threads are on" : ""));
+    nodes.add("cpus", "{} {} not planned{}", cpus(more), more.count() == 1 ? "was" : "were",
+              more == later_threads(nodes.found) ? ": hardware threads are on" : "");
 }
 
 using Groups = std::set<std::vector<int>>;
@@ -70,117 +67,100 @@ CpuSet group_with(const std::vector<Core>& cores, int pu) {
   return {};
 }
 
-void compare_threads(const Topology& planned, const Topology& found, const CpuSet& common,
-                     std::vector<Diagnostic>& out) {
-  if (groups_of(planned.cores, common) == groups_of(found.cores, common)) return;
+void compare_threads(Drift& nodes) {
+  const CpuSet& common = nodes.common;
+  if (groups_of(nodes.planned.cores, common) == groups_of(nodes.found.cores, common)) return;
   for (const int pu : common.to_vector()) {
-    const CpuSet wanted = group_with(planned.cores, pu) & common;
-    const CpuSet got = group_with(found.cores, pu) & common;
+    const CpuSet wanted = group_with(nodes.planned.cores, pu) & common;
+    const CpuSet got = group_with(nodes.found.cores, pu) & common;
     if (wanted == got) continue;
-    add(out, "threads",
-        fmt::format("CPUs are numbered in another way: the core of CPU {} has {}, "
-                    "planned {}",
-                    pu, got.to_list(), wanted.to_list()));
-    return;
+    return nodes.add("threads",
+                     "CPUs are numbered in another way: the core of CPU {} has {}, planned {}", pu,
+                     got.to_list(), wanted.to_list());
   }
 }
 
-void compare_packages(const Topology& planned, const Topology& found, const CpuSet& common,
-                      std::vector<Diagnostic>& out) {
-  if (planned.packages.empty() || found.packages.empty()) return;
-  if (planned.packages.size() != found.packages.size()) {
-    add(out, "packages",
-        fmt::format("{}, planned {}", counted(static_cast<long>(found.packages.size()), "package"),
-                    planned.packages.size()));
-    return;
-  }
-  for (const Package& wanted : planned.packages) {
-    const auto got =
-        std::find_if(found.packages.begin(), found.packages.end(),
-                     [&](const Package& one) { return one.os_index == wanted.os_index; });
-    if (got == found.packages.end())
-      add(out, "packages", fmt::format("no package {}", wanted.os_index));
-    else if ((got->pus & common) != (wanted.pus & common))
-      add(out, "packages",
-          fmt::format("package {} has {}, planned {}", wanted.os_index, cpus(got->pus),
-                      wanted.pus.to_list()));
+// The package or NUMA node of that number.
+template <class Member>
+const Member* with_index(const std::vector<Member>& members, int os_index) {
+  for (const Member& one : members)
+    if (one.os_index == os_index) return &one;
+  return nullptr;
+}
+
+void compare_packages(Drift& nodes) {
+  const auto& [planned, found] = std::tie(nodes.planned.packages, nodes.found.packages);
+  if (planned.empty() || found.empty()) return;
+  if (planned.size() != found.size())
+    return nodes.add("packages", "{}, planned {}", count_of(found, "package"), planned.size());
+  for (const Package& wanted : planned) {
+    const Package* got = with_index(found, wanted.os_index);
+    if (got == nullptr)
+      nodes.add("packages", "no package {}", wanted.os_index);
+    else if ((got->pus & nodes.common) != (wanted.pus & nodes.common))
+      nodes.add("packages", "package {} has {}, planned {}", wanted.os_index, cpus(got->pus),
+                wanted.pus.to_list());
   }
 }
 
-std::string numa_counts(const Topology& planned, const Topology& found, const CpuSet& common) {
-  const auto count = static_cast<long>(found.numa_nodes.size());
-  std::string counts =
-      fmt::format("{}, planned {}", counted(count, "NUMA node"), planned.numa_nodes.size());
-  if (common != planned.all_pus()) return counts;  // NUMA nodes without CPUs of both
-  const bool same_groups =
-      groups_of(planned.numa_nodes, common) == groups_of(found.numa_nodes, common);
-  return fmt::format("{}: {}", counts,
-                     same_groups ? "another memory mode, or missing memory nodes"
-                                 : "another NUMA mode (NPS, sub-NUMA clustering)");
+// Unknown where the nodes have different CPUs.
+const char* numa_mode(const Drift& nodes) {
+  if (nodes.common != nodes.planned.all_pus()) return "";
+  return groups_of(nodes.planned.numa_nodes, nodes.common) ==
+                 groups_of(nodes.found.numa_nodes, nodes.common)
+             ? ": another memory mode, or missing memory nodes"
+             : ": another NUMA mode (NPS, sub-NUMA clustering)";
 }
 
-void compare_numa(const Topology& planned, const Topology& found, const CpuSet& common,
-                  std::vector<Diagnostic>& out) {
-  if (planned.numa_nodes.empty() || found.numa_nodes.empty()) return;
-  if (planned.numa_nodes.size() != found.numa_nodes.size()) {
-    add(out, "numa", numa_counts(planned, found, common));
-    return;
-  }
-  for (const NumaNode& wanted : planned.numa_nodes) {
-    const auto got =
-        std::find_if(found.numa_nodes.begin(), found.numa_nodes.end(),
-                     [&](const NumaNode& one) { return one.os_index == wanted.os_index; });
-    if (got == found.numa_nodes.end()) {
-      add(out, "numa", fmt::format("no NUMA node {}", wanted.os_index));
+void compare_numa(Drift& nodes) {
+  const auto& [planned, found] = std::tie(nodes.planned.numa_nodes, nodes.found.numa_nodes);
+  const auto shown = [](const CpuSet& set) { return set.empty() ? "none" : set.to_list(); };
+  if (planned.empty() || found.empty()) return;
+  if (planned.size() != found.size())
+    return nodes.add("numa", "{}, planned {}{}", count_of(found, "NUMA node"), planned.size(),
+                     numa_mode(nodes));
+  for (const NumaNode& wanted : planned) {
+    const NumaNode* got = with_index(found, wanted.os_index);
+    if (got == nullptr) {
+      nodes.add("numa", "no NUMA node {}", wanted.os_index);
       continue;
     }
-    if ((got->pus & common) != (wanted.pus & common))
-      add(out, "numa",
-          fmt::format("NUMA node {} is near CPUs {}, planned {}", wanted.os_index,
-                      got->pus.empty() ? "none" : got->pus.to_list(),
-                      wanted.pus.empty() ? "none" : wanted.pus.to_list()));
+    if ((got->pus & nodes.common) != (wanted.pus & nodes.common))
+      nodes.add("numa", "NUMA node {} is near CPUs {}, planned {}", wanted.os_index,
+                shown(got->pus), shown(wanted.pus));
     if (!near_size(wanted.memory_bytes, got->memory_bytes))
-      add(out, "memory",
-          fmt::format("NUMA node {} has {}, planned {}", wanted.os_index,
-                      human_bytes(got->memory_bytes), human_bytes(wanted.memory_bytes)));
+      nodes.add("memory", "NUMA node {} has {}, planned {}", wanted.os_index,
+                human_bytes(got->memory_bytes), human_bytes(wanted.memory_bytes));
   }
 }
 
-void compare_caches(const Topology& planned, const Topology& found, const CpuSet& common,
-                    std::vector<Diagnostic>& out) {
-  if (planned.caches.empty() || found.caches.empty()) return;
+void compare_caches(Drift& nodes) {
+  if (nodes.planned.caches.empty() || nodes.found.caches.empty()) return;
+  const CpuSet& common = nodes.common;
   std::map<int, std::pair<std::vector<Cache>, std::vector<Cache>>> levels;
-  for (const Cache& cache : planned.caches) levels[cache.level].first.push_back(cache);
-  for (const Cache& cache : found.caches) levels[cache.level].second.push_back(cache);
+  for (const Cache& cache : nodes.planned.caches) levels[cache.level].first.push_back(cache);
+  for (const Cache& cache : nodes.found.caches) levels[cache.level].second.push_back(cache);
   for (const auto& [level, both] : levels) {
     const auto& [wanted, got] = both;
     if (wanted.empty()) continue;  // a model may have the last level only
     if (groups_of(wanted, common) != groups_of(got, common)) {
-      add(out, "caches",
-          wanted.size() == got.size()
-              ? fmt::format("L{} caches are shared by other CPUs than planned", level)
-              : fmt::format("{}, planned {}",
-                            counted(static_cast<long>(got.size()), fmt::format("L{} cache", level)),
-                            wanted.size()));
+      if (wanted.size() == got.size())
+        nodes.add("caches", "L{} caches are shared by other CPUs than planned", level);
+      else
+        nodes.add("caches", "{}, planned {}", count_of(got, fmt::format("L{} cache", level)),
+                  wanted.size());
       continue;
     }
     for (const Cache& one : wanted)
       for (const Cache& other : got)
         if ((one.pus & common) == (other.pus & common) &&
-            !near_size(one.size_bytes, other.size_bytes)) {
-          add(out, "caches",
-              fmt::format("an L{} cache of {}, planned {}", level, human_bytes(other.size_bytes),
-                          human_bytes(one.size_bytes)));
-          return;
-        }
+            !near_size(one.size_bytes, other.size_bytes))
+          return nodes.add("caches", "an L{} cache of {}, planned {}", level,
+                           human_bytes(other.size_bytes), human_bytes(one.size_bytes));
   }
 }
 
 }  // namespace
-
-void add(std::vector<Diagnostic>& out, std::string kind, std::string message) {
-  out.push_back({std::move(kind), Severity::warning, std::move(message)});
-}
 
 bool near_size(std::uint64_t planned, std::uint64_t found) {
   if (planned == 0 || found == 0) return true;
@@ -194,16 +174,15 @@ namespace hpclaunch {
 
 std::vector<Diagnostic> find_drift(const Topology& planned, const Topology& found,
                                    DriftScope scope) {
-  std::vector<Diagnostic> out;
-  const CpuSet common = planned.all_pus() & found.all_pus();
-  check::compare_pus(planned, found, scope.part_of_cpus, out);
-  check::compare_threads(planned, found, common, out);
-  check::compare_packages(planned, found, common, out);
-  check::compare_numa(planned, found, common, out);
-  check::compare_caches(planned, found, common, out);
-  check::drift_of_devices(planned, found, common, scope.part_of_devices, out);
-  check::drift_of_nics(planned, found, out);
-  return out;
+  check::Drift nodes{planned, found, scope};
+  check::compare_pus(nodes);
+  check::compare_threads(nodes);
+  check::compare_packages(nodes);
+  check::compare_numa(nodes);
+  check::compare_caches(nodes);
+  check::drift_of_devices(nodes);
+  check::drift_of_nics(nodes);
+  return std::move(nodes.out);
 }
 
 std::string node_fingerprint(const Topology& node) {

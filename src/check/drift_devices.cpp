@@ -13,7 +13,7 @@ namespace hpclaunch::check {
 
 namespace {
 
-std::string called(const Device& device) {
+std::string name_of(const Device& device) {
   return device.pci.empty() ? fmt::format("device {}", device.index)
                             : fmt::format("device {} at {}", device.index, device.pci);
 }
@@ -48,162 +48,154 @@ Pairs match(const Topology& planned, const Topology& found, std::vector<const De
   return pairs;
 }
 
-void say(const Device& device, const std::string& text, std::vector<Diagnostic>& out) {
-  add(out, "devices", fmt::format("{} {}", called(device), text));
+template <class... Values>
+void add(Drift& nodes, const Device& device, fmt::format_string<Values...> text,
+         Values&&... values) {
+  nodes.add("devices", "{} {}", name_of(device),
+            fmt::format(text, std::forward<Values>(values)...));
 }
 
 // NUMA numbers are comparable only where both nodes have the same NUMA nodes.
-void compare_place(const Device& wanted, const Device& got, const CpuSet& common, bool same_numa,
-                   std::vector<Diagnostic>& out) {
-  if (!same_numa) return;
-  if (wanted.numa >= 0 && got.numa >= 0 && wanted.numa != got.numa)
-    say(wanted, fmt::format("is on NUMA node {}, planned {}", got.numa, wanted.numa), out);
-  else if (!wanted.pus.empty() && !got.pus.empty() && (wanted.pus & common) != (got.pus & common))
-    say(wanted, fmt::format("is near CPUs {}, planned {}", got.pus.to_list(), wanted.pus.to_list()),
-        out);
+bool same_numa_nodes(const Drift& nodes) {
+  if (nodes.planned.numa_nodes.empty() || nodes.found.numa_nodes.empty()) return true;
+  return nodes.planned.numa_nodes.size() == nodes.found.numa_nodes.size();
 }
 
-void compare_parts(const Device& wanted, const Device& got, std::vector<Diagnostic>& out) {
-  if (!wanted.partition.empty() && !got.partition.empty() && wanted.partition != got.partition)
-    say(wanted, fmt::format("is in partition mode {}, planned {}", got.partition, wanted.partition),
-        out);
-  else if (wanted.subdevices > 0 && got.subdevices > 0 && wanted.subdevices != got.subdevices)
-    say(wanted, fmt::format("has {} parts, planned {}", got.subdevices, wanted.subdevices), out);
+void compare_identity(Drift& nodes, const Device& wanted, const Device& got) {
+  const bool one_host =
+      !nodes.planned.hostname.empty() && nodes.planned.hostname == nodes.found.hostname;
+  if (wanted.vendor != got.vendor)
+    add(nodes, wanted, "is from {}, planned {}", got.vendor, wanted.vendor);
+  else if (differ(wanted.pci, got.pci))
+    add(nodes, wanted, "is at {}", got.pci);
+  else if (one_host && differ(wanted.uuid, got.uuid))
+    add(nodes, wanted, "has UUID {}, planned {}", got.uuid, wanted.uuid);
+  if (!near_size(wanted.memory_bytes, got.memory_bytes))
+    add(nodes, wanted, "has {}, planned {}", human_bytes(got.memory_bytes),
+        human_bytes(wanted.memory_bytes));
+}
+
+void compare_place(Drift& nodes, const Device& wanted, const Device& got) {
+  if (!same_numa_nodes(nodes)) return;
+  if (differ(wanted.numa, got.numa, 0))
+    add(nodes, wanted, "is on NUMA node {}, planned {}", got.numa, wanted.numa);
+  else if (nodes.differ(wanted.pus, got.pus))
+    add(nodes, wanted, "is near CPUs {}, planned {}", got.pus.to_list(), wanted.pus.to_list());
+}
+
+void compare_parts(Drift& nodes, const Device& wanted, const Device& got) {
+  if (differ(wanted.partition, got.partition))
+    add(nodes, wanted, "is in partition mode {}, planned {}", got.partition, wanted.partition);
+  else if (differ(wanted.subdevices, got.subdevices, 1))
+    add(nodes, wanted, "has {} parts, planned {}", got.subdevices, wanted.subdevices);
   // Instances and UUIDs are known only where the vendor's library was asked.
   const bool asked = !got.uuid.empty() || !got.instances.empty() || !got.partition.empty();
   if (!asked || wanted.instances == got.instances) return;
   if (wanted.instances.size() == got.instances.size())
-    say(wanted, "has instances of other names than planned", out);
+    add(nodes, wanted, "has instances of other names than planned");
   else
-    say(wanted,
-        fmt::format("has {}, planned {}",
-                    counted(static_cast<long>(got.instances.size()), "instance"),
-                    wanted.instances.size()),
-        out);
-}
-
-void compare_pair(const Device& wanted, const Device& got, bool same_host,
-                  std::vector<Diagnostic>& out) {
-  if (wanted.vendor != got.vendor)
-    say(wanted, fmt::format("is from {}, planned {}", got.vendor, wanted.vendor), out);
-  else if (!wanted.pci.empty() && !got.pci.empty() && wanted.pci != got.pci)
-    say(wanted, fmt::format("is at {}", got.pci), out);
-  else if (same_host && !wanted.uuid.empty() && !got.uuid.empty() && wanted.uuid != got.uuid)
-    say(wanted, fmt::format("has UUID {}, planned {}", got.uuid, wanted.uuid), out);
-  if (!near_size(wanted.memory_bytes, got.memory_bytes))
-    say(wanted,
-        fmt::format("has {}, planned {}", human_bytes(got.memory_bytes),
-                    human_bytes(wanted.memory_bytes)),
-        out);
+    add(nodes, wanted, "has {}, planned {}",
+        counted(static_cast<long>(got.instances.size()), "instance"), wanted.instances.size());
 }
 
 // Missing and added devices shift the numbers of others; only another order is reported.
-void compare_numbers(const Pairs& pairs, bool all_there, std::vector<Diagnostic>& out) {
+void compare_numbers(Drift& nodes, const Pairs& pairs, bool all_there) {
   std::vector<std::string> moved;
   int last = -1;
   for (const auto& [wanted, got] : pairs) {
     if (all_there ? wanted->index != got->index : got->index < last)
-      moved.push_back(fmt::format("{} is number {}", called(*wanted), got->index));
+      moved.push_back(fmt::format("{} is number {}", name_of(*wanted), got->index));
     last = std::max(last, got->index);
   }
   if (!moved.empty())
-    add(out, "devices",
-        "devices are numbered in another way: " + fmt::format("{}", fmt::join(moved, ", ")));
+    nodes.add("devices", "devices are numbered in another way: {}", fmt::join(moved, ", "));
 }
 
-void compare_links(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
-  if (planned.links.empty() || found.links.empty()) return;
+void compare_links(Drift& nodes) {
+  const auto& [planned, found] = std::tie(nodes.planned.links, nodes.found.links);
+  if (planned.empty() || found.empty()) return;
   using Key = std::tuple<int, int, std::string>;
   std::map<Key, std::pair<int, int>> lanes;
-  for (const Link& link : planned.links) lanes[{link.from, link.to, link.kind}].first = link.lanes;
-  for (const Link& link : found.links) lanes[{link.from, link.to, link.kind}].second = link.lanes;
+  for (const Link& link : planned) lanes[{link.from, link.to, link.kind}].first = link.lanes;
+  for (const Link& link : found) lanes[{link.from, link.to, link.kind}].second = link.lanes;
   for (const auto& [key, both] : lanes) {
     const auto& [from, to, kind] = key;
     if (both.first == both.second) continue;
     const std::string between = fmt::format("{} between devices {} and {}", kind, from, to);
-    add(out, "links",
-        both.second == 0  ? fmt::format("no {}", between)
-        : both.first == 0 ? fmt::format("unplanned {}", between)
-                          : fmt::format("{} has {}, planned {}", between,
-                                        counted(both.second, "lane"), both.first));
+    if (both.second == 0)
+      nodes.add("links", "no {}", between);
+    else if (both.first == 0)
+      nodes.add("links", "unplanned {}", between);
+    else
+      nodes.add("links", "{} has {}, planned {}", between, counted(both.second, "lane"),
+                both.first);
   }
-}
-
-void one_has_none(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
-  const auto count = [](const Topology& node) { return static_cast<long>(node.devices.size()); };
-  add(out, "devices",
-      found.no_devices ? fmt::format("no device, planned {}", count(planned))
-                       : fmt::format("{}, planned none", counted(count(found), "device")));
-}
-
-bool same_numa_nodes(const Topology& planned, const Topology& found) {
-  if (planned.numa_nodes.empty() || found.numa_nodes.empty()) return true;
-  return planned.numa_nodes.size() == found.numa_nodes.size();
-}
-
-}  // namespace
-
-void drift_of_devices(const Topology& planned, const Topology& found, const CpuSet& common,
-                      bool part, std::vector<Diagnostic>& out) {
-  const auto known = [](const Topology& node) { return node.no_devices || !node.devices.empty(); };
-  if (!known(planned) || !known(found)) return;
-  if (planned.no_devices != found.no_devices) return one_has_none(planned, found, out);
-  std::vector<const Device*> missing;
-  std::vector<const Device*> more;
-  const Pairs pairs = match(planned, found, missing, more);
-  if (part) missing.clear();
-  for (const Device* device : missing) say(*device, "is missing", out);
-  for (const Device* device : more) say(*device, "was not planned", out);
-  compare_numbers(pairs, pairs.size() == planned.devices.size() && more.empty(), out);
-  const bool one_host = !planned.hostname.empty() && planned.hostname == found.hostname;
-  for (const auto& [wanted, got] : pairs) {
-    compare_pair(*wanted, *got, one_host, out);
-    compare_place(*wanted, *got, common, same_numa_nodes(planned, found), out);
-    compare_parts(*wanted, *got, out);
-  }
-  if (pairs.size() == planned.devices.size() && more.empty()) compare_links(planned, found, out);
 }
 
 // The best match: ports of a bond share its name, and ports of one card its fabric.
-std::vector<Nic>::const_iterator counterpart(const Nic& wanted, const std::vector<Nic>& nics) {
+const Nic* counterpart(const Nic& wanted, const std::vector<Nic>& nics) {
   const auto likeness = [&](const Nic& one) {
     const bool fabric = !wanted.fabric.empty() && one.fabric == wanted.fabric;
     const bool name = !wanted.name.empty() && one.name == wanted.name;
-    if (!fabric && !name) return 0;
-    return 1 + fabric + name + (one.pci == wanted.pci);
+    return fabric || name ? 1 + fabric + name + (one.pci == wanted.pci) : 0;
   };
   const auto best = std::max_element(nics.begin(), nics.end(), [&](const Nic& a, const Nic& b) {
     return likeness(a) < likeness(b);
   });
-  return best == nics.end() || likeness(*best) == 0 ? nics.end() : best;
+  return best == nics.end() || likeness(*best) == 0 ? nullptr : &*best;
 }
 
-void drift_of_nics(const Topology& planned, const Topology& found, std::vector<Diagnostic>& out) {
-  if (planned.nics.empty() || found.nics.empty()) return;
-  const CpuSet common = planned.all_pus() & found.all_pus();
-  for (const Nic& wanted : planned.nics) {
-    const std::string name = wanted.fabric.empty() ? wanted.name : wanted.fabric;
-    const auto got = counterpart(wanted, found.nics);
-    const auto report = [&](const std::string& text) {
-      add(out, "nics", fmt::format("network card {} {}", name, text));
-    };
-    if (name.empty()) continue;
-    if (got == found.nics.end()) {
-      report("is missing");
+}  // namespace
+
+void drift_of_devices(Drift& nodes) {
+  const Topology& planned = nodes.planned;
+  const Topology& found = nodes.found;
+  const auto known = [](const Topology& node) { return node.no_devices || !node.devices.empty(); };
+  if (!known(planned) || !known(found)) return;
+  if (!planned.no_devices && found.no_devices)
+    return nodes.add("devices", "no device, planned {}", planned.devices.size());
+  if (planned.no_devices && !found.no_devices)
+    return nodes.add("devices", "{}, planned none",
+                     counted(static_cast<long>(found.devices.size()), "device"));
+  std::vector<const Device*> missing;
+  std::vector<const Device*> more;
+  const Pairs pairs = match(planned, found, missing, more);
+  const bool all_there = missing.empty() && more.empty();
+  if (!nodes.scope.part_of_devices)
+    for (const Device* device : missing) add(nodes, *device, "is missing");
+  for (const Device* device : more) add(nodes, *device, "was not planned");
+  compare_numbers(nodes, pairs, all_there);
+  for (const auto& [wanted, got] : pairs) {
+    compare_identity(nodes, *wanted, *got);
+    compare_place(nodes, *wanted, *got);
+    compare_parts(nodes, *wanted, *got);
+  }
+  if (all_there) compare_links(nodes);
+}
+
+void drift_of_nics(Drift& nodes) {
+  if (nodes.found.nics.empty()) return;
+  for (const Nic& wanted : nodes.planned.nics) {
+    const std::string card =
+        "network card " + (wanted.fabric.empty() ? wanted.name : wanted.fabric);
+    if (wanted.fabric.empty() && wanted.name.empty()) continue;
+    const Nic* got = counterpart(wanted, nodes.found.nics);
+    if (got == nullptr) {
+      nodes.add("nics", "{} is missing", card);
       continue;
     }
-    if (got->state == "down" && wanted.state != "down") report("is down");
-    if (!wanted.pci.empty() && !got->pci.empty() && wanted.pci != got->pci)
-      report(fmt::format("is at {}, planned {}", got->pci, wanted.pci));
-    if (same_numa_nodes(planned, found) && wanted.numa >= 0 && got->numa >= 0 &&
-        wanted.numa != got->numa)
-      report(fmt::format("is on NUMA node {}, planned {}", got->numa, wanted.numa));
-    if (!wanted.pus.empty() && !got->pus.empty() && (wanted.pus & common) != (got->pus & common))
-      report(fmt::format("is near CPUs {}, planned {}", got->pus.to_list(), wanted.pus.to_list()));
-    if (!wanted.kind.empty() && !got->kind.empty() && wanted.kind != got->kind)
-      report(fmt::format("is of {}, planned {}", got->kind, wanted.kind));
-    if (wanted.speed_mbps > 0 && got->speed_mbps > 0 && wanted.speed_mbps != got->speed_mbps)
-      report(fmt::format("has {} Mbit/s, planned {}", got->speed_mbps, wanted.speed_mbps));
+    if (got->state == "down" && wanted.state != "down") nodes.add("nics", "{} is down", card);
+    if (differ(wanted.pci, got->pci))
+      nodes.add("nics", "{} is at {}, planned {}", card, got->pci, wanted.pci);
+    if (same_numa_nodes(nodes) && differ(wanted.numa, got->numa, 0))
+      nodes.add("nics", "{} is on NUMA node {}, planned {}", card, got->numa, wanted.numa);
+    if (nodes.differ(wanted.pus, got->pus))
+      nodes.add("nics", "{} is near CPUs {}, planned {}", card, got->pus.to_list(),
+                wanted.pus.to_list());
+    if (differ(wanted.kind, got->kind))
+      nodes.add("nics", "{} is of {}, planned {}", card, got->kind, wanted.kind);
+    if (differ(wanted.speed_mbps, got->speed_mbps, 1))
+      nodes.add("nics", "{} has {} Mbit/s, planned {}", card, got->speed_mbps, wanted.speed_mbps);
   }
 }
 

@@ -215,7 +215,7 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
 std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env) {
   if (std::optional<ChosenLauncher> own = of_batch_system(env, find_batch(env))) return own;
   Result<ChosenLauncher> found = search(env);
-  if (!found || !found->launcher->traits().multi_node) return std::nullopt;
+  if (!found || !found->launcher->traits.multi_node) return std::nullopt;
   return std::move(*found);
 }
 

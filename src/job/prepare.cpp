@@ -73,7 +73,7 @@ Result<Means> find_means(const Request& request, const EnvSnapshot& env, Purpose
 
 // The launcher's traits, and what this job adds to them.
 LauncherTraits traits_of(const Means& means, const Site& site) {
-  LauncherTraits traits = means.launcher.launcher->traits();
+  LauncherTraits traits = means.launcher.launcher->traits;
   for (const Scheduler* other : site.batch.inherited)
     if (!other->inherited_prefix.empty() && traits.name != other->launcher)
       traits.conflicting.push_back({std::string(other->inherited_prefix),

@@ -64,7 +64,7 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
 // The launch line for `plan`, whose command is a report_command. The shim does not verify: the
 // reader of the reports does.
 Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& env) {
-  const LauncherTraits traits = prepared.launcher.launcher->traits();
+  const LauncherTraits traits = prepared.launcher.launcher->traits;
   plan.verify = Verify::off;
   plan.output = OutputOptions{false, "", kGraceSeconds};
   plan.supervise = false;
@@ -142,14 +142,28 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other) {
   Plan plan = prepared.plan;
+<<<<<<< HEAD
   sys::ObserveRequest request;
   request.names = names_to_report(plan, launch_environment(plan, env));
-  request.launcher_local_variable = prepared.launcher.launcher->traits().local_rank_var;
+  request.launcher_local_variable = prepared.launcher.launcher->traits.local_rank_var;
   if (!plan.command.empty()) request.program = plan.command.front();
   Result<std::string> python = std::string();
   if (!module.empty()) python = python_for(plan.command, env);
   if (!python) return python.error();
   plan.command = report_command(request, module, *python);
+=======
+  Question question;
+  question.names = names_to_report(plan, launch_environment(plan, env));
+  question.local_variable = prepared.launcher.launcher->traits.local_rank_var;
+  if (!plan.command.empty()) question.program = plan.command.front();
+  question.module = module;
+  if (!module.empty()) {
+    Result<std::string> python = python_for(plan.command, env);
+    if (!python) return python.error();
+    question.python = std::move(*python);
+  }
+  plan.command = report_command(question);
+>>>>>>> launcher
   Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(result->ended, module, limit_seconds);

@@ -50,15 +50,11 @@ std::string near_name(std::string_view name, const Family& family) {
   return "";
 }
 
-bool among(char c, std::string_view others) {
-  const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  return word || others.find(c) != std::string_view::npos;
-}
-
 // A value with shell characters is left for the user to fill in.
 std::string assignment(std::string_view name, std::string_view value) {
-  const bool plain =
-      std::all_of(value.begin(), value.end(), [](char c) { return among(c, "_.,:/+-=^%@"); });
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:/+-=^%@";
+  const bool plain = value.find_first_not_of(kPlain) == std::string_view::npos;
   if (value.empty()) return std::string(name);
   return fmt::format("{}={}", name, plain ? value : "...");
 }

@@ -13,6 +13,25 @@
 
 namespace hpclaunch {
 
+SplitFlag split_flag(const std::string& arg, bool words, std::string_view switches) {
+  const bool is_long = arg.starts_with("--");
+  if (!words && !is_long) {
+    const std::size_t letter = arg.find_first_not_of(switches, 1);
+    if (letter == std::string::npos) return {arg.substr(0, 2), std::nullopt};
+    const std::string name = {'-', arg[letter]};
+    if (letter + 1 == arg.size()) return {name, std::nullopt};
+    return {name, arg.substr(letter + 1)};
+  }
+  const std::string name = arg.substr(!words ? 0 : is_long ? 2 : 1);
+  const std::size_t equals = name.find('=');
+  if (equals == std::string::npos) return {name, std::nullopt};
+  return {name.substr(0, equals), name.substr(equals + 1)};
+}
+
+bool has_key(std::string_view value, std::string_view key) {
+  return value.starts_with(key) && (value.size() == key.size() || value[key.size()] == '=');
+}
+
 namespace {
 
 using launcher::launcher_binds;
@@ -25,32 +44,9 @@ struct Given {
   std::optional<std::string> value;  // nullopt where there is none; "A=B" of two words
   std::size_t first = 0;             // its arguments: [first, end)
   std::size_t end = 0;
+
+  std::string text_of_value() const { return value.value_or(""); }
 };
-
-// "-n", "-n3", "--ntasks=3": the name and what is joined to it.
-struct Split {
-  std::string name;
-  std::optional<std::string> joined;
-};
-
-Split split_flag(const std::string& arg, const FlagTable& table) {
-  const bool is_long = arg.starts_with("--");
-  if (!table.words && !is_long) {
-    const std::size_t letter = arg.find_first_not_of(table.switches, 1);
-    if (letter == std::string::npos) return {arg.substr(0, 2), std::nullopt};
-    const std::string name = {'-', arg[letter]};
-    if (letter + 1 == arg.size()) return {name, std::nullopt};
-    return {name, arg.substr(letter + 1)};
-  }
-  const std::string name = arg.substr(!table.words ? 0 : is_long ? 2 : 1);
-  const std::size_t equals = name.find('=');
-  if (equals == std::string::npos) return {name, std::nullopt};
-  return {name.substr(0, equals), name.substr(equals + 1)};
-}
-
-bool has_key(std::string_view value, std::string_view key) {
-  return value.starts_with(key) && (value.size() == key.size() || value[key.size()] == '=');
-}
 
 // By its name, else by an unambiguous beginning of a long name: "--distrib".
 const Flag* find_flag(const FlagTable& table, std::string_view name, std::string_view value) {
@@ -72,7 +68,7 @@ std::vector<Given> read_flags(const FlagTable& table, const std::vector<std::str
   std::vector<Given> found;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (!args[i].starts_with('-') || args[i].size() < 2) continue;
-    const Split split = split_flag(args[i], table);
+    const SplitFlag split = split_flag(args[i], table.words, table.switches);
     const std::string* next = i + 1 < args.size() ? &args[i + 1] : nullptr;
     const std::string value = split.joined ? *split.joined : next != nullptr ? *next : "";
     const Flag* flag = find_flag(table, split.name, value);
@@ -120,7 +116,7 @@ constexpr std::string_view kPlanVariable = "HPCLAUNCH_PLAN";
 constexpr const char* kKeepVariables = "--unset NAME for each variable to keep from the ranks";
 
 Found counts(const Given& given, int planned, std::string_view what, std::string_view option) {
-  const std::string value = given.value.value_or("");
+  const std::string value = given.text_of_value();
   if (parse_natural(value) == planned) return std::nullopt;
   return clash(
       given, {counted(planned, what), value.empty() ? "no number" : value,
@@ -129,12 +125,24 @@ Found counts(const Given& given, int planned, std::string_view what, std::string
               true});
 }
 
+Found ranks(const Given& given, const Plan& plan) {
+  return counts(given, plan.world_size(), "rank", "-n");
+}
+
+Found ranks_per_node(const Given& given, const Plan& plan) {
+  return counts(given, plan.max_local_size(), "rank", "--ppn");
+}
+
+Found nodes(const Given& given, const Plan& plan) {
+  return counts(given, plan.nodes(), "node", "-N");
+}
+
 std::string planned_nodes(const Plan& plan) {
   return fmt::format("{} from {}", counted(plan.nodes(), "node"), plan.hosts.front());
 }
 
 Found host_names(const Given& given, const Plan& plan) {
-  const std::string list = given.value.value_or("");
+  const std::string list = given.text_of_value();
   std::vector<std::string> names;
   if (const auto expanded = expand_hostlist(list); expanded && given.table->sorts_hosts) {
     names = *expanded;
@@ -167,7 +175,7 @@ Found host_file(const Given& given, const Plan& plan) {
 }
 
 Found binding(const Given& given, const Plan& plan) {
-  const std::string value = without_key(given.value.value_or(""), given.flag->key);
+  const std::string value = without_key(given.text_of_value(), given.flag->key);
   const bool nothing = value == "none" || value == "off";
   const bool by_launcher = plan.bind_via == BindVia::launcher;
   if (nothing && !by_launcher) return std::nullopt;
@@ -193,7 +201,7 @@ Found step(const Given& given, const Plan& plan) {
 }
 
 Found order(const Given& given, const Plan& plan) {
-  const std::string value = given.value.value_or("");
+  const std::string value = given.text_of_value();
   const auto is = [&](std::string_view text) {
     return value == text || (value.starts_with(text) && value[text.size()] == ':');
   };
@@ -227,15 +235,15 @@ bool are_enough(const Given& given, const Plan& plan) {
 Found devices(const Given& given, const Plan& plan) {
   if (plan.gpu_view.empty() || plan.gpu_view == "launcher") return std::nullopt;
   if (given.flag->decides != Decides::devices && are_enough(given, plan)) return std::nullopt;
-  const std::string value = without_key(given.value.value_or(""), given.flag->key);
+  const std::string value = without_key(given.text_of_value(), given.flag->key);
   return clash(given,
                {"all devices of the node for every rank", value.empty() ? "others" : value,
                 "ranks see fewer devices than planned, or in another order", "--gpu-view own"});
 }
 
 // "ALL", "ALL,A=1", "A,B". Values are not shown: they may be secrets.
-Found some_variables(const Given& given) {
-  const std::string value = given.value.value_or("");
+Found some_variables(const Given& given, const Plan&) {
+  const std::string value = given.text_of_value();
   const std::vector<std::string_view> items = split(value, ',');
   if (std::find(items.begin(), items.end(), "ALL") != items.end()) return std::nullopt;
   const bool has_plan = std::find(items.begin(), items.end(), kPlanVariable) != items.end();
@@ -254,24 +262,25 @@ Found some_variables(const Given& given) {
                        kKeepVariables, !has_plan});
 }
 
-// `pattern`: a name, or the beginning of names and a '*'; nullopt: all.
-Found no_variables(const Given& given, std::optional<std::string> pattern) {
-  if (pattern) {
-    const std::size_t star = pattern->find('*');
-    const bool meets = star == std::string::npos
-                           ? *pattern == kPlanVariable
-                           : kPlanVariable.starts_with(pattern->substr(0, star));
-    if (!meets) return std::nullopt;
-  }
+// The value is a name, or the beginning of names and a '*'; a flag without a value removes all.
+Found no_variables(const Given& given, const Plan&) {
+  const bool edits = given.flag->decides == Decides::edit_env;  // with a '-' in front
+  const std::string pattern = given.text_of_value().substr(edits ? 1 : 0);
+  const std::size_t star = pattern.find('*');
+  const bool meets =
+      given.flag->words == 0 ||
+      (star == std::string::npos ? pattern == kPlanVariable
+                                 : kPlanVariable.starts_with(pattern.substr(0, star)));
+  if (!meets) return std::nullopt;
   return clash(given, {"all variables", "none",
                        "the plan does not reach ranks on other nodes, and none of those starts",
                        kKeepVariables, true});
 }
 
 Found one_variable(const Given& given, const Plan& plan) {
-  const std::string value = given.value.value_or("");
+  const std::string value = given.text_of_value();
   if (given.flag->decides == Decides::edit_env && value.starts_with('-'))
-    return no_variables(given, value.substr(1));
+    return no_variables(given, plan);
   const std::size_t equals = value.find('=');
   if (equals == std::string::npos) return std::nullopt;  // passed on as it is
   const std::string name = value.substr(0, equals);
@@ -297,7 +306,7 @@ Found one_variable(const Given& given, const Plan& plan) {
                        fmt::format("--set {}=...", name)});
 }
 
-Found on_failure(const Given& given) {
+Found on_failure(const Given& given, const Plan&) {
   if (!given.value && !given.flag->harmless.empty()) return std::nullopt;  // switched on
   return clash(given, {"one failed rank stops the job", "another rule",
                        "other ranks may go on, or stop although none has failed", "omit it"});
@@ -315,53 +324,36 @@ Found errors(const Given& given, const Plan& plan) {
                 "--no-supervise, or redirect inside the program"});
 }
 
+struct Kind {
+  Decides decides;
+  Found (*compare)(const Given&, const Plan&);
+  bool places = false;  // ranks, their nodes or CPUs: not kept for a start with another layout
+};
+
+constexpr Kind kKinds[] = {
+    {Decides::ranks, ranks, true},       {Decides::per_node, ranks_per_node, true},
+    {Decides::nodes, nodes, true},       {Decides::hosts, host_names},
+    {Decides::host_file, host_file},     {Decides::binding, binding, true},
+    {Decides::step, step, true},         {Decides::order, order, true},
+    {Decides::devices, devices},         {Decides::node_gpus, devices},
+    {Decides::node_gres, devices},       {Decides::no_env, no_variables},
+    {Decides::some_env, some_variables}, {Decides::one_env, one_variable},
+    {Decides::edit_env, one_variable},   {Decides::failure, on_failure},
+    {Decides::errors, errors},           {Decides::errors_copied, errors}};
+
+// nullptr for Decides::nothing.
+const Kind* kind_of(const Given& given) {
+  for (const Kind& kind : kKinds)
+    if (kind.decides == given.flag->decides) return &kind;
+  return nullptr;
+}
+
 Found compare(const Given& given, const Plan& plan) {
   const Flag& flag = *given.flag;
   if (!flag.harmless.empty() && given.value && without_key(*given.value, flag.key) == flag.harmless)
     return std::nullopt;
-  switch (flag.decides) {
-    case Decides::ranks:
-      return counts(given, plan.world_size(), "rank", "-n");
-    case Decides::per_node:
-      return counts(given, plan.max_local_size(), "rank", "--ppn");
-    case Decides::nodes:
-      return counts(given, plan.nodes(), "node", "-N");
-    case Decides::hosts:
-      return host_names(given, plan);
-    case Decides::host_file:
-      return host_file(given, plan);
-    case Decides::binding:
-      return binding(given, plan);
-    case Decides::step:
-      return step(given, plan);
-    case Decides::order:
-      return order(given, plan);
-    case Decides::devices:
-    case Decides::node_gpus:
-    case Decides::node_gres:
-      return devices(given, plan);
-    case Decides::no_env:
-      return no_variables(given,
-                          flag.words > 0 ? std::optional(given.value.value_or("")) : std::nullopt);
-    case Decides::some_env:
-      return some_variables(given);
-    case Decides::one_env:
-    case Decides::edit_env:
-      return one_variable(given, plan);
-    case Decides::failure:
-      return on_failure(given);
-    case Decides::errors:
-    case Decides::errors_copied:
-      return errors(given, plan);
-    case Decides::nothing:
-      break;
-  }
-  return std::nullopt;
-}
-
-bool places(Decides what) {
-  return what == Decides::ranks || what == Decides::per_node || what == Decides::nodes ||
-         what == Decides::binding || what == Decides::step || what == Decides::order;
+  const Kind* kind = kind_of(given);
+  return kind == nullptr ? std::nullopt : kind->compare(given, plan);
 }
 
 const FlagTable* flags_of(std::string_view name) {
@@ -386,7 +378,7 @@ std::vector<std::string> without_placement(std::string_view launcher,
   if (table == nullptr) return args;
   const std::vector<Given> all = read_flags(*table, args);
   for (auto given = all.rbegin(); given != all.rend(); ++given)
-    if (places(given->flag->decides))
+    if (const Kind* kind = kind_of(*given); kind != nullptr && kind->places)
       args.erase(args.begin() + static_cast<std::ptrdiff_t>(given->first),
                  args.begin() + static_cast<std::ptrdiff_t>(given->end));
   return args;

@@ -1,6 +1,8 @@
 #pragma once
 // Flags of a launcher that decide what the plan decides.
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace hpclaunch {
@@ -46,5 +48,17 @@ struct FlagTable {
   bool sorts_hosts = false;  ///< takes "n[1-2]", and orders nodes by itself
   bool strict_step = false;  ///< does not start ranks with CPUs outside of the step
 };
+
+/// "-n", "-n3", "--ntasks=3": the name and what is joined to it.
+struct SplitFlag {
+  std::string name;  ///< with its dashes; without where the launcher takes `words`
+  std::optional<std::string> joined;
+};
+
+/// `arg` begins with '-' and has more. `words` and `switches` as in FlagTable.
+SplitFlag split_flag(const std::string& arg, bool words, std::string_view switches = {});
+
+/// `value` is "KEY" or "KEY=...".
+bool has_key(std::string_view value, std::string_view key);
 
 }  // namespace hpclaunch

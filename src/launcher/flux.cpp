@@ -34,24 +34,6 @@ constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
                            {failure, "-o --setopt", 1, "none", "exit-timeout"}};
 constexpr FlagTable kTable = {.flags = kFlags};
 
-constexpr std::string_view kPrograms[] = {"flux"};
-constexpr VersionText kTexts[] = {{"libflux-core:", "libflux-core:"}};
-constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "flux";
-  traits.rank_var = "FLUX_TASK_RANK";
-  traits.local_rank_var = "FLUX_TASK_LOCAL_ID";
-  traits.binds_sets = true;
-  traits.multi_node = true;
-  // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
-  traits.termination.steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}};
-  traits.termination.sent = {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}};
-  traits.distribution = Distribution::even;
-  return traits;
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
   Line line(plan, {program.path, "run"}, Line::Spelling::getopt);
   line.require(check_even(plan, "flux run"));
@@ -80,12 +62,22 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
 
 }  // namespace
 
-const Launcher flux = {.name = "flux",
-                       .programs = kPrograms,
-                       .traits = traits,
-                       .render = render,
-                       .recognition = &kRecognition,
-                       .flags = &kTable,
-                       .rank_mark = "FLUX_TASK_RANK"};
+const Launcher flux = {
+    .name = "flux",
+    .programs = {"flux"},
+    .recognition = {.texts = {{"libflux-core:", "libflux-core:"}}, .name_parts = {"flux"}},
+    .rank_mark = "FLUX_TASK_RANK",
+    .traits =
+        {.name = "flux",
+         .rank_var = "FLUX_TASK_RANK",
+         .local_rank_var = "FLUX_TASK_LOCAL_ID",
+         .binds_sets = true,
+         .multi_node = true,
+         .distribution = Distribution::even,
+         // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
+         .termination = {.steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}},
+                         .sent = {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}}}},
+    .flags = &kTable,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

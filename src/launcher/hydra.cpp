@@ -39,11 +39,6 @@ constexpr Flag kFlags[] = {{hosts, "hostlist machine machines machinelist"},
                            {devices, "gpus-per-proc"}};
 constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
 
-constexpr std::string_view kPrograms[] = {"mpiexec.hydra", "mpiexec.mpich", "mpiexec"};
-constexpr std::string_view kNameParts[] = {"hydra", "mpich"};
-constexpr VersionText kTexts[] = {{"HYDRA build details", "Version:"}};
-constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kNameParts};
-
 std::string binding_set(const CpuSet& cpus) {
   std::string set = cpus.to_list();
   std::replace(set.begin(), set.end(), ',', '+');
@@ -55,25 +50,6 @@ bool uses_srun(const EnvSnapshot& env) {
   for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "HYDRA_RMK"})
     if (const std::string typed = env.get(name); !typed.empty()) return typed == "slurm";
   return env.has("SLURM_NODELIST") && env.has("SLURM_NNODES") && env.has("SLURM_TASKS_PER_NODE");
-}
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "hydra";
-  traits.rank_var = "PMI_RANK";
-  traits.local_rank_var = "MPI_LOCALRANKID";
-  traits.binds_sets = true;
-  traits.multi_node = true;
-  traits.termination = hydra_termination();
-  traits.shim_binds_why =
-      "mpiexec reads the whole topology on each node to bind, and silently drops what it cannot "
-      "bind; the shim binds";
-  for (const char* name :
-       {"HYDRA_BINDING", "HYDRA_MAPPING", "HYDRA_MEMBIND", "HYDRA_HOST_FILE", "HYDRA_CONFIG_FILE"})
-    traits.conflicting.push_back({name, "changes what the command line of mpiexec asks for"});
-  traits.conflicting.push_back(
-      {"HYDRA_ENV", "keeps variables from ranks on other nodes, the plan among them"});
-  return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
@@ -112,14 +88,29 @@ TerminationPolicy hydra_termination() {
           .sent = {{kHup, kTerm}, {kUsr2, 0}}};
 }
 
-const Launcher hydra = {.name = "hydra",
-                        .programs = kPrograms,
-                        .traits = traits,
-                        .render = render,
-                        .recognition = &kRecognition,
-                        .flags = &kTable,
-                        .shared_names = true,
-                        .rank_mark = "PMI_FD",
-                        .uses_srun = uses_srun};
+const Launcher hydra = {
+    .name = "hydra",
+    .programs = {"mpiexec.hydra", "mpiexec.mpich", "mpiexec"},
+    .recognition = {.texts = {{"HYDRA build details", "Version:"}},
+                    .name_parts = {"hydra", "mpich"}},
+    .shared_names = true,
+    .rank_mark = "PMI_FD",
+    .traits = {.name = "hydra",
+               .rank_var = "PMI_RANK",
+               .local_rank_var = "MPI_LOCALRANKID",
+               .binds_sets = true,
+               .shim_binds_why =
+                   "mpiexec reads the whole topology on each node to bind, and silently drops "
+                   "what it cannot bind; the shim binds",
+               .multi_node = true,
+               .termination = hydra_termination(),
+               .conflicting = one_by_one(
+                   {{"HYDRA_BINDING HYDRA_MAPPING HYDRA_MEMBIND HYDRA_HOST_FILE HYDRA_CONFIG_FILE",
+                     "changes what the command line of mpiexec asks for"},
+                    {"HYDRA_ENV",
+                     "keeps variables from ranks on other nodes, the plan among them"}})},
+    .flags = &kTable,
+    .render = render,
+    .uses_srun = uses_srun};
 
 }  // namespace hpclaunch::launcher

@@ -22,31 +22,6 @@ constexpr Flag kFlags[] = {
     {per_node, "perhost"}, {order, "rr", 0}, {host_file, "machine hosts-group"}};
 constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
 
-constexpr std::string_view kPrograms[] = {"mpiexec.hydra", "mpiexec", "mpirun"};
-constexpr VersionText kTexts[] = {{"Intel(R) MPI", "Version"}};
-constexpr Recognition kRecognition = {.texts = kTexts, .companion = "hydra_bstrap_proxy"};
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "intelmpi";
-  traits.rank_var = "PMI_RANK";
-  traits.local_rank_var = "MPI_LOCALRANKID";
-  traits.multi_node = true;
-  traits.distribution = Distribution::fill;
-  traits.termination = hydra_termination();
-  for (const char* name :
-       {"HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS_GROUP", "I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"})
-    traits.conflicting.push_back({name, "presets an option of mpiexec that hpclaunch passes"});
-  traits.conflicting.push_back({.name = "I_MPI_PIN_",
-                                .why = "makes the MPI library rebind ranks, off the planned CPUs",
-                                .prefix = true});
-  traits.presets = {
-      {"I_MPI_JOB_RESPECT_PROCESS_PLACEMENT", "0",
-       "the batch system's ranks per node would override the plan's"},
-      {"I_MPI_PIN", "0", "the shim binds; the MPI library would bind again in MPI_Init"}};
-  return traits;
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   Line line(plan, {mpiexec.path}, Line::Spelling::words);
   line.refuse_log_dir("mpiexec of Intel MPI",
@@ -69,12 +44,28 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 
 }  // namespace
 
-const Launcher intelmpi = {.name = "intelmpi",
-                           .programs = kPrograms,
-                           .traits = traits,
-                           .render = render,
-                           .recognition = &kRecognition,
-                           .flags = &kTable,
-                           .shared_names = true};
+const Launcher intelmpi = {
+    .name = "intelmpi",
+    .programs = {"mpiexec.hydra", "mpiexec", "mpirun"},
+    .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},
+    .shared_names = true,
+    .traits = {.name = "intelmpi",
+               .rank_var = "PMI_RANK",
+               .local_rank_var = "MPI_LOCALRANKID",
+               .multi_node = true,
+               .distribution = Distribution::fill,
+               .termination = hydra_termination(),
+               .conflicting = one_by_one(
+                   {{"HYDRA_HOST_FILE I_MPI_HYDRA_HOSTS_GROUP I_MPI_HYDRA_HOST_FILE I_MPI_PERHOST",
+                     "presets an option of mpiexec that hpclaunch passes"},
+                    {.name = "I_MPI_PIN_",
+                     .why = "makes the MPI library rebind ranks, off the planned CPUs",
+                     .prefix = true}}),
+               .presets = {{"I_MPI_JOB_RESPECT_PROCESS_PLACEMENT", "0",
+                            "the batch system's ranks per node would override the plan's"},
+                           {"I_MPI_PIN", "0",
+                            "the shim binds; the MPI library would bind again in MPI_Init"}}},
+    .flags = &kTable,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -32,12 +32,6 @@ constexpr Flag kFlags[] = {{ranks, "--np -p"},
                            {failure, "--exit_on_error -X", 1, "1"}};
 constexpr FlagTable kTable = {.flags = kFlags};
 
-// JSM's programs have a folder of their own; what jsrun prints is not documented.
-constexpr std::string_view kPrograms[] = {"jsrun"};
-constexpr VersionText kTexts[] = {{"jsrun", "", true}};
-constexpr Recognition kRecognition = {
-    .folder = "/jsm_pmix/", .texts = kTexts, .name_parts = kPrograms};
-
 Status check_layout(const Plan& plan) {
   const std::vector<Stretch> layout = stretches(plan);
   if (layout.size() > 1)
@@ -51,15 +45,6 @@ Status check_layout(const Plan& plan) {
                  "use all nodes of the job and no host file; or describe the ranks in a resource "
                  "file and pass --launcher-arg=-U --launcher-arg=FILE"};
   return Done{};
-}
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "jsrun";
-  traits.rank_var = "JSM_NAMESPACE_RANK";
-  traits.local_rank_var = "JSM_NAMESPACE_LOCAL_RANK";
-  traits.multi_node = true;
-  return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
@@ -82,11 +67,17 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
 
 }  // namespace
 
+// JSM's programs have a folder of their own; what jsrun prints is not documented.
 const Launcher jsrun = {.name = "jsrun",
-                        .programs = kPrograms,
-                        .traits = traits,
-                        .render = render,
-                        .recognition = &kRecognition,
-                        .flags = &kTable};
+                        .programs = {"jsrun"},
+                        .recognition = {.folder = "/jsm_pmix/",
+                                        .texts = {{"jsrun", "", true}},
+                                        .name_parts = {"jsrun"}},
+                        .traits = {.name = "jsrun",
+                                   .rank_var = "JSM_NAMESPACE_RANK",
+                                   .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
+                                   .multi_node = true},
+                        .flags = &kTable,
+                        .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -19,6 +19,12 @@ std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
   return plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
 }
 
+bool is_flag(const std::string& arg) { return arg.size() > 1 && arg.starts_with('-'); }
+
+bool among(std::string_view name, Names names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 }  // namespace
 
 Line::Line(const Plan& plan, Argv start, Spelling spelling)
@@ -27,34 +33,20 @@ Line::Line(const Plan& plan, Argv start, Spelling spelling)
 }
 
 bool Line::given(Names names) const {
-  const auto meets = [&](std::string_view arg) {
-    if (spelling_ == Spelling::words) {
-      if (!arg.starts_with('-')) return false;
-      arg.remove_prefix(arg.starts_with("--") ? 2 : 1);
-      return std::find(names.begin(), names.end(), arg.substr(0, arg.find('='))) != names.end();
-    }
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      const bool letter = name.size() == 2;  // its value may follow at once
-      return arg.starts_with(name) &&
-             (letter || arg.size() == name.size() || arg[name.size()] == '=');
-    });
-  };
-  return std::any_of(given_.begin(), given_.end(), meets);
+  return std::any_of(given_.begin(), given_.end(), [&](const std::string& arg) {
+    return is_flag(arg) && among(split_flag(arg, spelling_ == Spelling::words).name, names);
+  });
 }
 
 bool Line::given_key(Names options, std::string_view key) const {
-  const auto is_key = [&](std::string_view text) {
-    return text.starts_with(key) && (text.size() == key.size() || text[key.size()] == '=');
-  };
-  for (std::size_t i = 0; i < given_.size(); ++i)
-    for (const std::string_view option : options) {
-      std::string_view arg = given_[i];
-      if (!arg.starts_with(option)) continue;
-      arg.remove_prefix(option.size());
-      if (arg.empty() ? i + 1 < given_.size() && is_key(given_[i + 1])
-                      : is_key(arg.substr(option.size() > 2 && arg[0] == '=' ? 1 : 0)))
-        return true;
-    }
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (!is_flag(given_[i])) continue;
+    const SplitFlag flag = split_flag(given_[i], spelling_ == Spelling::words);
+    const std::string value = flag.joined             ? *flag.joined
+                              : i + 1 < given_.size() ? given_[i + 1]
+                                                      : "";
+    if (among(flag.name, options) && has_key(value, key)) return true;
+  }
   return false;
 }
 
@@ -112,6 +104,16 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
   add({shim});
   add(command);
   return std::move(argv_);
+}
+
+std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows) {
+  std::vector<Conflicting> all;
+  for (const Conflicting& row : rows)
+    for (const std::string_view name : split(row.name, ' ')) {
+      all.push_back(row);
+      all.back().name = name;
+    }
+  return all;
 }
 
 bool launcher_binds(const Plan& plan) {

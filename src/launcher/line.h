@@ -64,6 +64,11 @@ class Line {
   Status status_ = Done{};
 };
 
+using Conflicting = LauncherTraits::ConflictingVariable;
+
+/// `rows` with one name in each, where "A B" are two names of one row.
+std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows);
+
 /// The launcher binds, and one list for all nodes has a set for each rank.
 bool launcher_binds(const Plan& plan);
 

@@ -9,14 +9,6 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "local";
-  traits.rank_var = "HPCLAUNCH_LOCAL_RANK";  // one node: the global rank is the local one
-  traits.local_rank_var = "HPCLAUNCH_LOCAL_RANK";
-  return traits;
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::string& shim) {
   if (!plan.launcher_args.empty())
     return Error{ErrorKind::usage, "--launcher-arg: the local launcher takes no arguments",
@@ -33,10 +25,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
 
 }  // namespace
 
-const Launcher local = {.name = "local",
-                        .programs = {},
-                        .traits = traits,
-                        .render = render,
-                        .rank_mark = "HPCLAUNCH_LOCAL_RANK"};
+const Launcher local = {
+    .name = "local",
+    .rank_mark = "HPCLAUNCH_LOCAL_RANK",
+    .traits = {.name = "local",
+               .rank_var = "HPCLAUNCH_LOCAL_RANK",  // one node: the global rank is the local one
+               .local_rank_var = "HPCLAUNCH_LOCAL_RANK"},
+    .render = render};
 
 }  // namespace hpclaunch::launcher

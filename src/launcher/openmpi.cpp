@@ -35,11 +35,8 @@ constexpr Flag kFlags[] = {{ranks, "n np c"},
                            {failure, "enable-recovery continuous", 0},
                            {errors_copied, "output-filename"}};
 
-constexpr std::string_view kPrograms[] = {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi",
-                                          "orterun"};
-constexpr std::string_view kNameParts[] = {"orterun", "openmpi", "ompi"};
-constexpr VersionText kTexts[] = {{"(Open MPI)", "(Open MPI)"}, {"(OpenRTE)", "(OpenRTE)"}};
-constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kNameParts};
+constexpr const char* kPlacesRanks = "changes how mpirun places or binds ranks";
+constexpr const char* kAsRoot = "Open MPI refuses to run as root unless both are set";
 
 // An unknown version is a current one.
 bool is_orte(const std::string& version) {
@@ -82,35 +79,6 @@ void add_placement(const Plan& plan, Line& line) {
                                        : Argv{"--map-by", "slot"});
 }
 
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "openmpi";
-  traits.rank_var = "OMPI_COMM_WORLD_RANK";
-  traits.local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK";
-  traits.multi_node = true;
-  traits.termination.ranks_outlive_launcher = true;  // TERM stops them within seconds
-  traits.names_variables = true;
-  const char* why = "changes how mpirun places or binds ranks";
-  for (const char* name : {"OMPI_MCA_hwloc_base_bind_to_core", "OMPI_MCA_hwloc_base_bind_to_socket",
-                           "OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_cpu_list",
-                           "OMPI_MCA_hwloc_base_cpu_set", "OMPI_MCA_hwloc_base_slot_list",
-                           "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_rankfile"})
-    traits.conflicting.push_back({name, why});
-  for (const char* name :
-       {"OMPI_MCA_orte_abort_on_non_zero_status", "OMPI_MCA_orte_enable_recovery"})
-    traits.conflicting.push_back({name, "lets the other ranks go on when one has failed"});
-  traits.conflicting.push_back(
-      {"OMPI_MCA_mca_base_env_list",
-       "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
-       "--set NAME=VALUE passes one on"});
-  for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
-    traits.conflicting.push_back({prefix, why, false, false, true});
-  const char* root = "Open MPI refuses to run as root unless both are set";
-  traits.presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", root, true},
-                    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", root, true}};
-  return traits;
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
   Line line(plan, {mpirun.path}, Line::Spelling::words);
   line.refuse_log_dir("mpirun of Open MPI", "--launcher-arg=--output-filename --launcher-arg=DIR");
@@ -128,14 +96,37 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::st
 
 const FlagTable kOpenMpiFlags = {.words = true, .flags = kFlags};
 
-const Launcher openmpi = {.name = "openmpi",
-                          .programs = kPrograms,
-                          .traits = traits,
-                          .render = render,
-                          .recognition = &kRecognition,
-                          .flags = &kOpenMpiFlags,
-                          .shared_names = true,
-                          .by_version = true,
-                          .rank_mark = "OMPI_COMM_WORLD_RANK"};
+const Launcher openmpi = {
+    .name = "openmpi",
+    .programs = {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun"},
+    .recognition = {.texts = {{"(Open MPI)", "(Open MPI)"}, {"(OpenRTE)", "(OpenRTE)"}},
+                    .name_parts = {"orterun", "openmpi", "ompi"}},
+    .shared_names = true,
+    .by_version = true,
+    .rank_mark = "OMPI_COMM_WORLD_RANK",
+    .traits = {.name = "openmpi",
+               .rank_var = "OMPI_COMM_WORLD_RANK",
+               .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
+               .multi_node = true,
+               .names_variables = true,
+               .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
+               .conflicting = one_by_one(
+                   {{"OMPI_MCA_hwloc_base_bind_to_core OMPI_MCA_hwloc_base_bind_to_socket "
+                     "OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_hwloc_base_cpu_list "
+                     "OMPI_MCA_hwloc_base_cpu_set OMPI_MCA_hwloc_base_slot_list "
+                     "OMPI_MCA_orte_default_hostfile OMPI_MCA_orte_rankfile",
+                     kPlacesRanks},
+                    {"OMPI_MCA_orte_abort_on_non_zero_status OMPI_MCA_orte_enable_recovery",
+                     "lets the other ranks go on when one has failed"},
+                    {"OMPI_MCA_mca_base_env_list",
+                     "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
+                     "--set NAME=VALUE passes one on"},
+                    {.name = "OMPI_MCA_rmaps_ PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps_",
+                     .why = kPlacesRanks,
+                     .prefix = true}}),
+               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, true}}},
+    .flags = &kOpenMpiFlags,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -33,24 +33,6 @@ constexpr Flag kFlags[] = {{ranks, "n np"},
                            {failure, "no-abort-on-failure", 0}};
 constexpr FlagTable kTable = {.words = true, .flags = kFlags};
 
-constexpr std::string_view kPrograms[] = {"mpiexec", "mpirun"};
-constexpr VersionText kTexts[] = {{"[global_options] [command_options]", std::nullopt}};
-constexpr Recognition kRecognition = {.folder = "/cray/pals/", .texts = kTexts};
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "pals";
-  traits.rank_var = "PALS_RANKID";
-  traits.local_rank_var = "PALS_LOCAL_RANKID";
-  traits.binds_sets = true;
-  traits.multi_node = true;
-  traits.distribution = Distribution::fill;
-  for (const char* name : {"PALS_CPU_BIND", "PALS_MEM_BIND", "PALS_PPN", "PALS_NRANKS",
-                           "PALS_DEPTH", "PALS_HOSTFILE", "PALS_HOSTLIST"})
-    traits.conflicting.push_back({name, "presets an option of mpiexec that hpclaunch passes"});
-  return traits;
-}
-
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   const int per_node = plan.max_local_size();
   const int filled = (plan.world_size() + per_node - 1) / per_node;
@@ -80,13 +62,24 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 
 }  // namespace
 
-const Launcher pals = {.name = "pals",
-                       .programs = kPrograms,
-                       .traits = traits,
-                       .render = render,
-                       .recognition = &kRecognition,
-                       .flags = &kTable,
-                       .shared_names = true,
-                       .rank_mark = "PALS_RANKID"};
+const Launcher pals = {
+    .name = "pals",
+    .programs = {"mpiexec", "mpirun"},
+    .recognition = {.folder = "/cray/pals/",
+                    .texts = {{"[global_options] [command_options]", std::nullopt}}},
+    .shared_names = true,
+    .rank_mark = "PALS_RANKID",
+    .traits = {.name = "pals",
+               .rank_var = "PALS_RANKID",
+               .local_rank_var = "PALS_LOCAL_RANKID",
+               .binds_sets = true,
+               .multi_node = true,
+               .distribution = Distribution::fill,
+               .conflicting =
+                   one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
+                                "PALS_HOSTFILE PALS_HOSTLIST",
+                                "presets an option of mpiexec that hpclaunch passes"}})},
+    .flags = &kTable,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

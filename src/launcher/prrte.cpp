@@ -17,27 +17,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-constexpr std::string_view kPrograms[] = {"prterun"};
-constexpr VersionText kTexts[] = {{"(PRRTE)", "(PRRTE)"}};
-constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "prrte";
-  traits.rank_var = "OMPI_COMM_WORLD_RANK";
-  traits.local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK";
-  traits.multi_node = true;
-  traits.termination.ranks_outlive_launcher = true;  // TERM stops them within seconds
-  traits.names_variables = true;
-  for (const char* prefix : {"OMPI_MCA_rmaps_", "PRTE_MCA_hwloc_default_", "PRTE_MCA_rmaps_"})
-    traits.conflicting.push_back(
-        {prefix, "changes how prterun places or binds ranks", false, false, true});
-  const char* root = "PRRTE refuses to run as root unless all four are set";
-  for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-                           "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
-    traits.presets.push_back({name, "1", root, true});
-  return traits;
-}
+constexpr const char* kAsRoot = "PRRTE refuses to run as root unless all four are set";
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
   Line line(plan, {prterun.path, "--personality", "ompi"}, Line::Spelling::words);
@@ -61,12 +41,26 @@ Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim)
   return line.finish(shim);
 }
 
-const Launcher prrte = {.name = "prrte",
-                        .programs = kPrograms,
-                        .traits = traits,
-                        .render = render,
-                        .recognition = &kRecognition,
-                        .flags = &kOpenMpiFlags,
-                        .shared_names = true};
+const Launcher prrte = {
+    .name = "prrte",
+    .programs = {"prterun"},
+    .recognition = {.texts = {{"(PRRTE)", "(PRRTE)"}}, .name_parts = {"prterun"}},
+    .shared_names = true,
+    .traits = {.name = "prrte",
+               .rank_var = "OMPI_COMM_WORLD_RANK",
+               .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
+               .multi_node = true,
+               .names_variables = true,
+               .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
+               .conflicting =
+                   one_by_one({{.name = "OMPI_MCA_rmaps_ PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps_",
+                                .why = "changes how prterun places or binds ranks",
+                                .prefix = true}}),
+               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, true},
+                           {"PRTE_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},
+                           {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, true}}},
+    .flags = &kOpenMpiFlags,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

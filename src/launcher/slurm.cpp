@@ -49,12 +49,6 @@ constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
 constexpr FlagTable kTable = {
     .flags = kFlags, .switches = "EHOQVXZhklsuv", .sorts_hosts = true, .strict_step = true};
 
-// Without a configuration in reach it complains instead of printing its version.
-constexpr std::string_view kPrograms[] = {"srun"};
-constexpr VersionText kTexts[] = {
-    {"slurm ", "slurm", true}, {"slurm-wlm ", "slurm", true}, {"srun: ", std::nullopt, true}};
-constexpr Recognition kRecognition = {.texts = kTexts, .name_parts = kPrograms};
-
 std::string mask(const CpuSet& cpus) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::vector<unsigned> digits;
@@ -66,48 +60,6 @@ std::string mask(const CpuSet& cpus) {
   std::string text = "0x";
   for (std::size_t i = digits.size(); i > 0; --i) text += kHex[digits[i - 1]];
   return text;
-}
-
-LauncherTraits traits() {
-  LauncherTraits traits;
-  traits.name = "slurm";
-  traits.rank_var = "SLURM_PROCID";
-  traits.local_rank_var = "SLURM_LOCALID";
-  traits.binds_sets = true;
-  traits.multi_node = true;
-  traits.distribution = Distribution::even;
-  // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
-  traits.termination.variable = "SLURM_DISABLE_STATUS=1";
-  traits.termination.sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}};
-  traits.step_var = "SLURM_STEP_ID";
-  const char* preset = "presets an option of srun that hpclaunch passes";
-  for (const char* name : {"SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE",
-                           "SLURM_CPU_BIND_VERBOSE", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
-                           "SRUN_EXPORT_ENV", "SLURM_GPU_BIND", "SLURM_TRES_BIND", "SLURM_LABELIO"})
-    traits.conflicting.push_back({name, preset, true});
-  traits.conflicting.push_back({"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"});
-  traits.conflicting.push_back(
-      {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"});
-  for (const char* name : {"SLURM_STDERRMODE", "SLURM_STDOUTMODE"})
-    traits.conflicting.push_back({name,
-                                  "redirects output, and with it how each rank exited; "
-                                  "--launcher-arg=--output=FILE redirects it for this launch"});
-  for (const char* name : {"SLURM_GRES", "SLURM_STEP_GRES"})
-    traits.conflicting.push_back(
-        {name, "gives srun's step other devices than the job has", false, true});
-  // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
-  traits.presets = {{"SLURM_STDINMODE", "0",
-                     "standard input goes to rank 0, as under other launchers; "
-                     "--launcher-arg=--input=all sends it to all",
-                     false}};
-  // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
-  for (const char* name : {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT",
-                           "SLURM_EXCLUSIVE", "SLURM_GPUS_PER_TASK", "SLURM_HINT",
-                           "SLURM_NTASKS_PER_GPU", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK"})
-    traits.conflicting.push_back(
-        {name, "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
-         true});
-  return traits;
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
@@ -143,11 +95,48 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
 
 }  // namespace
 
-const Launcher slurm = {.name = "slurm",
-                        .programs = kPrograms,
-                        .traits = traits,
-                        .render = render,
-                        .recognition = &kRecognition,
-                        .flags = &kTable};
+const Launcher slurm =
+    {.name = "slurm",
+     .programs = {"srun"},
+     // Without a configuration in reach it complains instead of printing its version.
+     .recognition = {.texts = {{"slurm ", "slurm", true},
+                               {"slurm-wlm ", "slurm", true},
+                               {"srun: ", std::nullopt, true}},
+                     .name_parts = {"srun"}},
+     .traits =
+         {.name = "slurm",
+          .rank_var = "SLURM_PROCID",
+          .local_rank_var = "SLURM_LOCALID",
+          .binds_sets = true,
+          .multi_node = true,
+          .distribution = Distribution::even,
+          // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
+          .termination = {.variable = "SLURM_DISABLE_STATUS=1",
+                          .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
+          .conflicting = one_by_one(
+              {{"SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE "
+                "SLURM_DISTRIBUTION SLURM_EXPORT_ENV SRUN_EXPORT_ENV SLURM_GPU_BIND "
+                "SLURM_TRES_BIND SLURM_LABELIO",
+                "presets an option of srun that hpclaunch passes", true},
+               {"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"},
+               {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"},
+               {"SLURM_STDERRMODE SLURM_STDOUTMODE",
+                "redirects output, and with it how each rank exited; "
+                "--launcher-arg=--output=FILE redirects it for this launch"},
+               {"SLURM_GRES SLURM_STEP_GRES", "gives srun's step other devices than the job has",
+                false, true},
+               // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
+               {"SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_EXACT SLURM_EXCLUSIVE "
+                "SLURM_GPUS_PER_TASK SLURM_HINT SLURM_NTASKS_PER_GPU SLURM_THREADS_PER_CORE "
+                "SLURM_TRES_PER_TASK",
+                "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
+                true}}),
+          // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
+          .presets = {{"SLURM_STDINMODE", "0",
+                       "standard input goes to rank 0, as under other launchers; "
+                       "--launcher-arg=--input=all sends it to all"}},
+          .step_var = "SLURM_STEP_ID"},
+     .flags = &kTable,
+     .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -40,9 +40,9 @@ bool is_named(const Launcher& launcher, std::string_view name) {
 
 std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
   for (const Launcher& one : launchers())
-    if (one.recognition != nullptr && has(real_path, one.recognition->folder))
+    if (has(real_path, one.recognition.folder))
       return LauncherIdentity{std::string(one.name),
-                              version_behind(real_path, one.recognition->folder)};
+                              version_behind(real_path, one.recognition.folder)};
   return std::nullopt;
 }
 
@@ -69,8 +69,8 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
   if (found && !found->version.empty()) return found;
   std::size_t first = std::string_view::npos;
   for (const Launcher& one : launchers()) {
-    if (one.recognition == nullptr || (found && found->name != one.name)) continue;
-    for (const VersionText& text : one.recognition->texts) {
+    if (found && found->name != one.name) continue;
+    for (const VersionText& text : one.recognition.texts) {
       const std::size_t at = version_text.find(text.part);
       if (at >= first || (text.at_start && at != 0)) continue;
       first = at;
@@ -89,11 +89,10 @@ std::optional<LauncherIdentity> identify_launcher_by_path(
   std::string_view longest;
   std::optional<LauncherIdentity> found;
   for (const Launcher& one : launchers()) {
-    if (one.recognition == nullptr) continue;
-    const std::string_view companion = one.recognition->companion;
+    const std::string_view companion = one.recognition.companion;
     if (!companion.empty() && is_named(one, name) && is_executable(folder + std::string(companion)))
       return LauncherIdentity{std::string(one.name), ""};
-    for (const std::string_view part : one.recognition->name_parts)
+    for (const std::string_view part : one.recognition.name_parts)
       if (has(name, part) && part.size() > longest.size()) {
         longest = part;
         found = LauncherIdentity{std::string(one.name), ""};

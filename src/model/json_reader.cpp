@@ -76,7 +76,8 @@ void Context::fault(const Item& at, std::string message, std::string hint) {
 std::vector<Error> Context::take() {
   const bool cut = full();
   const auto at = [](const Error& error) {
-    return std::pair(error.where->line, error.where->column);
+    const SourceRef where = error.where.value_or(SourceRef{});
+    return std::pair(where.line, where.column);
   };
   std::stable_sort(problems_.begin(), problems_.end(),
                    [&](const Error& a, const Error& b) { return at(a) < at(b); });

@@ -69,7 +69,6 @@ struct Plan {
   Text absent;       ///< names with '/' between; empty: none
   int port = 0;      ///< 0: none
   Stay stay = Stay::no;
-  bool pass_signals = false;
   bool with_parent = false;
   int signal = 0;                    ///< before the time limit; 0: none
   unsigned long long signal_at = 0;  ///< UNIX time
@@ -168,7 +167,6 @@ constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   if (key == "absent") return all_valid(plan.absent = column, is_identifier);
   if (key == "hosts") return read_hosts(column, plan);
   if (key == "stay") return read_stay(column, plan.stay);
-  if (key == "signals") return plan.pass_signals = true, column == "pass";
   if (key == "end") return plan.with_parent = true, column == "with-parent";
   if (key == "notice") return read_signal(column, plan);
   return known = false, true;

@@ -169,9 +169,9 @@ class RankMonitor {
     while (call(SYS_read, signals_, &seen, sizeof seen) == static_cast<long>(sizeof seen)) {
       const int signal = static_cast<int>(seen.ssi_signo);
       if (signal == kOrphaned) kill_all();
-      // A program that has left our process group, as timeout(1) does, is not reached by the launcher.
+      // The launcher signals the process group; a program may have left it, as timeout(1) does.
       const bool apart = call(SYS_getpgid, child_) != call(SYS_getpgid, 0);
-      if (signal != SIGCHLD && (plan_.pass_signals || apart)) call(SYS_kill, child_, signal);
+      if (signal != SIGCHLD && apart) call(SYS_kill, child_, signal);
     }
   }
 

@@ -11,7 +11,7 @@ namespace {
 Plan plan_for(const std::string& launcher, const std::vector<std::string>& args) {
   Plan plan = two_nodes();
   plan.launcher = launcher;
-  const bool binds = find_launcher(launcher)->traits().binds_sets;
+  const bool binds = find_launcher(launcher)->traits.binds_sets;
   plan.bind_via = binds ? BindVia::launcher : BindVia::shim;
   plan.launcher_args = args;
   plan.env = {Setting{"MASTER_PORT", {Decision{Layer::builtin, std::string("29500"), {}, ""}}},

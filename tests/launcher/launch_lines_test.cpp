@@ -311,7 +311,7 @@ TEST_CASE("the binding reads back as the plan's CPUs, one set for each local ran
 }
 
 TEST_CASE("traits that the planner counts on", "[launcher]") {
-  const auto traits = [](const char* name) { return find_launcher(name)->traits(); };
+  const auto traits = [](const char* name) { return find_launcher(name)->traits; };
   CHECK(traits("pals").distribution == Distribution::fill);
   CHECK(traits("slurm").distribution == Distribution::even);
   CHECK(traits("flux").distribution == Distribution::even);

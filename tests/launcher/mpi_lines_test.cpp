@@ -303,7 +303,7 @@ TEST_CASE("Hydra's binding reads back as the plan's CPUs on random plans", "[lau
 }
 
 TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
-  const auto traits = [](const char* name) { return find_launcher(name)->traits(); };
+  const auto traits = [](const char* name) { return find_launcher(name)->traits; };
   for (const char* name : {"openmpi", "prrte", "intelmpi", "jsrun"}) {
     INFO(name);
     CHECK_FALSE(traits(name).binds_sets);
@@ -323,9 +323,9 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
   CHECK(traits("jsrun").rank_var == "JSM_NAMESPACE_RANK");
   CHECK(traits("slurm").step_var == "SLURM_STEP_ID");
   for (const Launcher& launcher : launchers())
-    for (const auto& preset : launcher.traits().presets) {
+    for (const auto& preset : launcher.traits.presets) {
       CHECK_FALSE(preset.why.empty());
-      for (const auto& leftover : launcher.traits().conflicting) {  // what is set is not removed
+      for (const auto& leftover : launcher.traits.conflicting) {  // what is set is not removed
         const bool hit = leftover.prefix ? preset.name.rfind(leftover.name, 0) == 0
                                          : preset.name == leftover.name;
         CHECK_FALSE(hit);
@@ -334,7 +334,7 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
 }
 
 TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
-  const auto policy = [](const char* name) { return find_launcher(name)->traits().termination; };
+  const auto policy = [](const char* name) { return find_launcher(name)->traits.termination; };
   for (const char* name : {"hydra", "intelmpi"}) {
     CHECK(policy(name).sent_for(kInt) == kInt);
     CHECK(policy(name).sent_for(kHup) == kTerm);

@@ -62,8 +62,8 @@ TEST_CASE("the table is in order and every row is whole", "[launcher]") {
   for (const Launcher& launcher : launchers()) {
     CHECK(before < launcher.name);
     before = launcher.name;
-    CHECK(launcher.traits().name == launcher.name);
-    CHECK_FALSE(launcher.traits().rank_var.empty());
+    CHECK(launcher.traits.name == launcher.name);
+    CHECK_FALSE(launcher.traits.rank_var.empty());
     CHECK(find_launcher(launcher.name) == &launcher);
   }
   CHECK(find_launcher("no-such") == nullptr);

@@ -175,9 +175,8 @@ TEST_CASE("who stays, and how a rank ends", "[wire]") {
   CHECK(fields_of(plan) == head + ":stay=kill:notice=10*1800000000" + tail);
   plan.time_limit_signal = {};
   plan.termination.fails_fast = true;
-  plan.termination.signals_groups = false;
   plan.termination.ranks_outlive_launcher = true;
-  CHECK(fields_of(plan) == head + ":stay=exit:signals=pass:end=with-parent" + tail);
+  CHECK(fields_of(plan) == head + ":stay=exit:end=with-parent" + tail);
   CHECK(run_rank(encoded(plan), 3).fault.empty());
 }
 

@@ -190,6 +190,16 @@ class Schema(unittest.TestCase):
     def test_the_schema_is_a_schema(self):
         jsonschema.Draft7Validator.check_schema(self.schema)
 
+    def test_every_launcher_is_listed(self):
+        def read(name):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                return file.read()
+        known = re.findall(r"^  ROW\((\w+)\)", read("include/hpclaunch/launcher_traits.h"), re.M)
+        lists = re.findall(r'"enum": (\[[^]]*"pals"[^]]*\])', read("profiles/schema.json"))
+        self.assertTrue(known and lists)
+        for names in lists:
+            self.assertEqual(sorted(set(json.loads(names)) - {""}), known)
+
     def test_good(self):
         self.agree(GOOD, True, True)
 

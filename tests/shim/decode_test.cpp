@@ -125,7 +125,6 @@ TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", 
       {":rank=R:hosts=abc:layout=0*2:class=1", "malformed layout"},
       {":rank=R:stay=:layout=0*1:class=1", "malformed value"},
       {":rank=R:stay=long:layout=0*1:class=1", "malformed value"},
-      {":rank=R:signals=drop:layout=0*1:class=1", "malformed value"},
       {":rank=R:end=now:layout=0*1:class=1", "malformed value"},
       {":rank=R:notice=10:layout=0*1:class=1", "malformed value"},
       {":rank=R:notice=0*1:layout=0*1:class=1", "malformed value"},
@@ -174,7 +173,7 @@ TEST_CASE("a damaged plan is refused by every rank, whoever's part is damaged", 
 
 TEST_CASE("what is compared and who stays", "[shim]") {
   const std::string wire = wire_of(
-      ":rank=R:absent=GONE/AWAY:port=65535:same=A*abcde/B*-_019:stay=kill:signals=pass"
+      ":rank=R:absent=GONE/AWAY:port=65535:same=A*abcde/B*-_019:stay=kill"
       ":notice=10*9999999999:end=with-parent:hosts=abc...-_0:layout=0*2/1*1"
       ":class=2:granted=8:part=0-3/4-7:class=1:granted=2:part=0-1");
   const auto plan = std::make_unique<shim::Plan>();
@@ -183,7 +182,6 @@ TEST_CASE("what is compared and who stays", "[shim]") {
   CHECK(plan->port == 65535);
   CHECK(plan->same == "A*abcde/B*-_019");
   CHECK(plan->stay == shim::Stay::kill);
-  CHECK(plan->pass_signals);
   CHECK(plan->with_parent);
   CHECK(plan->signal == 10);
   CHECK(plan->signal_at == 9999999999ULL);

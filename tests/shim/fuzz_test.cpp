@@ -73,7 +73,6 @@ const std::vector<std::string> kPieces = {
     ":granted=4",
     ":stay=kill",
     ":notice=10*1",
-    ":signals=pass",
     ":end=with-parent",
     ":port=29500",
 };
@@ -101,7 +100,7 @@ std::string fields(Source& random) {
   if (random.below(2) == 0) out += ":dir=%2Fa" + random.of({"", "/%2Fa%2Fb", "/%2F%FF%01/%2Fc"});
   if (random.below(2) == 0) out += ":same=A*abcde" + random.of({"", "/B*-_012/C1*00000"});
   if (random.below(2) == 0) out += ":absent=X" + random.of({"", "/Y/Z_9"});
-  if (random.below(2) == 0) out += ":stay=" + random.of({"exit", "kill:signals=pass"});
+  if (random.below(2) == 0) out += ":stay=" + random.of({"exit", "kill"});
   if (random.below(2) == 0) out += ":port=29500:notice=12*1800000000:end=with-parent";
   out += ":layout=";
   for (int runs = random.below(4); runs >= 0; --runs) {

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     if (option == "--out") out = value;
   }
   if (const auto* known = hpclaunch::find_launcher(plan.launcher))
-    plan.termination = known->traits().termination;
+    plan.termination = known->traits.termination;
   plan.termination.fails_fast = fast;
   for (const char* next = layout.c_str(); *next != '\0';) {
     char* end = nullptr;

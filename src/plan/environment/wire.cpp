@@ -116,7 +116,6 @@ bool same_everywhere(const PerRank& value) {
 void add_stay(const Plan& plan, Payload& out) {
   if (plan.supervise) {
     out.add("stay", !plan.termination.fails_fast ? ":stay=kill" : ":stay=exit");
-    if (!plan.termination.signals_groups) out.add("signals", ":signals=pass");
     if (plan.time_limit_signal.signal > 0)
       out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,
                                     plan.time_limit_signal.at));
