@@ -29,7 +29,7 @@ struct Bench {
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
 <<<<<<< HEAD
-    input.launcher = find_launcher("local")->traits();
+    input.launcher = find_launcher("local")->traits;
     input.request.ranks_per_node = 2;
     input.request.command = {"true"};
 =======
