@@ -142,7 +142,6 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other) {
   Plan plan = prepared.plan;
-<<<<<<< HEAD
   sys::ObserveRequest request;
   request.names = names_to_report(plan, launch_environment(plan, env));
   request.launcher_local_variable = prepared.launcher.launcher->traits.local_rank_var;
@@ -151,19 +150,6 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   if (!module.empty()) python = python_for(plan.command, env);
   if (!python) return python.error();
   plan.command = report_command(request, module, *python);
-=======
-  Question question;
-  question.names = names_to_report(plan, launch_environment(plan, env));
-  question.local_variable = prepared.launcher.launcher->traits.local_rank_var;
-  if (!plan.command.empty()) question.program = plan.command.front();
-  question.module = module;
-  if (!module.empty()) {
-    Result<std::string> python = python_for(plan.command, env);
-    if (!python) return python.error();
-    question.python = std::move(*python);
-  }
-  plan.command = report_command(question);
->>>>>>> launcher
   Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(result->ended, module, limit_seconds);

@@ -28,15 +28,9 @@ struct Bench {
     input.profile = &profile;
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
-<<<<<<< HEAD
     input.launcher = find_launcher("local")->traits;
     input.request.ranks_per_node = 2;
     input.request.command = {"true"};
-=======
-    input.launcher = find_launcher("local")->traits;
-    input.options.ranks_per_node = 2;
-    input.options.command = {"true"};
->>>>>>> launcher
     plan = *make_plan(input);
   }
 
