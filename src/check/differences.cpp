@@ -126,7 +126,7 @@ std::string with_separators(long number) {
   std::string digits = fmt::format("{}", number);
   for (std::size_t at = digits.size(); at > 3;) {
     at -= 3;
-    digits.insert(at, ",");
+    digits.insert(at, 1, ',');
   }
   return digits;
 }

@@ -24,7 +24,7 @@ std::vector<std::string> environment_of(const EnvSnapshot& env, const std::strin
     if (entry.starts_with(kRecords) || (!name.empty() && entry.starts_with(name))) continue;
     entries.push_back(entry);
   }
-  entries.push_back(std::string(kRecords) + "1");
+  entries.emplace_back(kRecords).push_back('1');
   if (!variable.empty()) entries.push_back(variable);
   return entries;
 }
