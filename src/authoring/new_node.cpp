@@ -45,8 +45,7 @@ std::string reserved_text(const Topology& node, bool numbered) {
                                        "granted to other jobs. A guess:",
                                        about, missing.to_list()),
                            6);
-  if (!numbered || held.whole.empty())
-    return text + prose("(none: not a set of whole cores)", 6);
+  if (!numbered || held.whole.empty()) return text + prose("(none: not a set of whole cores)", 6);
   return text + lines_of(fmt::format("\"reserved\": {{\"cores\": \"{}\", \"why\": \"not granted to "
                                      "the job that wrote this\"}},",
                                      held.whole.to_list()),

@@ -1,10 +1,9 @@
-#include "hpclaunch/hosts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "model/shown.h"
 

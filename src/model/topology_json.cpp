@@ -230,7 +230,14 @@ std::string topology_to_json(const Topology& topology) {
 
 Result<Topology> topology_from_json(std::string_view text, const std::string& file) {
   Context context(text, file);
-  const auto first = [&] { return context.take().front(); };
+  // What is written wrongly says more than what is missing, which may be the same key.
+  const auto first = [&] {
+    const std::vector<Error> problems = context.take();
+    const auto written = std::find_if(problems.begin(), problems.end(), [](const Error& problem) {
+      return !problem.message.ends_with("is missing");
+    });
+    return written == problems.end() ? problems.front() : *written;
+  };
   const std::optional<Json> tree = json_reader::parse_tree(text, context);
   if (!tree) return first();
   Object document(context, {&*tree});

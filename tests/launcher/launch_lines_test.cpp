@@ -189,7 +189,8 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
         "of 2 nodes");
   CHECK(pals.hint == "-n 3 or -n 6 (1 or 2 ranks on each of 3 nodes); or -N 2 --ppn 2");
   CHECK(refusal("slurm", uneven({4, 1, 1})).message ==
-        "srun distributes ranks evenly and cannot start 4 ranks on 1 node, then 1 on each of 2 nodes");
+        "srun distributes ranks evenly and cannot start 4 ranks on 1 node, then 1 on each of 2 "
+        "nodes");
   CHECK_THAT(refusal("flux", uneven({1, 2})).hint, ContainsSubstring("-n 2 or -n 4"));
 }
 

@@ -1,6 +1,5 @@
-#include "hpclaunch/hosts.h"
-
 #include "hpclaunch/env.h"
+#include "hpclaunch/hosts.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

@@ -201,8 +201,7 @@ TEST_CASE("wrong types, numbers and lists are refused where they stand", "[topol
   };
   CHECK(refusal("[1]").message == "expected an object, found a list");
   CHECK(refusal("{}").message == "\"schema\" is missing");
-  CHECK(refusal(R"({"schema": 2, "cores": []})").message ==
-        "this program reads schema 1");
+  CHECK(refusal(R"({"schema": 2, "cores": []})").message == "this program reads schema 1");
   CHECK(refusal(R"({"schema": "1", "cores": []})").where->pointer == "/schema");
   CHECK(refusal(R"({"schema": 1})").message == "\"cores\" is missing");
   CHECK(refusal(R"({"schema": 1, "cores": {}})").message ==

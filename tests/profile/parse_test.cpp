@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "hpclaunch/profile.h"
-#include "support/json_position.h"
 #include "support/catch.h"
+#include "support/json_position.h"
 
 using namespace hpclaunch;
 

@@ -122,7 +122,8 @@ TEST_CASE("AMD libraries that lie or misbehave do no harm", "[vendor]") {
     CHECK(ask_amd(base, "zero").topology == base);
   }
   SECTION("counts that cannot be") {
-    CHECK_THAT(ask_rocm(base, "huge").said(), ContainsSubstring("implausible device count 4294967295"));
+    CHECK_THAT(ask_rocm(base, "huge").said(),
+               ContainsSubstring("implausible device count 4294967295"));
     CHECK_THAT(ask_amd(base, "huge").said(), ContainsSubstring("implausible count 4294967295"));
   }
   SECTION("text without an end, bandwidths that cannot be") {
