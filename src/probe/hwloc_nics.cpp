@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <iterator>
 #include <optional>
 #include <string_view>
