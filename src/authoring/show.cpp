@@ -270,6 +270,7 @@ struct Section {
 
 std::vector<Section> sections(const Profile& profile) {
   const auto all = [](const auto& entries) {
+    list.reserve(entries.size());
     std::vector<Shown> list;
     for (const auto& entry : entries) list.push_back(shown(entry));
     return list;

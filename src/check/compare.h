@@ -19,7 +19,7 @@ Difference different(std::string kind, std::string planned, std::string found, s
 class Differences {
  public:
   /// `rank` -1: it is about the node.
-  void add(Difference one, int node, int rank = -1);
+  void add(const Difference& one, int node, int rank = -1);
   /// Sorted as Comparison has them.
   std::vector<Difference> finish() &&;
 

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <map>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
