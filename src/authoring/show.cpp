@@ -270,8 +270,8 @@ struct Section {
 
 std::vector<Section> sections(const Profile& profile) {
   const auto all = [](const auto& entries) {
-    list.reserve(entries.size());
     std::vector<Shown> list;
+    list.reserve(entries.size());
     for (const auto& entry : entries) list.push_back(shown(entry));
     return list;
   };

@@ -30,7 +30,7 @@ Difference different(std::string kind, std::string planned, std::string found, s
 
 void Differences::add(const Difference& one, int node, int rank) {
   Key key{one.what.id, one.what.severity, one.planned, one.found, one.what.message, one.what.fix};
-  Difference& same = found_.try_emplace(std::move(key), std::move(one)).first->second;
+  Difference& same = found_.try_emplace(std::move(key), one).first->second;
   if (rank >= 0) same.ranks.push_back(rank);
   same.nodes.push_back(node);
 }

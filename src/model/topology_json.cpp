@@ -190,8 +190,8 @@ std::string written(int number) { return std::to_string(number); }
 std::string written(std::uint64_t number) { return std::to_string(number); }
 std::string written(const CpuSet& pus) { return fmt::format("\"{}\"", pus.to_list()); }
 std::string written(const std::vector<std::string>& texts) {
-  items.reserve(texts.size());
   std::vector<std::string> items;
+  items.reserve(texts.size());
   for (const std::string& text : texts) items.push_back(written(text));
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
