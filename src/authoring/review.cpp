@@ -142,7 +142,8 @@ void review_age(const Profile& profile, const std::string& today,
   for (const auto& [what, conditions, from] : own_entries(profile)) {
     const Origin& origin = *from;
     const auto say = [&, &what = what](const std::string& message, const std::string& fix) {
-      diagnostics.push_back({"stale", Severity::warning, fmt::format("{}: {}", what, message), fix, origin.where});
+      diagnostics.push_back(
+          {"stale", Severity::warning, fmt::format("{}: {}", what, message), fix, origin.where});
     };
     if (!origin.source.empty() && origin.checked.empty())
       say("has a source but no date of the last comparison", "add \"checked\": \"YYYY-MM-DD\"");
