@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -55,6 +56,20 @@ RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, con
   return rank;
 }
 
+void deal_threads(std::vector<RankPlan>& ranks) {
+  std::map<int, std::vector<RankPlan*>> on;  // by the first hardware thread of the core
+  for (RankPlan& rank : ranks) on[rank.cpus.first()].push_back(&rank);
+  for (const auto& [first, members] : on) {
+    const std::vector<int> threads = members.front()->cpus.to_vector();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t from = i * threads.size() / members.size();
+      const std::size_t to = std::max(from + 1, (i + 1) * threads.size() / members.size());
+      members[i]->cpus = CpuSet{};
+      for (std::size_t t = from; t < to; ++t) members[i]->cpus.add(threads[t]);
+    }
+  }
+}
+
 std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,
                                     const std::vector<RankPlan>& ranks, bool shared) {
   std::vector<std::string> remarks;
@@ -101,6 +116,7 @@ Result<Placed> place(const Topology& node, const PlaceRequest& want) {
 
   Placed placed;
   for (const Share& share : shares) placed.ranks.push_back(rank_on(node, cores, share));
+  if (shared) deal_threads(placed.ranks);
   placed.remarks = remarks_on(node, cores, placed.ranks, shared);
   return placed;
 }

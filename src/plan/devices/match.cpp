@@ -170,6 +170,43 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
   return seats;
 }
 
+// Cores that no rank has go to the ranks nearest to them, the nearest cores first: a whole NUMA node to the
+// rank with the fewest cores where there are fewer ranks than NUMA nodes, else an even part to each.
+void give_idle_cores(const Topology& node, const std::vector<UsableCore>& cores, const Units& units,
+                     std::vector<RankSeat>& seats) {
+  std::map<int, Share> idle;  // by NUMA node
+  for (Index c = 0; c < cores.size(); ++c)
+    idle[node.cores[cores[c].position].numa].push_back(static_cast<int>(c));
+  const bool whole = seats.size() < idle.size();
+  for (auto& [numa, share] : idle)
+    std::erase_if(share, [&](int core) {
+      return std::any_of(seats.begin(), seats.end(), [&](const RankSeat& seat) {
+        return std::binary_search(seat.share.begin(), seat.share.end(), core);
+      });
+    });
+  for (int far = kNear; far < kDistances; ++far)
+    for (auto& [numa, share] : idle) {
+      CpuSet pus;
+      for (const int core : share) pus |= cores[core].pus;
+      std::vector<RankSeat*> nearest;
+      for (RankSeat& seat : seats)
+        if (distance(node, units.list[seat.unit].pus, pus) <= far) nearest.push_back(&seat);
+      if (nearest.empty() || share.empty()) continue;
+      if (whole)
+        nearest = {*std::min_element(nearest.begin(), nearest.end(),
+                                     [](const RankSeat* a, const RankSeat* b) {
+                                       return a->share.size() < b->share.size();
+                                     })};
+      for (Index i = 0; i < nearest.size(); ++i) {
+        Share& mine = nearest[i]->share;
+        mine.insert(mine.end(), share.begin() + i * share.size() / nearest.size(),
+                    share.begin() + (i + 1) * share.size() / nearest.size());
+        std::sort(mine.begin(), mine.end());
+      }
+      share.clear();
+    }
+}
+
 }  // namespace
 
 std::optional<Matched> match_units(const Topology& node, const Units& units,
@@ -186,6 +223,9 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   std::vector<RankSeat> seats = shared
                                     ? share_seats(groups, assigned)
                                     : own_seats(node, cores, groups, assigned, want.cores_per_rank);
+  if (!shared && want.cores_per_rank == 0 &&
+      want.ranks * units.per_rank < std::max(units.total, units.shortage.whole))
+    give_idle_cores(node, cores, units, seats);
   std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
     return a.share.front() < b.share.front();
   });
@@ -194,6 +234,7 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
     matched.ranks.push_back(rank_on(node, cores, seat.share));
     matched.assigned.push_back(seat.unit);
   }
+  if (shared) deal_threads(matched.ranks);
   matched.remarks = remarks_on(node, cores, matched.ranks, shared);
   return matched;
 }

@@ -7,6 +7,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/cores/binding.h"
+#include "plan/cores/describe.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
@@ -37,15 +38,42 @@ bool closer_without_rule(const PlanInput& input, const Units& units,
   return near && count_far(units, near->assigned, near->ranks) == 0;
 }
 
+// The cores that a rule gives to the ranks of a node. A rule gives one rank cores near one device: with
+// --devices-per-rank, a rank has the cores of each of its devices.
+std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanInput& input,
+                                                const Units& units, int ranks) {
+  if (units.per_rank == 1) return apply_binding(rule, input.node, ranks);
+  Units singles = units;
+  singles.list.clear();
+  for (const Unit* unit : single_units(units)) singles.list.push_back(*unit);
+  const auto bound = apply_binding(rule, input.node, singles.count());
+  if (!bound) return std::nullopt;
+  const std::vector<int> single_of = match_bound(input.node, singles, *bound);
+  std::vector<RankPlan> result;
+  for (const int group : assign_units(units, ranks)) {
+    RankPlan rank;
+    for (std::size_t b = 0; b < bound->size(); ++b) {
+      if (single_of[b] / units.per_rank != group) continue;
+      rank.cpus |= (*bound)[b].cpus;
+      rank.roles.insert((*bound)[b].roles.begin(), (*bound)[b].roles.end());
+    }
+    describe_cpus(input.node, rank);
+    result.push_back(std::move(rank));
+  }
+  return result;
+}
+
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
              NodeRanks& result) {
   if (input.profile == nullptr || input.request.cores_per_rank) return false;
-  facts.job["ranks_per_node"] = std::to_string(ranks);
+  const int bound_ranks =
+      units.per_rank == 1 ? ranks : static_cast<int>(single_units(units).size());
+  facts.job["ranks_per_node"] = std::to_string(bound_ranks);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
+    std::optional<std::vector<RankPlan>> bound = bind_ranks(*rule, input, units, ranks);
     const bool allowed =
         bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
           return input.node.allowed.contains(rank.cpus);
@@ -53,7 +81,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
     if (!allowed && result.rule != nullptr) continue;
     if (!allowed) {
       result.remarks.push_back(fmt::format("the site's rule {} does not fit {} on this node",
-                                           rule->id, counted(ranks, "rank")));
+                                           rule->id, counted(bound_ranks, "rank")));
       continue;
     }
     if (result.rule != nullptr) {  // a weaker one that would have done, too
@@ -95,6 +123,28 @@ void report_small_share(const PlanInput& input, const Units& units,
       return;
     }
   }
+}
+
+// Half of the cores or more idle, where no number of cores was typed.
+void report_idle(const PlanInput& input, const NodeRanks& placed,
+                 std::vector<Diagnostic>& reports) {
+  CpuSet used;
+  for (const RankPlan& rank : placed.ranks) used |= rank.cpus;
+  int usable = 0;
+  int idle = 0;
+  for (const Core& core : input.node.cores) {
+    if (!core.pus.intersects(input.node.allowed)) continue;
+    ++usable;
+    idle += core.pus.intersects(used) ? 0 : 1;
+  }
+  const int ranks = static_cast<int>(placed.ranks.size());
+  if (2 * idle < usable || usable < 2 * ranks) return;
+  reports.push_back(
+      {"idle-cores", Severity::note,
+       fmt::format("{} of {} are idle: {} the cores near {} device{}", idle,
+                   counted(usable, "core"), ranks == 1 ? "the rank has" : "ranks have",
+                   ranks == 1 ? "its" : "their", ranks == 1 ? "" : "s"),
+       fmt::format("--cpus-per-rank {}", usable / ranks)});
 }
 
 // Ranks on another NUMA node than their device get a remark, however they were placed.
@@ -146,6 +196,8 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   }
   if (result.rule == nullptr && !input.request.cores_per_rank)
     report_small_share(input, units, assigned, result);
+  if (!input.request.cores_per_rank && !units.list.empty())
+    report_idle(input, result, result.reports);
   give_units(units, assigned, result.ranks);
   give_nics(input.node, result.ranks);
   note_far_ranks(units, assigned, result);
