@@ -170,29 +170,40 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
   return seats;
 }
 
-// Cores that no rank has go to the ranks nearest to them, the nearest cores first: a whole NUMA node to the
-// rank with the fewest cores where there are fewer ranks than NUMA nodes, else an even part to each.
+// Cores that no rank has go to ranks that have all cores near their device: those on the NUMA node of such ranks
+// are divided among them. Where there are fewer ranks than NUMA nodes, each other node goes whole to the nearest
+// of these ranks, of several to the one with the fewest cores.
 void give_idle_cores(const Topology& node, const std::vector<UsableCore>& cores, const Units& units,
                      std::vector<RankSeat>& seats) {
-  std::map<int, Share> idle;  // by NUMA node
-  for (Index c = 0; c < cores.size(); ++c)
-    idle[node.cores[cores[c].position].numa].push_back(static_cast<int>(c));
-  const bool whole = seats.size() < idle.size();
-  for (auto& [numa, share] : idle)
+  std::vector<Share> idle;  // by NUMA node
+  std::map<int, Index> at;
+  for (Index c = 0; c < cores.size(); ++c) {
+    const int numa = node.cores[cores[c].position].numa;
+    if (at.emplace(numa, idle.size()).second) idle.emplace_back();
+    idle[at[numa]].push_back(static_cast<int>(c));
+  }
+  const int last = seats.size() < idle.size() ? kElsewhere : kSameNuma;
+  for (Share& share : idle)
     std::erase_if(share, [&](int core) {
       return std::any_of(seats.begin(), seats.end(), [&](const RankSeat& seat) {
         return std::binary_search(seat.share.begin(), seat.share.end(), core);
       });
     });
-  for (int far = kNear; far < kDistances; ++far)
-    for (auto& [numa, share] : idle) {
+  const auto owns_near = [&](const RankSeat& seat) {
+    CpuSet mine;
+    for (const int core : seat.share) mine |= cores[core].pus;
+    return mine.contains(units.list[seat.unit].pus & node.allowed);
+  };
+  for (int far = kNear; far <= last; ++far)
+    for (Share& share : idle) {
       CpuSet pus;
       for (const int core : share) pus |= cores[core].pus;
       std::vector<RankSeat*> nearest;
       for (RankSeat& seat : seats)
-        if (distance(node, units.list[seat.unit].pus, pus) <= far) nearest.push_back(&seat);
+        if (owns_near(seat) && distance(node, units.list[seat.unit].pus, pus) <= far)
+          nearest.push_back(&seat);
       if (nearest.empty() || share.empty()) continue;
-      if (whole)
+      if (far > kSameNuma)
         nearest = {*std::min_element(nearest.begin(), nearest.end(),
                                      [](const RankSeat* a, const RankSeat* b) {
                                        return a->share.size() < b->share.size();
@@ -223,8 +234,7 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   std::vector<RankSeat> seats = shared
                                     ? share_seats(groups, assigned)
                                     : own_seats(node, cores, groups, assigned, want.cores_per_rank);
-  if (!shared && want.cores_per_rank == 0 &&
-      want.ranks * units.per_rank < std::max(units.total, units.shortage.whole))
+  if (!shared && want.cores_per_rank == 0 && want.ranks * units.per_rank < units.total)
     give_idle_cores(node, cores, units, seats);
   std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
     return a.share.front() < b.share.front();

@@ -8,6 +8,7 @@
 #include "hpclaunch/text.h"
 #include "plan/cores/binding.h"
 #include "plan/cores/describe.h"
+#include "plan/cores/locality.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
@@ -15,13 +16,12 @@ namespace hpclaunch {
 
 namespace {
 
-int count_far(const Units& units, const std::vector<int>& assigned,
+int count_far(const Topology& node, const Units& units, const std::vector<int>& assigned,
               const std::vector<RankPlan>& ranks) {
   int far = 0;
   for (std::size_t r = 0; r < assigned.size(); ++r) {
     if (assigned[r] < 0) continue;
-    const CpuSet& near = units.list[assigned[r]].pus;
-    if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
+    if (distance(node, units.list[assigned[r]].pus, ranks[r].cpus) != kNear) ++far;
   }
   return far;
 }
@@ -31,11 +31,11 @@ int count_far(const Units& units, const std::vector<int>& assigned,
 bool closer_without_rule(const PlanInput& input, const Units& units,
                          const std::vector<RankPlan>& bound) {
   if (units.given.empty()) return false;
-  if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
+  if (count_far(input.node, units, match_bound(input.node, units, bound), bound) == 0) return false;
   PlaceRequest want;
   want.ranks = static_cast<int>(bound.size());
   const std::optional<Matched> near = match_units(input.node, units, want);
-  return near && count_far(units, near->assigned, near->ranks) == 0;
+  return near && count_far(input.node, units, near->assigned, near->ranks) == 0;
 }
 
 // The cores that a rule gives to the ranks of a node. A rule gives one rank cores near one device: with
@@ -148,8 +148,9 @@ void report_idle(const PlanInput& input, const NodeRanks& placed,
 }
 
 // Ranks on another NUMA node than their device get a remark, however they were placed.
-void note_far_ranks(const Units& units, const std::vector<int>& assigned, NodeRanks& result) {
-  result.far = count_far(units, assigned, result.ranks);
+void note_far_ranks(const Topology& node, const Units& units, const std::vector<int>& assigned,
+                    NodeRanks& result) {
+  result.far = count_far(node, units, assigned, result.ranks);
   if (result.far > 0)
     result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
                                          result.far, counted(assigned.size(), "rank")));
@@ -196,11 +197,14 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   }
   if (result.rule == nullptr && !input.request.cores_per_rank)
     report_small_share(input, units, assigned, result);
-  if (!input.request.cores_per_rank && !units.list.empty())
+  // A site's rule may keep cores free; what a grant or a mask took away may be another job's.
+  const bool whole = units.devices == static_cast<int>(input.node.devices.size());
+  const bool asked = result.rule != nullptr && ranks * units.per_rank >= units.total;
+  if (!input.request.cores_per_rank && !units.list.empty() && whole && !asked)
     report_idle(input, result, result.reports);
   give_units(units, assigned, result.ranks);
   give_nics(input.node, result.ranks);
-  note_far_ranks(units, assigned, result);
+  note_far_ranks(input.node, units, assigned, result);
   return result;
 }
 
