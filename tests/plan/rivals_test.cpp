@@ -25,7 +25,7 @@ using test::RivalPlan;
 
 RivalPlan ours(const Topology& node, int ranks) {
   const Units units = test::units_of(node);
-  const auto matched = match_units(node, units, {ranks});
+  const auto matched = match_units(node, units, {ranks, 0, false, true});
   REQUIRE(matched);
   RivalPlan plan;
   for (std::size_t r = 0; r < matched->ranks.size(); ++r)

@@ -234,7 +234,8 @@ std::optional<Matched> match_units(const Topology& node, const Units& units,
   std::vector<RankSeat> seats = shared
                                     ? share_seats(groups, assigned)
                                     : own_seats(node, cores, groups, assigned, want.cores_per_rank);
-  if (!shared && want.cores_per_rank == 0 && want.ranks * units.per_rank < units.total)
+  if (want.use_idle && !shared && want.cores_per_rank == 0 &&
+      want.ranks * units.per_rank < units.total)
     give_idle_cores(node, cores, units, seats);
   std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
     return a.share.front() < b.share.front();

@@ -183,6 +183,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
     want.ranks = ranks;
     want.cores_per_rank = input.request.cores_per_rank.value_or(0);
     want.oversubscribe = input.request.oversubscribe;
+    want.use_idle = input.profile == nullptr;
     if (std::optional<Matched> matched = match_units(input.node, units, want)) {
       result.ranks = std::move(matched->ranks);
       assigned = std::move(matched->assigned);
