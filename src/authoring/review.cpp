@@ -329,6 +329,8 @@ void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) 
       if (defined.count(role) > 0) continue;
       diagnostics.push_back(unknown_name("rule " + rule.id, "role", role, known, rule.origin));
       if (known.empty()) diagnostics.back().fix = "add \"roles\" to the bindings";
+      if (const auto near = nearest(role, known))
+        diagnostics.back().fix = fmt::format("did you mean ${{role.{}}}?", *near);
     }
   }
 }
