@@ -222,7 +222,8 @@ Shown shown(const Rule& rule) {
     out.add(label, key, fmt::format("{}", fmt::join(list, " ")), list);
   };
   words("unset", "unset", rule.unset);
-  for (const auto& [key, lists] : {std::pair("launch", &rule.launch), {"batch", &rule.batch}}) {
+  for (const auto& [key, lists] :
+       {std::pair("launch", &rule.launch), std::pair("batch", &rule.batch)}) {
     for (const auto& [program, list] : *lists)
       out.line(key, fmt::format("{}: {}", program, fmt::join(list, " ")));
     put(out.object, key, *lists);
