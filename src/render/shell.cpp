@@ -1,14 +1,12 @@
-// Words and assignments for sh, csh and fish.
+// Words for sh, csh and fish.
 //
 // Sources: POSIX.1-2017, XCU 2.2 "Quoting"; tcsh(1), "Lexical structure"; fish-language(1), "Quotes" and
 // "Escaping characters". That real shells agree is tested, byte by byte (tests/render/shells.py).
-#include "shell.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "hpclaunch/text.h"
+#include "hpclaunch/render.h"
 #include "text.h"
 
 namespace hpclaunch {
@@ -39,28 +37,16 @@ struct Quoted {
   }
 };
 
-bool has_empty_element(std::string_view list) {
-  return list.empty() || list.front() == ':' || list.back() == ':' ||
-         list.find("::") != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string quote_sh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  std::string out = "'";
-  for (const char c : value) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
+  return "'" + render::replaced(value, {{'\'', "'\\''"}}) + "'";
 }
 
 // csh replaces '!' inside quotes too, and a newline in quotes needs a backslash. What a backslash
 // means inside quotes depends on a variable of the user's (backslash_quote), so quotes have none
-// but the one before a newline; that one has quotes of its own, or a lead byte of a double-byte
+// but the one before a newline; that one is quoted apart, or a lead byte of a double-byte
 // locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
@@ -100,41 +86,5 @@ std::string quote_fish(std::string_view value) {
   }
   return out.word();
 }
-
-namespace render {
-
-std::string comment_text(std::string_view comment) {
-  std::string line(comment);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  std::string out = printable(line);
-  // A last backslash would join the next line to the comment in some readers.
-  while (!out.empty() && (out.back() == '\\' || out.back() == ' ')) out.pop_back();
-  return out;
-}
-
-std::string sh_line(const EnvChange& change) {
-  if (!change.value) return fmt::format("unset {}\n", change.name);
-  return fmt::format("export {}={}\n", change.name, quote_sh(*change.value));
-}
-
-std::string csh_line(const EnvChange& change) {
-  if (!change.value) return fmt::format("unsetenv {} ;\n", change.name);
-  return fmt::format("setenv {} {} ;\n", change.name, quote_csh(*change.value));
-}
-
-std::string_view fish_refusal(const EnvChange& change) {
-  const bool filled = change.name == "PATH" || change.name == "CDPATH";
-  return filled && change.value && has_empty_element(*change.value)
-             ? "fish replaces an empty element of this variable with a dot"
-             : "";
-}
-
-std::string fish_line(const EnvChange& change) {
-  if (!change.value) return fmt::format("set -eg {} ;\n", change.name);
-  return fmt::format("set -gx {} {} ;\n", change.name, quote_fish(*change.value));
-}
-
-}  // namespace render
 
 }  // namespace hpclaunch
