@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <vector>
+
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -89,18 +92,15 @@ constexpr struct {
 }  // namespace
 
 std::optional<PciAddress> parse_pci(std::string_view text) {
-  const std::size_t bus = text.find(':');
-  const std::size_t device = bus == std::string_view::npos ? bus : text.find(':', bus + 1);
-  const std::size_t function =
-      device == std::string_view::npos ? device : text.find('.', device + 1);
-  if (function == std::string_view::npos) return {};
-  const auto domain_value = hex(text.substr(0, bus), 8);
-  const auto bus_value = hex(text.substr(bus + 1, device - bus - 1), 2);
-  const auto device_value = hex(text.substr(device + 1, function - device - 1), 2);
-  const auto function_value = hex(text.substr(function + 1), 1);
-  if (!domain_value || !bus_value || !device_value || !function_value) return {};
-  if (*device_value > 31 || *function_value > 7) return {};
-  return PciAddress{*domain_value, *bus_value, *device_value, *function_value};
+  const std::vector<std::string_view> parts = split(text, ':');
+  const std::vector<std::string_view> last = split(parts.back(), '.');
+  if (parts.size() != 3 || last.size() != 2) return {};
+  const auto domain = hex(parts[0], 8);
+  const auto bus = hex(parts[1], 2);
+  const auto device = hex(last[0], 2);
+  const auto function = hex(last[1], 1);
+  if (!domain || !bus || !device || !function || *device > 31 || *function > 7) return {};
+  return PciAddress{*domain, *bus, *device, *function};
 }
 
 std::string to_string(const PciAddress& address) {

@@ -9,7 +9,6 @@
 
 #include "hpclaunch/sys.h"
 #include "probe/child.h"
-#include "probe/hwloc.h"
 #include "probe/live.h"
 
 namespace hpclaunch {
@@ -33,7 +32,7 @@ std::vector<Diagnostic> notes_from_json(std::string_view text) {
   return notes;
 }
 
-/// Runs a reader in a child process. The answer is a line of diagnostics and the topology's JSON, which is
+/// Runs a reader in a child process. Its result is a line of diagnostics and the topology's JSON, which is
 /// checked on this side.
 Result<LiveNode> isolated(
     const std::function<Result<LiveNode>()>& read, const std::string& name, double limit_seconds,
@@ -83,7 +82,7 @@ Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
   if (first != '<') {
     return Error{ErrorKind::invalid,
                  begin == std::string::npos ? "the topology file is empty"
-                                            : "neither hwloc XML nor a topology in JSON",
+                                            : "not a topology: neither hwloc XML nor hpclaunch's JSON",
                  "", SourceRef{path}};
   }
   Result<LiveNode> node =

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "hpclaunch/device_vendor.h"
-#include "hpclaunch/text.h"
 #include "probe/sysfs.h"
 #include "probe/vendor/vendor.h"
 
@@ -21,23 +20,20 @@ long count_of(const Topology& topology, std::string_view vendor) {
 /// "nvidia0", "nvidia12": the files that a program opens to use a GPU. Opening asks the device cgroup,
 /// and so does access(2).
 long usable_nvidia(const std::string& root) {
-  const std::string_view stem = device_vendor("nvidia").device_file;
-  const std::vector<std::string> names = names_in(root + "/dev");
+  const std::string folder = root + "/dev";
+  const std::vector<std::string> names = numbered_in(folder, device_vendor("nvidia").device_file);
   return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
-    return name.rfind(stem, 0) == 0 && parse_natural(std::string_view(name).substr(stem.size())) &&
-           access((root + "/dev/" + name).c_str(), R_OK | W_OK) == 0;
+    return access(below(folder, name).c_str(), R_OK | W_OK) == 0;
   });
 }
 
 /// The driver has a folder for each MIG GPU instance: /proc/driver/nvidia/capabilities/gpu0/mig/gi1.
 bool has_mig_instances(const std::string& root) {
   const std::string folder = root + "/proc/driver/nvidia/capabilities/";
-  for (const std::string& gpu : names_in(folder)) {
-    for (const std::string& name : names_in(folder + gpu + "/mig")) {
-      if (name.substr(0, 2) == "gi") return true;
-    }
-  }
-  return false;
+  const std::vector<std::string> gpus = names_in(folder);
+  return std::any_of(gpus.begin(), gpus.end(), [&](const std::string& gpu) {
+    return !numbered_in(folder + gpu + "/mig", "gi").empty();
+  });
 }
 
 /// A GPU that can have tiles, of which the kernel shows none.
