@@ -170,8 +170,7 @@ Size Layout::block(int at, int width, const Pen& pen) {
       lines.empty() ? m_.pad_y : m_.head + static_cast<int>(lines.size() - 1) * m_.head_line;
   const Size size{inner_w + 2 * m_.pad_x, head + within.h + m_.pad_y};
   if (pen.scene == nullptr) return sizes_[{at, width}] = size;
-  Pen inside = pen.at(m_.pad_x, head);
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside().at(m_.pad_x, head);
   Box& box = put(pen, What::group, size);
   box.number = at;
   for (const std::vector<std::string>& name : names(one))

@@ -23,6 +23,8 @@ struct Pen {
   int box = -1;
 
   Pen at(int dx, int dy) const { return {scene, x + dx, y + dy, box}; }
+  /// Inside the box that is put next.
+  Pen inside() const { return {scene, x, y, static_cast<int>(scene->boxes.size())}; }
 };
 
 /// The owner of some PUs; neighbours with equal looks share a bar.

@@ -105,8 +105,7 @@ void Layout::draw_core(const Pen& pen, int at) {
   const Size size = core_size();
   const Look& look = looks_[static_cast<std::size_t>(at)];
   const CpuSet& pus = node_.cores[static_cast<std::size_t>(at)].pus;
-  Pen inside = pen;
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside();
   Box& box = put(pen, What::core, size);
   box.number = at;
   box.tip = "CPUs " + pus.to_list();
@@ -157,27 +156,24 @@ Size Layout::cores(const std::vector<int>& list, int width, const Pen& pen) {
   const int count = static_cast<int>(list.size());
   const Rows rows = rows_of(count, each.w, m_.core_gap, width);
   const int step = each.w + m_.core_gap;
-  const auto look = [&](int i) -> const Look& {
-    return looks_[static_cast<std::size_t>(list[static_cast<std::size_t>(i)])];
-  };
+  const auto core = [&](int i) { return list[static_cast<std::size_t>(i)]; };
+  const auto look = [&](int i) -> const Look& { return looks_[static_cast<std::size_t>(core(i))]; };
   int y = 0;
   for (int first = 0; first < count; first += rows.per_row) {
     const int end = std::min(count, first + rows.per_row);
-    bool barred = false;
+    int bar_h = 0;
     for (int i = first; i < end; ++i)
-      barred = barred || (m_.bar_h > 0 && look(i).paint != Paint::plain);
-    if (pen.scene != nullptr) {
-      for (int i = first; barred && i < end;) {
-        int next = i + 1;
-        while (next < end && look(next) == look(i)) ++next;
-        draw_bar(pen.at((i - first) * step, y), look(i), (next - i) * step - m_.core_gap);
-        i = next;
-      }
-      for (int i = first; i < end; ++i)
-        draw_core(pen.at((i - first) * step, y + (barred ? m_.bar_h : 0)),
-                  list[static_cast<std::size_t>(i)]);
+      if (look(i).paint != Paint::plain) bar_h = m_.bar_h;
+    for (int i = first; pen.scene != nullptr && bar_h > 0 && i < end;) {
+      int next = i + 1;
+      while (next < end && look(next) == look(i)) ++next;
+      draw_bar(pen.at((i - first) * step, y), look(i), (next - i) * step - m_.core_gap);
+      i = next;
     }
-    y += (barred ? m_.bar_h : 0) + each.h + m_.row_gap;
+    y += bar_h;
+    for (int i = first; pen.scene != nullptr && i < end; ++i)
+      draw_core(pen.at((i - first) * step, y), core(i));
+    y += each.h + m_.row_gap;
   }
   return {rows.per_row * step - m_.core_gap, y - m_.row_gap};
 }

@@ -72,8 +72,7 @@ Size Layout::device(int at, int width, const Pen& pen) {
   const int head = lines * m_.line_h + m_.box_pad_y;
   const Size size{width, head + rows.rows * (unit_h + m_.unit_gap) - m_.unit_gap + m_.box_pad_y};
   if (pen.scene == nullptr) return size;
-  Pen inside = pen;
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside();
   Box& box = put(pen, What::device, size);
   box.number = one.index;
   box.tip = device_words(one);

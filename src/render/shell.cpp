@@ -22,20 +22,26 @@ bool is_plain(std::string_view text) {
   return !text.empty() && text[0] != '=' && std::all_of(text.begin(), text.end(), ordinary);
 }
 
+/// How a byte is written, and whether outside the quotes.
+struct Piece {
+  std::string text;
+  bool outside = false;
+};
+
 /// A word of which some parts are in single quotes.
-struct Quoted {
+template <class Write>
+std::string quoted_word(std::string_view value, Write write) {
   std::string text;
   bool quoted = false;
-
-  void quote(bool want) {
-    if (quoted != want) text += '\'';
-    quoted = want;
+  for (const char c : value) {
+    const Piece piece = write(c);
+    if (quoted == piece.outside) text += '\'';
+    quoted = !piece.outside;
+    text += piece.text;
   }
-  std::string word() {
-    quote(false);
-    return text.empty() ? "''" : text;
-  }
-};
+  if (quoted) text += '\'';
+  return text.empty() ? "''" : text;
+}
 
 }  // namespace
 
@@ -50,41 +56,26 @@ std::string quote_sh(std::string_view value) {
 // locale before it would swallow it.
 std::string quote_csh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  Quoted out;
-  for (const char c : value) {
-    const bool apart = c == '\'' || c == '!' || c == '\\' || c == '\n';
-    out.quote(!apart);
-    if (c == '\n')
-      out.text += "'\\\n'";
-    else if (apart)
-      out.text += {'\\', c};
-    else
-      out.text += c;
-  }
-  return out.word();
+  return quoted_word(value, [](char c) -> Piece {
+    if (c == '\n') return {"'\\\n'", true};
+    if (c == '\'' || c == '!' || c == '\\') return {{'\\', c}, true};
+    return {{c}, false};
+  });
 }
 
 // Bytes above ASCII go by number: what fish reads as characters it writes again in the locale of
 // the moment, and that may have changed on the line before.
 std::string quote_fish(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  Quoted out;
-  for (const char c : value) {
+  return quoted_word(value, [](char c) -> Piece {
     const auto byte = static_cast<unsigned char>(c);
-    const bool apart = byte < 0x20 || byte >= 0x7F;
-    out.quote(!apart);
-    if (c == '\n')
-      out.text += "\\n";
-    else if (c == '\t')
-      out.text += "\\t";
-    else if (apart)
-      out.text += fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte);
-    else if (c == '\'' || c == '\\')
-      out.text += {'\\', c};
-    else
-      out.text += c;
-  }
-  return out.word();
+    if (c == '\n') return {"\\n", true};
+    if (c == '\t') return {"\\t", true};
+    if (byte < 0x20 || byte >= 0x7F)
+      return {fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte), true};
+    if (c == '\'' || c == '\\') return {{'\\', c}, false};
+    return {{c}, false};
+  });
 }
 
 }  // namespace hpclaunch
