@@ -136,13 +136,14 @@ class DeviceReader {
     std::vector<hwloc_obj_t> partitions;
     for (const hwloc_obj_t osdev : objects)
       if (api_name(osdev).api == Api::rsmi) partitions.push_back(osdev);
-    if (partitions.size() > 1) {
-      add_partitions(one, partitions);
-      return;
+    const bool cut = partitions.size() > 1;
+    for (std::size_t i = 0; i < std::max<std::size_t>(partitions.size(), 1); ++i) {
+      Found part = one;
+      if (!partitions.empty()) part.sequence = api_name(partitions[i]).number;
+      if (cut) part.device.partition = vendor::partition_name(static_cast<int>(partitions.size()));
+      take_objects(cut ? std::vector{partitions[i]} : objects, part);
+      found_.push_back(std::move(part));
     }
-    if (!partitions.empty()) one.sequence = api_name(partitions.front()).number;
-    take_objects(objects, one);
-    found_.push_back(std::move(one));
   }
 
   static void take_objects(const std::vector<hwloc_obj_t>& objects, Found& one) {
@@ -156,23 +157,14 @@ class DeviceReader {
       if (name.api == Api::level_zero) ++(name.part ? shown : roots);
       if (name.part) continue;
       take_infos(osdev, device);
-      reported_tiles = std::max(reported_tiles, static_cast<int>(
-                                parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
+      reported_tiles = std::max(
+          reported_tiles,
+          static_cast<int>(parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
     }
     // Level Zero shows tiles as parts of a device, or each as a device of its own (FLAT) with its memory.
     if (roots > 1) device.memory_bytes *= static_cast<std::uint64_t>(roots);
     const int tiles = roots > 1 ? roots : std::max(reported_tiles, shown);
     if (tiles > 1) device.subdevices = tiles;
-  }
-
-  void add_partitions(const Found& whole, const std::vector<hwloc_obj_t>& osdevs) {
-    for (const hwloc_obj_t osdev : osdevs) {
-      Found part = whole;
-      part.sequence = api_name(osdev).number;
-      part.device.partition = vendor::partition_name(static_cast<int>(osdevs.size()));
-      take_objects({osdev}, part);
-      found_.push_back(std::move(part));
-    }
   }
 
   /// Devices without a PCI function. An older hwloc puts all but the first partition of an AMD device outside
