@@ -44,30 +44,28 @@ std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const st
   if (named || function.vendor == kCray) return "slingshot";
   if (function.vendor == kAmazon && function.device >> 4 == 0xefa) return "efa";
   if (fabric.rfind("hfi1", 0) == 0) return "omni-path";
-  const bool fabric_class = function.class_id == 0x0207 || function.class_id == 0x0c06;
   constexpr std::size_t kEthernetAddress = 17;  // "52:54:00:00:01:00"; InfiniBand's have 20 bytes
-  if (const std::size_t length = interface == nullptr ? 0 : info(interface, "Address").size();
-      length > 0) {
-    if (length > kEthernetAddress) return "infiniband";
-    return fabric.empty() ? "ethernet" : "roce";
-  }
-  if (fabric_class || name_of(interface).rfind("ib", 0) == 0) return "infiniband";
+  const std::size_t address = interface == nullptr ? 0 : info(interface, "Address").size();
+  const bool fabric_class = function.class_id == 0x0207 || function.class_id == 0x0c06;
+  const bool infiniband = address > 0 ? address > kEthernetAddress
+                                      : fabric_class || name_of(interface).starts_with("ib");
+  if (infiniband) return "infiniband";
   return fabric.empty() ? "ethernet" : "roce";
 }
 
 /// hwloc shows "4" for "4: ACTIVE" of a port. Where the port is unknown or has no state, one active port makes
 /// the adapter active.
 std::string state_of(hwloc_obj_t fabric, const std::string& port) {
-  const std::string own = port.empty() ? "" : info(fabric, ("Port" + port + "State").c_str());
-  if (!own.empty()) return own == "4" ? "up" : "down";
   constexpr int kMostPorts = 16;
-  bool any = false;
-  for (int number = 1; number <= kMostPorts; ++number) {
-    const std::string state = info(fabric, ("Port" + std::to_string(number) + "State").c_str());
-    if (state == "4") return "up";
-    any = any || !state.empty();
-  }
-  return any ? "down" : "";
+  const auto state = [&](const std::string& of) {
+    return info(fabric, ("Port" + of + "State").c_str());
+  };
+  const std::string own = port.empty() ? "" : state(port);
+  if (!own.empty()) return own == "4" ? "up" : "down";
+  std::string any;
+  for (int number = 1; number <= kMostPorts && any != "4"; ++number)
+    if (std::string one = state(std::to_string(number)); !one.empty()) any = std::move(one);
+  return any.empty() ? "" : any == "4" ? "up" : "down";
 }
 
 /// The adapter port of the interface; "" where it is unknown or not unique (older kernels number InfiniBand
