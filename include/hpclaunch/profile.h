@@ -17,17 +17,17 @@
 
 namespace hpclaunch {
 
-/// Why something is in a profile, and who says so.
+/// Why something is in a profile, and its source.
 struct Origin {
   std::string profile;  ///< name of the profile that it was written in
   SourceRef where;      ///< its place in that file
   std::string why;      ///< one sentence without a full stop
   std::string source;   ///< URL; may be empty
-  std::string
-      checked;  ///< YYYY-MM-DD, when somebody last compared it with the source; may be empty
+  /// YYYY-MM-DD of the last comparison with the source; may be empty.
+  std::string checked;
   std::string printed;      ///< what the source prints, where that is a mistake; "" otherwise
   std::string printed_why;  ///< why the printed form fails
-  std::string disputed;     ///< what another source says; "" when nobody disagrees
+  std::string disputed;     ///< what another source says; "" for none
 };
 
 // ---- conditions and facts --------------------------------------------------------------------------
@@ -38,8 +38,8 @@ struct Test {
   enum class Op { eq, ne, lt, le, gt, ge, like, unlike, is_set, is_unset };
   std::string fact;
   Op op = Op::eq;
-  std::vector<std::string>
-      values;  ///< eq and like: any of them; ne and unlike: none; order: exactly one
+  /// eq and like: any of them; ne and unlike: none; order: exactly one.
+  std::vector<std::string> values;
 };
 
 /// All must hold. Empty: always.
@@ -65,8 +65,8 @@ std::span<const FactInfo> known_facts();
 struct Facts {
   std::map<std::string, std::string, std::less<>> job;
   std::map<std::string, std::string, std::less<>> rank;  ///< of one rank; usually empty
-  std::map<std::string, std::string, std::less<>>
-      modules;                                             ///< module.NAME: version, "" without one
+  /// module.NAME: version, "" without one.
+  std::map<std::string, std::string, std::less<>> modules;
   std::map<std::string, std::string, std::less<>> values;  ///< value.NAME: what NAME is in the plan
   const EnvSnapshot* env = nullptr;                        ///< env.NAME
 
@@ -116,7 +116,7 @@ struct NodeModel {
   std::string doc;
   int count = 0;      ///< nodes of this kind at the site; 0 unknown
   Topology topology;  ///< `allowed` is everything but `reserved`
-  CpuSet reserved;    ///< PUs kept for the system
+  CpuSet reserved;    ///< PUs reserved for the system
   std::string reserved_why;
   std::vector<ServiceCores> services;  ///< used by a service only while it runs
   bool live = false;  ///< locality is not published: inside a job the node itself is asked
@@ -180,13 +180,13 @@ struct Rule {
   std::string id;
   When when;
   std::vector<Assignment> defaults;  ///< yield to what was exported
-  std::vector<Assignment> require;   ///< overrule what was exported
+  std::vector<Assignment> require;   ///< override what was exported
   std::vector<Assignment> prepend;   ///< put before what was exported, ':' between
   std::vector<std::string> unset;    ///< removed, whoever set them
-  std::map<std::string, std::vector<std::string>>
-      launch;  ///< launcher -> launcher flags (templates)
-  std::map<std::string, std::vector<std::string>>
-      batch;                              ///< scheduler -> directives that the job needs
+  /// By launcher: its flags (templates).
+  std::map<std::string, std::vector<std::string>> launch;
+  /// By scheduler: directives that the job needs.
+  std::map<std::string, std::vector<std::string>> batch;
   std::optional<std::string> core_limit;  ///< "0", a number of bytes, or "unlimited"
   std::vector<std::string> make_dirs;     ///< templates; made on every node by the ranks
   std::optional<Report> report;
@@ -220,8 +220,8 @@ struct Case {
   std::map<std::string, std::string> env;  ///< exported
   std::vector<std::string> hosts;          ///< of the allocation; made up when fewer than the nodes
   std::vector<std::string> program;        ///< "python train.py" when absent
-  std::optional<std::vector<std::string>>
-      argv;                           ///< whole launch line before the shim, [0] by base name
+  /// Whole launch line before the shim, [0] by base name.
+  std::optional<std::vector<std::string>> argv;
   std::vector<std::string> argv_has;  ///< each is one argument of it
   std::vector<std::string> argv_lacks;
   std::optional<std::string> cpus;              ///< lists of the first node's ranks, ':' between
@@ -252,13 +252,13 @@ struct Profile {
   std::string gpu_view;                 ///< "own", "all", "launcher"; "" not said
   std::string device_mode;              ///< the default one; "" for the first
   std::string stack;                    ///< the default one; "" for the first
-  std::string
-      fill;  ///< which devices fewer ranks than devices get: "spread", "compact"; "" not said
+  /// Which devices fewer ranks than devices get: "spread", "compact"; "" not said.
+  std::string fill;
   std::vector<NodeModel> nodes;  ///< the first is the default
   std::vector<Stack> stacks;
   std::vector<DeviceMode> device_modes;
   std::vector<Binding> bindings;  ///< the last that holds and fits is used
-  std::vector<Rule> rules;        ///< all that hold, in order; later ones overrule earlier ones
+  std::vector<Rule> rules;        ///< all that hold, in order; later ones override earlier ones
   std::vector<Note> notes;
   std::vector<Case> expect;  ///< own cases only: they are not inherited
   SourceRef where;
@@ -270,7 +270,7 @@ struct Profile {
   const NodeModel* find_node(std::string_view wanted) const;
 };
 
-/// What a text holds, and everything that is wrong with it (each with file, line, column and pointer).
+/// A profile as read from a text, and everything that is wrong with it (each with file, line, column and pointer).
 /// With problems the profile is what could be read, and must not be used to launch.
 struct ParsedProfile {
   Profile profile;
