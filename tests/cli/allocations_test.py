@@ -224,7 +224,7 @@ class DevicesPerRank(Job):
         self.assertIn("2 per rank", text)
         done = hpclaunch("plan", *profile, "--devices-per-rank", "3", "-N", "1", "--", "/bin/true", env=self.env())
         self.has(done, "devices-left", "unused")
-        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["contradict"])
+        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["exclude each other"])
         self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--gpu-view", "all", "--", "/bin/true", env=self.env(), says=["--gpu-view all"])
 
     def test_none(self):
