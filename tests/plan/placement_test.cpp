@@ -4,6 +4,7 @@
 #include <map>
 
 #include "hpclaunch/probe.h"
+#include "hpclaunch/profile.h"
 #include "plan/cores/locality.h"
 #include "plan/jobs.h"
 #include "plan/shapes.h"
@@ -120,7 +121,9 @@ TEST_CASE("near sets that nest are divided", "[placement]") {
 
 namespace {
 
-// The poorest rank of each locality group has a plain equal share at least, or the plan says that not.
+// Issue 10: "Every plan has a minimum per rank that is at least what a plain equal share within the locality group
+// gives, or a diagnostic that says why not." The group: ranks whose devices are near the same hardware threads; all
+// ranks without a device. Its equal share: usable cores there divided by these ranks, rounded down.
 void check_poorest(const Topology& node, int ranks) {
   const Plan plan = plan_on(node, ranks);
   std::map<std::string, std::vector<const RankPlan*>> groups;
@@ -140,6 +143,13 @@ void check_poorest(const Topology& node, int ranks) {
   }
 }
 
+// Whether the device's NUMA node has CPUs.
+bool has_cpus(const Topology& node, const Device& device) {
+  return std::none_of(node.numa_nodes.begin(), node.numa_nodes.end(), [&](const NumaNode& numa) {
+    return numa.os_index == device.numa && numa.pus.empty();
+  });
+}
+
 int usable(const Topology& node) {
   return static_cast<int>(
       std::count_if(node.cores.begin(), node.cores.end(),
@@ -148,7 +158,30 @@ int usable(const Topology& node) {
 
 }  // namespace
 
-TEST_CASE("no rank has less than an equal share without a word", "[placement][law]") {
+namespace {
+
+// Every number of ranks up to 24, then doubled, and one rank per core.
+std::vector<int> rank_counts(const Topology& node) {
+  const int cores = usable(node);
+  std::vector<int> counts;
+  for (int ranks = 1; ranks < cores; ranks = ranks < 24 ? ranks + 1 : 2 * ranks)
+    counts.push_back(ranks);
+  counts.push_back(cores);
+  return counts;
+}
+
+void check_all_counts(const Topology& node) {
+  for (const int ranks : rank_counts(node)) {
+    INFO(ranks << " ranks");
+    check_poorest(node, ranks);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("recorded and documented machines: an equal share of the locality group, or the reason",
+          "[placement][law]") {
+  int machines = 0;
   for (const auto& file :
        std::filesystem::recursive_directory_iterator(HPCLAUNCH_SOURCE_DIR "/tests/machines")) {
     const std::string name = file.path().filename().string();
@@ -156,8 +189,33 @@ TEST_CASE("no rank has less than an equal share without a word", "[placement][la
     const Result<Topology> node = read_topology(file.path().string());
     REQUIRE(node);
     INFO(name);
-    for (int ranks = 1; ranks <= std::min(usable(*node), 17); ++ranks) check_poorest(*node, ranks);
+    check_all_counts(*node);
+    ++machines;
   }
+  CHECK(machines > 35);
+  for (const test::Shape& shape :
+       {test::kMi250x, test::kPvc, test::kMi300a, test::kPolaris, test::kA100x8, test::kSummit,
+        test::kSierra, test::kT4, test::kTrillium, test::kFir, test::kGenoa, test::kGh200,
+        test::kOneSided, test::kOneCore}) {
+    INFO(shape.name);
+    check_all_counts(test::build(shape));
+  }
+}
+
+TEST_CASE("nodes of the profiles: an equal share of the locality group, or the reason",
+          "[placement][law]") {
+  int nodes = 0;
+  for (const BuiltinProfile& one : builtin_profiles())
+    for (const NodeModel& model : parse_profile(one.text, std::string(one.file)).profile.nodes) {
+      INFO(one.name << ", " << model.name);
+      check_all_counts(model.topology);
+      ++nodes;
+    }
+  CHECK(nodes > 15);
+}
+
+TEST_CASE("made-up machines: an equal share of the locality group, or the reason",
+          "[placement][law]") {
   test::Random random(3);
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Topology node = seed % 2 == 0 ? test::random_node(seed) : test::random_topology(seed);
@@ -232,4 +290,39 @@ TEST_CASE("ranks on one core get hardware threads of their own", "[placement]") 
   CHECK(lists(2, 1) == Lists{"0", "1"});
   CHECK(lists(1, 2) == Lists{"0-3"});
   CHECK(lists(32, {})[1] == "0");
+}
+
+TEST_CASE("on recordings of lstopo every rank has its own cores, near its device",
+          "[placement][law]") {
+  int with_devices = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(HPCLAUNCH_SOURCE_DIR "/tests/machines/recorded")) {
+    const std::string name = file.path().filename().string();
+    if (!name.ends_with(".xml")) continue;
+    const Result<Topology> node = read_topology(file.path().string());
+    REQUIRE(node);
+    REQUIRE(check_topology(*node));
+    CHECK((node->hostname.empty() && std::filesystem::file_size(file) < 60000));
+    with_devices += node->devices.empty() ? 0 : 1;
+    const auto with_cpus =
+        std::count_if(node->devices.begin(), node->devices.end(),
+                      [&](const Device& device) { return has_cpus(*node, device); });
+    for (int ranks = 1; ranks <= std::min(usable(*node), 17); ++ranks) {
+      INFO(name << ", " << ranks << " ranks");
+      const Plan plan = plan_on(*node, ranks);
+      CpuSet taken;
+      for (const RankPlan& rank : plan.classes[0].ranks) {
+        CHECK(rank.cores >= 1);
+        CHECK((node->allowed.contains(rank.cpus) && !rank.cpus.intersects(taken)));
+        taken |= rank.cpus;
+        if (rank.device < 0) continue;
+        const Device& device = node->devices[static_cast<std::size_t>(rank.device)];
+        const CpuSet near = near_device(*node, device) & node->allowed;
+        CHECK((near.empty() || rank.cpus.intersects(near)));
+        // A device whose NUMA node has no CPUs here is for ranks that find no other.
+        CHECK((has_cpus(*node, device) || ranks > with_cpus));
+      }
+    }
+  }
+  CHECK(with_devices >= 2);
 }

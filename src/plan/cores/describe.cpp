@@ -2,38 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
-#include "hpclaunch/make_plan.h"
 #include "hpclaunch/text.h"
-#include "plan/cores/describe.h"
 #include "plan/cores/share.h"
 
 namespace hpclaunch {
-
-namespace {
-
-Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
-  const int width = std::max(1, want.cores_per_rank);
-  std::string have = counted(cores, "core") + " allowed";
-  if (node.allowed.count() > cores)
-    have += fmt::format(" ({})", counted(node.allowed.count(), "hardware thread"));
-  std::string message =
-      width == 1
-          ? fmt::format("{} per node, but the node has {}", counted(want.ranks, "rank"), have)
-          : fmt::format("{} per node with {} each need {}, but the node has {}",
-                        counted(want.ranks, "rank"), counted(width, "core"),
-                        counted(static_cast<long>(want.ranks) * width, "core"), have);
-  const std::string hint =
-      want.ranks <= cores
-          ? fmt::format("use --cpus-per-rank {} or fewer", cores / want.ranks)
-          : fmt::format("use {} per node{}, or let ranks share cores with --oversubscribe",
-                        counted(cores / width, "rank"), cores / width > 1 ? " or fewer" : "");
-  return Error{ErrorKind::usage, std::move(message), hint};
-}
-
-}  // namespace
 
 void describe_cpus(const Topology& node, RankPlan& rank) {
   std::set<int> packages;
@@ -95,30 +69,6 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Usab
     remarks.push_back(
         fmt::format("{} left idle (CPUs {})", counted(idle_cores, "core"), idle.to_list()));
   return remarks;
-}
-
-Result<Placed> place(const Topology& node, const PlaceRequest& want) {
-  const std::vector<UsableCore> cores = usable_cores(node);
-  const int have = static_cast<int>(cores.size());
-  const long need = static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank);
-  const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
-  if (need > have && !shared) return too_many(want, have, node);
-
-  std::vector<Share> shares;
-  if (shared) {
-    shares = shared_cores(have, want.ranks);
-  } else {
-    CoreList list{node, cores, std::vector<int>(cores.size())};
-    std::iota(list.positions.begin(), list.positions.end(), 0);
-    shares = want.cores_per_rank > 0 ? exact_shares(list, want.ranks, want.cores_per_rank)
-                                     : even_shares(list, want.ranks);
-  }
-
-  Placed placed;
-  for (const Share& share : shares) placed.ranks.push_back(rank_on(node, cores, share));
-  if (shared) deal_threads(placed.ranks);
-  placed.remarks = remarks_on(node, cores, placed.ranks, shared);
-  return placed;
 }
 
 }  // namespace hpclaunch
