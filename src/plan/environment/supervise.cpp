@@ -14,6 +14,7 @@ namespace {
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
   if (input.time_limit_signal.signal != 0) return "--signal";
+  if (!input.request.output.log_dir.empty()) return "--log-dir";
   return input.request.output.report.empty() ? "" : "--report";
 }
 
@@ -45,8 +46,12 @@ void add_choice(const PlanInput& input, Plan& plan) {
         "{} continues when a rank that is no MPI program fails, and its exit status is not "
         "the rank's",
         launcher);
+  } else if (input.launcher.errors_elsewhere) {
+    why = "an argument for the launcher redirects standard error, and with it how ranks exit";
+  } else if (input.launcher.termination.hides_status) {
+    why = fmt::format("the exit status of {} may be that of a rank that it stopped", launcher);
   } else {
-    why = fmt::format("{} ends all ranks when one fails", launcher);
+    why = fmt::format("{} ends all ranks when one fails, with that rank's status", launcher);
   }
   const bool stays = plan.supervise || launcher == "local";
   plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no", std::move(why)));
@@ -58,8 +63,11 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
   if (input.request.supervise == false && (local || needed)) return cannot_leave(input);
-  plan.supervise =
-      !local && input.request.supervise.value_or(needed || !input.launcher.termination.fails_fast);
+  const bool hidden = input.launcher.termination.hides_status && !input.launcher.errors_elsewhere;
+  plan.supervise = !local && input.request.supervise.value_or(
+                                 needed || hidden || !input.launcher.termination.fails_fast);
+  // Where no record arrives, every node would seem not to start.
+  if (input.launcher.errors_elsewhere && !plan.output.start_seconds) plan.output.start_seconds = 0;
   plan.time_limit_signal = input.time_limit_signal;
   add_choice(input, plan);
   if (plan.time_limit_signal.signal != 0)
