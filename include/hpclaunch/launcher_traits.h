@@ -38,7 +38,8 @@ enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, k
 struct TerminationPolicy {
   bool fails_fast = true;     ///< one rank that exits non-zero stops the job, MPI program or not
   bool hides_status = false;  ///< its exit status may be that of a rank which it ended itself
-  bool queues = false;        ///< it may wait for free nodes, as long as that takes
+  bool stop_is_recorded = false;        ///< every rank that it stops lives to report that
+  bool queues = false;                  ///< it may wait for free nodes, as long as that takes
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {

@@ -183,6 +183,7 @@ struct Ending {
   int failed = 0;                    ///< on their own, `first` included
   int ended = 0;                     ///< by hpclaunch or the launcher
   std::vector<SilentRanks> silent;   ///< in node order
+  bool node_first = false;           ///< a silent node failed before `first`
   std::optional<int> launcher_exit;  ///< nullopt: local, or killed
   std::optional<int> launcher_signal;
   int passed_on = 0;  ///< last signal of the user that was forwarded; 0: none

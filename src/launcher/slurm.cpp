@@ -112,6 +112,7 @@ const Launcher slurm =
           // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
           // Its status is the highest of all ranks, those among them that it ended (143).
           .termination = {.hides_status = true,
+                          .stop_is_recorded = true,
                           .queues = true,
                           .variable = "SLURM_DISABLE_STATUS=1",
                           .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},

@@ -110,6 +110,10 @@ Result<PortClaim> claim_port(const std::vector<int>& candidates, const std::stri
     if (locks < 0 || lock_port(locks, host, port)) {
       const int why = host.empty() ? try_listen(port) : 0;
       if (why == 0) return PortClaim{port, locks};
+      if (why == EMFILE || why == ENFILE)
+        return Error{ErrorKind::system,
+                     fmt::format("cannot look for a free port: {}", std::strerror(why)),
+                     "raise the limit of open files (ulimit -n)"};
       reason = fmt::format("port {}: {}", port, std::strerror(why));
     }
     if (first_reason.empty()) first_reason = reason;

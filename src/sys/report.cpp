@@ -88,9 +88,10 @@ std::string log_path(const std::string& directory, int rank, int ranks) {
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by, const std::string& log) {
   const RankFailure& first = *ending.first;
-  std::string text = fmt::format(
-      "hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
-      ranks == 1 ? " failed" : " failed first", first.host, first.pid, cause(first), first.seconds);
+  std::string text =
+      fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
+                  ranks == 1 || ending.node_first ? " failed" : " failed first", first.host,
+                  first.pid, cause(first), first.seconds);
   if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
   const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));

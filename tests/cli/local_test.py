@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """hpclaunch run on this machine, without any launcher."""
 import os
+import re
 import sys
 
 import support
-from support import Test, clean_env, cpu_list, hpclaunch
+from support import Test, clean_env, cpu_list, execute, hpclaunch, need
 
 ALLOWED = os.sched_getaffinity(0)
 
@@ -88,6 +89,23 @@ class Ranks(Test):
         self.assertEqual(sorted(done.out.splitlines()), sorted(line for line in done.out.splitlines() if line.endswith("hello")))
         self.assertEqual(len(set(done.out.splitlines())), 2)
         self.assertEqual(len([line for line in done.err.splitlines() if line.endswith("oops")]), 2)
+
+    def test_nothing_sleeps(self):
+        """From the command line to the program's first instruction, and after its end, daemons of it included."""
+        need("strace")
+        daemon = ["/bin/sh", "-c", "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &) ; exit 0"]
+        for words in (["run", "--dry-run", "--topology", support.machine("laptop-8.xml"), "-n", "2", "--", "/bin/true"], ["plan", "-n", "1"],
+                      ["run", "-n", "2", "--oversubscribe", "--", "/bin/true"], ["run", "-n", "1", "--", *daemon],
+                      ["run", "-n", "2", "--oversubscribe", "--", "/bin/sh", "-c", "kill -9 $$"]):
+            with self.subTest(words):
+                file = self.folder + "/calls"
+                execute(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=nanosleep,clock_nanosleep,execve", "-o", file, support.HPCLAUNCH, *words],
+                        env=support.clean_env())
+                with open(file) as calls:
+                    lines = calls.read().splitlines()
+                sleepers = {line.split()[0] for line in lines if re.search(r'execve\("/(usr/)?bin/sleep"', line)}
+                self.assertEqual([line for line in lines if "nanosleep" in line and line.split()[0] not in sleepers], [])
+                self.assertTrue(any("execve(" in line for line in lines), "nothing traced")
 
     def test_log_dir(self):
         logs = os.path.join(self.folder, "new", "logs")

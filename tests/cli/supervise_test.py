@@ -194,6 +194,15 @@ class Choice(Test):
         self.assertEqual(self.chosen(*self.HYDRA, "--supervise"), (True, "yes", "--supervise"))
         self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always stays with its ranks"))
 
+    def test_where_the_launchers_status_hides_the_ranks(self):
+        """srun gives 143 for a rank's SEGV, KILL and ABRT; an argument that redirects stderr hides records, too."""
+        self.file("bin/srun", "#!/bin/sh\necho slurm 23.02.1\n", 0o755)
+        slurm = ["-n", "1", "-N", "1", "--launcher", self.folder + "/bin/srun"]
+        self.assertEqual(self.chosen(*slurm), (True, "yes", "the exit status of slurm may be that of a rank that it stopped"))
+        self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x")[:2], (False, "no"))
+        self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x", "--supervise")[:2], (True, "yes"))
+        self.assertEqual(self.chosen(*slurm, "--log-dir", "logs"), (True, "yes", "--log-dir needs it"))
+
     def test_contradictions(self):
         need("mpiexec.hydra")
         for words in (["--supervise", "--no-supervise"], ["--no-supervise", "--report", self.folder + "/r"],

@@ -251,7 +251,7 @@ class Streams(Test):
         pipe, text = self.folder + "/pipe", self.folder + "/text"
         os.mkfifo(pipe)
         self.file("text", "here\n")
-        files = (["plan", "--hostfile", pipe, "-N", "1"], ["plan", "--topology", pipe, "-n", "1"], ["plan", "--profile", pipe, "-n", "1"], ["lint", pipe])
+        files = (["plan", "--hostfile", pipe, "-N", "1"], ["plan", "--topology", pipe, "-n", "1"], ["plan", "--profile", pipe, "-n", "1"], ["profile", "validate", pipe])
         started = [subprocess.Popen([support.HPCLAUNCH, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=support.clean_env()) for words in files]
         for child in started:
             err = child.communicate(timeout=support.LIMIT)[1]

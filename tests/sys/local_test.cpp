@@ -286,12 +286,15 @@ TEST_CASE("a Python traceback is shown from its first line on", "[local][report]
     return tail.lines(10);
   };
   const std::string before = frames(30);
-  std::vector<std::string> lines = shown(before + "[rank0]: " + start + frames(40) + "ValueError\n");
+  std::vector<std::string> lines =
+      shown(before + "[rank0]: " + start + frames(40) + "ValueError\n");
   REQUIRE(lines.size() == 42);
   CHECK(lines.front() == "[rank0]: Traceback (most recent call last):");
   // The cause, and what was raised while it was handled; not what was handled before.
-  const std::string chain = start + frames(20) + "KeyError\n\nDuring handling of the above exception, "
-                            "another exception occurred:\n\n" + start + frames(20) + "E\n";
+  const std::string chain = start + frames(20) +
+                            "KeyError\n\nDuring handling of the above exception, "
+                            "another exception occurred:\n\n" +
+                            start + frames(20) + "E\n";
   CHECK(shown(start + frames(20) + "Handled\n" + before + chain).size() == 47);
   lines = shown(start + "  File \"mine\"\n" + frames(500) + "RuntimeError\n");
   REQUIRE(lines.size() == 101);

@@ -494,7 +494,7 @@ class Limits(unittest.TestCase):
         script = f"ulimit -n 100; exec {DRIVER} -n 200 /bin/true"
         done = subprocess.run([SH, "-c", script], capture_output=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 125)
-        self.assertIn(b"200 ranks need 464 open files, 100 are allowed", done.stderr)
+        self.assertIn(b"200 ranks need 664 open files, 100 are allowed", done.stderr)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ TEST_CASE("a record's fields", "[supervised][record]") {
   CHECK_FALSE(end->is_tail);
   CHECK_FALSE(end->is_begin);
   CHECK(parse("@hpclaunch K rank=0 node=0 host=n1 pid=120 begun")->is_begin);
-  const auto crash = parse("@hpclaunch K rank=15 node=1 host=n2.site pid=9 at=5.5 signal=11 core=1");
+  const auto crash =
+      parse("@hpclaunch K rank=15 node=1 host=n2.site pid=9 at=5.5 signal=11 core=1");
   REQUIRE(crash);
   CHECK(crash->signal == 11);
   CHECK(crash->core);
@@ -364,8 +365,7 @@ TEST_CASE("a rank that the launcher ended has not failed first", "[supervised][s
   const Summary all = of({stopped(0, 1), stopped(5, 1.1)}).summary(exited(143), plain());
   CHECK_FALSE(all.ending.first);
   CHECK(all.ending.status == 143);
-  CHECK(all.report.starts_with(
-      "hpclaunch: the launcher stopped 2 ranks; no rank failed before\n"));
+  CHECK(all.report.starts_with("hpclaunch: the launcher stopped 2 ranks; no rank failed before\n"));
   const Summary one = of({stopped(0, 1), ended(5, 2, 3)}).summary(exited(143), plain());
   CHECK(one.ending.first->rank == 5);
   CHECK(one.ending.status == 3);
@@ -395,6 +395,23 @@ TEST_CASE("a node that fell silent is named before those that the launcher ended
         "hpclaunch: node n2 failed first: no exit status from ranks 4-6 on n2\n"
         "hpclaunch: the launcher stopped 4 ranks\n"
         "hpclaunch: slurm exited with status 143\n");
+}
+
+TEST_CASE("a rank that lost its peers is not named before their node", "[supervised][status]") {
+  Record begun = ended(4, 0, 0);
+  begun.is_begin = true;
+  const std::vector<Record> records = {begun, ended(0, 5, 1), stopped(1, 6), stopped(2, 6),
+                                       stopped(3, 6.1)};
+  CHECK(of(records).summary(exited(143), plain()).report.starts_with("hpclaunch: rank 0 failed "));
+  Plan plan = two_nodes();
+  plan.termination.stop_is_recorded = true;
+  RankStatus ranks(plan);
+  for (const Record& record : records) ranks.add(record, kStart, kStart + 100);
+  const Summary summary = ranks.summary(exited(143), plain());
+  CHECK(summary.ending.status == 1);
+  CHECK(summary.report.starts_with(
+      "hpclaunch: node n2 failed first: no exit status from ranks 4-6 on n2\n"
+      "hpclaunch: rank 0 failed: host n1,"));
 }
 
 TEST_CASE("nodes that do not start in time", "[supervised][status]") {

@@ -49,6 +49,7 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 RankStatus::RankStatus(const Plan& plan)
     : launcher_(plan.launcher),
       logs_(plan.output.log_dir),
+      stop_is_recorded_(plan.termination.stop_is_recorded),
       hosts_(plan.hosts),
       ranks_(plan.world_size()) {
   first_ranks_ = {0};
@@ -175,35 +176,41 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
   } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends &&
              !facts.launcher_stuck) {
     why = "the launcher may not have started them";
+  } else if (all && all_started() && !facts.user_ends && !facts.launcher_stuck) {
+    why =
+        "a node was lost, or the launcher failed; hpclaunch verify names nodes that do not answer";
   } else if (ending.first || facts.user_ends || facts.launcher_stuck) {
     why = "killed later, or node lost";
   }
   return fmt::format("hpclaunch: no exit status from {}: {}\n", named(ending.silent), why);
 }
 
-// Nodes all of whose ranks fell silent while the launcher's signal to end reached ranks elsewhere, which
-// nobody but the launcher ended: they are what it reacted to.
-std::string RankStatus::lost_nodes(const Ending& ending, const JobFacts& facts) const {
-  std::vector<SilentRanks> lost;
-  std::ranges::copy_if(ending.silent, std::back_inserter(lost), &SilentRanks::whole_node);
-  if (ending.first || ending.ended == 0 || lost.empty() || facts.user_ends) return {};
-  return fmt::format("hpclaunch: {} failed first: no exit status from {}\n",
-                     lost.size() == 1 ? "node " + lost[0].host : counted(lost.size(), "node"),
-                     named(lost));
+// Nodes that fell silent as a whole before the launcher stopped ranks elsewhere: what it reacted to. After a
+// rank's own failure silence says less: many launchers stop ranks in a way that leaves no record.
+bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
+  const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
+  if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
+  return !ending.first || (stop_is_recorded_ && whole == std::ssize(ending.silent));
 }
 
 std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
                                const JobFacts& facts) const {
-  const std::string lost = lost_nodes(ending, facts);
-  std::string text = lost;
+  std::string text;
+  if (ending.node_first) {
+    std::vector<SilentRanks> lost;
+    std::ranges::copy_if(ending.silent, std::back_inserter(lost), &SilentRanks::whole_node);
+    const std::string nodes =
+        lost.size() == 1 ? "node " + lost[0].host : counted(static_cast<long>(lost.size()), "node");
+    text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
+  }
   if (ending.first)
     text += failed_ranks(ending, facts);
   else if (facts.user_ends && ending.status != 0)
     text += fmt::format("hpclaunch: {}\n", forwarded_text(facts.forwarded));
   else if (ending.ended > 0)
     text += fmt::format("hpclaunch: the launcher stopped {}{}\n", counted(ending.ended, "rank"),
-                        lost.empty() ? "; no rank failed before" : "");
-  return lost.empty() ? text + silent_ranks(ending, launcher, facts) : text;
+                        ending.node_first ? "" : "; no rank failed before");
+  return ending.node_first ? text : text + silent_ranks(ending, launcher, facts);
 }
 
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
@@ -232,6 +239,7 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
     ++(!end->failed() ? ending.ok : stopped ? ending.ended : ending.failed);
   }
   ending.silent = silent();
+  ending.node_first = node_first(ending, facts);
   ending.status = status(ending, launcher, facts);
   if (facts.start_seconds > 0)
     summary.report = fmt::format(

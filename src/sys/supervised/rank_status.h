@@ -60,13 +60,14 @@ class RankStatus {
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
-  std::string lost_nodes(const Ending& ending, const JobFacts& facts) const;
+  bool node_first(const Ending& ending, const JobFacts& facts) const;
   std::string causes(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
   std::string launcher_;
   std::string logs_;  // their directory; "" for none
+  bool stop_is_recorded_;
   std::vector<std::string> hosts_;
   std::vector<int> first_ranks_;               // of each node, and behind the last one
   std::vector<std::optional<RankExit>> ends_;  // with UNIX time
