@@ -74,7 +74,7 @@ void declare_launch(Parser& parser, Request& request) {
   parser.seconds("--grace", request.output.grace_seconds,
                  "Seconds between SIGTERM and SIGKILL when ranks are stopped");
   parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
-                "Stop if a node has not started by then; 0: never (600, or 0 if srun may queue)");
+                "Stop when a node has not started by then; 0: never (600; none under srun)");
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");

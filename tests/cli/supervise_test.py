@@ -150,6 +150,17 @@ class Report(Test):
         self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--report", path, "--", "/bin/true"))
         self.assertEqual([self.record(path)["status"], self.record(path)["ranks"]["ok"]], [0, 2])
 
+    def test_a_traceback_is_shown_from_its_first_line_on(self):
+        """The user's own frame is at its top, above all the library's."""
+        need("mpiexec.hydra")
+        script = self.file("mine.py", "import os, time\nif os.environ['RANK'] == '0': time.sleep(1000)\n"
+                                      "def library(n):\n    return library(n - 1) if n else {}['missing']\ndef library2(n):\n    return library3(n)\n"
+                                      "def library3(n):\n    return library(n)\n" + "".join("def l%d():\n    return l%d()\n" % (i, i + 1) for i in range(12)) +
+                                      "def l12():\n    return library2(1)\nl0()  # mine\n")
+        for launcher in "local", "hydra":
+            done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", launcher, "--grace", "1", "--", "/usr/bin/python3", script), 1)
+            self.has(done, "  | Traceback (most recent call last):\n", "    l0()  # mine\n", "  | KeyError: 'missing'\n")
+
     def test_a_start_that_failed(self):
         path = self.folder + "/r.json"
         self.ok(hpclaunch("run", "--report", path, "--", "/no/such/program"), 127)

@@ -19,9 +19,8 @@ constexpr long kStartLimit = 600'000;  // ms until it is too late, unless the us
 
 // ms; kNever: it may take any time.
 long start_limit(const Plan& plan) {
-  if (!plan.output.start_seconds) return plan.termination.queues ? kNever : kStartLimit;
-  const long limit = *plan.output.start_seconds * 1000L;
-  return limit == 0 ? kNever : limit;
+  if (plan.output.start_seconds) return *plan.output.start_seconds * 1000L;
+  return plan.termination.queues ? kNever : kStartLimit;
 }
 
 }  // namespace
@@ -34,9 +33,9 @@ Monitor::Monitor(const Plan& plan, const Launcher& launcher, Signals& signals)
       splitter_({plan.world_size(), plan.nodes(), fmt::format("@hpclaunch {} ", launcher.key)}) {
   facts_.started = launcher.started;
   facts_.time_limit_signal = plan.time_limit_signal;
-  const long limit = start_limit(plan);
+  if (plan.output.start_seconds == 0) return;
   name_missing_at_ = clock_ms() + kStartPatience;
-  if (limit != kNever) start_by_ = clock_ms() + limit;
+  if (const long limit = start_limit(plan); limit != kNever) start_by_ = clock_ms() + limit;
 }
 
 Ending Monitor::run() {
@@ -176,6 +175,7 @@ void Monitor::advance() {
 
 // MPICH's Hydra waits for ever for a node that it cannot reach, and the other ranks wait for its ranks.
 void Monitor::await_nodes(long now) {
+  if (plan_.output.start_seconds == 0) return;
   if (ranks_.started_nodes() > started_nodes_) {
     started_nodes_ = ranks_.started_nodes();
     name_missing_at_ = now + kStartPatience;
