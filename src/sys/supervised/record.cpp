@@ -69,7 +69,8 @@ bool take_end(std::string_view text, Record& record) {
   if (take_number(text, "exit", 0, 255, record.exit_status)) return take_sent(text, record);
   if (!take_number(text, "signal", 1, kMostSignals, record.signal)) return false;
   int core = 0;
-  record.core = take_number(text, "core", 1, 1, core);
+  if (text.starts_with("core=") && !take_number(text, "core", 1, 1, core)) return false;
+  record.core = core == 1;
   return take_sent(text, record);
 }
 
