@@ -2,6 +2,7 @@
 """hpclaunch run on this machine, without any launcher."""
 import os
 import re
+import subprocess
 import sys
 
 import support
@@ -89,6 +90,20 @@ class Ranks(Test):
         self.assertEqual(sorted(done.out.splitlines()), sorted(line for line in done.out.splitlines() if line.endswith("hello")))
         self.assertEqual(len(set(done.out.splitlines())), 2)
         self.assertEqual(len([line for line in done.err.splitlines() if line.endswith("oops")]), 2)
+
+    def test_jobs_that_only_a_number_tells_apart_have_different_ports(self):
+        """SGE's JOB_ID without a host file; two equal launches side by side in one job, too."""
+        def port(job):
+            [setting] = [s for s in self.json("plan", "-n", "1", env=clean_env(JOB_ID=job))["env"] if s["name"] == "MASTER_PORT"]
+            return setting["value"]
+        self.assertNotEqual(port("7"), port("8"))
+        self.assertEqual(port("7"), port("7"))
+        first = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--", "/bin/sh", "-c", "echo $MASTER_PORT; exec cat >/dev/null"],
+                                 env=clean_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        taken = first.stdout.readline().strip()
+        second = self.ok(hpclaunch("run", "-n", "1", "--", "/bin/sh", "-c", "echo $MASTER_PORT; exec cat >/dev/null"))
+        first.communicate(timeout=support.LIMIT)
+        self.assertNotEqual(second.out.strip(), taken)
 
     def test_nothing_sleeps(self):
         """From the command line to the program's first instruction, and after its end, daemons of it included."""

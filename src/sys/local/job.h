@@ -29,7 +29,7 @@ struct Logs {
 /// the path. Only the first `files` are opened.
 Result<Logs> open_logs(const std::string& directory, int ranks, int files);
 
-/// Open files of the supervisor: two pipes, a leash and perhaps a log for every rank, and a few more.
+/// Open files of the supervisor: two pipes, the end of another one and perhaps a log for every rank, and a few more.
 constexpr int files_needed(int ranks, bool logs) { return ranks * (logs ? 4 : 3) + 64; }
 
 /// Everything that the supervisor needs, complete before it is forked.

@@ -24,10 +24,10 @@ Supervisor::Supervisor(const Job& job, int control)
 
 Status Supervisor::start() {
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
-  leash_.open();
+  death_pipe_.open();
   const int highest =
-      fcntl(leash_.write_end, F_DUPFD_CLOEXEC, files_needed(job_.ranks, !logs_.empty()) - 1);
-  if (highest >= 0) close(std::exchange(leash_.write_end, highest));
+      fcntl(death_pipe_.write_end, F_DUPFD_CLOEXEC, files_needed(job_.ranks, !logs_.empty()) - 1);
+  if (highest >= 0) close(std::exchange(death_pipe_.write_end, highest));
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   Pipe execs;  // every rank has the writing end until its exec closes it
   if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
@@ -84,7 +84,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   const pid_t pid = start_beside(state.start, stack_top);
   if (pid < 0) return start_error(-pid);
   by_pid_[pid] = rank;
-  tie(pid);
+  kill_with_us(pid);
   return Done{};
 }
 
@@ -92,8 +92,8 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
 // the death of all three processes of the launcher, which end them otherwise. The end of the last writer of a
 // pipe is a signal (O_ASYNC, F_SETSIG) to the owner of each open reading end. A dying process closes its
 // descriptors from the highest down (Linux 4.3, task_work.c), so the writing end is the highest.
-void Supervisor::tie(pid_t group) {
-  const std::string path = fmt::format("/proc/self/fd/{}", leash_.read_end);
+void Supervisor::kill_with_us(pid_t group) {
+  const std::string path = fmt::format("/proc/self/fd/{}", death_pipe_.read_end);
   const int end = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (end < 0) return;
   fcntl(end, F_SETOWN, -group);

@@ -50,7 +50,7 @@ class Supervisor {
 
  private:
   Status start_rank(int rank, const Start& common, char* stack_top);
-  void tie(pid_t group);
+  void kill_with_us(pid_t group);
   Error start_error(int error) const;
   void wait_for_events();
   void take_control();
@@ -77,7 +77,7 @@ class Supervisor {
   int control_;
   Signals children_;  // SIGCHLD
   int pipes_ = -1;    // epoll of the ranks' output
-  Pipe leash_;        // see tie
+  Pipe death_pipe_;   // see kill_with_us
   long started_ = 0;
   Screen screen_;
   Lines lines_;
