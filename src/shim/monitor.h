@@ -232,7 +232,8 @@ class RankMonitor {
       const bool apart = alive_ && call(SYS_getpgid, child_) != call(SYS_getpgid, 0);
       const bool ends =
           signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-      if (ends) sent_ = signal;
+      const bool own = static_cast<int>(seen.ssi_pid) == child_;  // "kill 0" in a script
+      if (ends && !own) sent_ = signal;
       if (signal != SIGCHLD && apart) call(SYS_kill, child_, signal);
     }
   }

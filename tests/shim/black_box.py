@@ -572,6 +572,8 @@ class Staying(unittest.TestCase):
             (os.killpg if to_group else os.kill)(child.pid if to_group else program, signal.SIGTERM)
             err = child.communicate(timeout=60)[1].decode()
             self.assertEqual(self.records(err)[-1], (0, "signal=15" + sent))
+        child = self.start("", "kill 0; sleep 1000", HPCLAUNCH_RECORDS="k3y")
+        self.assertEqual(self.records(child.communicate(timeout=60)[1].decode())[-1], (0, "signal=15"))
         trap = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
         child = self.start("", trap, HPCLAUNCH_RECORDS="k3y")
         child.stdout.readline()
