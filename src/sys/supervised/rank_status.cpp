@@ -199,8 +199,10 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
   if (ending.node_first) {
     std::vector<SilentRanks> lost;
     std::ranges::copy_if(ending.silent, std::back_inserter(lost), &SilentRanks::whole_node);
-    const std::string nodes =
-        lost.size() == 1 ? "node " + lost[0].host : counted(static_cast<long>(lost.size()), "node");
+    const std::string nodes = lost.size() == 1
+                                  ? "node " + lost[0].host
+                                  : (stop_is_recorded_ ? "" : "one of ") +
+                                        counted(static_cast<long>(lost.size()), "node");
     text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
   }
   if (ending.first)
