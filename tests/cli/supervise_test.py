@@ -203,16 +203,16 @@ class Choice(Test):
         self.assertEqual(self.chosen(*self.HYDRA)[:2], (True, "yes"))
         self.assertEqual(self.chosen(*self.HYDRA, "--no-supervise"), (False, "no", "--no-supervise"))
         self.assertEqual(self.chosen(*self.HYDRA, "--supervise"), (True, "yes", "--supervise"))
-        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always stays with its ranks"))
+        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always supervises its ranks"))
 
     def test_where_the_launchers_status_hides_the_ranks(self):
         """srun gives 143 for a rank's SEGV, KILL and ABRT; an argument that redirects stderr hides records, too."""
         self.file("bin/srun", "#!/bin/sh\necho slurm 23.02.1\n", 0o755)
         slurm = ["-n", "1", "-N", "1", "--launcher", self.folder + "/bin/srun"]
-        self.assertEqual(self.chosen(*slurm), (True, "yes", "the exit status of slurm may be that of a rank that it stopped"))
+        self.assertEqual(self.chosen(*slurm), (True, "yes", "slurm may return the exit status of a rank that it stopped"))
         self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x")[:2], (False, "no"))
         self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x", "--supervise")[:2], (True, "yes"))
-        self.assertEqual(self.chosen(*slurm, "--log-dir", "logs"), (True, "yes", "--log-dir needs it"))
+        self.assertEqual(self.chosen(*slurm, "--log-dir", "logs"), (True, "yes", "required by --log-dir"))
 
     def test_contradictions(self):
         need("mpiexec.hydra")
@@ -224,7 +224,7 @@ class Choice(Test):
     def test_explain(self):
         need("mpiexec.hydra")
         done = self.ok(hpclaunch("explain", *self.HYDRA, "supervise"))
-        self.assertIn("hydra continues when a rank that is no MPI program fails", done.out)
+        self.assertIn("hydra does not stop the job when a rank without MPI fails", done.out)
         done = self.ok(hpclaunch("explain", "--signal", "USR1@60", "--ends-in", "1:00:00", "signal"))
         self.assertRegex(done.out, r"SIGUSR1[\s\S]*60 s before the allocation ends \(--ends-in\s+1:00:00")
 
