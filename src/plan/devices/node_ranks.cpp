@@ -158,7 +158,8 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   NodeRanks result;
   std::vector<int> assigned;
   if (by_rule(input, facts, units, ranks, result)) {
-    assigned = match_bound(input.node, units, result.ranks);
+    assigned = units.per_rank == 1 ? match_bound(input.node, units, result.ranks)
+                                   : assign_units(units, ranks);
   } else {
     Result<Matched> matched = match_units(input.node, units,
                                           {ranks, input.request.cores_per_rank.value_or(0),
