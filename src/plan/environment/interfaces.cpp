@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 
@@ -59,21 +60,15 @@ bool carries(const Nic& nic, const std::string& address) {
          std::find(nic.addresses.begin(), nic.addresses.end(), address) != nic.addresses.end();
 }
 
-// MASTER_ADDR as typed or exported; "" where hpclaunch chooses it.
-std::string typed_master(const PlanInput& input) {
-  for (const auto& [name, value] : input.request.set)
-    if (name == "MASTER_ADDR") return value;
-  if (!input.request.master_addr.empty()) return input.request.master_addr;
-  const std::string* exported = input.env.find("MASTER_ADDR");
-  return exported == nullptr ? "" : *exported;
-}
-
-bool was_given(const PlanInput& input, const std::string& name) {
-  const Request& typed = input.request;
-  return input.env.has(name) ||
-         std::any_of(typed.set.begin(), typed.set.end(),
-                     [&](const auto& one) { return one.first == name; }) ||
-         std::find(typed.unset.begin(), typed.unset.end(), name) != typed.unset.end();
+// Gloo where NCCL is: the first interface that NCCL_SOCKET_IFNAME selects, of those known of the node.
+void follow_nccl(const PlanInput& input, const std::string& value, EnvSettings& settings) {
+  if (value.starts_with('^')) return;  // all but these
+  for (const Nic& nic : input.live ? input.live->nics : input.node.nics)
+    if (!nic.name.empty() && (!input.live || is_candidate(nic)) &&
+        interface_problem(kNccl, value, {Interface{nic.name, true, {"any"}}}).empty())
+      return settings.add(
+          kGloo, Layer::builtin, nic.name,
+          fmt::format("the first interface of {}={}; Gloo takes full names", kNccl, value));
 }
 
 std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
@@ -126,12 +121,14 @@ std::string reason(const std::vector<const Nic*>& chosen, const std::vector<cons
 // Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
 // PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  if (placed.nodes() < 2 || input.profile != nullptr || !input.live) return;
-  if (was_given(input, kNccl) || was_given(input, kGloo)) return;
+  if (placed.nodes() < 2 || settings.has(kGloo)) return;
+  if (const std::string* nccl = settings.so_far(kNccl)) return follow_nccl(input, *nccl, settings);
+  if (!input.live || settings.has(kNccl)) return;
   const std::vector<const Nic*> all = candidates(*input.live);
   if (all.size() < 2) return;
   const auto better = [](const Nic* a, const Nic* b) { return rank_of(*a) < rank_of(*b); };
-  const std::string typed = typed_master(input);
+  const std::string* given = settings.so_far("MASTER_ADDR");
+  const std::string typed = given == nullptr ? "" : *given;
   const auto leader =
       std::find_if(all.begin(), all.end(), [&](const Nic* nic) { return carries(*nic, typed); });
   const bool led = leader != all.end();
@@ -149,7 +146,8 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
                         [&](const Nic* nic) { return carries(*nic, rendezvous); });
   const std::vector<std::string> names = names_of(chosen);
   const std::string why = reason(chosen, others, led ? &best : nullptr);
-  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
+  if (input.profile == nullptr)  // a profile's silence about NCCL leaves it the choice
+    settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
   settings.add(kGloo, Layer::builtin, names.front(), why);
 }
 

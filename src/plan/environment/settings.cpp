@@ -73,7 +73,7 @@ const std::string* EnvSettings::so_far(const std::string& name) const {
   const std::string* weak = nullptr;
   for (auto d = found->second.rbegin(); d != found->second.rend(); ++d) {
     const auto* text = std::get_if<std::string>(&d->value);
-    if (d->layer == Layer::profile_require) return text;
+    if (d->layer == Layer::command_line || d->layer == Layer::profile_require) return text;
     if (d->layer == Layer::profile_default && weak == nullptr) weak = text;
   }
   return exported != nullptr ? exported : weak;
