@@ -72,20 +72,21 @@ Result<Profile> parsed(std::string_view text, const std::string& file) {
   return error;
 }
 
+Result<Profile> read_entry(const ProfileEntry& entry) {
+  const Result<std::string> text = profile_text(entry);
+  return text ? parsed(*text, entry.file) : text.error();
+}
+
 Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEntry>& entries) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const ProfileEntry& e) { return e.name == name; });
+  const auto found = std::ranges::find(entries, name, &ProfileEntry::name);
   if (found == entries.end()) {
     std::vector<std::string> names;
-    names.reserve(entries.size());
     for (const ProfileEntry& entry : entries) names.push_back(entry.name);
     const auto near = nearest(name, names);
     return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
                  near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
   }
-  const Result<std::string> text = profile_text(*found);
-  if (!text) return text.error();
-  Result<Profile> profile = parsed(*text, found->file);
+  Result<Profile> profile = read_entry(*found);
   if (profile && profile->name != name)
     return Error{ErrorKind::invalid,
                  fmt::format("the profile in this file is named \"{}\"", profile->name),
@@ -94,20 +95,18 @@ Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEnt
 }
 
 // What a file extends is found beside it first, as in `profile validate` and `profile test`.
-Result<std::string> text_beside(const std::string& folder, const std::string& name) {
-  Error last;
-  for (const char* where : {"/", "/../part/", "/../site/"}) {
-    const std::string path = fmt::format("{}{}{}.json", folder, where, name);
-    Result<std::string> text = profile_text({name, "file", path, nullptr, {}});
-    if (text) return text;
-    last = text.error();
-  }
-  return last;
+Result<Profile> beside(const std::string& folder, const std::string& name) {
+  Result<Profile> found = Error{ErrorKind::not_found, ""};
+  for (const char* where : {"/", "/../part/", "/../site/"})
+    if (!found && found.error().kind == ErrorKind::not_found)
+      found =
+          read_entry({name, "file", fmt::format("{}{}{}.json", folder, where, name), nullptr, {}});
+  return found;
 }
 
-// The signals of every site; of builtin profiles nothing else is read.
+// The signals of every site; of builtin profiles nothing else is read. `unusable`: by name, why.
 Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& entries,
-                                             std::vector<Diagnostic>& diagnostics) {
+                                             std::map<std::string, Error>& unusable) {
   std::vector<SiteSignals> sites;
   for (const ProfileEntry& entry : entries) {
     if (entry.builtin != nullptr) {
@@ -115,8 +114,7 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
       if (!signals.empty()) sites.push_back({entry.name, std::move(signals)});
       continue;
     }
-    const Result<std::string> text = profile_text(entry);
-    Result<Profile> profile = text ? parsed(*text, entry.file) : Result<Profile>(text.error());
+    Result<Profile> profile = read_entry(entry);
     if (profile) {
       if (!profile->part) sites.push_back({entry.name, std::move(profile->detect)});
       continue;
@@ -127,9 +125,10 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
                    fmt::format("profile {} cannot be used and hides {}: {}", entry.file,
                                entry.shadows.back(), error.message),
                    error.hint, error.where};
-    diagnostics.push_back({"profile-unusable", Severity::warning,
-                           fmt::format("profile {} is ignored: {}", entry.file, error.message),
-                           fmt::format("hpclaunch profile validate {}", entry.file)});
+    unusable.emplace(entry.name, error);
+    // Its signals are read all the same: a job of its site must not start without it.
+    const Result<std::string> raw = sys::read_file(entry.file);
+    if (raw) sites.push_back({entry.name, parse_profile(*raw, entry.file).profile.detect});
   }
   return sites;
 }
@@ -170,14 +169,18 @@ void report_retired(const Profile& profile, std::vector<Diagnostic>& diagnostics
 
 }  // namespace
 
-Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
+Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
+                                                std::vector<Diagnostic>* diagnostics) {
   std::map<std::string, ProfileEntry> entries;
   for (const BuiltinProfile& one : builtin_profiles())
     enter(entries, {std::string(one.name), "builtin", std::string(one.file), &one, {}});
   if (const Status done = enter_files(site_directories(env), "site", entries); !done)
     return done.error();
-  if (const Status done = enter_files(user_directories(env), "user", entries); !done)
-    return done.error();
+  if (const Status done = enter_files(user_directories(env), "user", entries);
+      !done && diagnostics != nullptr)
+    diagnostics->push_back({"profiles-unreadable", Severity::note,
+                            "ignoring your own profiles: " + done.error().message,
+                            "export XDG_CONFIG_HOME with a folder that can be read"});
   std::vector<ProfileEntry> list;
   list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
@@ -186,12 +189,7 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
 
 Result<std::string> profile_text(const ProfileEntry& entry) {
   if (entry.builtin != nullptr) return std::string(entry.builtin->text);
-  if (sys::others_may_write(entry.file))
-    return Error{ErrorKind::invalid,
-                 fmt::format("profile \"{}\" is writable by group or others", entry.file),
-                 fmt::format("chmod go-w {}", entry.file)};
-  constexpr std::size_t kMost = 4u << 20;
-  return sys::read_file(entry.file, kMost);
+  return sys::read_trusted_file(entry.file, 4u << 20);
 }
 
 Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
@@ -202,15 +200,13 @@ Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
     Result<Profile> own = find(ref);
     return own ? resolve_profile(*own, find) : own;
   }
-  const Result<std::string> text = profile_text({"", "file", ref, nullptr, {}});
-  if (!text) return text.error();
-  Result<Profile> own = parsed(*text, ref);
+  const Result<Profile> own = read_entry({"", "file", ref, nullptr, {}});
   if (!own) return own;
   const std::string folder =
       ref.find('/') == std::string::npos ? "." : ref.substr(0, ref.rfind('/'));
   return resolve_profile(*own, [&](const std::string& name) {
-    const Result<std::string> beside = text_beside(folder, name);
-    return beside ? parsed(*beside, folder + "/" + name + ".json") : find(name);
+    const Result<Profile> near = beside(folder, name);
+    return near || near.error().kind != ErrorKind::not_found ? near : find(name);
   });
 }
 
@@ -226,12 +222,22 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
   if (!ref.empty()) {
     chosen.why = "--profile " + ref;
   } else {
-    const Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+    const Result<std::vector<ProfileEntry>> entries = list_profiles(env, &diagnostics);
     if (!entries) return entries.error();
-    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, diagnostics);
+    std::map<std::string, Error> unusable;
+    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, unusable);
     if (!sites) return sites.error();
     const Detection found = detect_site(*sites, env, hosts);
     if (!found.rivals.empty()) return conflict(found);
+    if (const auto own = unusable.find(found.profile); own != unusable.end())
+      return Error{own->second.kind,
+                   fmt::format("the profile of this site ({}) cannot be used: {}",
+                               found.proofs.front(), own->second.message),
+                   own->second.hint + "; or --profile none to start without it", own->second.where};
+    for (const auto& [other, error] : unusable)
+      diagnostics.push_back({"profile-unusable", Severity::warning,
+                             fmt::format("profile {} is ignored: {}", other, error.message),
+                             fmt::format("hpclaunch profile validate {}", other)});
     if (found.profile.empty()) {
       chosen.why = "no known site detected";
       if (!found.hints.empty()) chosen.why += "; the host name alone suggests " + hints_text(found);
