@@ -115,6 +115,9 @@ std::string comment_text(std::string_view comment) {
 
 std::string sh_line(const EnvChange& change) {
   if (!change.value) return fmt::format("unset {}\n", change.name);
+  if (change.secret)
+    return fmt::format("export {0}=\"${{{0}:?export it first, its value is not printed}}\"\n",
+                       change.name);
   return fmt::format("export {}={}\n", change.name, quote_sh(*change.value));
 }
 

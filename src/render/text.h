@@ -19,11 +19,6 @@ std::size_t utf8_unit(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
-/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
-/// bytes as well. Everything else, a backslash too, stays.
-std::string printable(std::string_view text);
-
 /// Columns on a terminal of a text that `printable` has seen: 2 for East Asian wide characters and
 /// pictographs, 0 for combining marks, 1 for others.
 int columns(std::string_view text);
