@@ -142,6 +142,8 @@ void NodeReader::read_services() {
     service.name = object.word("name", Need::required);
     service.pus = read_cores(object, Need::required);
     service.why = object.text("why");
+    for (const Item& one : object.elements("when", "conditions"))
+      service.when.push_back(parse_when(context_, one, {}));
     object.finish();
     node_.services.push_back(std::move(service));
   }

@@ -45,7 +45,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
+    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks, facts);
     const bool allowed =
         bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
           return input.node.allowed.contains(rank.cpus);
