@@ -148,7 +148,7 @@ class WhichSite(SiteTest):
         os.makedirs(os.path.join(home, ".config", "hpclaunch"))  # a link to itself: unreadable to root as well
         os.symlink("profiles", os.path.join(home, ".config", "hpclaunch", "profiles"))
         done = self.ok(hpclaunch("run", "-n", "1", "--", "/bin/true", env=support.clean_env(HOME=home)))
-        self.has(done, "note: your own profiles are left out", "[profiles-unreadable]")
+        self.has(done, "note: ignoring your own profiles", "[profiles-unreadable]")
         self.ok(hpclaunch("profile", "list", env=support.clean_env(HOME=home)))
 
 
