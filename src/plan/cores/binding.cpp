@@ -92,12 +92,12 @@ std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
 // "verbose,list:1-4:5-8": the CPUs of each rank, as PALS' --cpu-bind has them.
 std::optional<std::vector<RankPlan>> listed(const std::string& text, const Topology& node,
                                             int ranks) {
-  constexpr std::string_view kMark = "list:";
-  const std::size_t mark = text.find(kMark);
-  const std::size_t start = mark == std::string::npos ? 0 : mark + kMark.size();
+  const std::size_t mark = text.find("list:");
+  const std::string_view lists =
+      std::string_view(text).substr(mark == std::string::npos ? 0 : mark + 5);
   std::vector<RankPlan> result;
   CpuSet taken;
-  for (const std::string_view one : split(std::string_view(text).substr(start), ':')) {
+  for (const std::string_view one : split(lists, ':')) {
     const Result<CpuSet> cpus = CpuSet::parse(one);
     if (!cpus || cpus->empty() || cpus->intersects(taken) || !node.all_pus().contains(*cpus))
       return std::nullopt;
