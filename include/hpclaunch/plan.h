@@ -163,6 +163,18 @@ struct IdleRule {
   std::string needs;  ///< the tests that fail, each with the fact
 };
 
+/// The place of a rank in the plan.
+struct RankPlace {
+  int rank = 0;
+  int node = 0;
+  int node_class = 0;
+  int local = 0;
+  int local_size = 0;
+};
+
+/// What `value` is on that rank; "" for Unset.
+std::string value_on(const Value& value, const RankPlace& place);
+
 struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
   std::string

@@ -14,10 +14,6 @@ namespace hpclaunch::job {
 
 namespace {
 
-bool is_path(const std::string& ref) {
-  return ref.find('/') != std::string::npos || ref.ends_with(".json");
-}
-
 std::vector<std::string> site_directories(const EnvSnapshot& env) {
   const std::string* named = env.find("HPCLAUNCH_PROFILE_PATH");
   if (named == nullptr) return {"/etc/hpclaunch/profiles"};
@@ -72,38 +68,6 @@ Result<Profile> parsed(std::string_view text, const std::string& file) {
   return error;
 }
 
-Result<Profile> read_entry(const ProfileEntry& entry) {
-  const Result<std::string> text = profile_text(entry);
-  return text ? parsed(*text, entry.file) : text.error();
-}
-
-Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEntry>& entries) {
-  const auto found = std::ranges::find(entries, name, &ProfileEntry::name);
-  if (found == entries.end()) {
-    std::vector<std::string> names;
-    for (const ProfileEntry& entry : entries) names.push_back(entry.name);
-    const auto near = nearest(name, names);
-    return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
-                 near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
-  }
-  Result<Profile> profile = read_entry(*found);
-  if (profile && profile->name != name)
-    return Error{ErrorKind::invalid,
-                 fmt::format("the profile in this file is named \"{}\"", profile->name),
-                 fmt::format("name the file {}.json", profile->name), SourceRef{found->file}};
-  return profile;
-}
-
-// What a file extends is found beside it first, as in `profile validate` and `profile test`.
-Result<Profile> beside(const std::string& folder, const std::string& name) {
-  Result<Profile> found = Error{ErrorKind::not_found, ""};
-  for (const char* where : {"/", "/../part/", "/../site/"})
-    if (!found && found.error().kind == ErrorKind::not_found)
-      found =
-          read_entry({name, "file", fmt::format("{}{}{}.json", folder, where, name), nullptr, {}});
-  return found;
-}
-
 // The signals of every site; of builtin profiles nothing else is read. `unusable`: by name, why.
 Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& entries,
                                              std::map<std::string, Error>& unusable) {
@@ -114,7 +78,7 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
       if (!signals.empty()) sites.push_back({entry.name, std::move(signals)});
       continue;
     }
-    Result<Profile> profile = read_entry(entry);
+    Result<Profile> profile = read_profile(entry);
     if (profile) {
       if (!profile->part) sites.push_back({entry.name, std::move(profile->detect)});
       continue;
@@ -192,22 +156,49 @@ Result<std::string> profile_text(const ProfileEntry& entry) {
   return sys::read_trusted_file(entry.file, 4u << 20);
 }
 
-Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
-  Result<std::vector<ProfileEntry>> entries = list_profiles(env);
-  if (!entries) return entries.error();
-  const ProfileLookup find = [&](const std::string& name) { return unresolved(name, *entries); };
-  if (!is_path(ref)) {
-    Result<Profile> own = find(ref);
-    return own ? resolve_profile(*own, find) : own;
-  }
-  const Result<Profile> own = read_entry({"", "file", ref, nullptr, {}});
-  if (!own) return own;
+bool is_profile_file(const std::string& ref) {
+  return ref.find('/') != std::string::npos || ref.ends_with(".json");
+}
+
+Result<ProfileEntry> find_profile(const std::string& name, const std::string& file,
+                                  const std::vector<ProfileEntry>& entries) {
   const std::string folder =
-      ref.find('/') == std::string::npos ? "." : ref.substr(0, ref.rfind('/'));
-  return resolve_profile(*own, [&](const std::string& name) {
-    const Result<Profile> near = beside(folder, name);
-    return near || near.error().kind != ErrorKind::not_found ? near : find(name);
-  });
+      file.find('/') == std::string::npos ? "." : file.substr(0, file.rfind('/'));
+  if (!file.empty())
+    for (const char* where : {"/", "/../part/", "/../site/"}) {
+      const std::string path = fmt::format("{}{}{}.json", folder, where, name);
+      const Result<std::string> text = sys::read_file(path);
+      if (text || text.error().kind != ErrorKind::not_found)
+        return ProfileEntry{name, "file", path, nullptr, {}};
+    }
+  if (const ProfileEntry* found = find_named(entries, name)) return *found;
+  const auto near = nearest(name, names_of(entries));
+  return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
+               near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
+}
+
+Result<Profile> read_profile(const ProfileEntry& entry) {
+  const Result<std::string> text = profile_text(entry);
+  if (!text) return text.error();
+  Result<Profile> profile = parsed(*text, entry.file);
+  if (profile && !entry.name.empty() && profile->name != entry.name)
+    return Error{ErrorKind::invalid,
+                 fmt::format("the profile in this file is named \"{}\"", profile->name),
+                 fmt::format("name the file {}.json", profile->name), SourceRef{entry.file}};
+  return profile;
+}
+
+Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
+  const Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+  if (!entries) return entries.error();
+  const std::string file = is_profile_file(ref) ? ref : "";
+  const auto read = [&](const std::string& name) -> Result<Profile> {
+    const Result<ProfileEntry> entry = find_profile(name, file, *entries);
+    return entry ? read_profile(*entry) : entry.error();
+  };
+  const Result<Profile> own =
+      file.empty() ? read(ref) : read_profile({"", "file", file, nullptr, {}});
+  return own ? resolve_profile(*own, read) : own;
 }
 
 Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
