@@ -119,7 +119,7 @@ struct NodeModel {
   std::string doc;
   int count = 0;      ///< nodes of this kind at the site; 0 unknown
   Topology topology;  ///< `allowed` is everything but `reserved`
-  CpuSet reserved;    ///< PUs kept for the system
+  CpuSet reserved;    ///< PUs reserved for the system
   std::string reserved_why;
   std::vector<ServiceCores> services;  ///< used by a service only while it runs
   bool live = false;  ///< locality is not published: inside a job the node itself is asked
