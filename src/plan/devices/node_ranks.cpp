@@ -8,6 +8,7 @@
 #include "hpclaunch/text.h"
 #include "plan/cores/binding.h"
 #include "plan/cores/locality.h"
+#include "plan/cores/share.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
