@@ -69,11 +69,12 @@ struct ProfileEntry {
   std::vector<std::string> shadows;  ///< files of weaker scopes that have the same name
 };
 
-/// Every profile, ascending name; the strongest scope of each name.
-/// Errors: `system` when a directory cannot be read.
-Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env);
+/// Every profile, ascending name; the strongest scope of each name. `diagnostics` gets a note for a folder
+/// of the user's that cannot be read. Errors: `system` when a folder of the site cannot be read.
+Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
+                                                std::vector<Diagnostic>* diagnostics = nullptr);
 
-/// The text of an entry. Errors: as sys::read_file; `invalid` for a file that others may write.
+/// The text of an entry. Errors: as sys::read_trusted_file.
 Result<std::string> profile_text(const ProfileEntry& entry);
 
 /// True for a path: it has a '/' or ends in ".json".
@@ -107,7 +108,8 @@ std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env);
 struct Prepared {
   Topology node;
   Plan plan;
-  PictureMarks marks;  ///< cores that the profile's node model reserves
+  PictureMarks marks;       ///< cores that the profile's node model reserves
+  std::vector<Note> notes;  ///< of the profile
   ChosenLauncher launcher;
   std::string shim;               ///< absolute
   std::vector<std::string> argv;  ///< the launch line; empty without a program

@@ -53,8 +53,9 @@ struct PlanInput {
   std::vector<int> granted;
   std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
   EnvSnapshot env;
-  bool as_root = false;        ///< user 0 starts the job
-  bool first_is_here = false;  ///< the first host is this machine
+  std::map<std::string, std::string> libraries = {};  ///< library.NAME of the profile's conditions
+  bool as_root = false;                               ///< user 0 starts the job
+  bool first_is_here = false;                         ///< the first host is this machine
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;

@@ -10,6 +10,15 @@
 
 namespace hpclaunch {
 
+namespace render {
+
+/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
+/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
+/// bytes as well. Everything else, a backslash too, stays.
+std::string printable(std::string_view text);
+
+}  // namespace render
+
 /// What a terminal can show. Defaults: plain bytes for a file or a pipe.
 struct Style {
   bool unicode = false;
@@ -28,6 +37,7 @@ struct EnvChange {
   /// Printed on a line before it where the format has comments; newlines become spaces, other
   /// control bytes \xHH; "" for none.
   std::string comment;
+  bool secret = false;  ///< a script refers to the variable instead of its value
 };
 
 /// One word for the shell's command line: evaluating it gives the bytes back, any but NUL. Plain words

@@ -18,6 +18,11 @@ EnvSnapshot environment();  ///< environ, once
 /// The whole file. Errors: `not_found`, `system` (unreadable; larger than `max_bytes`).
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
 
+/// The same of a file that decides for its reader, such as a profile. Errors: also `invalid`, when it is writable
+/// by group or others, or owned by none of root, this user, the owner of the installation and the owners in
+/// /etc/hpclaunch/trusted-owners.
+Result<std::string> read_trusted_file(const std::string& path, std::size_t max_bytes);
+
 /// All of `text` in one write(2), when the file or pipe takes it. False, with errno: it does not.
 bool write_all(int fd, std::string_view text);
 
@@ -29,9 +34,6 @@ double wall_clock();  ///< UNIX time in seconds
 /// Names in a directory, ascending, without "." and ".."; empty when there is no such directory.
 /// Errors: `system` when it is there and cannot be read.
 Result<std::vector<std::string>> list_directory(const std::string& path);
-/// True when another user may change or replace the file: it is writable by group or others, or owned by
-/// neither this user nor root.
-bool others_may_write(const std::string& path);
 bool is_executable(const std::string& path);     ///< a regular file that we may execute
 std::string real_path(const std::string& path);  ///< links resolved; `path` itself when that fails
 

@@ -135,6 +135,7 @@ constexpr struct {
 } kPer[] = {{"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
 
 std::string binding_text(const Binding& binding) {
+  if (!binding.list.empty()) return "CPUs of each rank as in " + binding.list;
   std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)].name);
   const std::string width = binding.low == binding.high
                                 ? fmt::format("+ {}", binding.low)
@@ -158,6 +159,7 @@ std::string binding_text(const Binding& binding) {
 }
 
 void put_cores(const Binding& binding, Json& object) {
+  if (!binding.list.empty()) return void(object["list"] = binding.list);
   object["per"] = kPer[static_cast<std::size_t>(binding.per)].key;
   object["first"] = binding.first;
   if (binding.split) {

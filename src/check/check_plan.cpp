@@ -64,7 +64,9 @@ void exports_against_profile(const Plan& plan, std::vector<Diagnostic>& diagnost
       continue;
     const auto* now = std::get_if<std::string>(&last.value);
     // The user's value is kept behind what was prepended.
-    if (now != nullptr && !was->empty() && now->ends_with(":" + *was)) continue;
+    if (now != nullptr && !was->empty() &&
+        (now->ends_with(":" + *was) || now->ends_with("," + *was)))
+      continue;
     const bool secret = is_secret(setting.name);
     const std::string after = std::holds_alternative<Unset>(last.value) ? "unsets it"
                               : now == nullptr
@@ -119,40 +121,47 @@ const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const ch
   return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
 }
 
-// Entries of "1,4-7": 5. nullopt for text that is no such list.
-std::optional<long> entries(std::string_view list) {
-  long count = 0;
+// The CPUs of "1,4-7"; empty for text that is no such list.
+std::vector<int> entries(std::string_view list) {
+  std::vector<int> cpus;
   for (const std::string_view piece : split(list, ',')) {
-    const std::size_t dash = piece.find('-');
-    const auto first = parse_natural(trim(piece.substr(0, dash)));
-    const auto last =
-        dash == std::string_view::npos ? first : parse_natural(trim(piece.substr(dash + 1)));
-    if (!first || !last || *last < *first) return std::nullopt;
-    count += *last - *first + 1;
+    const Result<CpuSet> range = CpuSet::parse(trim(piece));
+    if (!range || range->empty()) return {};
+    for (const int cpu : range->to_vector()) cpus.push_back(cpu);
   }
-  return count;
+  return cpus;
 }
 
-// Source: oneCCL src/common/env/env.cpp, parse_affinity: a list of any other length is an exception.
-void wrong_list_length(const Plan& plan, const EnvSnapshot& env,
-                       std::vector<Diagnostic>& diagnostics) {
-  constexpr const char* kName = "CCL_WORKER_AFFINITY";
-  const std::string* list = everywhere(plan, env, kName);
-  if (list == nullptr || list->empty()) return;
-  const std::optional<long> have = entries(*list);
-  if (!have) return;
-  const std::string* count = everywhere(plan, env, "CCL_WORKER_COUNT");
-  const long workers = count == nullptr ? 1 : parse_natural(trim(*count)).value_or(1);
+// A list with one entry for each helper thread of each rank of a node: its length, and whether threads are on cores
+// of ranks. `own_core`: a thread shares a core with its own rank, as Horovod's does.
+// Sources: oneCCL src/common/env/env.cpp, parse_affinity (a list of any other length is an exception);
+// Horovod horovod/common/utils/env_parser.cc (an error in the log, and no affinity).
+void check_helpers(const char* name, const char* library, bool own_core, const Plan& plan,
+                   const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
+  const std::string* text = everywhere(plan, env, name);
+  const std::vector<int> cpus = text == nullptr ? std::vector<int>() : entries(*text);
+  const std::string* count = own_core ? nullptr : everywhere(plan, env, "CCL_WORKER_COUNT");
+  const std::size_t workers = count == nullptr ? 1 : parse_natural(trim(*count)).value_or(1);
+  const auto report = [&](const char* id, Severity severity, std::string message) {
+    diagnostics.push_back({id, severity, std::move(message), fmt::format("--unset {}", name)});
+  };
   for (const NodeClass& node : plan.classes) {
-    const long ranks = static_cast<long>(node.ranks.size());
-    if (*have == ranks * workers) continue;
-    diagnostics.push_back(
-        {"list-length", Severity::error,
-         fmt::format("{} has {}, but oneCCL needs {}: {} on a node with {} each", kName,
-                     *have == 1 ? "1 entry" : fmt::format("{} entries", *have), ranks * workers,
-                     counted(ranks, "rank"), counted(workers, "worker")),
-         fmt::format("--unset {}", kName)});
-    return;
+    const std::size_t ranks = node.ranks.size();
+    if (cpus.empty()) return;
+    if (cpus.size() != ranks * workers)
+      return report(
+          "list-length", own_core ? Severity::warning : Severity::error,
+          fmt::format("{} has {} {}, but {} needs {}: {} on a node with {} each", name, cpus.size(),
+                      cpus.size() == 1 ? "entry" : "entries", library, ranks * workers,
+                      counted(ranks, "rank"), counted(workers, "worker")));
+    int busy = 0;
+    for (std::size_t i = 0; i < cpus.size(); ++i)
+      for (std::size_t r = 0; r < ranks; ++r)
+        busy += node.ranks[r].cpus.has(cpus[i]) && !(own_core && i == r) ? 1 : 0;
+    if (busy > 0 && plan.bind_via != BindVia::none)
+      return report("helper-cores", Severity::warning,
+                    fmt::format("{} puts {} of {} threads of {} on cores of {}ranks", name, busy,
+                                cpus.size(), library, own_core ? "other " : ""));
   }
 }
 
@@ -212,7 +221,8 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
   too_many_threads(plan, diagnostics);
   competing_binding(plan, env, diagnostics);
   check_variables(plan, env, diagnostics);
-  wrong_list_length(plan, env, diagnostics);
+  check_helpers("CCL_WORKER_AFFINITY", "oneCCL", false, plan, env, diagnostics);
+  check_helpers("HOROVOD_THREAD_AFFINITY", "Horovod", true, plan, env, diagnostics);
   return diagnostics;
 }
 

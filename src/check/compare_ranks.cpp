@@ -26,10 +26,25 @@ struct Reason {
   std::string fix;
 };
 
+// CPUs of the rank's node; empty: its first rank did not report them.
+CpuSet online_at(const Subject& at) {
+  for (const RankReport& report : at.job.seen.reports)
+    if (report.node == at.report.node && report.facts)
+      if (const Result<CpuSet> online = CpuSet::parse(report.facts->online); online) return *online;
+  return {};
+}
+
 Reason reason_for(const Subject& at, const CpuSet& planned, const CpuSet& found) {
   const bool by_launcher = at.plan.bind_via == BindVia::launcher;
-  if (planned.contains(found))
-    return {"the job's control group (cpuset) allows only these",
+  const Result<CpuSet> group = CpuSet::parse(at.report.cpuset);
+  const bool group_known = group && !group->empty();
+  if (const CpuSet online = online_at(at); !online.empty() && !online.contains(planned))
+    return {fmt::format("the node has CPUs {} only: it is of another kind than the planned one",
+                        online.to_list()),
+            "plan on a node of its kind (--node-type, --topology), or exclude the node"};
+  if (group_known ? !group->contains(planned) : planned.contains(found))
+    return {fmt::format("the job's control group (cpuset) allows only {}",
+                        group_known ? "CPUs " + group->to_list() : std::string("these")),
             "request whole nodes, or plan with fewer CPUs (--cpus-per-rank)"};
   if (found.contains(planned))
     return {by_launcher ? "the launcher did not bind: it silently ignores what it cannot do"

@@ -22,14 +22,17 @@ bool only_doubtful(const std::string& name) {
          !knowledge::find_misspelling(name);
 }
 
-// What the catalogue of variables has about a name; "" when nothing but a likely misspelling.
-std::string catalogue_text(const std::string& name, const Style& style) {
-  if (only_doubtful(name)) return "";
+std::string rows(const std::vector<std::pair<std::string, std::string>>& facts,
+                 const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   std::string text;
-  for (const auto& [label, fact] : knowledge::describe(name))
-    text += entry(label, fact, kColumn, width);
+  for (const auto& [label, fact] : facts) text += entry(label, fact, kColumn, width);
   return text;
+}
+
+// What the catalogue of variables has about a name; "" when nothing but a likely misspelling.
+std::string catalogue_text(const std::string& name, const Style& style) {
+  return only_doubtful(name) ? "" : rows(knowledge::describe(name), style);
 }
 
 // The correct spelling of a name that is probably misspelt; "" when it may be right.
@@ -56,8 +59,19 @@ std::string heading(const std::string& title, const Style& style) {
                      : fmt::format("\n== {} ==\n\n", title);
 }
 
-// Everything: choices first, then variables by the library that reads them.
-std::string everything(const Plan& plan, const Style& style) {
+// A note of the profile; "" when there is none of this name.
+std::string note_text(const Prepared& prepared, std::string_view name, const Style& style) {
+  const auto note = std::ranges::find(prepared.notes, name, &Note::id);
+  if (note == prepared.notes.end()) return "";
+  const Origin& origin = note->origin;
+  return rows({{"note", note->title + ": " + note->text},
+               {"source", fmt::format("{}, checked on {}", origin.source, origin.checked)}},
+              style);
+}
+
+// Everything: choices first, then variables by the library that reads them, then the profile's notes.
+std::string everything(const Prepared& prepared, const Style& style) {
+  const Plan& plan = prepared.plan;
   std::vector<std::string> names;
   for (const Setting& setting : plan.choices) names.push_back(setting.name);
   std::string text = explain(plan, names, style);
@@ -73,15 +87,22 @@ std::string everything(const Plan& plan, const Style& style) {
   for (const auto& [library, members] : by_library)
     text += heading(library, style) + explain(plan, members, style);
   if (!others.empty()) text += heading("other variables", style) + explain(plan, others, style);
+  if (!prepared.notes.empty())
+    text += heading("notes of the profile: hpclaunch explain NAME", style);
+  for (const Note& note : prepared.notes)
+    text += fmt::format("  {:<{}} {}\n", note.id, 20, note.title);
   return text;
 }
 
-void report_unknown(const Plan& plan, const std::string& name, Session& session) {
+void report_unknown(const Prepared& prepared, const std::string& name, Session& session) {
+  const Plan& plan = prepared.plan;
   std::vector<std::string> known;
+  for (const Note& note : prepared.notes) known.push_back(note.id);
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
   const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
-  fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n", name,
+  fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n",
+             render::printable(name),
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
@@ -97,20 +118,25 @@ std::string inactive(const Plan& plan, const std::string& name) {
   return text;
 }
 
-// Decisions, inactive rules and the catalogue's entry of one name; "" without any.
-std::string one_name(const Plan& plan, const std::string& name, const EnvSnapshot& env,
+// Decisions, inactive rules, the catalogue's entry and the note of one name; "" without any.
+std::string one_name(const Prepared& prepared, const std::string& name, const EnvSnapshot& env,
                      const Style& style) {
+  const Plan& plan = prepared.plan;
   std::string text;
   if (decided(plan, name)) text = explain(plan, {name}, style);
   const std::string others = inactive(plan, name);
-  const std::string facts = catalogue_text(name, style);
+  const std::string note = note_text(prepared, name, style);
+  const std::string facts = catalogue_text(name, style) + note;
   if (others.empty() && facts.empty()) return text;
-  if (text.empty()) {
+  if (text.empty() && others.empty() && facts == note) {
+    text = name + "\n";
+  } else if (text.empty()) {
     const std::string* exported = env.find(name);
-    text = fmt::format("{}\n  not set by hpclaunch{}\n", name,
-                       exported == nullptr ? ""
-                       : is_secret(name)   ? "; exported as <hidden>"
-                                           : "; exported as \"" + *exported + "\"");
+    text =
+        fmt::format("{}\n  not set by hpclaunch{}\n", render::printable(name),
+                    exported == nullptr ? ""
+                    : is_secret(name)   ? "; exported as <hidden>"
+                                        : "; exported as \"" + render::printable(*exported) + "\"");
   }
   return text + others + facts;
 }
@@ -119,19 +145,18 @@ int explain_names(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
-  const Plan& plan = prepared->plan;
   std::string text;
   int unknown = 0;
   for (const std::string& typed : args.names) {
-    const std::string name = known_as(plan, typed);
-    const std::string block = one_name(plan, name, session.env, session.style);
-    if (block.empty()) report_unknown(plan, name, session);
+    const std::string name = known_as(prepared->plan, typed);
+    const std::string block = one_name(*prepared, name, session.env, session.style);
+    if (block.empty()) report_unknown(*prepared, name, session);
     if (block.empty())
       ++unknown;
     else
       text += (text.empty() ? "" : "\n") + block;
   }
-  if (args.names.empty()) text = everything(plan, session.style);
+  if (args.names.empty()) text = everything(*prepared, session.style);
   const int status = text.empty() ? 0 : print_all(session, text);
   return status == 0 && unknown > 0 ? 1 : status;
 }
@@ -143,7 +168,8 @@ Runner declare_explain(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Names");
   parser.words(args->names, "NAME",
-               "Variables, or choices such as cpu-bind, launcher and ranks (default: all)");
+               "Variables, choices such as cpu-bind, launcher and ranks, or notes of the profile "
+               "(default: all)");
   parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }

@@ -9,6 +9,7 @@ struct Args {
   Request launch;
   bool dry_run = false;
   bool verbose = false;
+  bool show_secrets = false;
   bool force = false;
   bool preflight = false;
 };
@@ -32,9 +33,10 @@ std::vector<std::string> script_notes(const Plan& plan) {
 }
 
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
+  std::vector<EnvChange> changes = job::environment_changes(prepared.plan);
+  for (EnvChange& change : changes) change.secret = is_secret(change.name) && !args.show_secrets;
   const Result<std::string> script =
-      render_script(job::environment_changes(prepared.plan), prepared.argv, args.verbose,
-                    script_notes(prepared.plan));
+      render_script(changes, prepared.argv, args.verbose, script_notes(prepared.plan));
   if (!script) return report(session, script.error());
   return print_all(session, *script);
 }
@@ -101,6 +103,8 @@ Runner declare_run(Parser& parser) {
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose,
               "With --dry-run: add the reason of each variable as a comment");
+  parser.flag("--show-secrets", args->show_secrets,
+              "With --dry-run: print the values of tokens, keys and passwords");
   parser.flag("--preflight", args->preflight,
               "Check every node first, and start only without errors");
   parser.flag("--force", args->force, "Start in spite of errors");

@@ -52,8 +52,9 @@ int report(Session& session, const Error& error) {
     if (place == "<command line>") place.clear();
     if (!place.empty()) place += ": ";
   }
-  std::string text = fmt::format("hpclaunch: {}{}\n", place, error.message);
-  if (!error.hint.empty()) text += fmt::format("hpclaunch: try: {}\n", error.hint);
+  std::string text = fmt::format("hpclaunch: {}\n", render::printable(place + error.message));
+  if (!error.hint.empty())
+    text += fmt::format("hpclaunch: try: {}\n", render::printable(error.hint));
   std::fputs(text.c_str(), session.err);
   return exit_status(error.kind, session.exit_rules);
 }
@@ -61,8 +62,9 @@ int report(Session& session, const Error& error) {
 void report(Session& session, const std::vector<Diagnostic>& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics) {
     std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", to_string(diagnostic.severity),
-                                   diagnostic.message, diagnostic.id);
-    if (!diagnostic.fix.empty()) text += fmt::format("hpclaunch: try: {}\n", diagnostic.fix);
+                                   render::printable(diagnostic.message), diagnostic.id);
+    if (!diagnostic.fix.empty())
+      text += fmt::format("hpclaunch: try: {}\n", render::printable(diagnostic.fix));
     std::fputs(text.c_str(), session.err);
   }
 }

@@ -83,6 +83,22 @@ LauncherTraits traits_of(const Means& means, const Site& site, const Request& re
   return traits;
 }
 
+// Where LD_LIBRARY_PATH has the libraries that conditions of the profile's rules name.
+std::map<std::string, std::string> find_libraries(const Profile* profile, const EnvSnapshot& env) {
+  constexpr std::string_view kGroup = "library.";
+  std::map<std::string, std::string> found;
+  const std::string path = env.get("LD_LIBRARY_PATH");
+  if (profile == nullptr || path.empty()) return found;
+  for (const Rule& rule : profile->rules)
+    for (const Test& test : rule.when) {
+      if (!test.fact.starts_with(kGroup)) continue;
+      const std::string name = test.fact.substr(kGroup.size());
+      const Result<std::string> file = sys::find_program(name, path);
+      if (file || file.error().kind == ErrorKind::not_executable) found[name] = file ? *file : name;
+    }
+  return found;
+}
+
 PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNode job,
                      const Means& means) {
   PlanInput input;
@@ -171,7 +187,9 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   Result<JobNode> node = find_node(request, env, site, meanwhile, prepared.diagnostics);
   if (!means) return means.error();
   if (!node) return node.error();
-  const PlanInput input = plan_input(request, env, site, std::move(*node), *means);
+  PlanInput input = plan_input(request, env, site, std::move(*node), *means);
+  input.libraries = find_libraries(site.profile(), env);
+  if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
   if (const Status done = complete(input, std::move(*means), prepared); !done) return done.error();
   if (purpose == Purpose::start) check_address(prepared.plan, prepared.diagnostics);
   return prepared;

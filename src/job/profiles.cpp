@@ -68,9 +68,9 @@ Result<Profile> parsed(std::string_view text, const std::string& file) {
   return error;
 }
 
-// The signals of every site; of builtin profiles nothing else is read.
+// The signals of every site; of builtin profiles nothing else is read. `unusable`: by name, why.
 Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& entries,
-                                             std::vector<Diagnostic>& diagnostics) {
+                                             std::map<std::string, Error>& unusable) {
   std::vector<SiteSignals> sites;
   for (const ProfileEntry& entry : entries) {
     if (entry.builtin != nullptr) {
@@ -78,8 +78,7 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
       if (!signals.empty()) sites.push_back({entry.name, std::move(signals)});
       continue;
     }
-    const Result<std::string> text = profile_text(entry);
-    Result<Profile> profile = text ? parsed(*text, entry.file) : Result<Profile>(text.error());
+    Result<Profile> profile = read_profile(entry);
     if (profile) {
       if (!profile->part) sites.push_back({entry.name, std::move(profile->detect)});
       continue;
@@ -90,9 +89,10 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
                    fmt::format("profile {} cannot be used and hides {}: {}", entry.file,
                                entry.shadows.back(), error.message),
                    error.hint, error.where};
-    diagnostics.push_back({"profile-unusable", Severity::warning,
-                           fmt::format("profile {} is ignored: {}", entry.file, error.message),
-                           fmt::format("hpclaunch profile validate {}", entry.file)});
+    unusable.emplace(entry.name, error);
+    // Its signals are read all the same: a job of its site must not start without it.
+    const Result<std::string> raw = sys::read_file(entry.file);
+    if (raw) sites.push_back({entry.name, parse_profile(*raw, entry.file).profile.detect});
   }
   return sites;
 }
@@ -133,14 +133,18 @@ void report_retired(const Profile& profile, std::vector<Diagnostic>& diagnostics
 
 }  // namespace
 
-Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
+Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
+                                                std::vector<Diagnostic>* diagnostics) {
   std::map<std::string, ProfileEntry> entries;
   for (const BuiltinProfile& one : builtin_profiles())
     enter(entries, {std::string(one.name), "builtin", std::string(one.file), &one, {}});
   if (const Status done = enter_files(site_directories(env), "site", entries); !done)
     return done.error();
-  if (const Status done = enter_files(user_directories(env), "user", entries); !done)
-    return done.error();
+  if (const Status done = enter_files(user_directories(env), "user", entries);
+      !done && diagnostics != nullptr)
+    diagnostics->push_back({"profiles-unreadable", Severity::note,
+                            "ignoring your own profiles: " + done.error().message,
+                            "export XDG_CONFIG_HOME with a folder that can be read"});
   std::vector<ProfileEntry> list;
   list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
@@ -149,12 +153,7 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env) {
 
 Result<std::string> profile_text(const ProfileEntry& entry) {
   if (entry.builtin != nullptr) return std::string(entry.builtin->text);
-  if (sys::others_may_write(entry.file))
-    return Error{ErrorKind::invalid,
-                 fmt::format("profile \"{}\" is writable by group or others", entry.file),
-                 fmt::format("chmod go-w {}", entry.file)};
-  constexpr std::size_t kMost = 4u << 20;
-  return sys::read_file(entry.file, kMost);
+  return sys::read_trusted_file(entry.file, 4u << 20);
 }
 
 bool is_profile_file(const std::string& ref) {
@@ -214,12 +213,22 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
   if (!ref.empty()) {
     chosen.why = "--profile " + ref;
   } else {
-    const Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+    const Result<std::vector<ProfileEntry>> entries = list_profiles(env, &diagnostics);
     if (!entries) return entries.error();
-    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, diagnostics);
+    std::map<std::string, Error> unusable;
+    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, unusable);
     if (!sites) return sites.error();
     const Detection found = detect_site(*sites, env, hosts);
     if (!found.rivals.empty()) return conflict(found);
+    if (const auto own = unusable.find(found.profile); own != unusable.end())
+      return Error{own->second.kind,
+                   fmt::format("the profile of this site ({}) cannot be used: {}",
+                               found.proofs.front(), own->second.message),
+                   own->second.hint + "; or --profile none to start without it", own->second.where};
+    for (const auto& [other, error] : unusable)
+      diagnostics.push_back({"profile-unusable", Severity::warning,
+                             fmt::format("profile {} is ignored: {}", other, error.message),
+                             fmt::format("hpclaunch profile validate {}", other)});
     if (found.profile.empty()) {
       chosen.why = "no known site detected";
       if (!found.hints.empty()) chosen.why += "; the host name alone suggests " + hints_text(found);

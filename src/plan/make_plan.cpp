@@ -80,7 +80,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
 
   if (const Status env = decide_environment(input, facts, *units, plan); !env) return env.error();
-  report_placement(input, *units, plan);
+  report_placement(input, facts, *units, plan);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;
 }

@@ -14,15 +14,18 @@ namespace hpclaunch {
 
 namespace {
 
-// Cores that a service uses only while it runs may be bound, with a note.
-void report_services(const PlanInput& input, Plan& plan) {
+// Cores that a service uses only while it runs may be bound, with a note in jobs that use it.
+void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
   if (input.model == nullptr || plan.bind_via == BindVia::none) return;
   CpuSet used;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks) used |= rank.cpus;
   for (const ServiceCores& service : input.model->services) {
     const CpuSet both = used & service.pus;
-    if (both.empty()) continue;
+    const bool used_here =
+        service.when.empty() ||
+        std::ranges::any_of(service.when, [&](const When& one) { return holds(one, facts); });
+    if (both.empty() || !used_here) continue;
     plan.reports.push_back(
         {"service-cores", Severity::note,
          fmt::format("ranks are bound to CPU{} {}, where {} may run ({})",
@@ -144,9 +147,9 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 
 }  // namespace
 
-void report_placement(const PlanInput& input, const Units& units, Plan& plan) {
+void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   report_devices(input, plan);
-  report_services(input, plan);
+  report_services(input, facts, plan);
   report_view(units, plan);
   report_order(input, units, plan);
   report_size(input, plan);

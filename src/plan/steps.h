@@ -57,6 +57,6 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan);
 
 /// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
 /// nodes than the site has.
-void report_placement(const PlanInput& input, const Units& units, Plan& plan);
+void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan);
 
 }  // namespace hpclaunch

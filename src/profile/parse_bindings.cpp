@@ -10,8 +10,9 @@ namespace {
 
 /// "low-high" or "n".
 void parse_width(Object& object, Binding& binding) {
-  const Item at = object.find("cores", binding.split ? Need::optional : Need::required);
-  if (binding.split) return;
+  const bool none = binding.split || !binding.list.empty();
+  const Item at = object.find("cores", none ? Need::optional : Need::required);
+  if (none) return;
   const std::string text = object.context().text(at);
   const std::size_t dash = text.find('-');
   const auto low = parse_natural(std::string_view(text).substr(0, dash), kMaxOffset);
@@ -94,6 +95,10 @@ void refuse_contradictions(Object& object, const Binding& binding) {
   for (const char* key : {"first", "stride", "at_least"}) {
     if (!binding.at.empty()) object.refuse(key, "\"at\" names every base", "remove one of the two");
   }
+  if (!binding.list.empty())
+    for (const char* key : {"per", "first", "stride", "at_least", "at", "split", "cores",
+                            "siblings", "groups", "interleave", "roles"})
+      object.refuse(key, "\"list\" names the CPUs of every rank", "remove one of the two");
   if (!binding.split) return;
   for (const char* key : {"stride", "cores", "at", "at_least"})
     object.refuse(key, "\"split\" shares all cores evenly", "remove one of the two");
@@ -112,6 +117,7 @@ Binding parse_binding(Object& object) {
   Binding binding;
   binding.id = object.word("id", Need::required);
   binding.when = parse_when(object, {});
+  binding.list = parse_template(object.context(), object.find("list"), {});
   binding.per = parse_per(object);
   binding.first = object.whole("first", 0, kMaxOffset, 0);
   binding.stride = object.whole("stride", 0, kMaxOffset, 1);

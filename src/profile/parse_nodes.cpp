@@ -236,6 +236,8 @@ void NodeReader::read_services() {
     service.name = object.word("name", Need::required);
     service.pus = read_cores(object, Need::required);
     service.why = object.text("why");
+    for (const Item& one : object.elements("when", "conditions"))
+      service.when.push_back(parse_when(context_, one, {}));
   });
   context_.unique(items, node_.services, &ServiceCores::name, "name");
 }

@@ -188,7 +188,12 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
     const std::string comment = comments ? render::comment_text(change.comment) : "";
     // A Lua comment that begins with [[ would span lines; "-- " separates the bracket.
     if (!comment.empty()) text += fmt::format("{}{}\n", row.comment, comment);
-    text += change.value ? fmt::format(fmt::runtime(row.set), change.name, row.quote(*change.value))
+    const std::string value =
+        change.secret
+            ? fmt::format("\"${{{}:?export it first, its value is not printed}}\"", change.name)
+        : change.value ? row.quote(*change.value)
+                       : "";
+    text += change.value ? fmt::format(fmt::runtime(row.set), change.name, value)
                          : fmt::format(fmt::runtime(row.unset), change.name);
   }
   return text;

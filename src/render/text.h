@@ -22,11 +22,6 @@ bool is_utf8(std::string_view text);
 /// Takes the first character off `text`, which is not empty: one byte where that is not UTF-8.
 std::string_view take_unit(std::string_view& text);
 
-/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
-/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
-/// bytes as well. Everything else, a backslash too, stays.
-std::string printable(std::string_view text);
-
 /// `text` with its characters replaced as the table says.
 std::string replaced(std::string_view text,
                      std::initializer_list<std::pair<char, std::string_view>> table);

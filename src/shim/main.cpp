@@ -6,6 +6,7 @@
 // tests/shim/black_box.py checks it with strace. Messages and exit codes: docs/reference/shim.md.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "look.h"
 #include "monitor.h"
@@ -99,8 +100,20 @@ constexpr Reason kNotExecuted[] = {{ENOENT, "no such file, or its interpreter is
                                    {ENOTDIR, "a part of the path is not a directory"},
                                    {E2BIG, "environment and arguments are too long"}};
 
+/// Why a directory that was there already is not used; null where it is: this user's own, no link, closed to others.
+/// Others could have planted what programs load from it.
+const char* objection(const char* path) {
+  struct stat found;
+  if (call(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return "cannot be examined";
+  if (S_ISLNK(found.st_mode)) return "it is a symbolic link";
+  if (!S_ISDIR(found.st_mode)) return "it is not a directory";
+  if (found.st_uid != static_cast<uid_t>(call(SYS_geteuid))) return "it belongs to another user";
+  return (found.st_mode & 0777) == 0700 ? nullptr : "its mode is not 700";
+}
+
 /// Every rank creates every directory, so that none starts before they exist. Of those that cannot be
-/// created the node's first rank names the first one.
+/// created the node's first rank names the first one. One that may not be used stops the rank.
 void make_directories(const Plan& plan, const Place& place) {
   static char path[kMaxPath];
   static char failed[kMaxPath];
@@ -112,6 +125,16 @@ void make_directories(const Plan& plan, const Place& place) {
     more = cut(rest, '/', item);
     if (!read_path(item, path)) continue;
     const long result = call(SYS_mkdirat, AT_FDCWD, path, 0700);
+    const char* why = result == -EEXIST ? objection(path) : nullptr;
+    if (why != nullptr) {
+      Line line = rank_line(place);
+      line.add("directory ")
+          .add(path)
+          .add(" refused: ")
+          .add(why)
+          .add("; remove it, or chmod 700 your own");
+      stop(kFailed, line, place.local == 0);
+    }
     if (result == 0 || result == -EEXIST || failures++ > 0) continue;
     error = static_cast<int>(-result);
     read_path(item, failed);

@@ -115,4 +115,25 @@ TEST_CASE("a list for oneCCL's workers has the length that it wants", "[check]")
   CHECK(wrong("1,2,3", 2));
   CHECK(wrong("1-4", 2));
   CHECK(finds(plan_of({}, 2), EnvSnapshot({"CCL_WORKER_AFFINITY=7"}), "list-length"));
+  CHECK(finds(plan_of({}, 2), EnvSnapshot({"HOROVOD_THREAD_AFFINITY=7"}), "list-length"));
+  CHECK(!finds(plan_of({}, 2), EnvSnapshot({"HOROVOD_THREAD_AFFINITY=7,9"}), "list-length"));
+}
+
+TEST_CASE("helper threads stay off the cores of ranks", "[check]") {
+  const auto busy = [](const char* list, const char* workers = "1") {
+    Plan plan = plan_of({}, 2);
+    plan.classes[0].ranks[0].cpus = *CpuSet::parse("4-7");
+    plan.classes[0].ranks[1].cpus = *CpuSet::parse("8-11");
+    const EnvSnapshot env({list, std::string("CCL_WORKER_COUNT=") + workers});
+    for (const Diagnostic& one : check_plan(plan, env))
+      if (one.id == "helper-cores") return one.message;
+    return std::string();
+  };
+  CHECK(busy("CCL_WORKER_AFFINITY=42,43").empty());
+  CHECK(busy("CCL_WORKER_AFFINITY=5,13") ==
+        "CCL_WORKER_AFFINITY puts 1 of 2 threads of oneCCL on cores of ranks");
+  CHECK_THAT(busy("CCL_WORKER_AFFINITY=5,42,8,9", "2"), ContainsSubstring("puts 3 of 4 "));
+  CHECK(busy("HOROVOD_THREAD_AFFINITY=4,8").empty());  // each on a core of its own rank
+  CHECK(busy("HOROVOD_THREAD_AFFINITY=4,7") ==
+        "HOROVOD_THREAD_AFFINITY puts 1 of 2 threads of Horovod on cores of other ranks");
 }

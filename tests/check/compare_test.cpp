@@ -185,12 +185,29 @@ TEST_CASE("causes of a mask that is not the planned one", "[compare][cpus]") {
     job.rank(5).cpus = found;
     return job.only().what.message;
   };
-  CHECK_THAT(cause_of("4-5"), ContainsSubstring("control group"));
+  CHECK_THAT(cause_of("4-5"), ContainsSubstring("binding of its own"));
   CHECK_THAT(cause_of("8-11"), ContainsSubstring("local rank 2"));
   CHECK_THAT(cause_of("64-67"), ContainsSubstring("none of the planned"));
   CHECK_THAT(cause_of("6-9"), ContainsSubstring("binding of its own"));
   CHECK_THAT(cause_of(""), ContainsSubstring("CPU list is empty"));
   CHECK_THAT(cause_of("0-9000"), ContainsSubstring("beyond the limit"));
+}
+
+TEST_CASE("a cpuset and a node of another kind are named as such", "[compare][cpus]") {
+  Job job;
+  job.rank(5).cpus = job.rank(5).cpuset = "4-5";
+  CHECK(job.only().what.message == "the job's control group (cpuset) allows only CPUs 4-5");
+  job.rank(5).cpus = job.rank(5).cpuset = "64-67";  // none of the planned ones
+  CHECK(job.only().what.message == "the job's control group (cpuset) allows only CPUs 64-67");
+  job.rank(5).cpuset = "";  // it cannot be read there
+  job.rank(5).cpus = "4-5";
+  CHECK(job.only().what.message == "the job's control group (cpuset) allows only these");
+  job.rank(5).cpus = job.rank(5).cpuset = "0-3";
+  job.rank(4).facts->online = "0-3";
+  for (const Difference& one : job.compared().differences)
+    if (one.what.id == "cpus")
+      CHECK(one.what.message ==
+            "the node has CPUs 0-3 only: it is of another kind than the planned one");
 }
 
 TEST_CASE("equal differences of a local rank on all nodes are one", "[compare][cpus]") {

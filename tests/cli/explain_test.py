@@ -44,6 +44,30 @@ class Explain(Test):
                                  "CCL_WORKER_AFFINITY", env=dict(clean_env(), CCL_WORKER_AFFINITY="1")))
         self.has(done, 'exported as "1"', "rule ccl-workers", "ranks_per_node = 12, and it is 48")
 
+    def test_notes_of_the_profile(self):
+        words = ("explain", "--profile", "aurora", "-N", "1")
+        done = self.ok(hpclaunch(*words, "copper"))
+        self.assertTrue(done.out.startswith("copper\n  note       Importing Python at scale with Copper: module load copper;"), done.out)
+        self.has(done, "source     https://docs.alcf.anl.gov/aurora/data-management/copper/copper/, checked on 20")
+        self.assertNotIn("not set by hpclaunch", done.out)
+        for site, note in (("frontier", "nvme"), ("frontier", "hang"), ("frontier", "torchrun"), ("narval", "mps"), ("polaris", "mps")):
+            self.has(self.ok(hpclaunch("explain", "--profile", site, "-N", "1", note)), "\n  note       ")
+        self.has(self.ok(hpclaunch(*words)), "notes of the profile", "  copper               Importing Python")
+        done = self.ok(hpclaunch(*words, "coper"), 1)
+        self.has(done, "did you mean copper?")
+        self.ok(hpclaunch("explain", *HERE, "copper"), 1)
+
+    def test_no_raw_control_bytes(self):
+        """Names are typed, pasted and read from files: none may move the cursor or change its colour."""
+        evil = "\x1b]0;x\x07\x1b[31mred\u202e"
+        folder = self.file("evil.json", "{}")
+        for words in (("explain", evil), ("explain", "-n", "1", "HOME\x1b[2J"), (evil,), ("plan", "--profile", evil), ("plan", evil), ("run", "--", "/" + evil),
+                      ("run", "--launcher", evil, "--", "true"), ("plan", "--" + evil), ("profile", "show", evil), ("explain", "EVIL"),
+                      ("plan", "--topology", evil), ("plan", "--hostfile", evil), ("profile", "validate", folder + evil), ("lint", evil), ("help", evil)):
+            done = hpclaunch(*words, env=clean_env(EVIL=evil))
+            for byte in ("\x1b", "\x07", "\u202e"):
+                self.assertNotIn(byte, done.out + done.err, words)
+
     def test_names_in_the_order_asked(self):
         self.assertEqual(list(self.explain("OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher")),
                          ["OMP_NUM_THREADS", "cpu-bind", "RANK", "launcher"])
@@ -115,6 +139,19 @@ class Explain(Test):
             self.assertIn("DB_PASSWORD", done.out)
         # Where the value is needed it is there.
         self.assertIn(secret, hpclaunch("env", *HERE, *words, env=env).out)
+
+    def test_a_dry_run_refers_to_secrets(self):
+        """The script goes into files and tickets: it takes a typed secret from the environment that it runs in."""
+        words = ("run", "--dry-run", "--verify", "off", "-n", "1", "--set", "HF_TOKEN=hunter2'x", "--set", "PLAIN=seen", "--", "/usr/bin/printenv", "HF_TOKEN", "PLAIN")
+        done = self.ok(hpclaunch(*words))
+        self.assertNotIn("hunter2", done.out + done.err)
+        script = self.file("dry.sh", done.out)
+        ran = support.execute(["/bin/sh", script], clean_env())
+        self.assertNotEqual(ran.status, 0)
+        self.has(ran, "HF_TOKEN", "export it first")
+        self.assertEqual(self.ok(support.execute(["/bin/sh", script], clean_env(HF_TOKEN="hunter2'x"))).out, "hunter2'x\nseen\n")
+        shown = self.ok(hpclaunch("run", "--show-secrets", *words[1:])).out
+        self.assertEqual(self.ok(support.execute(["/bin/sh", self.file("shown.sh", shown)], clean_env())).out, "hunter2'x\nseen\n")
 
     def test_leftovers_of_a_launcher(self):
         support.need("mpiexec.hydra")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 import support
 from site_jobs import AURORA_LIST, PALS, SiteTest
@@ -84,6 +85,71 @@ class WhichSite(SiteTest):
         self.assertIn(started.done.status, (0, 125), str(started))
         self.has(started.done, path, "is writable by group or others")
         self.each(started, {"MASTER_PORT": "2345", "CCL_PROCESS_LAUNCHER": "pmix"})
+
+
+    def site_profile(self, owner=0, mode=0o644, signal="mine", text=None):
+        """A profile in the site's folder; its job's environment has MY_SITE=mine."""
+        folder = os.path.join(self.folder, "profiles")
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        path = os.path.join(folder, "mysite.json")
+        with open(path, "w") as file:
+            file.write(text or """{"schema": 1, "name": "mysite", "doc": "a site", "detect": [{"env": "MY_SITE", "like": "%s"}],
+              "rules": [{"id": "port", "default": {"MASTER_PORT": "4711"}, "why": "a test"}]}""" % signal)
+        os.chmod(path, mode)
+        if os.geteuid() == 0:
+            os.chown(path, owner, owner)
+        return path, support.clean_env(HPCLAUNCH_PROFILE_PATH=folder, MY_SITE="mine")
+
+    def test_a_detected_profile_that_cannot_be_used_is_an_error(self):
+        broken = '{"schema": 1, "name": "mysite", "doc": "a site", "detect": [{"env": "MY_SITE", "like": "mine"}], "ruls": []}'
+        for changes, why in (({"mode": 0o666}, "is writable by group or others"), ({"text": broken}, "unknown key")):
+            path, env = self.site_profile(**changes)
+            for command in ("plan", "run"):
+                done = hpclaunch(command, "-n", "1", "--", "/bin/true", env=env)
+                self.ok(done, 125 if command == "run" else 2)
+                self.has(done, "MY_SITE=mine matches mine", "cannot be used", why, "--profile none")
+            self.ok(hpclaunch("run", "-n", "1", "--profile", "none", "--", "/bin/true", env=env))
+        path, env = self.site_profile(mode=0o666, signal="another")  # not this job's: said, and left alone
+        self.has(self.ok(hpclaunch("run", "-n", "1", "--", "/bin/true", env=env)), "[profile-unusable]")
+
+    def test_owners_that_are_trusted(self):
+        """The installation's owner and those that the administrator lists; others are refused with a hint that helps."""
+        if os.geteuid() != 0:
+            return  # only root can give files away
+        path, env = self.site_profile(owner=54321)
+        words = ("plan", "-n", "1", "--json")
+        done = hpclaunch(*words, env=env)
+        self.ok(done, 2)
+        self.has(done, "owned by 54321", "/etc/hpclaunch/trusted-owners", "echo 54321 >>")
+        self.assertNotIn("chmod", done.err)
+        prefix = os.path.join(self.folder, "prefix")
+        top = os.path.dirname(os.path.dirname(os.path.realpath(support.HPCLAUNCH)))
+        for part in ("bin/hpclaunch", "libexec/hpclaunch/hpclaunch-shim"):
+            os.makedirs(os.path.dirname(os.path.join(prefix, part)))
+            shutil.copy2(os.path.join(top, part), os.path.join(prefix, part))
+        os.chown(prefix, 54321, 54321)
+        program = os.path.join(prefix, "bin/hpclaunch")
+        self.has(self.ok(support.execute([program, *words], env)), '"4711"')
+        os.chown(prefix, 0, 0)
+        self.ok(support.execute([program, *words], env), 2)
+        etc = os.path.join(self.folder, "etc")
+        shutil.copytree("/etc", etc, symlinks=True)
+        os.makedirs(os.path.join(etc, "hpclaunch"), exist_ok=True)
+        listed = os.path.join(etc, "hpclaunch", "trusted-owners")
+        for text, mode, status in (("# admins\n54321\n", 0o644, 0), ("12345\n", 0o644, 2), ("54321\n", 0o666, 2)):
+            with open(listed, "w") as file:
+                file.write(text)
+            os.chmod(listed, mode)
+            inside = 'mount --bind "%s" /etc && exec "$@"' % etc
+            self.ok(support.execute([support.need("unshare"), "-m", "sh", "-c", inside, "-", program, *words], env), status)
+
+    def test_an_unreadable_folder_of_the_user_is_a_note(self):
+        home = os.path.join(self.folder, "home")
+        os.makedirs(os.path.join(home, ".config", "hpclaunch"))  # a link to itself: unreadable to root as well
+        os.symlink("profiles", os.path.join(home, ".config", "hpclaunch", "profiles"))
+        done = self.ok(hpclaunch("run", "-n", "1", "--", "/bin/true", env=support.clean_env(HOME=home)))
+        self.has(done, "note: ignoring your own profiles", "[profiles-unreadable]")
+        self.ok(hpclaunch("profile", "list", env=support.clean_env(HOME=home)))
 
 
 class WhoDecides(SiteTest):

@@ -213,6 +213,13 @@ class SiteTest(Test):
             self.assertEqual(got, {name: value(local) if callable(value) else value for name, value in wanted.items()}, "rank %d" % rank)
             self.assertEqual(sorted(set(job.env) - set(env)), sorted(lost), "rank %d" % rank)
 
+    def caches(self, job, *more, gloo="hsn0"):
+        """Compilers' caches of this job on each node, and Gloo's interface where there are several nodes."""
+        folder = "/tmp/%s-cache-%s" % (USER, job.env.get("PBS_JOBID") or job.env["SLURM_JOB_ID"])
+        wanted = {"TRITON_CACHE_DIR": folder + "/triton", "TORCHINDUCTOR_CACHE_DIR": folder + "/inductor"}
+        wanted.update({name: folder + "/" + part for name, part in more})
+        return {**wanted, "GLOO_SOCKET_IFNAME": gloo} if gloo else wanted
+
     def comparable(self, env):
         return {name: value for name, value in env.items() if name not in ADDED}
 

@@ -6,6 +6,7 @@ launcher is a stand-in that knows the real one's options and variables, and noth
 this test gets in. Expected lines and values were taken from the sites' pages, bindings are read back by a parser of
 our own and checked against tables of the nodes.
 """
+import json
 import os
 import re
 import unittest
@@ -26,12 +27,15 @@ CCL_2024 = {
     "CCL_KVS_USE_MPI_RANKS": "1", "CCL_LOG_LEVEL": "WARN", "CCL_ZE_CACHE_OPEN_IPC_HANDLES_THRESHOLD": "1024",
     "CCL_WORKER_AFFINITY": "5,13,21,29,37,45,57,65,73,81,89,97",
     "HOROVOD_THREAD_AFFINITY": "4,12,20,28,36,44,56,64,72,80,88,96",
-    "DATA_FORMAT": "channels_last", "FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "cxi", "IPEX_FP32_MATH_MODE": "TF32",
+    "DATA_FORMAT": "channels_last", "FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "cxi",
     "MPIR_CVAR_ENABLE_GPU": "0", "NUMEXPR_NUM_THREADS": "64", "NUMEXPR_MAX_THREADS": "64"}
 BEYOND_16 = {"FI_CXI_DEFAULT_CQ_SIZE": "131072", "FI_CXI_OFLOW_BUF_SIZE": "8388608", "FI_CXI_CQ_FILL_PERCENT": "20"}
 TUNING_FILES = ("MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
                 "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE")
 LIST_2024 = "list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96"
+
+
+INTEL = (("SYCL_CACHE_DIR", "sycl"), ("NEO_CACHE_DIR", "neo"))
 
 
 class Aurora(SiteTest):
@@ -42,13 +46,14 @@ class Aurora(SiteTest):
         started = self.launched(job, "--np 24 --ppn 12 --cpu-bind %s %s --pmi=pmix --" % (AURORA_LIST, PALS), ranks=range(24))
         self.laws(bound_sets(started.argv), range(12), NODES["aurora"])
         self.ranked(started, 12, 24, self.MASTER)
-        self.site(job, started, {**CCL_TODAY, "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
+        self.site(job, started, {**CCL_TODAY, **self.caches(job, *INTEL), "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
+        self.made(os.path.dirname(started.ranks[0]["NEO_CACHE_DIR"]))
         self.assertEqual(set(started.core_limits.values()), {self.hard_core_limit()})
 
     def test_without_a_module_it_is_today(self):
         job = self.aurora(1)
         started = self.launched(job, "--np 12 --ppn 12 --cpu-bind %s %s --pmi=pmix --" % (AURORA_LIST, PALS), ranks=range(12))
-        self.site(job, started, {**CCL_TODAY, "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
+        self.site(job, started, {**CCL_TODAY, **self.caches(job, *INTEL, gloo=""), "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
 
     def of_2024(self, nodes):
         job = self.aurora(nodes, LOADEDMODULES="mpich/icc-all-pmix-gpu:frameworks/2024.2.1_u1", CCL_ROOT="/opt/ccl",
@@ -63,7 +68,7 @@ class Aurora(SiteTest):
             helpers = [int(core) for core in started.ranks[0][name].split(",")]
             self.assertEqual(helpers, [max(cpus) + of_the_rank for cpus in bound_sets(started.argv)])
         self.assertEqual(set(started.core_limits.values()), {"0"})
-        common = {**CCL_2024, "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "3", "MASTER_PORT": "2345",
+        common = {**CCL_2024, **self.caches(job, *INTEL), "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "3", "MASTER_PORT": "2345",
                   "LD_LIBRARY_PATH": "/opt/ccl/lib:/usr/lib64", "CPATH": "/opt/ccl/include:/usr/include", "LIBRARY_PATH": "/opt/ccl/lib"}
         return job, started, common
 
@@ -81,7 +86,7 @@ class Aurora(SiteTest):
         started = self.launched(job, "--np 48 --ppn 48 --cpu-bind list:%s %s --pmi=pmix --" % (bind, PALS), "--ppn", "48",
                                 ranks=range(48))
         self.laws(bound_sets(started.argv), [rank // 4 for rank in range(48)], NODES["aurora"])
-        self.site(job, started, {**CCL_TODAY, "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "1", "MASTER_PORT": "2345",
+        self.site(job, started, {**CCL_TODAY, **self.caches(job, *INTEL, gloo=""), "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "1", "MASTER_PORT": "2345",
                                  "ZEX_NUMBER_OF_CCS": ",".join("%d:4" % tile for tile in range(12))})
         self.has(started.done, "[shared-devices]")
 
@@ -97,9 +102,29 @@ class Aurora(SiteTest):
                                 "--ppn", "6", "--device-mode", "gpu", "--gpu-view", "own", ranks=range(6))
         self.laws(bound_sets(started.argv), range(6), NODES["aurora-gpu"])
         self.ranked(started, 6, 6, self.MASTER, local_rank=lambda local: 0)
-        self.site(job, started, {**CCL_TODAY, "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE", "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1",
+        self.site(job, started, {**CCL_TODAY, **self.caches(job, *INTEL, gloo=""), "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE", "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1",
                                  "OMP_NUM_THREADS": "16", "MASTER_PORT": "2345", "ZE_AFFINITY_MASK": str})
-        self.has(started.done, "[service-cores]", "copper")
+        self.assertNotIn("[service-cores]", started.done.err)  # nothing of Copper is in this job
+
+    def test_cores_of_a_service_that_the_job_uses(self):
+        for env in ({"LOADEDMODULES": "frameworks/2025.3.1:copper"}, {"PYTHONPATH": "/tmp/user1/copper/lus/flare/x"}):
+            done = self.aurora(1, **env).hpclaunch("plan", "--ppn", "6", "--device-mode", "gpu", "--gpu-view", "own")
+            self.has(done, "[service-cores]", "copper")
+
+    def test_the_list_of_the_optimized_module(self):
+        ours = "4-6:12-14:20-22:28-30:36-38:44-46:56-58:64-66:72-74:80-82:88-90:96-98"
+        job = self.aurora(2, LOADEDMODULES="frameworks/2025.0.0:frameworks_optimized", CPU_BIND="verbose,list:" + ours)
+        started = self.launched(job, "--np 24 --ppn 12 --cpu-bind list:%s %s --pmi=pmix --" % (ours, PALS), ranks=range(24))
+        self.each(started, {"OMP_NUM_THREADS": "3"})
+
+    def test_lists_of_helpers_that_do_not_fit(self):
+        """The lists of 2024 in a shell of today, and lists for 12 ranks in a job of 48."""
+        of_2024 = {"CCL_WORKER_AFFINITY": CCL_2024["CCL_WORKER_AFFINITY"]}
+        self.has(self.aurora(1, **of_2024).hpclaunch("plan"), "[helper-cores]", "puts 6 of 12 threads of oneCCL on cores of ranks")
+        of_2024 = {"HOROVOD_THREAD_AFFINITY": CCL_2024["HOROVOD_THREAD_AFFINITY"]}
+        self.has(self.aurora(1, **of_2024).hpclaunch("plan", "--ppn", "48"), "[list-length]", "HOROVOD_THREAD_AFFINITY has 12 entries, but Horovod needs 48")
+        done = self.aurora(1, ZEX_NUMBER_OF_CCS=",".join("%d:4" % i for i in range(12))).hpclaunch("plan", "--ppn", "24")
+        self.has(done, "[ccs-of-two-ranks]")
 
     def test_tiles_of_cards_under_composite(self):
         job = self.aurora(2)
@@ -169,7 +194,7 @@ class SunspotAndPolaris(SiteTest):
         started = self.launched(job, "--np 24 --ppn 12 --cpu-bind %s %s --pmi=pmix --" % (AURORA_LIST, PALS), ranks=range(24))
         self.laws(bound_sets(started.argv), range(12), NODES["aurora"])
         self.ranked(started, 12, 24, "x1921c0s0b0n0.hsn.cm.sunspot.alcf.anl.gov")
-        self.site(job, started, {**CCL_TODAY, "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
+        self.site(job, started, {**CCL_TODAY, **self.caches(job, *INTEL), "ZE_FLAT_DEVICE_HIERARCHY": "FLAT", "OMP_NUM_THREADS": "4", "MASTER_PORT": "2345"})
 
     def polaris(self, nodes, **env):
         hosts = ["x3001c0s%db%dn0.hsn.cm.polaris.alcf.anl.gov" % (1 + 6 * (i // 2), i % 2) for i in range(nodes)]
@@ -182,7 +207,7 @@ class SunspotAndPolaris(SiteTest):
         self.laws(bound_sets(started.argv), [3, 2, 1, 0], NODES["polaris"])
         self.ranked(started, 4, 8, "x3001c0s1b0n0.hsn.cm.polaris.alcf.anl.gov", local_rank=lambda local: 0)
         self.site(job, started, {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": lambda local: str(3 - local), "OMP_NUM_THREADS": "8",
+            **self.caches(job, ("CUDA_CACHE_PATH", "cuda")), "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": lambda local: str(3 - local), "OMP_NUM_THREADS": "8",
             "NCCL_NET": "AWS Libfabric", "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_CROSS_NIC": "1", "NCCL_COLLNET_ENABLE": "1",
             "FI_CXI_DISABLE_HOST_REGISTER": "1", "FI_MR_CACHE_MONITOR": "userfaultfd", "FI_CXI_DEFAULT_CQ_SIZE": "131072",
             "MPICH_GPU_SUPPORT_ENABLED": "1",
@@ -192,7 +217,8 @@ class SunspotAndPolaris(SiteTest):
         job = self.polaris(2, LOADEDMODULES="conda/2022-07-19")
         started = self.launched(job, "--np 8 --ppn 4 --cpu-bind list:0:8:16:24 %s --" % PALS, ranks=range(8))
         self.laws(bound_sets(started.argv), [3, 2, 1, 0], NODES["polaris"])
-        self.site(job, started, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": lambda local: str(3 - local),
+        self.site(job, started, {**self.caches(job, ("CUDA_CACHE_PATH", "cuda")),
+                                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": lambda local: str(3 - local),
                                  "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_COLLNET_ENABLE": "1", "OMP_NUM_THREADS": "1"})
 
     def test_polaris_any_number_of_ranks(self):
@@ -214,9 +240,6 @@ ROCM = {"LOADEDMODULES": "PrgEnv-gnu/8.7.0:cpe/26.03:rocm/7.1.1:rccl-net-plugin:
 # OLCF's user guide: srun -n8 -c7 --gpus-per-task=1 --gpu-bind=closest gives local rank i this GCD.
 CLOSEST = [4, 5, 2, 3, 6, 7, 0, 1]
 SRUN = "--export=ALL --kill-on-bad-exit=1 --wait=0"
-PROXY = {"http_proxy": "http://proxy.ccs.ornl.gov:3128/", "https_proxy": "http://proxy.ccs.ornl.gov:3128/",
-         "ftp_proxy": "ftp://proxy.ccs.ornl.gov:3128/",
-         "no_proxy": "localhost,127.0.0.0/8,*.ccs.ornl.gov,.ccs.ornl.gov,.frontier.olcf.ornl.gov"}
 RCCL = {"NCCL_CROSS_NIC": "1", "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_SOCKET_IFNAME": "hsn0,hsn1,hsn2,hsn3",
         "HSA_FORCE_FINE_GRAIN_PCIE": "1", "FI_MR_CACHE_MONITOR": "kdreg2", "FI_CXI_DISABLE_HOST_REGISTER": "1",
         "FI_CXI_DEFAULT_CQ_SIZE": "131072", "FI_CXI_DEFAULT_TX_SIZE": "2048", "FI_CXI_RX_MATCH_MODE": "hybrid",
@@ -229,8 +252,8 @@ class Frontier(SiteTest):
         self.cache = "/tmp/user1-miopen-cache-" + job.env["SLURM_JOB_ID"]
         return job
 
-    def wanted(self, more, own_master="3442"):
-        return {**RCCL, **PROXY, "MIOPEN_USER_DB_PATH": self.cache, "MIOPEN_CUSTOM_CACHE_DIR": self.cache, "OMP_NUM_THREADS": "7",
+    def wanted(self, job, more, gloo="hsn0", own_master="3442"):
+        return {**RCCL, **self.caches(job, gloo=gloo), "MIOPEN_USER_DB_PATH": self.cache, "MIOPEN_CUSTOM_CACHE_DIR": self.cache, "OMP_NUM_THREADS": "7",
                 "MASTER_PORT": own_master, **more}
 
     def test_two_nodes_by_the_launchers_flags(self):
@@ -238,7 +261,7 @@ class Frontier(SiteTest):
         started = self.launched(job, "--nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block %s "
                                 "-c7 --gpus-per-task=1 --gpu-bind=closest --" % SRUN, ranks=range(16))
         self.ranked(started, 8, 16, "frontier00001", local_rank=lambda local: 0)
-        self.site(job, started, self.wanted({
+        self.site(job, started, self.wanted(job, {
             "NCCL_NET": "OFI", "FI_CXI_RDZV_PROTO": "alt_read", "ROCR_VISIBLE_DEVICES": lambda local: str(CLOSEST[local]),
             "LD_LIBRARY_PATH": "/opt/cray/pe/lib64:/opt/rocm-7.1.1/lib"}), lost=("SLURM_EXPORT_ENV",))
         self.made(self.cache)
@@ -254,7 +277,7 @@ class Frontier(SiteTest):
         self.laws(bound_sets(started.argv), CLOSEST, NODES["frontier"])
         self.ranked(started, 8, 16, "frontier00001")
         # LOCAL_RANK counts in this list, so that the program's device LOCAL_RANK is the near one.
-        self.site(job, started, self.wanted({"NCCL_NET": "OFI", "FI_CXI_RDZV_PROTO": "alt_read",
+        self.site(job, started, self.wanted(job, {"NCCL_NET": "OFI", "FI_CXI_RDZV_PROTO": "alt_read",
                                              "ROCR_VISIBLE_DEVICES": ",".join(map(str, CLOSEST))}))
         self.made(self.cache)
 
@@ -262,17 +285,38 @@ class Frontier(SiteTest):
         job = self.job(1)
         started = self.launched(job, "--nodes=1 --ntasks=8 --ntasks-per-node=8 --distribution=block %s "
                                 "-c7 --gpus-per-task=1 --gpu-bind=closest --" % SRUN, ranks=range(8))
-        self.site(job, started, self.wanted({"NCCL_NET": "Socket", "ROCR_VISIBLE_DEVICES": lambda local: str(CLOSEST[local])}))
+        self.site(job, started, self.wanted(job, {"NCCL_NET": "Socket", "ROCR_VISIBLE_DEVICES": lambda local: str(CLOSEST[local])}, gloo=""))
         self.made(self.cache)
 
     def test_of_2024(self):
-        job = self.job(2, LOADEDMODULES="PrgEnv-gnu/8.5.0:rocm/5.7.1:craype-accel-amd-gfx90a:miniforge3/23.11.0-0")
+        plugin = os.path.dirname(self.file("built/lib/librccl-net.so", ""))
+        job = self.job(2, LOADEDMODULES="PrgEnv-gnu/8.5.0:rocm/5.7.1:craype-accel-amd-gfx90a:miniforge3/23.11.0-0", LD_LIBRARY_PATH=plugin)
         started = self.launched(job, "--nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block %s "
                                 "-c7 --gpus-per-task=1 --gpu-bind=closest --" % SRUN, ranks=range(16))
-        self.site(job, started, {**PROXY, "NCCL_SOCKET_IFNAME": "hsn0", "NCCL_NET_GDR_LEVEL": "3", "NCCL_CROSS_NIC": "1",
+        self.site(job, started, {**self.caches(job), "NCCL_NET": "AWS Libfabric", "NCCL_SOCKET_IFNAME": "hsn0", "NCCL_NET_GDR_LEVEL": "3", "NCCL_CROSS_NIC": "1",
                                  "MIOPEN_USER_DB_PATH": self.cache, "MIOPEN_CUSTOM_CACHE_DIR": self.cache, "OMP_NUM_THREADS": "7",
                                  "MASTER_PORT": "3442", "ROCR_VISIBLE_DEVICES": lambda local: str(CLOSEST[local])})
         self.made(self.cache)
+
+    def test_the_plugin_is_looked_for(self):
+        """In each stack: the module, NCCL_NET_PLUGIN, or the library in a folder of LD_LIBRARY_PATH, whatever its name."""
+        folder = os.path.dirname(self.file("anything/librccl-net.so", ""))
+        for rocm, rule in (("rocm/7.1.1", "net-no-plugin"), ("rocm/5.7.1", "net-no-plugin-2024")):
+            for env, missing, name in (({}, True, None), ({"LD_LIBRARY_PATH": "/opt/rocm/lib"}, True, None),
+                                       ({"LD_LIBRARY_PATH": "/opt/rocm/lib:" + folder}, False, "AWS Libfabric"),
+                                       ({"LD_LIBRARY_PATH": "/x/aws-ofi-rccl/lib"}, False, "AWS Libfabric"),
+                                       ({"NCCL_NET_PLUGIN": folder + "/librccl-net.so"}, False, "AWS Libfabric")):
+                done = self.job(2, LOADEDMODULES=rocm, **env).hpclaunch("plan", "--json")
+                plan = json.loads(done.out)
+                self.assertEqual(rule in [finding["rule"] for finding in plan["findings"]], missing, env)
+                net = [s for s in plan["env"] if s["name"] == "NCCL_NET"]
+                self.assertEqual([s["history"][-1]["value"] for s in net], [name] if name else [], str(done))
+
+    def test_proxies_are_the_users(self):
+        exported = "http://proxy.ccs.ornl.gov:3128/"
+        done = self.job(2, http_proxy=exported, no_proxy="localhost").hpclaunch("env")
+        self.has(done, "no_proxy=10.0.0.0/8,.ccs.ornl.gov,.frontier.olcf.ornl.gov,frontier00001,frontier00002,localhost")
+        self.assertNotIn("warning", done.err)
 
     def test_alt_read_wants_its_allocation(self):
         started = self.job(2, SLURM_NETWORK="job_vni").run("--verify", "off")
@@ -308,7 +352,7 @@ class MoreOfSlurm(SiteTest):
         self.laws(bound_sets(started.argv), range(8), NODES["lumi"])
         self.ranked(started, 8, 16, "nid005001", local_rank=lambda local: 0)
         cache = "/tmp/user1-miopen-cache-" + job.env["SLURM_JOB_ID"]
-        self.site(job, started, {"ROCR_VISIBLE_DEVICES": str, "NCCL_SOCKET_IFNAME": "hsn", "NCCL_NET_GDR_LEVEL": "3",
+        self.site(job, started, {**self.caches(job), "ROCR_VISIBLE_DEVICES": str, "NCCL_SOCKET_IFNAME": "hsn", "NCCL_NET_GDR_LEVEL": "3",
                                  "CXI_FORK_SAFE": "1", "CXI_FORK_SAFE_HP": "1", "FI_CXI_DISABLE_CQ_HUGETLB": "1",
                                  "MIOPEN_USER_DB_PATH": cache, "MIOPEN_CUSTOM_CACHE_DIR": cache, "OMP_NUM_THREADS": "7"})
         self.made(cache)
@@ -321,7 +365,7 @@ class MoreOfSlurm(SiteTest):
                                 "0xffff000000000000ffff0000,0xffff000000000000ffff --gpu-bind=none %s --" % SRUN, ranks=range(8))
         self.laws(bound_sets(started.argv), range(4), NODES["perlmutter"])
         self.ranked(started, 4, 8, "nid001001")
-        self.each(started, {"NCCL_NET": "AWS Libfabric", "NCCL_CROSS_NIC": "1", "NCCL_SOCKET_IFNAME": "hsn", "OMP_NUM_THREADS": "16"},
+        self.each(started, {"NCCL_NET": "AWS Libfabric", "NCCL_CROSS_NIC": "1", "NCCL_SOCKET_IFNAME": "hsn", "GLOO_SOCKET_IFNAME": "hsn0", "OMP_NUM_THREADS": "16"},
                   absent=("ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"))
 
     def test_alps(self):
@@ -336,7 +380,7 @@ class MoreOfSlurm(SiteTest):
                 self.each(started, {
                     "NCCL_NET": "AWS Libfabric", "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_CROSS_NIC": "1", "NCCL_PROTO": "^LL128",
                     "FI_CXI_DEFAULT_CQ_SIZE": "131072", "FI_CXI_DEFAULT_TX_SIZE": "16384", "FI_CXI_DISABLE_HOST_REGISTER": "1",
-                    "FI_CXI_RX_MATCH_MODE": "software", "FI_MR_CACHE_MONITOR": "userfaultfd", "OMP_NUM_THREADS": "8",
+                    "FI_CXI_RX_MATCH_MODE": "software", "FI_MR_CACHE_MONITOR": "userfaultfd", "OMP_NUM_THREADS": "8", "GLOO_SOCKET_IFNAME": "hsn0",
                     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "TRITON_HOME": "/dev/shm/", "MPICH_GPU_SUPPORT_ENABLED": "0",
                     "CUDA_CACHE_DISABLE": "1"}, absent=("NCCL_NET_PLUGIN",))
 
@@ -350,7 +394,7 @@ class MoreOfSlurm(SiteTest):
                 self.laws(bound_sets(started.argv), range(4), NODES["mi300a"])
                 self.ranked(started, 4, 8, hosts.replace("[1001-1002]", "1001"), local_rank=lambda local: 0)
                 self.each(started, {
-                    "NCCL_SOCKET_IFNAME": "hsi0", "NCCL_CROSS_NIC": "1", "NCCL_NET_GDR_LEVEL": "3", "NCCL_MIN_NCHANNELS": "24",
+                    "NCCL_SOCKET_IFNAME": "hsi0", "GLOO_SOCKET_IFNAME": "hsi0", "NCCL_CROSS_NIC": "1", "NCCL_NET_GDR_LEVEL": "3", "NCCL_MIN_NCHANNELS": "24",
                     "FI_MR_CACHE_MONITOR": "userfaultfd", "FI_CXI_RDZV_PROTO": "alt_read", "FI_CXI_DEFAULT_TX_SIZE": "1024",
                     "PYTORCH_MIOPEN_SUGGEST_NHWC": "1", "OMP_NUM_THREADS": "24"})
                 self.mask(started, "ROCR_VISIBLE_DEVICES", lambda rank: str(rank % 4))

@@ -344,8 +344,8 @@ TEST_CASE("interfaces are left alone where others decide, or nobody can", "[nics
   in.request.nodes.reset();
   Profile profile;
   profile.name = "p";
-  in.profile = &profile;
-  CHECK(both() == "(not decided) (not decided)");
+  in.profile = &profile;  // NCCL is the site's
+  CHECK(both() == "(not decided) hsn0");
   in.profile = nullptr;
   in.live.reset();  // not a node of the job: its interfaces may be others
   CHECK(both() == "(not decided) (not decided)");
@@ -356,6 +356,43 @@ TEST_CASE("interfaces are left alone where others decide, or nobody can", "[nics
   CHECK(both() == "=hsn2 hsn2");
   in.live->nics[2].name = "docker0";
   CHECK(both() == "(not decided) (not decided)");
+}
+
+TEST_CASE("Gloo follows NCCL, whoever has chosen its interface", "[nics]") {
+  PlanInput in = input(4, 4);
+  const auto gloo = [&](const char* nccl) {
+    in.env = EnvSnapshot({std::string("NCCL_SOCKET_IFNAME=") + nccl});
+    return variable(in, "GLOO_SOCKET_IFNAME");
+  };
+  for (const bool live : {false, true}) {  // by the node's model, and by the node itself
+    if (live) in.live = in.node;
+    CHECK(gloo("hsn") == "hsn0");
+    CHECK(gloo("=hsn2,hsn1") == "hsn1");
+    CHECK(gloo("hsn3,eth") == "hsn3");
+    CHECK(gloo("=hsn") == "(not decided)");
+    CHECK(gloo("^hsn0,lo") == "(not decided)");
+    CHECK(gloo("eth0") == "(not decided)");
+  }
+  in.live->nics[0].state = "down";
+  CHECK(gloo("hsn") == "hsn1");
+  in.request.set = {{"NCCL_SOCKET_IFNAME", "hsn3"}};
+  CHECK(gloo("hsn") == "hsn3");
+  Profile profile;
+  profile.name = "p";
+  Rule rule;
+  rule.id = "r";
+  rule.defaults = {{"NCCL_SOCKET_IFNAME", {"hsn2", Template::Each::once, ""}}};
+  profile.rules = {rule};
+  in.profile = &profile;
+  in.request.set.clear();
+  in.env = EnvSnapshot();
+  CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "hsn2");
+  profile.rules.front().defaults.push_back(
+      {"GLOO_SOCKET_IFNAME", {"eno1", Template::Each::once, ""}});
+  CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "eno1");
+  in.request.nodes = 1;
+  profile.rules.front().defaults.pop_back();
+  CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "(not decided)");
 }
 
 TEST_CASE("what each rank gets, in words", "[words]") {

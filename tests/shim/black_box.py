@@ -227,9 +227,31 @@ class Directories(unittest.TestCase):
             self.assertEqual(self.make(first, second, rank=rank, local=rank), (0, ""))
         for path in first, second:
             self.assertEqual(os.stat(path).st_mode & 0o7777, 0o700)
-        os.chmod(first, 0o755)  # what is there is left as it is
-        self.assertEqual(self.make(first), (0, ""))
-        self.assertEqual(os.stat(first).st_mode & 0o7777, 0o755)
+
+    def refused(self, path, why):
+        line = f"hpclaunch: rank 0 on {HOST}: directory {path} refused: {why}; remove it, or chmod 700 your own\n"
+        self.assertEqual(self.make(path), (125, line))
+        self.assertEqual(self.make(path, rank=1, local=1), (125, ""))
+
+    def test_only_what_is_ones_own_real_and_closed_is_used(self):
+        own, link, plain = (os.path.join(self.folder, name) for name in ("own", "link", "plain"))
+        os.mkdir(own, 0o700)
+        os.symlink(own, link)
+        with open(plain, "w", encoding="utf-8"):
+            pass
+        self.refused(link, "it is a symbolic link")
+        self.refused(plain, "it is not a directory")
+        for mode in 0o777, 0o1777, 0o755, 0o770:
+            os.chmod(own, mode)
+            self.refused(own, "its mode is not 700")
+            self.assertEqual(os.stat(own).st_mode & 0o7777, mode)  # what is there is left as it is
+        os.chmod(own, 0o2700)  # below a directory that passes its group on
+        self.assertEqual(self.make(own), (0, ""))
+        if os.geteuid() == 0:
+            os.chown(own, 65534, 65534)
+            self.refused(own, "it belongs to another user")
+        else:
+            self.refused("/", "it belongs to another user")
 
     def test_what_cannot_be_made_is_one_line_per_node(self):
         plain = os.path.join(self.folder, "plain")
@@ -399,10 +421,13 @@ class SystemCalls(unittest.TestCase):
             self.assertIn('"/proc/self/exe"', calls[1])
 
     def test_no_files_but_the_directories(self):
-        status, calls = self.trace("%file,%network", "/opt/none", ":rank=R:core=0:dir=%2F/%2Ftmp:layout=0*1:class=1")
+        with tempfile.TemporaryDirectory() as there:  # a look at the one that is there already
+            items = (there + "/" + there + "-new").replace(there, there.replace("/", "%2F"))
+            self.addCleanup(os.rmdir, there + "-new")
+            status, calls = self.trace("%file,%network", "/opt/none", ":rank=R:core=0:dir=" + items + ":layout=0*1:class=1")
         self.assertEqual(status, 127)
-        names = [line.split("(")[0].replace("mkdirat", "mkdir") for line in calls]
-        self.assertEqual([name for name in names if not name.startswith("readlink")], ["execve", "mkdir", "mkdir", "execve"], calls)
+        names = [line.split("(")[0].replace("mkdirat", "mkdir").replace("newfstatat", "stat").replace("lstat", "stat") for line in calls]
+        self.assertEqual([name for name in names if not name.startswith("readlink")], ["execve", "mkdir", "stat", "mkdir", "execve"], calls)
 
     def test_one_write(self):
         status, calls = self.trace("write,writev,sendmsg,sendto", "/opt/none")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/text.h"
 #include "plan/cores/share.h"
 
 namespace hpclaunch {
@@ -78,10 +79,36 @@ std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
   return rank;
 }
 
+// "verbose,list:1-4:5-8": the CPUs of each rank, as PALS' --cpu-bind has them.
+std::optional<std::vector<RankPlan>> listed(const std::string& text, const Topology& node,
+                                            int ranks) {
+  const std::size_t mark = text.find("list:");
+  const std::string_view lists =
+      std::string_view(text).substr(mark == std::string::npos ? 0 : mark + 5);
+  std::vector<RankPlan> result;
+  CpuSet taken;
+  for (const std::string_view one : split(lists, ':')) {
+    const Result<CpuSet> cpus = CpuSet::parse(one);
+    if (!cpus || cpus->empty() || cpus->intersects(taken) || !node.all_pus().contains(*cpus))
+      return std::nullopt;
+    taken |= *cpus;
+    RankPlan rank;
+    rank.cpus = *cpus;
+    describe_cpus(node, rank);
+    result.push_back(std::move(rank));
+  }
+  if (static_cast<int>(result.size()) != ranks) return std::nullopt;
+  return result;
+}
+
 }  // namespace
 
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
-                                                   int ranks) {
+                                                   int ranks, const Facts& facts) {
+  if (!rule.list.empty()) {
+    const Result<std::string> text = expand(rule.list, facts);
+    return text ? listed(*text, node, ranks) : std::nullopt;
+  }
   const std::vector<std::vector<int>> groups = groups_of(rule, node);
   const int count = static_cast<int>(groups.size());
   if (count == 0 || ranks % count != 0) return std::nullopt;

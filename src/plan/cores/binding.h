@@ -10,8 +10,9 @@
 namespace hpclaunch {
 
 /// The cores that a rule gives `ranks` ranks of one node, in rank order; nullopt when it does not fit: a
-/// count that its groups do not divide, cores that the node does not have, or one core for two ranks.
+/// count that its groups do not divide or its list does not have, cores that the node does not have, or one
+/// core for two ranks. `facts` are for Binding::list.
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
-                                                   int ranks);
+                                                   int ranks, const Facts& facts);
 
 }  // namespace hpclaunch

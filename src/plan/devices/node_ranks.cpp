@@ -39,12 +39,12 @@ bool closer_without_rule(const PlanInput& input, const Units& units,
 // The cores that a rule gives to the ranks of a node. A rule gives one rank cores near one device: with
 // --devices-per-rank, a rank has the cores of each of its devices.
 std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanInput& input,
-                                                const Units& units, int ranks) {
-  if (units.per_rank == 1) return apply_binding(rule, input.node, ranks);
+                                                const Units& units, int ranks, const Facts& facts) {
+  if (units.per_rank == 1) return apply_binding(rule, input.node, ranks, facts);
   Units singles = units;
   singles.list.clear();
   for (const Unit* unit : single_units(units)) singles.list.push_back(*unit);
-  const auto bound = apply_binding(rule, input.node, singles.count());
+  const auto bound = apply_binding(rule, input.node, singles.count(), facts);
   if (!bound) return std::nullopt;
   const std::vector<int> single_of = match_bound(input.node, singles, *bound);
   std::vector<RankPlan> result;
@@ -71,7 +71,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = bind_ranks(*rule, input, units, ranks);
+    std::optional<std::vector<RankPlan>> bound = bind_ranks(*rule, input, units, ranks, facts);
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });

@@ -131,7 +131,6 @@ void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& s
   add_threads(settings, input, placed);
   add_identity(settings, placed);
   add_rendezvous(settings, input);
-  add_interfaces(input, placed, settings);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placed);
@@ -146,6 +145,7 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   EnvSettings settings(input.env);
   add_own_settings(input, plan, settings);
   apply_rules(input, facts, units, plan, settings);
+  add_interfaces(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_late_rules(input, facts, units, plan, settings);
   plan.env = settings.finish();

@@ -22,9 +22,9 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
 /// Sets Plan::wire; a report names the checks that it has no room for. Errors: as encode_wire.
 Status add_wire(const PlanInput& input, Plan& plan);
 
-/// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, without a profile, neither of the two
-/// was exported or typed, this node is one of the job's, and it has several interfaces with addresses
-/// among which one kind is the fastest. Everything is stronger than this.
+/// GLOO_SOCKET_IFNAME on several nodes, where nothing sets it: the first interface that NCCL_SOCKET_IFNAME
+/// selects, whoever set that; else, on a node of the job with several interfaces with addresses, the fastest
+/// kind of them, and without a profile NCCL_SOCKET_IFNAME as well. After the profile's rules.
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
 /// The stack in use, as a choice with its reason. nullopt when the profile has none.

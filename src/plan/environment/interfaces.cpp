@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 
@@ -57,20 +58,15 @@ bool carries(const Nic& nic, const std::string& address) {
   return !address.empty() && std::ranges::count(nic.addresses, address) > 0;
 }
 
-// MASTER_ADDR as typed or exported; "" where hpclaunch chooses it.
-std::string typed_master(const PlanInput& input) {
-  const auto& typed = input.request.set;
-  const auto set =
-      std::ranges::find(typed, "MASTER_ADDR", [](const auto& one) { return one.first; });
-  if (set != typed.end()) return set->second;
-  const std::string& option = input.request.master_addr;
-  return option.empty() ? input.env.get("MASTER_ADDR") : option;
-}
-
-bool was_given(const PlanInput& input, const std::string& name) {
-  const Request& typed = input.request;
-  return input.env.has(name) || std::ranges::count(typed.unset, name) > 0 ||
-         std::ranges::any_of(typed.set, [&](const auto& one) { return one.first == name; });
+// Gloo where NCCL is: the first interface that NCCL_SOCKET_IFNAME selects, of those known of the node.
+void follow_nccl(const PlanInput& input, const std::string& value, EnvSettings& settings) {
+  if (value.starts_with('^')) return;  // all but these
+  for (const Nic& nic : input.live ? input.live->nics : input.node.nics)
+    if (!nic.name.empty() && (!input.live || is_candidate(nic)) &&
+        interface_problem(kNccl, value, {Interface{nic.name, true, {"any"}}}).empty())
+      return settings.add(
+          kGloo, Layer::builtin, nic.name,
+          fmt::format("the first interface of {}={}; Gloo takes full names", kNccl, value));
 }
 
 std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
@@ -114,11 +110,13 @@ std::string reason(const std::vector<const Nic*>& chosen, const std::vector<cons
 // Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
 // PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  if (placed.nodes() < 2 || input.profile != nullptr || !input.live) return;
-  if (was_given(input, kNccl) || was_given(input, kGloo)) return;
+  if (placed.nodes() < 2 || settings.has(kGloo)) return;
+  if (const std::string* nccl = settings.so_far(kNccl)) return follow_nccl(input, *nccl, settings);
+  if (!input.live || settings.has(kNccl)) return;
   const std::vector<const Nic*> all = candidates(*input.live);
   if (all.size() < 2) return;
-  const std::string typed = typed_master(input);
+  const std::string* given = settings.so_far("MASTER_ADDR");
+  const std::string typed = given == nullptr ? "" : *given;
   const auto leader =
       std::ranges::find_if(all, [&](const Nic* nic) { return carries(*nic, typed); });
   const bool led = leader != all.end();
@@ -139,7 +137,8 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
                         [&](const Nic* nic) { return carries(*nic, rendezvous); });
   const std::vector<std::string> names = names_of(chosen);
   const std::string why = reason(chosen, others, led ? &best : nullptr);
-  settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
+  if (input.profile == nullptr)  // a profile's silence about NCCL leaves it the choice
+    settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
   settings.add(kGloo, Layer::builtin, names.front(), why);
 }
 

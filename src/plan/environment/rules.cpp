@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "plan/cores/locality.h"
 #include "plan/devices/node_ranks.h"
@@ -237,6 +238,12 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   const std::string& first = input.hosts.front();
   set("host.first", first);
   set("host.first.short", first.substr(0, first.find('.')));
+  constexpr int kMostNames = 512;  // an environment variable has 128 KiB at most
+  std::string names;
+  for (int n = 0; n < std::min(nodes, kMostNames); ++n)
+    names += (n > 0 ? "," : "") + short_host(input.hosts[static_cast<std::size_t>(n)]);
+  set("hosts", names);
+  for (const auto& [name, file] : input.libraries) facts.job["library." + name] = file;
   if (input.live) {
     set("live.numa_nodes", input.live->numa_nodes.size());
     set("live.cores", input.live->cores.size());

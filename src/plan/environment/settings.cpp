@@ -68,8 +68,8 @@ const std::string* EnvSettings::so_far(const std::string& name) const {
                                  [&](const Decision& one) { return one.layer == layer; });
     return at == found->second.rend() ? nullptr : &at->value;
   };
-  if (const Value* required = last(Layer::profile_require))
-    return std::get_if<std::string>(required);
+  for (const Layer layer : {Layer::command_line, Layer::profile_require})
+    if (const Value* strong = last(layer)) return std::get_if<std::string>(strong);
   return exported != nullptr ? exported : std::get_if<std::string>(last(Layer::profile_default));
 }
 

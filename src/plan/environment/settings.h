@@ -50,7 +50,10 @@ class EnvSettings {
   /// Adds what the user exported to the plan, also without another decision about it.
   void keep_export(const std::string& name);
 
-  /// The value after the profile's rules so far; what was exported when they have not touched it;
+  /// Exported, typed or decided by something.
+  bool has(const std::string& name) const { return env_.has(name) || settings_.contains(name); }
+
+  /// The value typed, or after the profile's rules so far; what was exported when they have not touched it;
   /// nullptr when it has no text.
   const std::string* so_far(const std::string& name) const;
 
