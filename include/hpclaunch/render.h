@@ -28,6 +28,7 @@ struct EnvChange {
   /// Printed on a line before it where the format has comments; newlines become spaces, other
   /// control bytes \xHH; "" for none.
   std::string comment;
+  std::string shell = {};  ///< a word of sh that makes the value where the script runs; "": `value`
 };
 
 /// One word for the shell's command line: whatever the bytes (no NUL), evaluating it gives them
@@ -46,11 +47,13 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
                                bool comments);
 
 /// A POSIX shell script that does what `run` does: the changes, then `exec` of the argv.
-/// `needs`: what else a reader should know; they become comments at the top.
+/// `needs`: what else a reader should know; they become comments at the top. `preamble`: lines of sh before the
+/// changes, which use what they set.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
                                   const std::vector<std::string>& argv, bool comments,
-                                  const std::vector<std::string>& needs = {});
+                                  const std::vector<std::string>& needs = {},
+                                  std::string_view preamble = {});
 
 /// The machine as a text tree: packages, NUMA nodes, caches, cores, PUs, memory, and what is
 /// allowed.

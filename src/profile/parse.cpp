@@ -128,6 +128,8 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   profile.scheduler = object.choice("scheduler", kSchedulers);
   if (const Item launch_node = object.find("lsf_launch_node"))
     profile.lsf_launch_node = context.truth(launch_node);
+  profile.submit = object.text("submit");
+  profile.example_host = object.text("example_host");
   parse_defaults(object, profile);
   parse_detect(object, profile);
   profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");

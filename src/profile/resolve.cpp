@@ -81,6 +81,8 @@ void merge_profile(Profile& into, const Profile& from) {
   merge_text(into.launcher, from.launcher);
   merge_text(into.scheduler, from.scheduler);
   if (from.lsf_launch_node) into.lsf_launch_node = from.lsf_launch_node;
+  merge_text(into.submit, from.submit);
+  merge_text(into.example_host, from.example_host);
   if (from.ranks_per_device != 0) into.ranks_per_device = from.ranks_per_device;
   merge_text(into.gpu_view, from.gpu_view);
   merge_text(into.device_mode, from.device_mode);

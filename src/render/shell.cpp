@@ -115,7 +115,8 @@ std::string comment_text(std::string_view comment) {
 
 std::string sh_line(const EnvChange& change) {
   if (!change.value) return fmt::format("unset {}\n", change.name);
-  return fmt::format("export {}={}\n", change.name, quote_sh(*change.value));
+  return fmt::format("export {}={}\n", change.name,
+                     change.shell.empty() ? quote_sh(*change.value) : change.shell);
 }
 
 std::string csh_line(const EnvChange& change) {

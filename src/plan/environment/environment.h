@@ -22,6 +22,9 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
 /// Sets Plan::wire; a report names the checks that it has no room for. Errors: as encode_wire.
 Status add_wire(const PlanInput& input, Plan& plan);
 
+/// RANK, WORLD_SIZE and the other names of a rank's identity (docs/reference/identity.md).
+void add_identity(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+
 /// NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME, on several nodes, without a profile, neither of the two
 /// was exported or typed, this node is one of the job's, and it has several interfaces with addresses
 /// among which one kind is the fastest. Everything is stronger than this.

@@ -184,6 +184,8 @@ std::string constant_marks(const Plan& plan) {
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) ||
         is_path_list(setting.name))
       continue;
+    if (plan.invented_hosts && text->find(short_host(plan.hosts.front())) != std::string::npos)
+      continue;
     marks +=
         fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
   }
@@ -221,7 +223,7 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
       left_out->emplace_back(what);
   };
   add(constant_marks(plan), true, "the constants of the environment");
-  if (plan.nodes() > 1)
+  if (plan.nodes() > 1 && !plan.invented_hosts)
     add(host_marks(plan), plan.nodes() <= kMaxWireHosts, "on which host they are");
   return text;
 }
