@@ -114,7 +114,8 @@ class Check {
 
 }  // namespace
 
-void check_address(const Plan& plan, Purpose purpose, Diagnostics& diagnostics) {
+void check_address(const Plan& plan, const Request& request, Purpose purpose,
+                   Diagnostics& diagnostics) {
   const Setting* setting = plan.find_env("MASTER_ADDR");
   const auto* name = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
   if (name == nullptr || plan.world_size() < 2) return;
@@ -122,7 +123,8 @@ void check_address(const Plan& plan, Purpose purpose, Diagnostics& diagnostics) 
   if (plan.nodes() < 2 && !given) return;
   Check check(plan, *name, diagnostics);
   if (!check.text() || plan.invented_hosts) return;
-  if (purpose == Purpose::start || (given && plan.first_is_here)) check.resolved();
+  const bool of_this_machine = given && plan.first_is_here && request.topology.empty();
+  if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
 }  // namespace hpclaunch::job

@@ -203,7 +203,7 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   if (const Status done = complete(input, std::move(*means), prepared); !done) return done.error();
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, prepared.plan, prepared.diagnostics);
-  check_address(prepared.plan, purpose, prepared.diagnostics);
+  check_address(prepared.plan, request, purpose, prepared.diagnostics);
   prepared.late_host = late_host(site, prepared.plan);
   return prepared;
 }

@@ -137,9 +137,10 @@ Result<PlannedSignal> find_signal(const Request& request, const EnvSnapshot& env
 /// "2026-11-21T22:00:05Z"
 std::string utc(long long unix_time);
 
-/// What is wrong with MASTER_ADDR as seen from here. Names are looked up before a start, and on a node of
-/// the job.
-void check_address(const Plan& plan, Purpose purpose, Diagnostics& diagnostics);
+/// What is wrong with MASTER_ADDR as seen from here. A given name is looked up before a start, and in plans for this
+/// machine.
+void check_address(const Plan& plan, const Request& request, Purpose purpose,
+                   Diagnostics& diagnostics);
 
 /// A login node, by the profile or by a batch system that is installed here. Errors: `usage` before a start
 /// without --force; else a diagnostic.
