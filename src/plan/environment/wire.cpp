@@ -161,13 +161,16 @@ void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
   out.add("the lists of CPUs", field(expect ? "expect" : "cpus", lists));
 }
 
-// One mark per node. Not for names that a host does not call itself.
+// One mark per node. Not for names that a host does not call itself. For many nodes one character has to do: it
+// tells whether a host is the right one, where the first host calls itself as the plan does, not which one it is.
 std::string host_marks(const Plan& plan) {
-  std::string marks = ":hosts=";
+  const bool many = plan.nodes() > kMaxWireHosts;
+  const int size = many ? 1 : 3;
+  std::string marks = many ? ":order=" : ":hosts=";
   for (const std::string& host : plan.hosts) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
-    marks += known ? wire_mark(name, 3) : "...";
+    marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');
   }
   return marks;
 }
@@ -224,7 +227,8 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
   };
   add(constant_marks(plan), true, "the constants of the environment");
   if (plan.nodes() > 1 && !plan.invented_hosts)
-    add(host_marks(plan), plan.nodes() <= kMaxWireHosts, "on which host they are");
+    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here,
+        "on which host they are");
   return text;
 }
 
