@@ -31,7 +31,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 /// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text);
 
-/// What no host name has: "\"n1:2\" is no host name". nullopt for a name.
+/// What no host name has: "\"n1:2\" is not a host name". nullopt for a name.
 std::optional<std::string> strange_in_host(std::string_view host);
 
 /// True for text that is an address and no name: digits and dots only, or with a colon.

@@ -67,8 +67,8 @@ Status check_allocation(const Request& request, const EnvSnapshot& env, const Si
   const Scheduler* system = known != nullptr ? known : installed(env);
   if (system == nullptr) return Done{};
   const std::string message =
-      fmt::format("not in an allocation: {} is outside of a {} job{}", sys::host_name(),
-                  system->title, known != nullptr ? " of " + site.profile()->name : "");
+      fmt::format("not in an allocation: {} is outside a {} job{}", sys::host_name(), system->title,
+                  known != nullptr ? " of " + site.profile()->name : "");
   const std::string fix = how_to_get_one(*system, request, site.profile());
   if (purpose == Purpose::start) return Error{ErrorKind::usage, message, fix};
   diagnostics.push_back({"not-in-allocation", Severity::note, message, fix});
@@ -120,10 +120,9 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv) {
   const bool named = with_argv && std::any_of(prepared.argv.begin(), prepared.argv.end(), has_it);
   if (named || (used && late.command.empty()))
     return Error{ErrorKind::unsupported,
-                 fmt::format("{} known in the job only",
-                             named ? fmt::format("the launch line of {} names hosts, which are",
-                                                 prepared.plan.launcher)
-                                   : "the address of rank 0 is"),
+                 named ? fmt::format("the launch line of {} has host names, known only in the job",
+                                     prepared.plan.launcher)
+                       : "the address of rank 0 is known only in the job",
                  "run this command in the job, or pass --hostfile FILE"};
   if (used)
     made.preamble = fmt::format(

@@ -157,7 +157,7 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Plan
     if (fits(one, mpi)) fitting.emplace_back(one.name);
   diagnostics.push_back(
       {"mpi-mismatch", Severity::warning,
-       fmt::format("{} ({}), which {} does not serve: each rank would be 0 of 1 in MPI", mpi.why,
+       fmt::format("{} ({}), not supported by launcher {}: each rank would be 0 of 1", mpi.why,
                    mpi.title, plan.launcher),
        fmt::format("--launcher {}", fmt::join(fitting, ", or "))});
 }

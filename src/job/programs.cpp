@@ -50,25 +50,22 @@ std::optional<Option> option_of(const std::string& word) {
   return option;
 }
 
-// Past the options of a program, each with as many words behind it as `words_of` says.
-template <class WordsOf>
-std::size_t past_options(const Words& command, std::size_t at, WordsOf words_of) {
-  while (at < command.size()) {
+// Past the options of a program that execs another one, and its own words. `module`: what `python -m` names.
+std::size_t past_wrapper(const Json& row, const Words& command, std::size_t at,
+                         std::string& module) {
+  while (at < command.size() && module.empty()) {
     const std::optional<Option> option = option_of(command[at]);
     if (!option) break;
-    const std::string* next = at + 1 < command.size() ? &command[at + 1] : nullptr;
-    at += 1 + words_of(*option, next);
+    const bool takes = !option->value && lists(row, "values", option->name);
+    if (takes && option->name == row.value("module", "") && at + 1 < command.size())
+      module = command[at + 1];
+    at += takes ? 2 : 1;
   }
-  if (at < command.size() && command[at] == "--") ++at;
-  return std::min(at, command.size());
-}
-
-std::size_t past_wrapper(const Json& row, const Words& command, std::size_t at) {
-  at = past_options(command, at, [&](const Option& option, const std::string*) {
-    return !option.value && lists(row, "values", option.name) ? 1u : 0u;
-  });
-  const auto is_assignment = [&] { return command[at].find('=') != std::string::npos; };
-  while (row.value("assignments", false) && at < command.size() && is_assignment()) ++at;
+  const auto is_own = [&] {
+    const bool assignment = row.value("assignments", false);
+    return command[at] == "--" || (assignment && command[at].find('=') != std::string::npos);
+  };
+  while (at < command.size() && is_own()) ++at;
   return std::min(at + row.value("skip", 0u), command.size());
 }
 
@@ -83,35 +80,24 @@ std::optional<Found> find_row(const Words& command) {
   std::string python = "python";
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = base_name(command[at]);
-    const bool has_next = at + 1 < command.size();
+    const std::string next = at + 1 < command.size() ? command[at + 1] : "";
     if (const Json* row = row_of("launchers", "programs", name)) {
       const auto words = row->find("words");
-      if (words == row->end() || !words->contains(name)) return Found{row, at, at + 1, python};
-      if (has_next && lists(*words, name.c_str(), command[at + 1]))
-        return Found{row, at, at + 2, python};
-      return std::nullopt;
-    }
-    if (name == "python" || name == "pypy") {
-      std::string module;
-      const std::size_t begin = at;
-      python = command[at];
-      for (++at; at < command.size() && module.empty();) {
-        const std::optional<Option> option = option_of(command[at]);
-        if (!option) break;
-        const bool more = option->name == "m" || option->name == "X" || option->name == "W";
-        if (option->name == "m" && at + 1 < command.size()) module = command[at + 1];
-        at += more ? 2 : 1;
-      }
-      const Json* row = module.empty() ? nullptr : row_of("launchers", "modules", module);
-      if (row != nullptr) return Found{row, begin, at, python};
-      if (!module.empty()) return std::nullopt;
-      continue;
+      const bool second = words != row->end() && words->contains(name);
+      if (second && !lists(*words, name.c_str(), next)) return std::nullopt;
+      return Found{row, at, at + (second ? 2 : 1), python};
     }
     const Json* wrapper = row_of("wrappers", "programs", name);
     if (wrapper == nullptr) return std::nullopt;
-    if (wrapper->contains("words") && (!has_next || !lists(*wrapper, "words", command[at + 1])))
-      return std::nullopt;
-    at = past_wrapper(*wrapper, command, at + (wrapper->contains("words") ? 2 : 1));
+    const bool second = wrapper->contains("words");
+    if (second && !lists(*wrapper, "words", next)) return std::nullopt;
+    const std::size_t begin = at;
+    std::string module;
+    if (wrapper->contains("module")) python = command[at];
+    at = past_wrapper(*wrapper, command, at + (second ? 2 : 1), module);
+    const Json* row = module.empty() ? nullptr : row_of("launchers", "modules", module);
+    if (row != nullptr) return Found{row, begin, at, python};
+    if (!module.empty()) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -126,22 +112,27 @@ std::string shown(const Words& words) {
 std::string meant(const Found& found, const Words& command) {
   const Json& row = *found.row;
   if (row.at("starts") == "agent") return "hpclaunch run --ppn 1 --" + shown(command);
+  constexpr std::pair<const char*, const char*> kCounts[] = {
+      {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
   std::string line = "hpclaunch run";
   bool module = false;
   bool is_program = !row.contains("interpreter");
-  const std::size_t at =
-      past_options(command, found.args, [&](const Option& option, const std::string* next) {
-        const bool module_flag = lists(row, "module_flags", option.name);
-        module = module || module_flag;
-        is_program = is_program || lists(row, "program_flags", option.name);
-        if (module_flag || lists(row, "flags", option.name)) return 0u;
-        const std::string value = option.value ? *option.value : next != nullptr ? *next : "";
-        for (const auto& [key, ours] : {std::pair("nodes", "-N"), std::pair("ranks", "-n"),
-                                        std::pair("ranks_per_node", "--ppn")})
-          if (lists(row, key, option.name) && parse_natural(value).value_or(0) > 0)
-            line += fmt::format(" {} {}", ours, value);
-        return option.value ? 0u : lists(row, "two_words", option.name) ? 2u : 1u;
-      });
+  std::size_t at = found.args;
+  while (at < command.size()) {
+    const std::optional<Option> option = option_of(command[at]);
+    if (!option) break;
+    const bool module_flag = lists(row, "module_flags", option->name);
+    module = module || module_flag;
+    is_program = is_program || lists(row, "program_flags", option->name);
+    const bool flag = module_flag || lists(row, "flags", option->name) || option->value;
+    const std::string next = at + 1 < command.size() ? command[at + 1] : "";
+    for (const auto& [key, ours] : kCounts)
+      if (lists(row, key, option->name) &&
+          parse_natural(option->value.value_or(next)).value_or(0) > 0)
+        line += fmt::format(" {} {}", ours, option->value.value_or(next));
+    at += flag ? 1 : lists(row, "two_words", option->name) ? 3 : 2;
+  }
+  at = std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
   Words words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
   if (!is_program) words.push_back(found.python);
   if (module) words.emplace_back("-m");
@@ -169,13 +160,12 @@ void check_program(const Request& request, const Plan& plan, Diagnostics& diagno
   if (!starter) return;
   const bool typed = request.ranks || request.ranks_per_node;
   if (typed && plan.max_local_size() == 1 && (starter->agent || starter->python)) return;
-  const std::string ranks = counted(plan.world_size(), "rank");
+  const bool agent = starter->agent;
   diagnostics.push_back(
       {"program-is-launcher", Severity::error,
-       starter->agent ? fmt::format("{} serves a whole node, and {} would start one each",
-                                    starter->name, ranks)
-                      : fmt::format("{} starts ranks itself, and {} would start it once each",
-                                    starter->name, ranks),
+       fmt::format("{} {}; hpclaunch would start it {} times{}", starter->name,
+                   agent ? "serves a whole node" : "starts ranks itself",
+                   agent ? plan.max_local_size() : plan.world_size(), agent ? " there" : ""),
        starter->instead});
 }
 

@@ -111,7 +111,7 @@ std::optional<std::string> strange_in_host(std::string_view host) {
   const auto strange = [](char c) { return c == ':' || is_strange(c); };
   if (!host.empty() && host.front() != '-' && first_of(host, strange) == std::string_view::npos)
     return std::nullopt;
-  return fmt::format("\"{}\" is no host name", shown(host, kMostOfLine));
+  return fmt::format("\"{}\" is not a host name", shown(host, kMostOfLine));
 }
 
 bool is_address(std::string_view host) {

@@ -121,7 +121,7 @@ Status check_change(const Format& row, const EnvChange& change) {
   if (std::find(reserved.begin(), reserved.end(), change.name) != reserved.end())
     return refused("the shell reserves this name");
   if (!change.shell.empty() && row.format != EnvFormat::sh)
-    return refused("its value is known in the job only");
+    return refused("its value is known only in the job");
   const std::string_view reason = row.refusal(change);
   if (!reason.empty()) return refused(reason);
   return Done{};
@@ -133,7 +133,7 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   std::vector<std::string> unset;
   for (const EnvChange& change : changes) {
     if (!change.shell.empty())
-      return not_representable("json", change, "its value is known in the job only");
+      return not_representable("json", change, "its value is known only in the job");
     if (!is_utf8(change.name)) return not_representable("json", change, "the name is not UTF-8");
     if (change.value && !is_utf8(*change.value))
       return not_representable("json", change, "the value is not UTF-8");

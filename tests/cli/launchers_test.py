@@ -82,7 +82,7 @@ class Slurm(Job):
     def test_what_is_no_host_name(self):
         for text in ("(null)", "n1:2", "n1*2", "n1,n2:4", "-n1"):
             with self.subTest(text):
-                self.refused(2, "plan", "--profile", "none", env=self.slurm(text), says=["SLURM_JOB_NODELIST", "is no host name"])
+                self.refused(2, "plan", "--profile", "none", env=self.slurm(text), says=["SLURM_JOB_NODELIST", "is not a host name"])
 
     def test_a_job_without_its_list(self):
         self.program("srun")

@@ -1,4 +1,4 @@
-"""Outside of a job: nothing starts on a login node, and a script finds its first host in the job that runs it. The
+"""Outside a job: nothing starts on a login node, and a script finds its first host in the job that runs it. The
 address of rank 0, in and out of a job."""
 import json
 import os
@@ -34,7 +34,7 @@ class Login(Outside):
         self.assertEqual([done.out, self.started()], ["", False])
 
     def test_by_the_profile(self):
-        self.refused_here("--profile", self.profile, says=["outside of a Slurm job of site", "salloc -N 1 -t 01:00:00 -A PROJECT", "sbatch", "--force"])
+        self.refused_here("--profile", self.profile, says=["outside a Slurm job of site", "salloc -N 1 -t 01:00:00 -A PROJECT", "sbatch", "--force"])
         self.refused_here("--profile", self.profile, "-N", "2", says=["salloc -N 2"])
         self.refused_here("--profile", "aurora", "-N", "2", says=["qsub -I -l select=2 -l walltime=01:00:00 -A PROJECT", "filesystems=flare"])
         self.refused_here("--profile", "el-capitan", says=["flux alloc -N 1"])
@@ -42,8 +42,8 @@ class Login(Outside):
 
     def test_by_an_installed_batch_system(self):
         conf = self.file("slurm.conf", "")
-        self.refused_here("-n", "2", env=self.env(SLURM_CONF=conf), says=["outside of a Slurm job", "salloc -N 1"])
-        self.refused_here(env=self.env(PBS_CONF_FILE=conf), says=["outside of a PBS job", "qsub -I"])
+        self.refused_here("-n", "2", env=self.env(SLURM_CONF=conf), says=["outside a Slurm job", "salloc -N 1"])
+        self.refused_here(env=self.env(PBS_CONF_FILE=conf), says=["outside a PBS job", "qsub -I"])
 
     def ran(self, *words, env):
         done = self.ok(hpclaunch("run", *words, "--", "/bin/echo", "ran", env=env))
@@ -80,7 +80,7 @@ class Script(Outside):
     def test_slurm(self):
         text = self.script("--profile", self.profile, "-N", "2").out
         self.assertNotIn("node00001", text)
-        self.assertIn("# Made outside of a job: run it in a Slurm job", text)
+        self.assertIn("# Made outside a job: run it in a Slurm job", text)
         text = text.replace(os.path.join(self.folder, "bin", "srun"), "srun")
         self.assertEqual(self.ok(self.run_in_job(text, SLURM_JOB_NODELIST="n[5-6]")).out, "n5\n")
         self.file("bin/scontrol", "#!/bin/sh\nexit 1\n", 0o755)
@@ -105,7 +105,7 @@ class Script(Outside):
         self.assertNotIn("HPCLAUNCH_FIRST_HOST", text)
 
     def test_launchers_that_name_hosts(self):
-        self.refused(125, "run", "--dry-run", "--profile", self.profile, "-N", "2", "--launcher", "hydra", "--", "/bin/true", env=self.env(), says=["names hosts", "in the job"])
+        self.refused(125, "run", "--dry-run", "--profile", self.profile, "-N", "2", "--launcher", "hydra", "--", "/bin/true", env=self.env(), says=["has host names", "in the job"])
 
     def test_in_a_job_nothing_changes(self):
         text = self.script("--profile", self.profile, "-N", "2", env=self.env(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[5-6]")).out
@@ -117,7 +117,7 @@ class Script(Outside):
         self.assertIn("HPCLAUNCH_FIRST_HOST=$(scontrol", done.out)
         self.assertIn('export MASTER_ADDR="$HPCLAUNCH_FIRST_HOST"\n', done.out)
         for form in ("csh", "fish", "dotenv", "json", "lmod"):
-            self.refused(2, "env", "--format", form, "--profile", self.profile, "-N", "2", env=self.env(), says=["MASTER_ADDR", "known in the job only", "--format sh"])
+            self.refused(2, "env", "--format", form, "--profile", self.profile, "-N", "2", env=self.env(), says=["MASTER_ADDR", "known only in the job", "--format sh"])
 
 
 class Contradiction(Outside):

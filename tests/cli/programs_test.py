@@ -66,7 +66,7 @@ class Programs(Test):
     def test_run_stops_unless_forced(self):
         torchrun = self.file("torchrun", "#!/bin/sh\necho started\n", 0o755)
         done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--", torchrun, "train.py"), 125)
-        self.has(done, "torchrun starts ranks itself", "not started")
+        self.has(done, "torchrun starts ranks itself; hpclaunch would start it 2 times", "not started")
         self.assertNotIn("started\n", done.out)
         self.assertEqual(self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--force", "--", torchrun, "train.py")).out, "started\n" * 2)
         self.ok(hpclaunch("verify", "-n", "2", "--oversubscribe", "--", torchrun, "train.py"), 2)
