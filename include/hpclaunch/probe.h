@@ -31,7 +31,7 @@ struct LiveNode {
 Result<Topology> probe_live(
     double limit_seconds = 20, const std::function<void()>& meanwhile = [] {});
 
-/// The same with what the vendors' libraries know. Each runs in a child process with a time limit; a failure is
+/// The same with what the vendors' libraries report. Each runs in a child process with a time limit; a failure is
 /// a diagnostic, and the library counts as not installed.
 Result<LiveNode> probe_node(
     VendorLibraries libraries, double limit_seconds = 20,

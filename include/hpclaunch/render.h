@@ -31,8 +31,8 @@ struct EnvChange {
   std::string shell = {};  ///< a word of sh that makes the value where the script runs; "": `value`
 };
 
-/// One word for the shell's command line: whatever the bytes (no NUL), evaluating it gives them
-/// back. Plain words stay bare; "" becomes ''. `csh` guards '!' and newline too.
+/// One word for the shell's command line: evaluating it gives the bytes back, any but NUL. Plain words
+/// stay bare; "" becomes ''. `csh` guards '!' and newline too.
 std::string quote_sh(std::string_view value);
 std::string quote_csh(std::string_view value);
 std::string quote_fish(std::string_view value);
@@ -47,7 +47,7 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
                                bool comments);
 
 /// A POSIX shell script that does what `run` does: the changes, then `exec` of the argv.
-/// `needs`: what else a reader should know; they become comments at the top. `preamble`: lines of sh before the
+/// `needs`: further remarks for a reader; they become comments at the top. `preamble`: lines of sh before the
 /// changes, which use what they set.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
@@ -79,7 +79,7 @@ struct PictureMarks {
 
 /// The machine as one SVG document that needs nothing beside it: packages, NUMA nodes, shared caches,
 /// cores with their hardware threads, devices, NICs and links, each where it is near; light or dark as
-/// the reader's screen is; `title` and `desc` say it in words. Equal input gives equal bytes.
+/// the reader's screen is; `title` and `desc` describe it in words. Equal input gives equal bytes.
 std::string topology_svg(const Topology& topology);
 
 /// The same for each kind of node in the plan, with its ranks over it; a rank that is far from its

@@ -34,7 +34,7 @@ constexpr std::string_view kCleared[] = {"HWLOC_*", "ZE_ENABLE_PCI_ID_DEVICE_ORD
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 20;
 constexpr std::size_t kMaxRemarks = 2048;  ///< the last bytes of stderr that are kept
 
-// The answer as it crosses the pipe: its length in decimal, a newline, then a mark and the text.
+// The result in the pipe: its length in decimal, a newline, then a mark and the text.
 // 'v': value. 'e': kind digit, message, NUL, hint.
 std::string pack(const Result<std::string>& result) {
   const std::string body = result ? "v" + *result
@@ -45,7 +45,7 @@ std::string pack(const Result<std::string>& result) {
 
 Result<std::string> unpack(std::string_view body) {
   if (body.substr(0, 1) == "v") return std::string(body.substr(1));
-  if (body.size() < 2) return Error{ErrorKind::system, "the probe's answer is malformed"};
+  if (body.size() < 2) return Error{ErrorKind::system, "the probe's result is malformed"};
   const std::size_t end = std::min(body.find('\0', 2), body.size());
   Error error{static_cast<ErrorKind>(body[1] - '0'), std::string(body.substr(2, end - 2))};
   if (end < body.size()) error.hint = std::string(body.substr(end + 1));
@@ -135,7 +135,7 @@ Error no_answer(int status, const std::string& remarks) {
   std::string message =
       WIFSIGNALED(status)
           ? fmt::format("the probe crashed: {}", sys::signal_name(WTERMSIG(status)))
-          : fmt::format("the probe ended without an answer (exit status {})", WEXITSTATUS(status));
+          : fmt::format("the probe exited without a result (exit status {})", WEXITSTATUS(status));
   return Error{ErrorKind::system, std::move(message), last_line(remarks)};
 }
 
@@ -161,7 +161,7 @@ long milliseconds(double seconds) {
   return static_cast<long>(std::clamp(seconds, 0.0, 86400.0) * 1000);
 }
 
-// A child that was ready long ago may still have to hand over more than a pipe holds: at least a second.
+// The rest of a result that is larger than the pipe needs time after the limit: at least a second.
 Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, long start) {
   const long end = std::max(start + milliseconds(limit_seconds),
                             sys::clock_ms() + milliseconds(std::min(limit_seconds, 1.0)));
@@ -179,7 +179,7 @@ Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, l
     const std::string_view body = whole_body(in.answer);
     if (!body.empty()) return unpack(body);
     if (in.answer.size() > kMaxAnswer)
-      return Error{ErrorKind::system, "the probe's answer is longer than 64 MiB"};
+      return Error{ErrorKind::system, "the probe's result is longer than 64 MiB"};
     if (ended && silent) return no_answer(child.status, in.remarks);
   } while (sys::clock_ms() < end);
   return Error{ErrorKind::system,

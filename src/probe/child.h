@@ -9,9 +9,8 @@ namespace hpclaunch::probe {
 /// Runs `function` in a forked child and returns what it returned, error or text (any bytes).
 ///
 /// The child has no HWLOC_* variable and none that filters devices (kCleared in child.cpp), its
-/// stdout and stderr lead to us and not to the user, it leaves no core file, and it dies when we
-/// die. Nothing of the caller is changed, and the child is gone and reaped on return, whatever
-/// happened. Not for a caller with threads: the child may allocate memory.
+/// stdout and stderr come here and not to the user, it writes no core file, and it is killed when this
+/// process ends. Nothing of the caller is changed, and the child is always reaped on return. Not for a caller with threads: the child may allocate memory.
 ///
 /// Errors: the function's own; `system` when it crashed (signal named), exited by itself, threw, ran past the
 /// limit (counted from its start; at least a second of listening) and was killed, or could not be started.

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "probe/kfd.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
 #include "probe/vendor/amd.h"
@@ -57,6 +58,97 @@ std::vector<PciFunction> accelerators(const std::string& pci) {
   return found;
 }
 
+// ---- KFD, the kernel's part of ROCm -----------------------------------------------------------------
+// /sys/class/kfd/kfd/topology/nodes: GPUs in the order in which ROCr and HIP count them, and XGMI links.
+
+constexpr const char* kNodes = "sys/class/kfd/kfd/topology/nodes";
+
+/// A GPU as the runtime counts them: a device, or a partition of one.
+struct KfdNode {
+  int number = 0;         ///< of its folder; ROCr counts those that have SIMD units in this order
+  std::string unique_id;  ///< hexadecimal; "0" when there is none
+  std::uint64_t memory_bytes = 0;
+};
+
+using KfdKey = std::tuple<unsigned, unsigned, unsigned>;  ///< PCI domain, bus, device
+
+std::map<std::string, unsigned long> properties_in(const std::string& path) {
+  std::map<std::string, unsigned long> values;
+  const std::string text = read_small(path);
+  for (const std::string_view line : split(text, '\n')) {
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string_view::npos) continue;
+    const auto value = number_in(std::string(line.substr(blank + 1)));
+    if (value) values.emplace(line.substr(0, blank), *value);
+  }
+  return values;
+}
+
+std::uint64_t memory_of(const std::string& node) {
+  constexpr unsigned long kPublic = 1, kPrivate = 2;  // HSA_MEM_HEAP_TYPE_FB_*
+  std::uint64_t bytes = 0;
+  const std::string banks = below(node, "mem_banks");
+  for (const std::string& bank : names_in(banks)) {
+    auto values = properties_in(below(below(banks, bank), "properties"));
+    const unsigned long heap = values["heap_type"];
+    if (heap == kPublic || heap == kPrivate) bytes += values["size_in_bytes"];
+  }
+  return bytes;
+}
+
+/// By PCI function, in the order of their numbers, without processors and devices outside the cgroup.
+/// location_id is bus << 8 | device << 3 | function; the kernel puts a partition's number into bits 28 to
+/// 31, and older ones into the function's bits (amdkfd, kfd_topology.c).
+std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
+  std::map<KfdKey, std::vector<KfdNode>> found;
+  const std::string nodes = below(root, kNodes);
+  for (const std::string& name : names_in(nodes)) {
+    const auto number = parse_natural(name);
+    if (!number) continue;
+    auto values = properties_in(below(below(nodes, name), "properties"));
+    if (values["simd_count"] == 0) continue;  // processors, and devices outside the cgroup
+    const unsigned long location = values["location_id"];
+    KfdNode node;
+    node.number = static_cast<int>(*number);
+    node.unique_id = fmt::format("{:x}", values["unique_id"]);
+    node.memory_bytes = memory_of(below(nodes, name));
+    found[{static_cast<unsigned>(values["domain"]), static_cast<unsigned>(location >> 8 & 0xff),
+           static_cast<unsigned>(location >> 3 & 0x1f)}]
+        .push_back(std::move(node));
+  }
+  for (auto& [key, parts] : found)
+    std::sort(parts.begin(), parts.end(),
+              [](const KfdNode& a, const KfdNode& b) { return a.number < b.number; });
+  return found;
+}
+
+/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. Lanes are as
+/// the vendors' libraries have them (vendor/amd.h). p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
+/// kfd_topology.c, kfd_dev_create_p2p_links).
+std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
+  constexpr unsigned long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI
+  std::map<std::pair<int, int>, int> lanes;
+  for (const auto& [number, from] : index) {
+    const std::string folder =
+        below(below(below(root, kNodes), std::to_string(number)), "io_links");
+    for (const std::string& name : names_in(folder)) {
+      auto values = properties_in(below(below(folder, name), "properties"));
+      const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
+      if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
+      vendor::XgmiPath path;
+      path.weight = values["weight"];
+      path.min_bandwidth = values["min_bandwidth"];
+      path.max_bandwidth = values["max_bandwidth"];
+      int& most = lanes[std::minmax(from, to->second)];
+      most = std::max(most, vendor::xgmi_lanes(path));
+    }
+  }
+  std::vector<Link> links;
+  for (const auto& [pair, count] : lanes)
+    if (count > 0) links.push_back({pair.first, pair.second, "xgmi", count});
+  return links;
+}
+
 // ---- AMD -------------------------------------------------------------------------------------------
 
 /// The device itself, or its partitions.
@@ -103,24 +195,16 @@ void ask_nvidia(const std::string& root, Device& device, const PciAddress& addre
   }
 }
 
-int count_named(const std::vector<std::string>& names, std::string_view prefix) {
-  return static_cast<int>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
-    return name.size() > prefix.size() && name.rfind(prefix, 0) == 0 &&
-           parse_natural(std::string_view(name).substr(prefix.size()));
-  }));
-}
-
 /// xe has a folder for each tile, i915 one for each tile's engines.
 void ask_intel(Device& device, const std::string& folder) {
-  int tiles = count_named(names_in(folder), "tile");
-  for (const std::string& card : names_in(below(folder, "drm"))) {
-    if (card.rfind("card", 0) != 0) continue;
-    if (tiles == 0) tiles = count_named(names_in(below(folder, "drm/") + below(card, "gt")), "gt");
-    const auto memory =
-        number_in(read_small(below(folder, "drm/") + below(card, "lmem_total_bytes")));
+  std::size_t tiles = numbered_in(folder, "tile").size();
+  for (const std::string& name : numbered_in(below(folder, "drm"), "card")) {
+    const std::string card = below(folder, "drm/" + name);
+    if (tiles == 0) tiles = numbered_in(below(card, "gt"), "gt").size();
+    const auto memory = number_in(read_small(below(card, "lmem_total_bytes")));
     if (memory) device.memory_bytes = *memory;
   }
-  if (tiles > 0) device.subdevices = tiles > 1 ? tiles : 0;
+  if (tiles > 0) device.subdevices = tiles > 1 ? static_cast<int>(tiles) : 0;
 }
 
 }  // namespace
@@ -149,21 +233,15 @@ void add_devices(const std::string& root, Topology& topology) {
     if (one.near.empty()) one.near = cpus_in(below(folder, "local_cpulist"));
     if (one.device.vendor == "nvidia") ask_nvidia(root, one.device, address);
     if (one.device.vendor == "intel") ask_intel(one.device, folder);
-    if (one.device.vendor == "amd") {
-      const KfdKey key(address.domain, address.bus, address.device);
-      for (FoundDevice& part : amd_devices(std::move(one), folder, kfd[key]))
-        found.push_back(std::move(part));
-      continue;
-    }
-    found.push_back(std::move(one));
+    std::vector<FoundDevice> parts = {one};
+    if (one.device.vendor == "amd")
+      parts = amd_devices(one, folder, kfd[{address.domain, address.bus, address.device}]);
+    found.insert(found.end(), parts.begin(), parts.end());
   }
-  std::vector<int> numbers;
-  numbers.reserve(found.size());
-  for (const FoundDevice& one : found) numbers.push_back(one.number);
-  const std::vector<std::size_t> order = add_in_order(std::move(found), topology);
-  std::map<int, int> index;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (numbers[order[i]] >= 0) index[numbers[order[i]]] = static_cast<int>(i);
+  std::map<int, int> index;  // of KFD's number
+  int next = 0;
+  for (const std::size_t at : add_in_order(found, topology)) index[found[at].number] = next++;
+  index.erase(-1);  // no number
   topology.links = read_kfd_links(root, index);
   topology.no_devices = topology.devices.empty() && !names_in(pci).empty();
 }

@@ -1,11 +1,6 @@
-#include "probe/hwloc.h"
-
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <sys/utsname.h>
-#ifdef __linux__
-#include <sched.h>
-#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +12,7 @@
 
 #include "hpclaunch/sys.h"
 #include "probe/hwloc_objects.h"
+#include "probe/live.h"
 #include "probe/sysfs.h"
 
 namespace hpclaunch::probe {
@@ -36,28 +32,20 @@ Error failed(const char* call) {
 Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   // Groups are not read, but a NUMA node smaller than a package is a child of one: without them hwloc
-  // would give it the CPUs of the whole package.
-  constexpr std::pair<hwloc_obj_type_t, hwloc_type_filter_e> kKept[] = {
-      {HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL},
-      {HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE},
-      {HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL},
-      {HWLOC_OBJ_L2CACHE, HWLOC_TYPE_FILTER_KEEP_ALL},
-      {HWLOC_OBJ_L3CACHE, HWLOC_TYPE_FILTER_KEEP_ALL},
-      {HWLOC_OBJ_L4CACHE, HWLOC_TYPE_FILTER_KEEP_ALL},
-      {HWLOC_OBJ_L5CACHE, HWLOC_TYPE_FILTER_KEEP_ALL},
-  };
-  for (const auto& [type, filter] : kKept) {
-    if (hwloc_topology_set_type_filter(topology, type, filter) != 0) {
+  // would give it the CPUs of the whole package. The parent of an I/O object is its locality: a die that is
+  // dropped loses it.
+  constexpr struct {
+    hwloc_obj_type_t type;
+    bool only_with_io = false;
+  } kKept[] = {{HWLOC_OBJ_PACKAGE},          {HWLOC_OBJ_GROUP},          {HWLOC_OBJ_CORE},
+               {HWLOC_OBJ_L2CACHE},          {HWLOC_OBJ_L3CACHE},        {HWLOC_OBJ_L4CACHE},
+               {HWLOC_OBJ_L5CACHE},          {HWLOC_OBJ_DIE, true},      {HWLOC_OBJ_BRIDGE, true},
+               {HWLOC_OBJ_PCI_DEVICE, true}, {HWLOC_OBJ_OS_DEVICE, true}};
+  for (const auto& [type, only_with_io] : kKept) {
+    const auto filter =
+        type == HWLOC_OBJ_GROUP ? HWLOC_TYPE_FILTER_KEEP_STRUCTURE : HWLOC_TYPE_FILTER_KEEP_ALL;
+    if ((io || !only_with_io) && hwloc_topology_set_type_filter(topology, type, filter) != 0)
       return failed("hwloc_topology_set_type_filter");
-    }
-  }
-  if (io) {
-    // The parent of an I/O object is its locality: a die that is dropped loses it.
-    constexpr hwloc_obj_type_t kIo[] = {HWLOC_OBJ_DIE, HWLOC_OBJ_BRIDGE, HWLOC_OBJ_PCI_DEVICE,
-                                        HWLOC_OBJ_OS_DEVICE};
-    for (const hwloc_obj_type_t type : kIo)
-      if (hwloc_topology_set_type_filter(topology, type, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
-        return failed("hwloc_topology_set_type_filter");
   }
   constexpr unsigned long kNeeded = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
@@ -96,26 +84,6 @@ Result<Handle> load(const std::string* xml) {
   return topology;
 }
 
-/// The affinity mask of this process; all existing PUs where the system has none.
-CpuSet affinity_of_this_process(const CpuSet& existing) {
-#ifdef __linux__
-  for (std::size_t cpus = 8192; cpus <= std::size_t{1} << 20; cpus *= 2) {
-    std::vector<cpu_set_t> mask(cpus / CPU_SETSIZE);
-    const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, mask.data()) != 0) {
-      if (errno == EINVAL) continue;  // the kernel's own mask is longer
-      return existing;
-    }
-    CpuSet set;
-    for (const int pu : existing.to_vector()) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(pu), bytes, mask.data())) set.add(pu);
-    }
-    return set;
-  }
-#endif
-  return existing;
-}
-
 /// The format version in an XML text, for messages; "1" without one.
 std::string xml_version(std::string_view xml) {
   const std::size_t element = xml.find("<topology");
@@ -148,7 +116,8 @@ Result<Topology> load_live() {
   if (!topology) return topology;
   utsname names{};
   if (uname(&names) == 0) topology->hostname = names.nodename;
-  const CpuSet affinity = affinity_of_this_process(topology->all_pus());
+  const Result<CpuSet> mask = CpuSet::parse(sys::affinity());  // an error where the system has none
+  const CpuSet affinity = mask ? *mask : topology->all_pus();
   if (!affinity.intersects(topology->allowed)) {
     return Error{
         ErrorKind::system,

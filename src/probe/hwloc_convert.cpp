@@ -13,15 +13,12 @@
 
 namespace hpclaunch::probe {
 
-Result<CpuSet> to_cpu_set(hwloc_const_bitmap_t bitmap) {
+CpuSet to_cpu_set(hwloc_const_bitmap_t bitmap) {
   CpuSet set;
   if (bitmap == nullptr) return set;
-  const int last = hwloc_bitmap_last(bitmap);
-  if (hwloc_bitmap_weight(bitmap) < 0 || last >= CpuSet::kCapacity) {
-    return Error{ErrorKind::unsupported,
-                 fmt::format("the machine has a PU numbered above {}", CpuSet::kCapacity - 1)};
-  }
-  for (int i = hwloc_bitmap_first(bitmap); i >= 0; i = hwloc_bitmap_next(bitmap, i)) set.add(i);
+  for (int i = hwloc_bitmap_first(bitmap); i >= 0 && i < CpuSet::kCapacity;
+       i = hwloc_bitmap_next(bitmap, i))
+    set.add(i);
   return set;
 }
 
@@ -41,68 +38,51 @@ std::string host_name(hwloc_topology_t topology) {
 }
 
 /// Cores in hwloc's logical order; a PU outside any core is one of its own.
-Result<std::vector<Core>> read_cores(hwloc_topology_t topology) {
+std::vector<Core> read_cores(hwloc_topology_t topology) {
   std::vector<Core> cores;
   hwloc_obj_t last = nullptr;
   for (hwloc_obj_t pu = nullptr;
        (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != nullptr;) {
-    const Result<CpuSet> set = to_cpu_set(pu->cpuset);
-    if (!set) return set.error();
-    if (set->empty()) continue;
+    const CpuSet set = to_cpu_set(pu->cpuset);
+    if (set.empty()) continue;
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
     if (core == nullptr || core != last) cores.emplace_back();
-    cores.back().pus |= *set;
+    cores.back().pus |= set;
     last = core;
   }
   return cores;
 }
 
-/// Reads the sets of packages, NUMA nodes and caches, made of whole cores that exist.
-class SetReader {
- public:
-  explicit SetReader(const std::vector<Core>& cores) : cores_(cores) {}
+bool has_cpus(hwloc_const_bitmap_t set) { return set != nullptr && !hwloc_bitmap_iszero(set); }
 
-  Result<CpuSet> read(hwloc_obj_t object) const {
-    const Result<CpuSet> set = to_cpu_set(home(object)->cpuset);
-    if (!set) return set.error();
-    CpuSet whole;
-    for (const Core& core : cores_) {
-      if (core.pus.intersects(*set)) whole |= core.pus;
-    }
-    return whole;
-  }
+/// The object whose CPUs are this one's: its own, or for memory that shows none those of the next object above that
+/// has CPUs and other memory, unless that is the machine (format 1 writes high-bandwidth memory like this). Memory
+/// alone whose CPUs are offline, outside the cgroup or removed (lstopo --restrict) has none.
+hwloc_obj_t home(hwloc_obj_t object) {
+  if (object->type != HWLOC_OBJ_NUMANODE || has_cpus(object->complete_cpuset)) return object;
+  hwloc_obj_t at = object->parent;
+  while (at->parent != nullptr && !has_cpus(at->cpuset) && hwloc_bitmap_weight(at->nodeset) > 1)
+    at = at->parent;
+  return at->parent == nullptr ? object : at;
+}
 
-  /// Memory without CPUs belongs to the object above it, unless that is the machine (format 1 writes
-  /// high-bandwidth memory like this). Memory whose CPUs are offline or outside the cgroup has none.
-  static hwloc_obj_t home(hwloc_obj_t object) {
-    if (object->complete_cpuset != nullptr && !hwloc_bitmap_iszero(object->complete_cpuset))
-      return object;
-    hwloc_obj_t at = object;
-    while (at->parent != nullptr && (at->cpuset == nullptr || hwloc_bitmap_iszero(at->cpuset))) {
-      at = at->parent;
-    }
-    return at->parent == nullptr ? object : at;
-  }
-
-  int cores_in(const CpuSet& pus) const {
-    return static_cast<int>(std::count_if(
-        cores_.begin(), cores_.end(), [&](const Core& core) { return core.pus.intersects(pus); }));
-  }
-
- private:
-  const std::vector<Core>& cores_;
-};
-
-/// Calls `take(object, pus)` for every object of the type, in logical order.
+/// Calls `take(object, pus, cores)` for every object of the type, in logical order, with its whole cores that
+/// exist and their number.
 template <class Take>
-Status each(hwloc_topology_t topology, hwloc_obj_type_t type, const SetReader& sets, Take take) {
+void each(hwloc_topology_t topology, hwloc_obj_type_t type, const std::vector<Core>& cores,
+          Take take) {
   for (hwloc_obj_t object = nullptr;
        (object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr;) {
-    const Result<CpuSet> pus = sets.read(object);
-    if (!pus) return pus.error();
-    take(object, *pus);
+    const CpuSet set = to_cpu_set(home(object)->cpuset);
+    CpuSet whole;
+    int count = 0;
+    for (const Core& core : cores) {
+      if (!core.pus.intersects(set)) continue;
+      whole |= core.pus;
+      ++count;
+    }
+    take(object, whole, count);
   }
-  return Done{};
 }
 
 /// Firmware may number packages twice or not at all: then all are numbered by position.
@@ -120,30 +100,31 @@ int to_index(unsigned os_index) {
   return os_index > static_cast<unsigned>(INT_MAX) ? -1 : static_cast<int>(os_index);
 }
 
-Status read_groups(hwloc_topology_t from, Topology& to) {
-  const SetReader sets(to.cores);
-  Status ok = each(from, HWLOC_OBJ_PACKAGE, sets, [&](hwloc_obj_t object, const CpuSet& pus) {
-    if (pus.empty()) return;
-    to.packages.push_back({to_index(object->os_index), info(object, "CPUModel"), pus});
+void read_groups(hwloc_topology_t from, Topology& to) {
+  each(from, HWLOC_OBJ_PACKAGE, to.cores, [&](hwloc_obj_t object, const CpuSet& pus, int cores) {
+    if (cores > 0)
+      to.packages.push_back({to_index(object->os_index), info(object, "CPUModel"), pus});
   });
-  if (!ok) return ok;
-  ok = each(from, HWLOC_OBJ_NUMANODE, sets, [&](hwloc_obj_t object, const CpuSet& pus) {
+  each(from, HWLOC_OBJ_NUMANODE, to.cores, [&](hwloc_obj_t object, const CpuSet& pus, int) {
     const std::uint64_t bytes = object->attr == nullptr ? 0 : object->attr->numanode.local_memory;
     to.numa_nodes.push_back({to_index(object->os_index), bytes, pus});
   });
-  if (!ok) return ok;
+  // Nodes outside the cgroup are not in a file, but devices are near them.
+  const hwloc_const_bitmap_t all = hwloc_get_root_obj(from)->complete_nodeset;
+  for (int node = hwloc_bitmap_first(all); node >= 0 && node <= hwloc_bitmap_last(all);
+       node = hwloc_bitmap_next(all, node))
+    if (hwloc_get_numanode_obj_by_os_index(from, static_cast<unsigned>(node)) == nullptr)
+      to.numa_nodes.push_back({node, 0, {}});
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
     const int level = 2 + static_cast<int>(type) - static_cast<int>(HWLOC_OBJ_L2CACHE);
-    ok = each(from, type, sets, [&](hwloc_obj_t object, const CpuSet& pus) {
+    each(from, type, to.cores, [&](hwloc_obj_t object, const CpuSet& pus, int cores) {
       const std::uint64_t bytes = object->attr == nullptr ? 0 : object->attr->cache.size;
-      if (sets.cores_in(pus) > 1) to.caches.push_back({level, bytes, pus});
+      if (cores > 1) to.caches.push_back({level, bytes, pus});
     });
-    if (!ok) return ok;
   }
   number_by_position_unless_unique(to.packages);
   number_by_position_unless_unique(to.numa_nodes);
-  return Done{};
 }
 
 /// By position; of nodes with equal CPUs the lowest number first (DDR before HBM), which cores name.
@@ -170,17 +151,16 @@ void place_cores(Topology& topology) {
 }  // namespace
 
 Result<Topology> convert(hwloc_topology_t from) {
+  if (hwloc_bitmap_last(hwloc_topology_get_topology_cpuset(from)) >= CpuSet::kCapacity)
+    return Error{ErrorKind::unsupported,
+                 fmt::format("the machine has a PU numbered above {}", CpuSet::kCapacity - 1)};
   Topology to;
   to.hostname = host_name(from);
-  Result<std::vector<Core>> cores = read_cores(from);
-  if (!cores) return cores.error();
-  to.cores = *std::move(cores);
-  if (const Status ok = read_groups(from, to); !ok) return ok.error();
+  to.cores = read_cores(from);
+  read_groups(from, to);
   order_numa_nodes(to);
   place_cores(to);
-  const Result<CpuSet> allowed = to_cpu_set(hwloc_topology_get_allowed_cpuset(from));
-  if (!allowed) return allowed.error();
-  to.allowed = *allowed & to.all_pus();
+  to.allowed = to_cpu_set(hwloc_topology_get_allowed_cpuset(from)) & to.all_pus();
   return to;
 }
 

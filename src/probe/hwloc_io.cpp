@@ -86,8 +86,7 @@ void take_infos(hwloc_obj_t osdev, Device& device) {
 // ---- devices ---------------------------------------------------------------------------------------
 
 /// A device and the objects that it was made of, for the links.
-struct Found {
-  FoundDevice device;
+struct Found : FoundDevice {
   std::vector<hwloc_obj_t> objects;
 };
 
@@ -127,53 +126,45 @@ class DeviceReader {
     }
     if (vendor.empty()) return;
     Found one;
-    one.device.address = function.address;
-    one.device.near = where_.near(pci);
-    one.device.numa = where_.bare_node(pci);
-    one.device.device.vendor = vendor;
-    one.device.device.model = model_name(function);
-    one.device.device.subdevices = tiles_of(function);
-    one.device.device.bridges = bridges_above(pci);
+    one.address = function.address;
+    one.near = where_.near(pci);
+    one.numa = where_.bare_node(pci);
+    one.device.vendor = vendor;
+    one.device.model = model_name(function);
+    one.device.subdevices = tiles_of(function);
+    one.device.bridges = bridges_above(pci);
     std::vector<hwloc_obj_t> partitions;
     for (const hwloc_obj_t osdev : objects)
       if (api_name(osdev).api == Api::rsmi) partitions.push_back(osdev);
-    if (partitions.size() > 1) {
-      add_partitions(one, partitions);
-      return;
+    const bool cut = partitions.size() > 1;
+    for (std::size_t i = 0; i < std::max<std::size_t>(partitions.size(), 1); ++i) {
+      Found part = one;
+      if (!partitions.empty()) part.sequence = api_name(partitions[i]).number;
+      if (cut) part.device.partition = vendor::partition_name(static_cast<int>(partitions.size()));
+      take_objects(cut ? std::vector{partitions[i]} : objects, part);
+      found_.push_back(std::move(part));
     }
-    if (!partitions.empty()) one.device.sequence = api_name(partitions.front()).number;
-    take_objects(objects, one);
-    found_.push_back(std::move(one));
   }
 
   static void take_objects(const std::vector<hwloc_obj_t>& objects, Found& one) {
-    Device& device = one.device.device;
+    Device& device = one.device;
     int roots = 0;
     int shown = 0;
-    int said = 0;
+    int reported_tiles = 0;
     for (const hwloc_obj_t osdev : objects) {
       const ApiName name = api_name(osdev);
       one.objects.push_back(osdev);
       if (name.api == Api::level_zero) ++(name.part ? shown : roots);
       if (name.part) continue;
       take_infos(osdev, device);
-      said = std::max(said, static_cast<int>(
-                                parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
+      reported_tiles = std::max(
+          reported_tiles,
+          static_cast<int>(parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
     }
     // Level Zero shows tiles as parts of a device, or each as a device of its own (FLAT) with its memory.
     if (roots > 1) device.memory_bytes *= static_cast<std::uint64_t>(roots);
-    const int tiles = roots > 1 ? roots : std::max(said, shown);
+    const int tiles = roots > 1 ? roots : std::max(reported_tiles, shown);
     if (tiles > 1) device.subdevices = tiles;
-  }
-
-  void add_partitions(const Found& whole, const std::vector<hwloc_obj_t>& osdevs) {
-    for (const hwloc_obj_t osdev : osdevs) {
-      Found part = whole;
-      part.device.sequence = api_name(osdev).number;
-      part.device.device.partition = vendor::partition_name(static_cast<int>(osdevs.size()));
-      take_objects({osdev}, part);
-      found_.push_back(std::move(part));
-    }
   }
 
   /// Devices without a PCI function. An older hwloc puts all but the first partition of an AMD device outside
@@ -193,14 +184,14 @@ class DeviceReader {
       const std::string vendor = vendor_of(osdev);
       if (vendor.empty() || name.part || chosen[vendor] != name.api) continue;
       const bool shown_by_pci = std::any_of(found_.begin(), found_.end(), [&](const Found& one) {
-        return one.device.device.vendor == vendor && one.device.address;
+        return one.device.vendor == vendor && one.address;
       });
       if (shown_by_pci && name.api != Api::rsmi) continue;
       Found one;
-      one.device.device.vendor = vendor;
-      one.device.near = where_.near(osdev);
-      one.device.numa = where_.bare_node(osdev);
-      one.device.sequence = name.number;
+      one.device.vendor = vendor;
+      one.near = where_.near(osdev);
+      one.numa = where_.bare_node(osdev);
+      one.sequence = name.number;
       std::vector<hwloc_obj_t> objects = {osdev};
       for (const hwloc_obj_t other : orphans_)
         if (api_name(other).part && other->parent == osdev) objects.push_back(other);
@@ -216,19 +207,19 @@ class DeviceReader {
     for (Found& other : found_) {
       if (other.objects.empty() || api_name(other.objects.front()).api != Api::rsmi) continue;
       const int number = api_name(other.objects.front()).number;
-      if (number == one.device.sequence - 1) before = &other;
+      if (number == one.sequence - 1) before = &other;
     }
-    if (before == nullptr || !before->device.address) return;
-    one.device.address = before->device.address;
-    one.device.near = before->device.near;
-    one.device.numa = before->device.numa;
-    one.device.device.bridges = before->device.device.bridges;
-    if (one.device.device.model.empty()) one.device.device.model = before->device.device.model;
+    if (before == nullptr || !before->address) return;
+    one.address = before->address;
+    one.near = before->near;
+    one.numa = before->numa;
+    one.device.bridges = before->device.bridges;
+    if (one.device.model.empty()) one.device.model = before->device.model;
     std::vector<Found*> parts = {&one};
     for (Found& other : found_)
-      if (other.device.address == one.device.address) parts.push_back(&other);
+      if (other.address == one.address) parts.push_back(&other);
     for (Found* part : parts)
-      part->device.device.partition = vendor::partition_name(static_cast<int>(parts.size()));
+      part->device.partition = vendor::partition_name(static_cast<int>(parts.size()));
   }
 
   hwloc_topology_t from_;
@@ -323,10 +314,7 @@ void add_io(hwloc_topology_t from, Topology& to) {
   const ObjectLocality where(from, to);
   DeviceReader reader(from, where);
   std::vector<Found> found = reader.read();
-  std::vector<FoundDevice> devices;
-  devices.reserve(found.size());
-  for (Found& one : found) devices.push_back(std::move(one.device));
-  const std::vector<std::size_t> order = add_in_order(std::move(devices), to);
+  const std::vector<std::size_t> order = add_in_order({found.begin(), found.end()}, to);
   std::map<hwloc_obj_t, int> numbers;
   for (std::size_t index = 0; index < order.size(); ++index)
     for (const hwloc_obj_t object : found[order[index]].objects)

@@ -1,7 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -43,30 +44,28 @@ std::string kind_of(const PciFunction& function, hwloc_obj_t interface, const st
   if (named || function.vendor == kCray) return "slingshot";
   if (function.vendor == kAmazon && function.device >> 4 == 0xefa) return "efa";
   if (fabric.rfind("hfi1", 0) == 0) return "omni-path";
-  const bool fabric_class = function.class_id == 0x0207 || function.class_id == 0x0c06;
   constexpr std::size_t kEthernetAddress = 17;  // "52:54:00:00:01:00"; InfiniBand's have 20 bytes
-  if (const std::size_t length = interface == nullptr ? 0 : info(interface, "Address").size();
-      length > 0) {
-    if (length > kEthernetAddress) return "infiniband";
-    return fabric.empty() ? "ethernet" : "roce";
-  }
-  if (fabric_class || name_of(interface).rfind("ib", 0) == 0) return "infiniband";
+  const std::size_t address = interface == nullptr ? 0 : info(interface, "Address").size();
+  const bool fabric_class = function.class_id == 0x0207 || function.class_id == 0x0c06;
+  const bool infiniband = address > 0 ? address > kEthernetAddress
+                                      : fabric_class || name_of(interface).starts_with("ib");
+  if (infiniband) return "infiniband";
   return fabric.empty() ? "ethernet" : "roce";
 }
 
 /// hwloc shows "4" for "4: ACTIVE" of a port. Where the port is unknown or has no state, one active port makes
 /// the adapter active.
 std::string state_of(hwloc_obj_t fabric, const std::string& port) {
-  const std::string own = port.empty() ? "" : info(fabric, ("Port" + port + "State").c_str());
-  if (!own.empty()) return own == "4" ? "up" : "down";
   constexpr int kMostPorts = 16;
-  bool any = false;
-  for (int number = 1; number <= kMostPorts; ++number) {
-    const std::string state = info(fabric, ("Port" + std::to_string(number) + "State").c_str());
-    if (state == "4") return "up";
-    any = any || !state.empty();
-  }
-  return any ? "down" : "";
+  const auto state = [&](const std::string& of) {
+    return info(fabric, ("Port" + of + "State").c_str());
+  };
+  const std::string own = port.empty() ? "" : state(port);
+  if (!own.empty()) return own == "4" ? "up" : "down";
+  std::string any;
+  for (int number = 1; number <= kMostPorts && any != "4"; ++number)
+    if (std::string one = state(std::to_string(number)); !one.empty()) any = std::move(one);
+  return any.empty() ? "" : any == "4" ? "up" : "down";
 }
 
 /// The adapter port of the interface; "" where it is unknown or not unique (older kernels number InfiniBand
@@ -79,15 +78,11 @@ std::string port_of(hwloc_obj_t interface, const Ports& ports) {
   return claims == 1 ? port : "";
 }
 
-void add_nic(const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
-             const std::string& port, const Locality& place,
-             const std::vector<std::string>& bridges, Topology& to) {
-  Nic nic;
+/// `nic` has what all interfaces of the function have in common.
+void add_nic(Nic nic, const PciFunction& function, hwloc_obj_t interface, hwloc_obj_t fabric,
+             const std::string& port, Topology& to) {
   nic.name = name_of(interface);
   nic.fabric = name_of(fabric);
-  nic.pci = to_string(function.address);
-  set_locality(nic, place, to);
-  nic.bridges = bridges;
   nic.kind = kind_of(function, interface, nic.fabric);
   if (nic.kind == "slingshot" && nic.fabric.empty()) {  // hsn0 runs on cxi0
     const std::size_t digits = nic.name.find_last_not_of("0123456789") + 1;
@@ -117,41 +112,26 @@ bool is_share(hwloc_obj_t pci) {
          info(pci, "PCIDevice").find("Virtual Function") != std::string::npos;
 }
 
-/// A root or switch port and the vendor below it: a physical function and its virtual functions share both.
+/// A root or switch port and the vendor below it, which a physical function and its virtual functions share.
 /// None on bus 0 of a virtual machine, where unrelated functions are neighbours.
-using Family = std::pair<hwloc_obj_t, unsigned>;
-
-std::optional<Family> family_of(hwloc_obj_t pci) {
+std::string family_of(hwloc_obj_t pci) {
   hwloc_obj_t above = pci->parent;
   if (above->type != HWLOC_OBJ_BRIDGE || above->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI)
-    return std::nullopt;
-  return Family(above, function_of(pci).vendor);
+    return "";
+  return fmt::format("{} {}", above->gp_index, function_of(pci).vendor);
 }
 
-/// SR-IOV functions count once: as the physical function, or as the virtual functions with interfaces where it
-/// has none (a pod, which sees the adapters of all).
 void count_shares_once(std::map<hwloc_obj_t, Ports>& functions) {
-  struct Members {
-    bool there = false, have_interface = false;
-  };
-  std::map<Family, std::pair<Members, Members>> families;  // the physical ones, the shares
+  std::map<hwloc_obj_t, NetFunction> counting;
+  std::set<std::string> with_physical;  // a virtual machine has virtual functions alone: all count
   for (const auto& [pci, ports] : functions) {
-    const std::optional<Family> family = family_of(pci);
-    if (!family) continue;
-    auto& [whole, shares] = families[*family];
-    Members& members = is_share(pci) ? shares : whole;
-    members.there = true;
-    members.have_interface = members.have_interface || !ports.interfaces.empty();
+    counting[pci] = {family_of(pci), is_share(pci), !ports.interfaces.empty()};
+    if (!is_share(pci)) with_physical.insert(family_of(pci));
   }
-  for (auto at = functions.begin(); at != functions.end();) {
-    const std::optional<Family> family = family_of(at->first);
-    const auto [whole, shares] = family ? families[*family] : std::pair<Members, Members>();
-    const bool as_shares = shares.have_interface && !whole.have_interface;
-    const bool counts =
-        as_shares ? is_share(at->first) && !at->second.interfaces.empty() : !is_share(at->first);
-    const bool twice = whole.there && shares.there && !counts;
-    at = twice ? functions.erase(at) : std::next(at);
-  }
+  for (auto& [pci, one] : counting)
+    if (!with_physical.contains(one.family)) one.family.clear();
+  count_once(counting);
+  std::erase_if(functions, [&](const auto& one) { return !counting.contains(one.first); });
 }
 
 }  // namespace
@@ -206,35 +186,32 @@ CpuSet ObjectLocality::near(hwloc_obj_t object) const {
     while (home != nullptr && hwloc_bitmap_iszero(home->cpuset)) home = home->parent;
     if (home == hwloc_get_root_obj(from_)) return {};  // the rest of the machine is elsewhere
   }
-  const Result<CpuSet> set = home == nullptr ? CpuSet{} : to_cpu_set(home->cpuset);
-  return set ? *set : CpuSet{};
+  return home == nullptr ? CpuSet{} : to_cpu_set(home->cpuset);
 }
 
 int ObjectLocality::bare_node(hwloc_obj_t object) const {
   const hwloc_obj_t home = hwloc_get_non_io_ancestor_obj(from_, object);
-  const bool bare = home != nullptr && hwloc_bitmap_iszero(home->cpuset) &&
-                    home->complete_cpuset != nullptr &&
-                    !hwloc_bitmap_iszero(home->complete_cpuset) && home->nodeset != nullptr &&
-                    hwloc_bitmap_weight(home->nodeset) == 1;
-  return bare ? hwloc_bitmap_first(home->nodeset) : -1;
+  if (home == nullptr || !hwloc_bitmap_iszero(home->cpuset)) return -1;
+  for (hwloc_const_bitmap_t nodes : {home->nodeset, home->complete_nodeset})
+    if (nodes != nullptr && hwloc_bitmap_weight(nodes) == 1) return hwloc_bitmap_first(nodes);
+  return -1;
 }
 
 void add_interfaces(hwloc_topology_t from, const ObjectLocality& where, Topology& to) {
   std::map<hwloc_obj_t, Ports> functions = network_functions(from);
   count_shares_once(functions);
   for (const auto& [pci, ports] : functions) {
-    const Locality place = locality_of(where.near(pci), where.bare_node(pci), to);
-    const std::vector<std::string> bridges = bridges_above(pci);
+    Nic nic;
+    nic.pci = to_string(function_of(pci).address);
+    nic.bridges = bridges_above(pci);
+    set_locality(nic, locality_of(where.near(pci), where.bare_node(pci), to), to);
+    // One adapter with two ports has two interfaces and one name as a fabric.
     const std::size_t count = std::max(ports.interfaces.size(), ports.fabrics.size());
     for (std::size_t i = 0; i < count; ++i) {
-      // One adapter with two ports has two interfaces and one name as a fabric.
-      const auto of = [i](const std::vector<hwloc_obj_t>& all, bool last) -> hwloc_obj_t {
-        if (i < all.size()) return all[i];
-        return last && !all.empty() ? all.back() : nullptr;
-      };
-      hwloc_obj_t interface = of(ports.interfaces, false);
-      add_nic(function_of(pci), interface, of(ports.fabrics, true), port_of(interface, ports),
-              place, bridges, to);
+      hwloc_obj_t interface = i < ports.interfaces.size() ? ports.interfaces[i] : nullptr;
+      hwloc_obj_t fabric = i < ports.fabrics.size() ? ports.fabrics[i] : nullptr;
+      if (fabric == nullptr && !ports.fabrics.empty()) fabric = ports.fabrics.back();
+      add_nic(nic, function_of(pci), interface, fabric, port_of(interface, ports), to);
     }
   }
   std::stable_sort(to.nics.begin(), to.nics.end(),

@@ -11,13 +11,13 @@
 
 namespace hpclaunch::probe {
 
-/// Errors: `unsupported` for a PU number that CpuSet cannot hold. A null bitmap is empty.
-Result<CpuSet> to_cpu_set(hwloc_const_bitmap_t bitmap);
+/// PUs that exist in a topology which convert has accepted. A null bitmap is empty.
+CpuSet to_cpu_set(hwloc_const_bitmap_t bitmap);
 
 /// The value of an object's info attribute, trimmed; "" when it has none of that name.
 std::string info(hwloc_obj_t object, const char* name);
 
-/// All but I/O. Errors: as to_cpu_set.
+/// All but I/O. Errors: `unsupported` for a PU number that exceeds CpuSet.
 Result<Topology> convert(hwloc_topology_t from);
 
 /// Errors: `invalid` where two accelerators have one PCI address.

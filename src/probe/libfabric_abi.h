@@ -62,6 +62,5 @@ struct Info {
 
 using GetInfo = int(std::uint32_t version, const char* node, const char* service,
                     std::uint64_t flags, const Info* hints, Info** answer);
-using FreeInfo = void(Info* info);
 
 }  // namespace hpclaunch::probe::ofi

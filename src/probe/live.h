@@ -1,5 +1,5 @@
 #pragma once
-// Readers with the libraries left to the caller, for tests.
+// The readers of hwloc, and those of libraries that the caller names, for tests.
 #include <functional>
 #include <string>
 
@@ -16,5 +16,14 @@ Result<LiveNode> probe_asking(
 
 /// As ask_libfabric (hpclaunch/probe.h), of this library: a name for dlopen, or a path.
 Status ask_libfabric(Topology& topology, const std::string& library, double limit_seconds);
+
+/// What hwloc finds on this machine, with `allowed` cut to this process's affinity mask.
+/// Changes HWLOC_* in the environment: to be called in a child (child.h).
+/// Errors: `system` (hwloc's call and errno), `unsupported` (a PU number above the capacity of CpuSet).
+Result<Topology> load_live();
+
+/// What an hwloc XML text describes. Same warning as above.
+/// Errors: `invalid` when hwloc cannot read it or it describes no machine; `unsupported` as above.
+Result<Topology> load_xml(const std::string& text);
 
 }  // namespace hpclaunch::probe

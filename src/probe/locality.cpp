@@ -1,11 +1,11 @@
 #include "probe/locality.h"
 
 #include <algorithm>
-#include <cctype>
 #include <climits>
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -95,18 +95,18 @@ void set_locality(Nic& nic, const Locality& place, const Topology& topology) {
   if (node == nullptr || node->pus.empty()) nic.pus = place.pus;
 }
 
-std::vector<std::size_t> device_order(const std::vector<OrderKey>& devices) {
+std::vector<std::size_t> device_order(const std::vector<FoundDevice>& devices) {
   std::map<std::string_view, int> counts;
-  std::map<std::string_view, bool> numbered;
-  for (const OrderKey& one : devices) {
-    ++counts[one.vendor];
-    bool& all = numbered.emplace(one.vendor, true).first->second;
-    all = all && one.number >= 0;
+  std::set<std::string_view> unnumbered;
+  for (const FoundDevice& one : devices) {
+    ++counts[one.device.vendor];
+    if (one.number < 0) unnumbered.insert(one.device.vendor);
   }
   const auto key = [&](std::size_t at) {
-    const OrderKey& one = devices[at];
-    return std::tuple(-counts[one.vendor], one.vendor != "nvidia", one.vendor,
-                      numbered[one.vendor] ? one.number : 0, !one.address.has_value(),
+    const FoundDevice& one = devices[at];
+    const std::string_view vendor = one.device.vendor;
+    return std::tuple(-counts[vendor], vendor != "nvidia", vendor,
+                      unnumbered.count(vendor) == 0 ? one.number : 0, !one.address.has_value(),
                       one.address.value_or(PciAddress{}), one.sequence);
   };
   std::vector<std::size_t> order(devices.size());
@@ -117,11 +117,7 @@ std::vector<std::size_t> device_order(const std::vector<OrderKey>& devices) {
 }
 
 std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& topology) {
-  std::vector<OrderKey> keys;
-  keys.reserve(found.size());
-  for (const FoundDevice& one : found)
-    keys.push_back({one.device.vendor, one.address, one.number, one.sequence});
-  std::vector<std::size_t> order = device_order(keys);
+  std::vector<std::size_t> order = device_order(found);
   for (const std::size_t at : order) {
     FoundDevice& one = found[at];
     const Locality place = locality_of(one.near, one.numa, topology);
@@ -135,28 +131,19 @@ std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& 
 }
 
 bool natural_less(const std::string& a, const std::string& b) {
-  const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (!digit(a[i]) || !digit(b[j])) {
-      if (a[i] != b[j]) return a[i] < b[j];
-      ++i, ++j;
-      continue;
+  // With all numbers padded to one length, the order of characters is the order wanted.
+  const auto padded = [](const std::string& text) {
+    constexpr std::size_t kLength = 20;
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+      if (end > at && end - at < kLength) out.append(kLength - (end - at), '0');
+      out += text.substr(at, std::max<std::size_t>(end - at, 1));
+      at = std::max(end, at + 1);
     }
-    const auto number = [&](const std::string& text, std::size_t& at) {
-      std::size_t begin = at;
-      while (at < text.size() && digit(text[at])) ++at;
-      while (begin + 1 < at && text[begin] == '0') ++begin;
-      return text.substr(begin, at - begin);
-    };
-    const std::string left = number(a, i);
-    const std::string right = number(b, j);
-    if (left.size() != right.size()) return left.size() < right.size();
-    if (left != right) return left < right;
-  }
-  if (i == a.size() && j == b.size()) return a < b;
-  return i == a.size();
+    return out;
+  };
+  return std::pair(padded(a), a) < std::pair(padded(b), b);
 }
 
 void sort_nics(std::vector<Nic>& nics) {

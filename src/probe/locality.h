@@ -1,6 +1,8 @@
 #pragma once
 // The NUMA node and CPUs near a device or interface, and the order of devices. Pure.
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,22 +43,40 @@ int home_of(const CpuSet& pus, const Topology& topology);
 /// (/sys/class/dmi/id/board_name, hwloc's DMIBoardName).
 CpuSet near_on_board(std::string_view board, const PciAddress& address, const Topology& topology);
 
-/// What determines a device's position among a node's devices.
-struct OrderKey {
-  std::string_view vendor;
-  std::optional<PciAddress> address;
-  int number = -1;   ///< as in FoundDevice
-  int sequence = 0;  ///< as in FoundDevice
-};
-
 /// Positions in `devices` in index order: by the runtime's number where all devices of the vendor have one, else
 /// by PCI address, then `sequence`, those without an address last. The vendor with the most devices comes first
 /// (then by name, "nvidia" before others), so that its indices are what its masks count. Stable.
-std::vector<std::size_t> device_order(const std::vector<OrderKey>& devices);
+std::vector<std::size_t> device_order(const std::vector<FoundDevice>& devices);
 
 /// Appends the devices to `topology` in that order, with their indices. Returns their positions in `found`, in
 /// the new order.
 std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& topology);
+
+/// A network function, as far as SR-IOV divides it.
+struct NetFunction {
+  std::string family;  ///< the same for a physical function and its virtual ones; "" alone
+  bool is_virtual = false;
+  bool has_interface = false;
+};
+
+/// Keeps of each family the physical function, or the virtual ones with interfaces where only those have any
+/// (a pod, which sees the adapters of all).
+template <class Key>
+void count_once(std::map<Key, NetFunction>& functions) {
+  std::set<std::string> physical, physical_in_use, virtual_in_use;  // families
+  for (const auto& [key, one] : functions) {
+    if (!one.is_virtual) physical.insert(one.family);
+    if (one.has_interface) (one.is_virtual ? virtual_in_use : physical_in_use).insert(one.family);
+  }
+  std::erase_if(functions, [&](const auto& entry) {
+    const NetFunction& one = entry.second;
+    if (one.family.empty()) return false;
+    const bool as_virtual =
+        virtual_in_use.contains(one.family) && !physical_in_use.contains(one.family);
+    return as_virtual ? !one.is_virtual || !one.has_interface
+                      : one.is_virtual && physical.contains(one.family);
+  });
+}
 
 /// Sorts interfaces: fabrics before plain Ethernet, then by name, numbers in it by value.
 void sort_nics(std::vector<Nic>& nics);

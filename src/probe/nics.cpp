@@ -26,13 +26,27 @@ struct Wire {
   int speed_mbps = 0;
 };
 
+/// Something in a folder of /sys/class that has a PCI function.
+struct Entry {
+  std::string name;   ///< "mlx5_0", "hfi1_0", "cxi0", "hsn0"
+  std::string path;   ///< of its class
+  std::string pci;    ///< "" for none
+  std::string whole;  ///< PCI address of the physical function, of a virtual one (SR-IOV)
+};
+
+Entry entry_of(const std::string& classes, const std::string& name) {
+  Entry entry{name, below(classes, name), "", ""};
+  const std::string device = below(entry.path, "device");
+  if (const auto address = pci_function_of(device)) entry.pci = to_string(*address);
+  const std::string physical = below(device, "physfn");
+  if (!exists(physical)) return entry;
+  if (const auto address = pci_function_of(physical)) entry.whole = to_string(*address);
+  return entry;
+}
+
 /// An adapter as /sys/class/infiniband or /sys/class/cxi shows it.
-struct Adapter {
-  std::string name;  ///< "mlx5_0", "hfi1_0", "cxi0"
-  std::string path;  ///< of its class
-  std::string pci;
+struct Adapter : Entry {
   std::vector<Wire> wires;  ///< never empty
-  std::string whole;        ///< PCI address of the physical function, of a share (SR-IOV)
 };
 
 /// The port with that number, else the first active one, else the first.
@@ -61,25 +75,8 @@ std::string kind_of(const std::string& name, const std::string& driver, const st
   return layer == "Ethernet" ? "roce" : "";
 }
 
-/// The physical function of the virtual function in `folder`; "" for any other device.
-std::string whole_of(const std::string& folder) {
-  const std::string physical = below(folder, "physfn");
-  if (!exists(physical)) return "";
-  const auto address = pci_function_of(physical);
-  return address ? to_string(*address) : "";
-}
-
-Adapter adapter_of(const std::string& classes, const std::string& name) {
-  Adapter adapter;
-  adapter.name = name;
-  adapter.path = below(classes, name);
-  if (const auto address = pci_function_of(below(adapter.path, "device")))
-    adapter.pci = to_string(*address);
-  return adapter;
-}
-
 Adapter verbs_adapter(const std::string& classes, const std::string& name) {
-  Adapter adapter = adapter_of(classes, name);
+  Adapter adapter{entry_of(classes, name), {}};
   const std::string driver = link_name(below(adapter.path, "device/driver"));
   for (const std::string& port : names_in(below(adapter.path, "ports"))) {
     const std::string folder = below(below(adapter.path, "ports"), port);
@@ -93,31 +90,21 @@ Adapter verbs_adapter(const std::string& classes, const std::string& name) {
 
 std::vector<Adapter> adapters(const std::string& root) {
   std::vector<Adapter> found;
-  const auto take = [&](Adapter adapter) {
-    if (adapter.pci.empty()) return;  // a software device over any interface (rxe, siw)
-    adapter.whole = whole_of(below(adapter.path, "device"));
-    found.push_back(std::move(adapter));
-  };
   const std::string verbs = below(root, "sys/class/infiniband");
-  for (const std::string& name : names_in(verbs)) take(verbs_adapter(verbs, name));
+  for (const std::string& name : names_in(verbs)) found.push_back(verbs_adapter(verbs, name));
   const std::string cxi = below(root, "sys/class/cxi");
-  for (const std::string& name : names_in(cxi)) {
-    Adapter adapter = adapter_of(cxi, name);
-    adapter.wires.push_back({"", "slingshot", "", 0});
-    take(std::move(adapter));
-  }
+  for (const std::string& name : names_in(cxi))
+    found.push_back({entry_of(cxi, name), {{"", "slingshot", "", 0}}});
+  // A software device over any interface (rxe, siw) has no PCI function.
+  std::erase_if(found, [](const Adapter& adapter) { return adapter.pci.empty(); });
   return found;
 }
 
 // ---- interfaces ------------------------------------------------------------------------------------
 
 /// An interface of a device.
-struct Port {
-  std::string name;
-  std::string path;
-  std::string pci;
-  std::string type;   ///< of if_arp.h
-  std::string whole;  ///< as Adapter::whole
+struct Port : Entry {
+  std::string type;  ///< of if_arp.h
 };
 
 /// A switch's own view of a virtual function or a sub-function ("pf0vf3", "c1pf0sf88"); the uplink is "p0".
@@ -142,37 +129,27 @@ std::vector<Port> ports(const std::string& root) {
     const std::string path = below(net, name);
     const std::string device = below(path, "device");
     if (!exists(device) || unfit(path, device)) continue;
-    Port port{name, path, "", read_small(below(path, "type")), whole_of(device)};
-    if (port.type != kEthernet && port.type != kInfiniband) continue;
-    if (const auto address = pci_function_of(device)) port.pci = to_string(*address);
-    found.push_back(std::move(port));
+    const std::string type = read_small(below(path, "type"));
+    if (type == kEthernet || type == kInfiniband) found.push_back({entry_of(net, name), type});
   }
   return found;
 }
 
-/// SR-IOV functions count once: as the physical function where its interface is visible, else as the visible
-/// virtual functions. A pod has the interface of its virtual function in its network namespace, but often sees
-/// the adapters of all functions, which it cannot use.
+/// A pod has the interface of its virtual function in its network namespace, but often sees the adapters of
+/// all functions, which it cannot use.
 void count_shares_once(std::vector<Port>& ports, std::vector<Adapter>& adapters) {
-  std::set<std::string> whole;
-  for (const Port& port : ports)
-    if (port.whole.empty()) whole.insert(port.pci);
-  std::erase_if(
-      ports, [&](const Port& port) { return !port.whole.empty() && whole.count(port.whole) != 0; });
-  std::set<std::string> ours;
-  std::set<std::string> given;  // the physical functions of those
-  for (const Port& port : ports) {
-    if (port.whole.empty()) continue;
-    ours.insert(port.pci);
-    given.insert(port.whole);
-  }
-  for (const Adapter& adapter : adapters)
-    if (adapter.whole.empty()) whole.insert(adapter.pci);
-  std::erase_if(adapters, [&](const Adapter& adapter) {
-    if (adapter.whole.empty()) return given.count(adapter.pci) != 0;
-    return ours.count(adapter.pci) == 0 &&
-           (whole.count(adapter.whole) != 0 || given.count(adapter.whole) != 0);
-  });
+  std::map<std::string, NetFunction> counting;  // by PCI address
+  const auto add = [&](const auto& one, bool interface) {
+    NetFunction& function = counting[one.pci];
+    function = {one.whole.empty() ? one.pci : one.whole, !one.whole.empty(),
+                interface || function.has_interface};
+  };
+  for (const Port& port : ports) add(port, true);
+  for (const Adapter& adapter : adapters) add(adapter, false);
+  count_once(counting);
+  const auto left_out = [&](const auto& one) { return !counting.contains(one.pci); };
+  std::erase_if(ports, left_out);
+  std::erase_if(adapters, left_out);
 }
 
 /// The adapter port of an interface. Older kernels number InfiniBand ports in dev_id, all others in dev_port;
@@ -222,29 +199,17 @@ std::string kind_of(const Port& port, const std::string& driver) {
   return port.type == kInfiniband ? "infiniband" : "ethernet";
 }
 
-/// Where PCI functions, and devices that are none, lie on this machine.
-class Locator {
- public:
-  Locator(const std::string& root, const Topology& topology)
-      : functions_(below(root, "sys/bus/pci/devices")),
-        board_(read_small(below(root, "sys/class/dmi/id/board_name"))),
-        topology_(topology) {}
-
-  /// Place and bridges of the NIC's PCI function; where it has none, the place of `device`.
-  void place(const std::string& device, Nic& nic) const {
-    const std::string folder = nic.pci.empty() ? device : below(functions_, nic.pci);
-    CpuSet near;
-    if (const auto address = parse_pci(nic.pci)) near = near_on_board(board_, *address, topology_);
-    if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
-    set_locality(nic, locality_of(near, node_in(below(folder, "numa_node")), topology_), topology_);
-    if (!nic.pci.empty()) nic.bridges = bridges_above(folder);
-  }
-
- private:
-  std::string functions_;
-  std::string board_;
-  const Topology& topology_;
-};
+/// Locality and bridges of the NIC's PCI function; where it has none, the locality of `device`.
+void place(const std::string& root, const std::string& device, const Topology& topology, Nic& nic) {
+  const std::string functions = below(root, "sys/bus/pci/devices");
+  const std::string folder = nic.pci.empty() ? device : below(functions, nic.pci);
+  const std::string board = read_small(below(root, "sys/class/dmi/id/board_name"));
+  CpuSet near;
+  if (const auto address = parse_pci(nic.pci)) near = near_on_board(board, *address, topology);
+  if (near.empty()) near = cpus_in(below(folder, "local_cpulist"));
+  set_locality(nic, locality_of(near, node_in(below(folder, "numa_node")), topology), topology);
+  if (!nic.pci.empty()) nic.bridges = bridges_above(folder);
+}
 
 Nic nic_of(const Port& port) {
   Nic nic;
@@ -256,7 +221,7 @@ Nic nic_of(const Port& port) {
   return nic;
 }
 
-/// Applies what the adapter's port knows better than the interface.
+/// Applies what the adapter's port reports more exactly than the interface.
 void apply(const Adapter& adapter, const Wire& wire, Nic& nic) {
   nic.fabric = adapter.name;
   if (!wire.kind.empty()) nic.kind = wire.kind;
@@ -285,7 +250,6 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
   std::map<std::string, std::vector<std::string>> address_of;
   for (const Interface& one : addresses)
     if (one.up && state_of(below(net, one.name)) != "down") address_of[one.name] = one.addresses;
-  const Locator locator(root, topology);
   std::vector<Adapter> known = adapters(root);
   std::vector<Port> seen = ports(root);
   count_shares_once(seen, known);
@@ -294,7 +258,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     Nic nic = nic_of(port);
     nic.name = carrier_of_addresses(net, port.name, address_of);
     nic.addresses = address_of[nic.name];
-    locator.place(below(port.path, "device"), nic);
+    place(root, below(port.path, "device"), topology, nic);
     const auto adapter = std::find_if(known.begin(), known.end(),
                                       [&](const Adapter& one) { return one.pci == port.pci; });
     if (adapter != known.end()) {
@@ -306,7 +270,7 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
   for (const Adapter& adapter : known) {
     if (used.count(adapter.name) != 0) continue;
     Nic nic = nic_of(adapter);
-    locator.place("", nic);
+    place(root, "", topology, nic);
     topology.nics.push_back(std::move(nic));
   }
   sort_nics(topology.nics);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <initializer_list>
+#include <vector>
+
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -25,11 +28,12 @@ std::optional<unsigned> hex(std::string_view text, std::size_t digits) {
   return value;
 }
 
-/// AMD's chips that server boards carry for the picture of their service processor: Rage XL and ES1000.
-bool pictures_only(unsigned device) {
-  constexpr unsigned kDevices[] = {0x4752, 0x515e, 0x5969};
-  return std::find(std::begin(kDevices), std::end(kDevices), device) != std::end(kDevices);
+bool listed(std::initializer_list<unsigned> ids, unsigned id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
+
+/// AMD's chips that server boards carry for the picture of their service processor: Rage XL and ES1000.
+bool pictures_only(unsigned device) { return listed({0x4752, 0x515e, 0x5969}, device); }
 
 struct Model {
   unsigned vendor, device;
@@ -77,30 +81,18 @@ constexpr Model kModels[] = {
     {kIntel, 0x56c1, "Data Center GPU Flex 140"},
 };
 
-/// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have;
-/// the 1100 has one. Sources: pci.ids (`always`); intel/compute-runtime,
-/// shared/source/dll/devices/devices_base.inl (all).
-constexpr struct {
-  unsigned device;
-  bool always;
-} kTwoTiles[] = {{0x0b69, false}, {0x0bd0, true}, {0x0bd4, false}, {0x0bd5, true},
-                 {0x0bd6, true},  {0x0bd7, true}, {0x0bd8, true}};
-
 }  // namespace
 
 std::optional<PciAddress> parse_pci(std::string_view text) {
-  const std::size_t bus = text.find(':');
-  const std::size_t device = bus == std::string_view::npos ? bus : text.find(':', bus + 1);
-  const std::size_t function =
-      device == std::string_view::npos ? device : text.find('.', device + 1);
-  if (function == std::string_view::npos) return {};
-  const auto domain_value = hex(text.substr(0, bus), 8);
-  const auto bus_value = hex(text.substr(bus + 1, device - bus - 1), 2);
-  const auto device_value = hex(text.substr(device + 1, function - device - 1), 2);
-  const auto function_value = hex(text.substr(function + 1), 1);
-  if (!domain_value || !bus_value || !device_value || !function_value) return {};
-  if (*device_value > 31 || *function_value > 7) return {};
-  return PciAddress{*domain_value, *bus_value, *device_value, *function_value};
+  const std::vector<std::string_view> parts = split(text, ':');
+  const std::vector<std::string_view> last = split(parts.back(), '.');
+  if (parts.size() != 3 || last.size() != 2) return {};
+  const auto domain = hex(parts[0], 8);
+  const auto bus = hex(parts[1], 2);
+  const auto device = hex(last[0], 2);
+  const auto function = hex(last[1], 1);
+  if (!domain || !bus || !device || !function || *device > 31 || *function > 7) return {};
+  return PciAddress{*domain, *bus, *device, *function};
 }
 
 std::string to_string(const PciAddress& address) {
@@ -129,28 +121,24 @@ std::string model_name(const PciFunction& function) {
 
 bool is_share(const PciFunction& function) {
   constexpr unsigned kMellanox = 0x15b3;
-  constexpr unsigned kOfMellanox[] = {0x1002, 0x1004, 0x1012, 0x1014, 0x1016,
-                                      0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3};
-  constexpr unsigned kOfIntel[] = {0x10ca, 0x10ed, 0x1515, 0x1520, 0x154c,
-                                   0x1565, 0x1571, 0x1889, 0x37cd};
-  const auto listed = [&](const auto& ids) {
-    return std::find(std::begin(ids), std::end(ids), function.device) != std::end(ids);
-  };
-  return (function.vendor == kMellanox && listed(kOfMellanox)) ||
-         (function.vendor == kIntel && listed(kOfIntel));
+  if (function.vendor == kMellanox)
+    return listed({0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3},
+                  function.device);
+  return function.vendor == kIntel &&
+         listed({0x10ca, 0x10ed, 0x1515, 0x1520, 0x154c, 0x1565, 0x1571, 0x1889, 0x37cd},
+                function.device);
 }
 
+// Data Center GPU Max with two tiles (1350, 1450, 1550), the only GPUs whose parts a rank can have; the 1100 has
+// one. Sources: pci.ids (tiles_of); intel/compute-runtime, shared/source/dll/devices/devices_base.inl (all).
+
 int tiles_of(const PciFunction& function) {
-  const bool two = function.vendor == kIntel &&
-                   std::any_of(std::begin(kTwoTiles), std::end(kTwoTiles), [&](const auto& one) {
-                     return one.device == function.device && one.always;
-                   });
-  return two ? 2 : 0;
+  const bool two = listed({0x0bd0, 0x0bd5, 0x0bd6, 0x0bd7, 0x0bd8}, function.device);
+  return function.vendor == kIntel && two ? 2 : 0;
 }
 
 bool may_have_tiles(unsigned intel_device) {
-  return std::any_of(std::begin(kTwoTiles), std::end(kTwoTiles),
-                     [&](const auto& one) { return one.device == intel_device; });
+  return listed({0x0b69, 0x0bd0, 0x0bd4, 0x0bd5, 0x0bd6, 0x0bd7, 0x0bd8}, intel_device);
 }
 
 }  // namespace hpclaunch::probe

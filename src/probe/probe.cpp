@@ -9,7 +9,6 @@
 
 #include "hpclaunch/sys.h"
 #include "probe/child.h"
-#include "probe/hwloc.h"
 #include "probe/live.h"
 
 namespace hpclaunch {
@@ -33,19 +32,19 @@ std::vector<Diagnostic> notes_from_json(std::string_view text) {
   return notes;
 }
 
-/// Runs a reader in a child process. The answer is a line of diagnostics and the topology's JSON, which is
+/// Runs a reader in a child process. Its result is a line of diagnostics and the topology's JSON, which is
 /// checked on this side.
 Result<LiveNode> isolated(
-    const std::function<Result<LiveNode>()>& read, const std::string& name, double limit_seconds,
-    const std::function<void()>& meanwhile = [] {}) {
+    const std::function<Result<Topology>(std::vector<Diagnostic>&)>& read, const std::string& name,
+    double limit_seconds, const std::function<void()>& meanwhile = [] {}) {
   const Result<std::string> text = probe::run_in_child(
       [&]() -> Result<std::string> {
-        const Result<LiveNode> node = read();
-        if (!node) return node.error();
-        if (const Status lawful = check_topology(node->topology); !lawful) {
-          return Error{ErrorKind::invalid, lawful.error().message};
-        }
-        return to_json_line(node->diagnostics) + "\n" + topology_to_json(node->topology);
+        std::vector<Diagnostic> diagnostics;
+        const Result<Topology> topology = read(diagnostics);
+        if (!topology) return topology.error();
+        if (const Status valid = check_topology(*topology); !valid)
+          return Error{ErrorKind::invalid, valid.error().message};
+        return to_json_line(diagnostics) + "\n" + topology_to_json(*topology);
       },
       limit_seconds, meanwhile);
   if (!text) return text.error();
@@ -54,11 +53,6 @@ Result<LiveNode> isolated(
   Result<Topology> topology = topology_from_json(all.substr(line + 1), name);
   if (!topology) return topology.error();
   return LiveNode{std::move(*topology), notes_from_json(all.substr(0, line))};
-}
-
-Result<LiveNode> live_node(const Result<Topology>& topology) {
-  if (!topology) return topology.error();
-  return LiveNode{*topology, {}};
 }
 
 /// Whether CUDA_VISIBLE_DEVICES names devices by this prefix.
@@ -82,16 +76,16 @@ Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
   if (first == '{') return topology_from_json(*text, path);
   if (first != '<') {
     return Error{ErrorKind::invalid,
-                 begin == std::string::npos ? "the topology file is empty"
-                                            : "neither hwloc XML nor a topology in JSON",
+                 begin == std::string::npos
+                     ? "the topology file is empty"
+                     : "not a topology: neither hwloc XML nor hpclaunch's JSON",
                  "", SourceRef{path}};
   }
-  Result<LiveNode> node =
-      isolated([&] { return live_node(probe::load_xml(*text)); }, path, limit_seconds);
+  const auto read = [&](std::vector<Diagnostic>&) { return probe::load_xml(*text); };
+  Result<LiveNode> node = isolated(read, path, limit_seconds);
   if (node) return std::move(node->topology);
   Error error = node.error();
-  if (error.where) return error;
-  error.where = SourceRef{path};
+  if (!error.where) error.where = SourceRef{path};
   return error;
 }
 
@@ -100,10 +94,10 @@ Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
 Result<LiveNode> probe::probe_asking(
     const std::function<vendor::Libraries(const Topology&)>& choose, double limit_seconds,
     const std::function<void()>& meanwhile) {
-  const auto read = [&]() -> Result<LiveNode> {
-    Result<LiveNode> node = live_node(load_live());
-    if (node) node->diagnostics = vendor::enrich(node->topology, choose(node->topology));
-    return node;
+  const auto read = [&](std::vector<Diagnostic>& diagnostics) {
+    Result<Topology> topology = load_live();
+    if (topology) diagnostics = vendor::enrich(*topology, choose(*topology));
+    return topology;
   };
   return isolated(read, "<hwloc>", limit_seconds, meanwhile);
 }

@@ -1,18 +1,16 @@
 #include "probe/sysfs.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <climits>
-#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::probe {
+
+namespace fs = std::filesystem;
 
 std::string below(std::string_view folder, std::string_view name) {
   std::string path;
@@ -22,59 +20,56 @@ std::string below(std::string_view folder, std::string_view name) {
 }
 
 std::string read_small(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return "";
-  std::array<char, 4096> buffer;
-  std::size_t size = 0;
-  for (;;) {
-    const ssize_t n = read(file, buffer.data() + size, buffer.size() - size);
-    if (n <= 0) break;
-    size += static_cast<std::size_t>(n);
-    if (size == buffer.size()) break;
-  }
-  close(file);
-  return std::string(trim(std::string_view(buffer.data(), size)));
+  constexpr std::size_t kMost = 4096;
+  const Result<std::string> text = sys::read_file(path, kMost);
+  return text ? std::string(trim(*text)) : "";
 }
 
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
-  DIR* const folder = opendir(path.c_str());
-  if (folder == nullptr) return names;
-  while (const dirent* entry = readdir(folder))
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  closedir(folder);
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+    if (std::string name = at->path().filename(); name[0] != '.') names.push_back(std::move(name));
   std::sort(names.begin(), names.end());
   return names;
 }
 
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+std::vector<std::string> numbered_in(const std::string& path, std::string_view prefix) {
+  std::vector<std::string> names = names_in(path);
+  std::erase_if(names, [&](const std::string& name) {
+    return !name.starts_with(prefix) ||
+           !parse_natural(std::string_view(name).substr(prefix.size()));
+  });
+  return names;
+}
+
+bool exists(const std::string& path) {
+  std::error_code unused;
+  return fs::exists(path, unused);
+}
 
 std::string link_name(const std::string& path) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = readlink(path.c_str(), target.data(), target.size());
-  if (size <= 0) return "";
-  const std::string_view text(target.data(), static_cast<std::size_t>(size));
-  return std::string(text.substr(text.rfind('/') + 1));
+  std::error_code unused;
+  return fs::read_symlink(path, unused).filename();
 }
 
 std::optional<PciAddress> pci_function_of(const std::string& path) {
-  std::array<char, PATH_MAX> real;
-  if (realpath(path.c_str(), real.data()) == nullptr) return {};
-  const std::vector<std::string_view> parts = split(real.data(), '/');
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-    if (const auto address = parse_pci(*part)) return address;
-  return {};
+  std::error_code unused;
+  std::optional<PciAddress> last;
+  for (const fs::path& part : fs::canonical(path, unused))
+    if (const auto address = parse_pci(part.native())) last = address;
+  return last;
 }
 
 std::vector<std::string> bridges_above(const std::string& path) {
   constexpr std::string_view kRoot = "pci";  // "pci0000:c0"
-  std::array<char, PATH_MAX> real;
-  if (realpath(path.c_str(), real.data()) == nullptr) return {};
+  std::error_code unused;
   std::vector<std::string> bridges;
-  for (const std::string_view part : split(real.data(), '/')) {
-    if (part.substr(0, kRoot.size()) == kRoot) {
-      const std::string_view bus = part.substr(kRoot.size());
-      if (parse_pci(std::string(bus) + ":00.0")) bridges = {std::string(bus)};
+  for (const fs::path& step : fs::canonical(path, unused)) {
+    const std::string& part = step.native();
+    if (part.starts_with(kRoot)) {
+      const std::string bus = part.substr(kRoot.size());
+      if (parse_pci(bus + ":00.0")) bridges = {bus};
     } else if (const auto address = parse_pci(part); address && !bridges.empty()) {
       bridges.push_back(to_string(*address));
     }

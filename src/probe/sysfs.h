@@ -13,7 +13,7 @@
 namespace hpclaunch::probe {
 
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
-/// driver tell of them in files; partitions and XGMI links as the kernel's KFD has them. Opens no
+/// driver show in files; partitions and XGMI links as the kernel's KFD has them. Opens no
 /// library and no device. docs/reference/topology.md has the rules. A missing file means an unknown field.
 void add_devices(const std::string& root, Topology& topology);
 
@@ -32,6 +32,9 @@ std::string read_small(const std::string& path);
 /// Names in a folder, ascending, without those that begin with a dot; none when it cannot be read.
 std::vector<std::string> names_in(const std::string& path);
 
+/// Those that are `prefix` and a number: "card0", "card12".
+std::vector<std::string> numbered_in(const std::string& path, std::string_view prefix);
+
 bool exists(const std::string& path);
 
 /// The last part of where a link leads: the name of a driver. "" when it is no link.
@@ -40,7 +43,7 @@ std::string link_name(const std::string& path);
 /// The PCI function that `path`, links resolved, lies in or is.
 std::optional<PciAddress> pci_function_of(const std::string& path);
 
-/// Device::bridges of the PCI function whose folder `path` leads to; empty when it lies below no root.
+/// Device::bridges of the PCI function whose folder `path` is, links resolved; empty without a PCI root above it.
 std::vector<std::string> bridges_above(const std::string& path);
 
 /// Decimal, or hexadecimal behind "0x". nullopt for anything else.

@@ -7,7 +7,6 @@
 
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
-#include "shell.h"
 #include "text.h"
 
 namespace hpclaunch {
@@ -37,71 +36,73 @@ std::string_view dotenv_refusal(const EnvChange& change) {
   return "";
 }
 
-std::string dotenv_line(const EnvChange& change) {
-  const std::string& value = *change.value;
-  if (fits_single_quotes(value)) return fmt::format("{}='{}'\n", change.name, value);
-  std::string quoted;
-  for (const char c : value) {
-    switch (c) {
-      case '\\':
-      case '"':
-        quoted += {'\\', c};
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\r':
-        quoted += "\\r";
-        break;
-      default:
-        quoted += c;
-    }
-  }
-  return fmt::format("{}=\"{}\"\n", change.name, quoted);
+std::string quote_dotenv(std::string_view value) {
+  if (fits_single_quotes(value)) return fmt::format("'{}'", value);
+  return fmt::format(
+      "\"{}\"", replaced(value, {{'\\', "\\\\"}, {'"', "\\\""}, {'\n', "\\n"}, {'\r', "\\r"}}));
 }
 
-std::string lua_string(std::string_view text) {
+std::string quote_lua(std::string_view value) {
+  const std::string text = replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}});
   std::string out = "\"";
-  while (!text.empty()) {
-    const std::size_t size = utf8_unit(text);
-    const auto byte = static_cast<unsigned char>(text[0]);
-    if (text[0] == '"' || text[0] == '\\')
-      out += {'\\', text[0]};
-    else if (text[0] == '\n')
-      out += "\\n";
-    else if (byte < 0x20 || byte == 0x7F || size == 0)
-      out += fmt::format("\\{:03d}", byte);
-    else
-      out += text.substr(0, size);
-    text.remove_prefix(size == 0 ? 1 : size);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view unit = take_unit(rest);
+    const auto byte = static_cast<unsigned char>(unit[0]);
+    const bool plain = unit.size() > 1 || (byte >= 0x20 && byte < 0x7F);
+    out += plain ? std::string(unit) : fmt::format("\\{:03d}", byte);
   }
   return out + "\"";
 }
 
-std::string lmod_line(const EnvChange& change) {
-  if (!change.value) return fmt::format("unsetenv({})\n", lua_string(change.name));
-  return fmt::format("setenv({}, {})\n", lua_string(change.name), lua_string(*change.value));
+std::string_view fish_refusal(const EnvChange& change) {
+  if (!change.value || (change.name != "PATH" && change.name != "CDPATH")) return "";
+  const std::vector<std::string_view> elements = split(*change.value, ':');
+  return std::find(elements.begin(), elements.end(), "") == elements.end()
+             ? ""
+             : "fish replaces an empty element of this variable with a dot";
 }
+
+// Names that a shell reserves: assigning them fails or does something else. bash 5.2 and dash 0.5.12 for sh,
+// fish 3.6.
+constexpr std::string_view kReservedBySh =
+    "BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_COMMAND BASH_COMPAT BASH_LINENO "
+    "BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME "
+    "GROUPS HISTCMD LINENO OPTIND PIPESTATUS PPID RANDOM SECONDS SHELLOPTS SHLVL SRANDOM UID _";
+constexpr std::string_view kReservedByFish =
+    "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
+    "status status_generation umask version";
 
 struct Format {
   EnvFormat format;
   std::string_view name;
-  std::string_view comment;   ///< the start of a comment
-  std::string_view reserved;  ///< names, separated by blanks
-  std::string_view (*refusal)(const EnvChange&);
-  std::string (*line)(const EnvChange&);  ///< null: a document of its own
+  std::string_view comment;                ///< the start of one
+  const char* set;                         ///< {0}: the name, {1}: the quoted value
+  const char* unset;                       ///< {0}: the name
+  std::string (*quote)(std::string_view);  ///< null: a document of its own
+  std::string_view reserved;               ///< names, separated by blanks
+  std::string_view (*refusal)(
+      const EnvChange&);  ///< why it cannot be represented, or ""; null: never
 };
 
-std::string_view no_refusal(const EnvChange&) { return ""; }
-
 constexpr std::array<Format, 6> kFormats = {{
-    {EnvFormat::sh, "sh", "# ", kReservedBySh, no_refusal, sh_line},
-    {EnvFormat::csh, "csh", "# ", "", no_refusal, csh_line},
-    {EnvFormat::fish, "fish", "# ", kReservedByFish, fish_refusal, fish_line},
-    {EnvFormat::dotenv, "dotenv", "# ", "", dotenv_refusal, dotenv_line},
-    {EnvFormat::json, "json", "", "", no_refusal, nullptr},
-    {EnvFormat::lmod, "lmod", "-- ", "", no_refusal, lmod_line},
+    {EnvFormat::sh, "sh", "# ", "export {0}={1}\n", "unset {0}\n", quote_sh, kReservedBySh,
+     nullptr},
+    {EnvFormat::csh, "csh", "# ", "setenv {0} {1} ;\n", "unsetenv {0} ;\n", quote_csh, "", nullptr},
+    {EnvFormat::fish, "fish", "# ", "set -gx {0} {1} ;\n", "set -eg {0} ;\n", quote_fish,
+     kReservedByFish, fish_refusal},
+    {EnvFormat::dotenv, "dotenv", "# ", "{0}={1}\n", "", quote_dotenv, "", dotenv_refusal},
+    {EnvFormat::json, "json", "", "", "", nullptr, "", nullptr},
+    {EnvFormat::lmod, "lmod", "-- ", "setenv(\"{0}\", {1})\n", "unsetenv(\"{0}\")\n", quote_lua, "",
+     nullptr},
 }};
+
+/// A comment on one line, with nothing in it that could end the comment.
+std::string comment_text(std::string_view comment) {
+  std::string out = printable(replaced(comment, {{'\n', " "}, {'\r', " "}, {'\t', " "}}));
+  // A last backslash would join the next line to the comment in some readers.
+  out.resize(out.find_last_not_of("\\ ") + 1);
+  return out;
+}
 
 Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason) {
   return Error{ErrorKind::unsupported,
@@ -122,7 +123,7 @@ Status check_change(const Format& row, const EnvChange& change) {
     return refused("the shell reserves this name");
   if (!change.shell.empty() && row.format != EnvFormat::sh)
     return refused("its value is known only in the job");
-  const std::string_view reason = row.refusal(change);
+  const std::string_view reason = row.refusal == nullptr ? "" : row.refusal(change);
   if (!reason.empty()) return refused(reason);
   return Done{};
 }
@@ -184,14 +185,17 @@ std::optional<EnvFormat> env_format_from(std::string_view name) {
 Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& changes,
                                bool comments) {
   const render::Format& row = render::kFormats[static_cast<std::size_t>(format)];
-  if (row.line == nullptr) return render::json_document(changes);
+  if (row.quote == nullptr) return render::json_document(changes);
   std::string text;
   for (const EnvChange& change : changes) {
     if (const Status fine = render::check_change(row, change); !fine) return fine.error();
     const std::string comment = comments ? render::comment_text(change.comment) : "";
     // A Lua comment that begins with [[ would span lines; "-- " separates the bracket.
     if (!comment.empty()) text += fmt::format("{}{}\n", row.comment, comment);
-    text += row.line(change);
+    text += change.value
+                ? fmt::format(fmt::runtime(row.set), change.name,
+                              change.shell.empty() ? row.quote(*change.value) : change.shell)
+                : fmt::format(fmt::runtime(row.unset), change.name);
   }
   return text;
 }

@@ -7,10 +7,25 @@
 
 namespace hpclaunch {
 
+using namespace render;
+
 namespace {
 
 constexpr int kVerdict = 12;      // "  overridden", the widest
 constexpr int kWidestValue = 40;  // wider ones get what follows them on a line of its own
+
+/// Items of one node class, neighbours with equal ones taken together: "0", "2-5", and the item.
+std::vector<std::pair<std::string, std::string>> item_runs(const std::vector<std::string>& items) {
+  std::vector<std::pair<std::string, std::string>> runs;
+  for (std::size_t first = 0; first < items.size();) {
+    std::size_t last = first;
+    while (last + 1 < items.size() && items[last + 1] == items[first]) ++last;
+    runs.emplace_back(last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last),
+                      value_text(items[first]));
+    first = last + 1;
+  }
+  return runs;
+}
 
 /// A value in its row, and the lines below it where it is too wide.
 struct Shown {
@@ -19,27 +34,21 @@ struct Shown {
 };
 
 Shown shown(const Setting& setting, const Decision& decision) {
-  const std::string text = render::shown_value(setting.name, decision);
+  const std::string text = shown_value(setting.name, decision);
   const auto* items = std::get_if<PerRank>(&decision.value);
-  if (items == nullptr || render::columns(text) <= kWidestValue ||
-      render::is_hidden(setting.name, decision))
+  if (items == nullptr || columns(text) <= kWidestValue || is_hidden(setting.name, decision))
     return {text, {}};
   Shown out{"one per local rank:", {}};
   for (std::size_t c = 0; c < items->items.size(); ++c) {
     const std::string prefix = items->items.size() > 1 ? fmt::format("class {} ", c) : "";
-    const std::vector<render::ItemRun> runs = render::item_runs(items->items[c]);
+    const auto runs = item_runs(items->items[c]);
     std::size_t widest = 0;
-    for (const render::ItemRun& run : runs) widest = std::max(widest, run.local_ranks.size());
-    for (const render::ItemRun& run : runs)
-      out.below.push_back(fmt::format("{}{:>{}}  {}", prefix, run.local_ranks, widest, run.item));
+    for (const auto& [ranks, item] : runs) widest = std::max(widest, ranks.size());
+    for (const auto& [ranks, item] : runs)
+      out.below.push_back(fmt::format("{}{:>{}}  {}", prefix, ranks, widest, item));
   }
   return out;
 }
-
-struct Widths {
-  int layer = 0;
-  int value = 0;
-};
 
 // The reason, its rule, condition and source.
 std::vector<std::string> reasons(const Decision& decision) {
@@ -60,36 +69,36 @@ std::vector<std::string> reasons(const Decision& decision) {
 }
 
 std::string block(const Setting& setting, const Style& style) {
-  Widths widths;
+  int layer_width = 0;
+  int value_width = 0;
   for (const Decision& decision : setting.history) {
-    widths.layer = std::max(widths.layer, render::columns(to_string(decision.layer)));
-    const int value = render::columns(shown(setting, decision).inline_text);
-    if (value <= kWidestValue) widths.value = std::max(widths.value, value);
+    layer_width = std::max(layer_width, columns(to_string(decision.layer)));
+    const int value = columns(shown(setting, decision).inline_text);
+    if (value <= kWidestValue) value_width = std::max(value_width, value);
   }
   const std::string indent(kVerdict + 2, ' ');
-  std::string text =
-      render::tinted(render::printable(setting.name), render::Tone::strong, style) + "\n";
+  std::string text = tinted(printable(setting.name), Tone::strong, style) + "\n";
   for (auto d = setting.history.rbegin(); d != setting.history.rend(); ++d) {
     const bool last = d == setting.history.rbegin();
     const Shown value = shown(setting, *d);
-    const std::string where = render::where_text(d->where);
-    std::string row = render::pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
-                      render::pad_right(to_string(d->layer), widths.layer) + "  ";
-    const bool wide = render::columns(value.inline_text) > kWidestValue;
+    const std::string where = where_text(d->where);
+    std::string row = pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
+                      pad_right(to_string(d->layer), layer_width) + "  ";
+    const bool wide = columns(value.inline_text) > kWidestValue;
     if (wide || where.empty())
       row += value.inline_text;
     else
-      row += render::pad_right(value.inline_text, widths.value) + "  " + where;
+      row += pad_right(value.inline_text, value_width) + "  " + where;
     const auto tone = [&](const std::string& line) {
-      return (last ? line : render::tinted(line, render::Tone::faint, style)) + "\n";
+      return (last ? line : tinted(line, Tone::faint, style)) + "\n";
     };
     text += tone(row);
     for (const std::string& line : value.below) text += tone(indent + line);
     if (wide && !where.empty()) text += tone(indent + where);
     const int room = std::max(style.width - static_cast<int>(indent.size()), 20);
     for (const std::string& reason : reasons(*d))
-      for (const std::string& line : render::wrap(render::printable(reason), room, ' '))
-        text += render::tinted(indent + line, render::Tone::faint, style) + "\n";
+      for (const std::string& line : wrap(printable(reason), room, ' '))
+        text += tinted(indent + line, Tone::faint, style) + "\n";
   }
   return text;
 }

@@ -30,10 +30,7 @@ Layout::Layout(const Subject& subject, const Metrics& metrics)
 Scene Layout::draw() {
   Scene scene;
   const Size size = machine({});
-  Box box;
-  box.w = size.w;
-  box.h = size.h;
-  scene.boxes.push_back(box);
+  put({&scene}, What::node, size);
   scene.w = size.w;
   scene.h = size.h;
   machine({&scene, 0, 0, 0});
@@ -42,14 +39,8 @@ Scene Layout::draw() {
 }
 
 Box& Layout::put(const Pen& pen, What what, Size size) const {
-  Box box;
-  box.what = what;
-  box.parent = pen.box;
-  box.x = pen.x;
-  box.y = pen.y;
-  box.w = size.w;
-  box.h = size.h;
-  pen.scene->boxes.push_back(std::move(box));
+  pen.scene->boxes.push_back(
+      {.what = what, .parent = pen.box, .x = pen.x, .y = pen.y, .w = size.w, .h = size.h});
   return pen.scene->boxes.back();
 }
 
@@ -68,9 +59,7 @@ std::vector<std::vector<std::string>> Layout::names(const Region& one) const {
   for (const int at : one.numa_nodes) {
     const NumaNode& numa = node_.numa_nodes[static_cast<std::size_t>(at)];
     const std::string bare = fmt::format("NUMA {}", numa.os_index);
-    const std::string memory =
-        numa.memory_bytes > 0 ? " " + human_bytes(numa.memory_bytes) : std::string();
-    all.push_back({numa_text(numa), bare + memory, bare});
+    all.push_back({numa_text(numa), with_size(bare, numa.memory_bytes), bare});
   }
   for (const int at : one.caches) {
     const Cache& cache = node_.caches[static_cast<std::size_t>(at)];
@@ -181,8 +170,7 @@ Size Layout::block(int at, int width, const Pen& pen) {
       lines.empty() ? m_.pad_y : m_.head + static_cast<int>(lines.size() - 1) * m_.head_line;
   const Size size{inner_w + 2 * m_.pad_x, head + within.h + m_.pad_y};
   if (pen.scene == nullptr) return sizes_[{at, width}] = size;
-  Pen inside = pen.at(m_.pad_x, head);
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside().at(m_.pad_x, head);
   Box& box = put(pen, What::group, size);
   box.number = at;
   for (const std::vector<std::string>& name : names(one))
@@ -214,23 +202,23 @@ Size Layout::machine(const Pen& pen) {
     all.w = std::max(all.w, size.w);
     all.h += size.h + gap;
   };
+  const auto things = [&](const char* title, const std::vector<int>& devices_here,
+                          const std::vector<int>& nics_here) {
+    if (!devices_here.empty() || !nics_here.empty()) stack(caption(title, pen.at(0, all.h)), 0);
+    stack(devices(devices_here, m_.width, pen.at(0, all.h)), m_.gap_y);
+    stack(nics(nics_here, m_.width, pen.at(0, all.h)), m_.gap_y);
+  };
   const Region& root = regions_.all.front();
   if (root.has_neighbours || !root.caches.empty()) {
     stack(block(0, m_.width, pen), m_.gap_y);
   } else {
     if (!root.cores.empty()) stack(cores(root.cores, m_.width, pen), m_.gap_y);
     if (!root.inner.empty()) stack(inner(root.inner, m_.width, pen.at(0, all.h)), m_.gap_y);
-    if (!root.devices.empty() || !root.nics.empty())
-      stack(caption("equally near all CPUs", pen.at(0, all.h)), 0);
-    stack(devices(root.devices, m_.width, pen.at(0, all.h)), m_.gap_y);
-    stack(nics(root.nics, m_.width, pen.at(0, all.h)), m_.gap_y);
+    things("equally near all CPUs", root.devices, root.nics);
   }
   if (!regions_.memory.empty()) stack(caption("memory without CPUs", pen.at(0, all.h)), 0);
   stack(memory(regions_.memory, m_.width, pen.at(0, all.h)), m_.gap_y);
-  if (!regions_.unplaced_devices.empty() || !regions_.unplaced_nics.empty())
-    stack(caption("locality unknown", pen.at(0, all.h)), 0);
-  stack(devices(regions_.unplaced_devices, m_.width, pen.at(0, all.h)), m_.gap_y);
-  stack(nics(regions_.unplaced_nics, m_.width, pen.at(0, all.h)), m_.gap_y);
+  things("locality unknown", regions_.unplaced_devices, regions_.unplaced_nics);
   all.h -= m_.gap_y;
   return all;
 }
@@ -246,7 +234,7 @@ void Layout::lead(Scene& scene) const {
     scene.leads.push_back({bar.x + bar.w / 2, down ? bar.y + bar.h : bar.y, unit.x + unit.w / 2,
                            down ? unit.y : unit.y + unit.h,
                            fmt::format("rank {} is far from device {}: {}", end.use->rank,
-                                       end.use->device, end.use->far)});
+                                       end.use->place, end.use->far)});
   }
 }
 
@@ -256,17 +244,14 @@ std::string fitting(const std::vector<std::string>& texts, int room, int size, b
                     const Metrics& metrics) {
   for (const std::string& text : texts)
     if (metrics.measure(text, size, strong) <= room) return text;
-  std::string_view rest = texts.back();
-  std::string kept;
-  while (!rest.empty()) {
-    const std::size_t unit = std::max<std::size_t>(utf8_unit(rest), 1);
-    std::string longer = kept + std::string(rest.substr(0, unit));
-    if (metrics.measure(longer + std::string(metrics.dots), size, strong) > room) break;
-    kept = std::move(longer);
-    rest.remove_prefix(unit);
-  }
-  kept += metrics.dots;
-  return metrics.measure(kept, size, strong) <= room ? kept : "";
+  const auto dotted = [&](std::string_view text) {
+    return fmt::format("{}{}", text, metrics.dots);
+  };
+  const auto width = [&](std::string_view text) {
+    return metrics.measure(dotted(text), size, strong);
+  };
+  const std::string kept = texts.back().substr(0, prefix_bytes(texts.back(), room, width, false));
+  return width(kept) <= room ? dotted(kept) : "";
 }
 
 Scene lay_out(const Subject& subject, const Metrics& metrics) {

@@ -1,6 +1,7 @@
 #pragma once
 // The position of everything in a picture. One function both measures and draws each thing: without a scene,
 // a pen only measures.
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ struct Pen {
   int box = -1;
 
   Pen at(int dx, int dy) const { return {scene, x + dx, y + dy, box}; }
+  /// Inside the box that is put next.
+  Pen inside() const { return {scene, x, y, static_cast<int>(scene->boxes.size())}; }
 };
 
 /// The owner of some PUs; neighbours with equal looks share a bar.
@@ -31,14 +34,11 @@ struct Look {
   std::string service;
   std::vector<int> far;  ///< those of them that are far from what they use, ascending
 
-  /// In ascending order; a rank may be added more than once.
-  void add_far(int rank) {
-    if (far.empty() || far.back() != rank) far.push_back(rank);
-  }
+  int tone() const { return ranks.empty() ? 0 : ranks.front(); }
   bool operator==(const Look&) const = default;
 };
 
-/// Equal boxes in rows, as evenly as they go.
+/// Equal boxes in rows that differ by one box at most.
 struct Rows {
   int per_row = 1, rows = 0;
 };
@@ -60,6 +60,8 @@ class Layout {
   std::vector<std::vector<std::string>> names(const Region& one) const;
   std::vector<std::string> head_lines(const Region& one, int width) const;
   Box& put(const Pen& pen, What what, Size size) const;
+  void write(Box& box, int y, const std::vector<std::string>& texts, int font, bool strong,
+             bool alarm = false) const;
   void lead(Scene& scene) const;
 
   // layout_cores.cpp
@@ -77,17 +79,16 @@ class Layout {
 
   // layout_devices.cpp
   template <class Draw>
-  Size shelf(std::size_t count, int width_of_box, int height, const Rows& rows, const Pen& pen,
+  Size shelf(const std::vector<int>& list, int least, int most, int width, const Pen& pen,
              Draw draw) const;
-  int box_width(const Rows& rows, int least, int most, int width) const;
   Size devices(const std::vector<int>& list, int width, const Pen& pen);
   Size nics(const std::vector<int>& list, int width, const Pen& pen) const;
   Size memory(const std::vector<int>& list, int width, const Pen& pen) const;
   Size device(int at, int width, const Pen& pen);
   void device_lines(const Device& one, Box& box) const;
   void unit(const Pen& pen, const Device& one, int part, Size size);
-  Look users_of(const Device& one, int part) const;
-  void nic(int at, Size size, const Pen& pen) const;
+  static Look users_of(const std::vector<Use>& uses, const std::function<bool(const Use&)>& is);
+  Size nic(int at, int width, const Pen& pen) const;
 
   const Subject& subject_;
   const Topology& node_;
@@ -95,11 +96,11 @@ class Layout {
   Regions regions_;
   std::vector<Look> looks_;  ///< of each core
   int most_pus_ = 1;
-  bool nic_states_ = false;  ///< something is known of a NIC beside its name
+  bool nic_states_ = false;  ///< a NIC has more than a name
   std::map<std::pair<int, int>, Size> sizes_;
   std::map<int, int> starts_;  ///< the box of each rank's first bar
   struct End {
-    const DeviceUse* use;
+    const Use* use;
     int box;  ///< of the unit
   };
   std::vector<End> ends_;

@@ -34,9 +34,9 @@ Look Layout::look_of(const CpuSet& pus) const {
   for (const PictureMarks::Service& service : subject_.marks.services)
     if (service.pus.intersects(pus))
       look.service += (look.service.empty() ? "" : ", ") + printable(service.name);
-  for (const DeviceUse& use : subject_.uses)
-    if (!use.far.empty() && std::binary_search(look.ranks.begin(), look.ranks.end(), use.rank))
-      look.add_far(use.rank);
+  look.far = users_of(subject_.uses, [&](const Use& use) {
+               return std::binary_search(look.ranks.begin(), look.ranks.end(), use.rank);
+             }).far;
   if (look.ranks.size() == 1)
     look.paint = Paint::rank;
   else if (!look.ranks.empty())
@@ -52,19 +52,10 @@ Look Layout::look_of(const CpuSet& pus) const {
 
 /// Labels of a bar or a core, the longest first.
 std::vector<std::string> Layout::labels(const Look& look) const {
-  switch (look.paint) {
-    case Paint::plain:
-      return {""};
-    case Paint::closed:
-      return {"not allowed", "off", "x"};
-    case Paint::reserved:
-      return {"system", "sys", "s"};
-    case Paint::service:
-      return {look.service, "svc", "v"};
-    case Paint::rank:
-    case Paint::shared:
-      break;
-  }
+  if (look.paint == Paint::closed) return {"not allowed", "off", "x"};
+  if (look.paint == Paint::reserved) return {"system", "sys", "s"};
+  if (look.paint == Paint::service) return {look.service, "svc", "v"};
+  if (look.ranks.empty()) return {""};
   const std::string list = number_set(look.ranks);
   const std::string named = rank_set(look.ranks);
   const std::vector<std::string> plain =
@@ -114,14 +105,13 @@ void Layout::draw_core(const Pen& pen, int at) {
   const Size size = core_size();
   const Look& look = looks_[static_cast<std::size_t>(at)];
   const CpuSet& pus = node_.cores[static_cast<std::size_t>(at)].pus;
-  Pen inside = pen;
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside();
   Box& box = put(pen, What::core, size);
   box.number = at;
   box.tip = "CPUs " + pus.to_list();
   if (terminal()) {
     box.paint = look.paint;
-    box.tone = look.ranks.empty() ? 0 : look.ranks.front();
+    box.tone = look.tone();
     box.far = !look.far.empty();
     const std::string text = core_text(at);
     box.texts.push_back({pen.x + size.w - static_cast<int>(text.size()), pen.y, m_.small, false,
@@ -137,7 +127,7 @@ void Layout::draw_core(const Pen& pen, int at) {
     Box& cell = put(inside.at(1 + i % columns * m_.pu_w, 1 + i / columns * m_.pu_h), What::pu,
                     {m_.pu_w, m_.pu_h});
     cell.paint = own.paint;
-    cell.tone = own.ranks.empty() ? 0 : own.ranks.front();
+    cell.tone = own.tone();
     cell.number = pu;
     cell.tip = pu_words(pu, own);
     cell.texts.push_back({cell.x + m_.pu_w / 2, cell.y + m_.pu_h - 4, m_.small, true, false, false,
@@ -151,7 +141,7 @@ void Layout::draw_bar(const Pen& pen, const Look& look, int width) {
   const std::vector<std::string> texts = labels(look);
   Box& bar = put(pen, What::bar, {width, m_.bar_h - 2});
   bar.paint = look.paint;
-  bar.tone = look.ranks.empty() ? 0 : look.ranks.front();
+  bar.tone = look.tone();
   bar.far = !look.far.empty();
   for (const int rank : look.ranks)
     starts_.try_emplace(rank, static_cast<int>(pen.scene->boxes.size()) - 1);
@@ -166,27 +156,24 @@ Size Layout::cores(const std::vector<int>& list, int width, const Pen& pen) {
   const int count = static_cast<int>(list.size());
   const Rows rows = rows_of(count, each.w, m_.core_gap, width);
   const int step = each.w + m_.core_gap;
-  const auto look = [&](int i) -> const Look& {
-    return looks_[static_cast<std::size_t>(list[static_cast<std::size_t>(i)])];
-  };
+  const auto core = [&](int i) { return list[static_cast<std::size_t>(i)]; };
+  const auto look = [&](int i) -> const Look& { return looks_[static_cast<std::size_t>(core(i))]; };
   int y = 0;
   for (int first = 0; first < count; first += rows.per_row) {
     const int end = std::min(count, first + rows.per_row);
-    bool barred = false;
+    int bar_h = 0;
     for (int i = first; i < end; ++i)
-      barred = barred || (m_.bar_h > 0 && look(i).paint != Paint::plain);
-    if (pen.scene != nullptr) {
-      for (int i = first; barred && i < end;) {
-        int next = i + 1;
-        while (next < end && look(next) == look(i)) ++next;
-        draw_bar(pen.at((i - first) * step, y), look(i), (next - i) * step - m_.core_gap);
-        i = next;
-      }
-      for (int i = first; i < end; ++i)
-        draw_core(pen.at((i - first) * step, y + (barred ? m_.bar_h : 0)),
-                  list[static_cast<std::size_t>(i)]);
+      if (look(i).paint != Paint::plain) bar_h = m_.bar_h;
+    for (int i = first; pen.scene != nullptr && bar_h > 0 && i < end;) {
+      int next = i + 1;
+      while (next < end && look(next) == look(i)) ++next;
+      draw_bar(pen.at((i - first) * step, y), look(i), (next - i) * step - m_.core_gap);
+      i = next;
     }
-    y += (barred ? m_.bar_h : 0) + each.h + m_.row_gap;
+    y += bar_h;
+    for (int i = first; pen.scene != nullptr && i < end; ++i)
+      draw_core(pen.at((i - first) * step, y), core(i));
+    y += each.h + m_.row_gap;
   }
   return {rows.per_row * step - m_.core_gap, y - m_.row_gap};
 }

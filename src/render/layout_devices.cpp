@@ -9,56 +9,55 @@
 
 namespace hpclaunch::render {
 
-/// Boxes of one size in rows; `draw(position, pen)` draws one.
+/// Boxes in rows, all as wide as the row allows, from `least` to `most`, and as high as the highest;
+/// `draw(position, width, pen)` measures or draws one.
 template <class Draw>
-Size Layout::shelf(std::size_t count, int width_of_box, int height, const Rows& rows,
-                   const Pen& pen, Draw draw) const {
-  for (int at = 0; pen.scene != nullptr && at < static_cast<int>(count); ++at)
-    draw(static_cast<std::size_t>(at), pen.at(at % rows.per_row * (width_of_box + m_.gap_x),
-                                              at / rows.per_row * (height + m_.gap_y)));
-  return {rows.per_row * (width_of_box + m_.gap_x) - m_.gap_x,
-          rows.rows * (height + m_.gap_y) - m_.gap_y};
+Size Layout::shelf(const std::vector<int>& list, int least, int most, int width, const Pen& pen,
+                   Draw draw) const {
+  if (list.empty()) return {};
+  const Rows rows = rows_of(static_cast<int>(list.size()), least, m_.gap_x, width);
+  const int each = std::clamp((width - (rows.per_row - 1) * m_.gap_x) / rows.per_row, least, most);
+  int h = 0;
+  for (const int at : list) h = std::max(h, draw(at, each, Pen{}).h);
+  int i = 0;
+  for (const int at : list) {
+    if (pen.scene == nullptr) break;
+    draw(at, each, pen.at(i % rows.per_row * (each + m_.gap_x), i / rows.per_row * (h + m_.gap_y)));
+    ++i;
+  }
+  return {rows.per_row * (each + m_.gap_x) - m_.gap_x, rows.rows * (h + m_.gap_y) - m_.gap_y};
 }
 
-/// The width of each box: as the row allows, from `least` to `most`.
-int Layout::box_width(const Rows& rows, int least, int most, int width) const {
-  return std::clamp((width - (rows.per_row - 1) * m_.gap_x) / rows.per_row, least, most);
+/// A line of text, `y` below the upper edge: the first of `texts` that fits.
+void Layout::write(Box& box, int y, const std::vector<std::string>& texts, int font, bool strong,
+                   bool alarm) const {
+  const int room = box.w - 2 * m_.box_pad;
+  box.texts.push_back({box.x + m_.box_pad, box.y + y, font, false, strong, alarm,
+                       fitting(texts, room, font, strong, m_), room});
 }
 
 Size Layout::devices(const std::vector<int>& list, int width, const Pen& pen) {
-  if (list.empty()) return {};
-  const Rows rows = rows_of(static_cast<int>(list.size()), m_.device_least, m_.gap_x, width);
-  const int each = box_width(rows, m_.device_least, m_.device_most, width);
-  int h = 0;
-  for (const int at : list) h = std::max(h, device(at, each, {}).h);
-  return shelf(list.size(), each, h, rows, pen,
-               [&](std::size_t i, const Pen& at) { device(list[i], each, at); });
+  return shelf(list, m_.device_least, m_.device_most, width, pen,
+               [&](int at, int each, const Pen& place) { return device(at, each, place); });
 }
 
 /// Name, model and address. A terminal has one line, and none for a device without parts.
 void Layout::device_lines(const Device& one, Box& box) const {
-  const int inner = box.w - 2 * m_.box_pad;
-  int y = box.y + m_.line_base;
-  const auto line = [&](const std::vector<std::string>& texts, bool strong) {
-    const int font = strong ? m_.font : m_.small;
-    box.texts.push_back({box.x + m_.box_pad, y, font, false, strong, false,
-                         fitting(texts, inner, font, strong, m_), inner});
-    y += m_.line_h;
-  };
   const std::string name = fmt::format("device {}", one.index);
-  const std::string sized =
-      one.memory_bytes > 0 ? name + " " + human_bytes(one.memory_bytes) : name;
+  const std::string sized = with_size(name, one.memory_bytes);
   std::string model = printable(one.model.empty() ? one.vendor : one.model);
   if (!one.partition.empty()) model += ", " + printable(one.partition);
   if (terminal()) {
-    if (parts_of(one) > 0) line({sized + " " + model, sized, name}, false);
+    if (parts_of(one) > 0)
+      write(box, m_.line_base, {sized + " " + model, sized, name}, m_.small, false);
     return;
   }
-  y += 2;
-  line({sized, name}, true);
-  line({model}, false);
-  line({one.pci.empty() ? "PCI address unknown" : "PCI " + printable(one.pci), printable(one.pci)},
-       false);
+  const std::string pci = printable(one.pci);
+  const int y = m_.line_base + 2;
+  write(box, y, {sized, name}, m_.font, true);
+  write(box, y + m_.line_h, {model}, m_.small, false);
+  write(box, y + 2 * m_.line_h, {pci.empty() ? "PCI address unknown" : "PCI " + pci, pci}, m_.small,
+        false);
 }
 
 Size Layout::device(int at, int width, const Pen& pen) {
@@ -73,8 +72,7 @@ Size Layout::device(int at, int width, const Pen& pen) {
   const int head = lines * m_.line_h + m_.box_pad_y;
   const Size size{width, head + rows.rows * (unit_h + m_.unit_gap) - m_.unit_gap + m_.box_pad_y};
   if (pen.scene == nullptr) return size;
-  Pen inside = pen;
-  inside.box = static_cast<int>(pen.scene->boxes.size());
+  const Pen inside = pen.inside();
   Box& box = put(pen, What::device, size);
   box.number = one.index;
   box.tip = device_words(one);
@@ -87,22 +85,25 @@ Size Layout::device(int at, int width, const Pen& pen) {
   return size;
 }
 
-/// The ranks that use this part of a device, or all of it.
-Look Layout::users_of(const Device& one, int part) const {
+/// The ranks of those uses for which `is` is true.
+Look Layout::users_of(const std::vector<Use>& uses, const std::function<bool(const Use&)>& is) {
   Look look;
-  for (const DeviceUse& use : subject_.uses) {
-    if (use.device != one.index) continue;
-    if (use.subdevice >= 0 && part >= 0 && use.subdevice != part) continue;
-    look.ranks.push_back(use.rank);
-    if (!use.far.empty()) look.add_far(use.rank);
+  const auto add = [](std::vector<int>& ranks, int rank) {
+    if (ranks.empty() || ranks.back() != rank) ranks.push_back(rank);
+  };
+  for (const Use& use : uses) {
+    if (!is(use)) continue;
+    add(look.ranks, use.rank);
+    if (!use.far.empty()) add(look.far, use.rank);
   }
-  look.ranks.erase(std::unique(look.ranks.begin(), look.ranks.end()), look.ranks.end());
   if (!look.ranks.empty()) look.paint = look.ranks.size() == 1 ? Paint::rank : Paint::shared;
   return look;
 }
 
 void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
-  const Look look = users_of(one, part);
+  const Look look = users_of(subject_.uses, [&](const Use& use) {
+    return use.place == one.index && (use.part < 0 || part < 0 || use.part == part);
+  });
   const std::string name =
       part < 0 ? fmt::format("device {}", one.index) : fmt::format("{}.{}", one.index, part);
   std::vector<std::string> texts = {"-"};
@@ -129,86 +130,72 @@ void Layout::unit(const Pen& pen, const Device& one, int part, Size size) {
     text(pen.y + size.h - m_.unit_base, fitting(texts, size.w - 2, m_.small, true, m_), true);
   }
   box.paint = look.paint;
-  box.tone = look.ranks.empty() ? 0 : look.ranks.front();
+  box.tone = look.tone();
   box.far = !look.far.empty();
   box.number = part;
   box.tip = part < 0 ? name : fmt::format("part {} of device {}", part, one.index);
   if (part >= 0 && static_cast<std::size_t>(part) < one.instances.size())
     box.tip += ", " + printable(one.instances[static_cast<std::size_t>(part)]);
   if (!look.ranks.empty()) box.tip += ": " + ranks_tip(look);
-  for (const DeviceUse& use : subject_.uses)
-    if (use.device == one.index && !use.far.empty() &&
-        (part < 0 || use.subdevice == part || (use.subdevice < 0 && part == 0)))
+  for (const Use& use : subject_.uses)
+    if (use.place == one.index && !use.far.empty() &&
+        (part < 0 || use.part == part || (use.part < 0 && part == 0)))
       ends_.push_back({&use, static_cast<int>(pen.scene->boxes.size()) - 1});
 }
 
 Size Layout::nics(const std::vector<int>& list, int width, const Pen& pen) const {
-  if (list.empty()) return {};
-  const Rows rows = rows_of(static_cast<int>(list.size()), m_.nic_least, m_.gap_x, width);
-  const int each = box_width(rows, m_.nic_least, m_.nic_most, width);
-  const int lines = terminal() ? 1 : 1 + (nic_states_ ? 1 : 0) + (subject_.nics.empty() ? 0 : 1);
-  const int h = lines * m_.line_h + m_.box_pad_y;
-  return shelf(list.size(), each, h, rows, pen, [&](std::size_t i, const Pen& at) {
-    nic(list[i], {each, h}, at);
-  });
+  return shelf(list, m_.nic_least, m_.nic_most, width, pen,
+               [&](int at, int each, const Pen& place) { return nic(at, each, place); });
 }
 
-void Layout::nic(int at, Size size, const Pen& pen) const {
+Size Layout::nic(int at, int width, const Pen& pen) const {
+  const int lines = terminal() ? 1 : 1 + (nic_states_ ? 1 : 0) + (subject_.nics.empty() ? 0 : 1);
+  const Size size{width, lines * m_.line_h + m_.box_pad_y};
+  if (pen.scene == nullptr) return size;
   const Nic& one = node_.nics[static_cast<std::size_t>(at)];
   Box& box = put(pen, What::nic, size);
   box.number = at;
   box.tip = nic_words(one);
-  const int inner = size.w - 2 * m_.box_pad;
   const std::string name = printable(one.name.empty() ? one.fabric : one.name);
   std::string state = one.speed_mbps > 0 ? speed_text(one.speed_mbps) : printable(one.kind);
   if (one.state == "down") state = state.empty() ? "DOWN" : "DOWN, " + state;
-  const auto line = [&](int row, const std::vector<std::string>& texts, bool strong, bool alarm) {
-    box.texts.push_back({pen.x + m_.box_pad, pen.y + m_.line_base + row * m_.line_h, m_.small,
-                         false, strong, alarm, fitting(texts, inner, m_.small, strong, m_), inner});
-  };
-  Look look;
-  for (const NicUse& use : subject_.nics) {
-    if (use.nic != at) continue;
-    look.ranks.push_back(use.rank);
-    if (!use.far.empty()) look.add_far(use.rank);
-  }
+  const Look look = users_of(subject_.nics, [&](const Use& use) { return use.place == at; });
   box.far = !look.far.empty();
-  look.paint = look.ranks.empty() ? Paint::plain : Paint::shared;
   const std::vector<std::string> ranks = labels(look);
   if (!look.ranks.empty()) box.tip += "; nearest to ranks " + number_set(look.ranks);
   if (terminal()) {
     std::vector<std::string> texts;
     for (const std::string& who : ranks) {
-      const std::string tail = who.empty() ? "" : fmt::format(": {}", who);
-      const std::string all = nic_name(one);
-      if (!state.empty()) texts.push_back(fmt::format("nic {}{}, {}", all, tail, state));
-      for (const std::string& text : {all, name})
-        texts.push_back(fmt::format("nic {}{}", text, tail));
+      const std::string tail = who.empty() ? "" : ": " + who;
+      const std::string all = "nic " + nic_name(one) + tail;
+      if (!state.empty()) texts.push_back(all + ", " + state);
+      texts.push_back(all);
+      texts.push_back("nic " + name + tail);
     }
-    line(0, texts, false, false);
-    return;
+    write(box, m_.line_base, texts, m_.small, false);
+    return size;
   }
-  line(0, {nic_name(one), name}, true, false);
-  if (!state.empty()) line(1, {state}, false, one.state == "down");
-  if (!look.ranks.empty()) line(state.empty() ? 1 : 2, ranks, true, !look.far.empty());
+  int y = m_.line_base;
+  write(box, y, {nic_name(one), name}, m_.small, true);
+  if (!state.empty()) write(box, y += m_.line_h, {state}, m_.small, false, one.state == "down");
+  if (!look.ranks.empty()) write(box, y + m_.line_h, ranks, m_.small, true, box.far);
+  return size;
 }
 
 Size Layout::memory(const std::vector<int>& list, int width, const Pen& pen) const {
-  if (list.empty()) return {};
   int w = 0;
-  for (const int at : list) {
-    const std::string text = numa_text(node_.numa_nodes[static_cast<std::size_t>(at)]);
-    w = std::max(w, m_.measure(text, m_.small, false) + 2 * m_.box_pad);
-  }
-  const int h = m_.line_h + m_.box_pad_y;
-  const Rows rows = rows_of(static_cast<int>(list.size()), w, m_.gap_x, width);
-  return shelf(list.size(), w, h, rows, pen, [&](std::size_t i, const Pen& at) {
-    const NumaNode& one = node_.numa_nodes[static_cast<std::size_t>(list[i])];
-    Box& box = put(at, What::memory, {w, h});
-    box.number = one.os_index;
-    box.tip = numa_text(one) + ", memory without CPUs";
-    box.texts.push_back({box.x + m_.box_pad, box.y + m_.line_base, m_.small, false, false, false,
-                         numa_text(one), w - m_.box_pad});
+  const auto text = [&](int at) {
+    return numa_text(node_.numa_nodes[static_cast<std::size_t>(at)]);
+  };
+  for (const int at : list) w = std::max(w, m_.measure(text(at), m_.small, false) + 2 * m_.box_pad);
+  return shelf(list, w, w, width, pen, [&](int at, int, const Pen& place) {
+    const Size size{w, m_.line_h + m_.box_pad_y};
+    if (place.scene == nullptr) return size;
+    Box& box = put(place, What::memory, size);
+    box.number = node_.numa_nodes[static_cast<std::size_t>(at)].os_index;
+    box.tip = text(at) + ", memory without CPUs";
+    write(box, m_.line_base, {text(at)}, m_.small, false);
+    return size;
   });
 }
 

@@ -1,11 +1,11 @@
-#include "render/links.h"
-
+// Links between devices as arcs over a row of their numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "hpclaunch/text.h"
+#include "render/scene.h"
 #include "render/text.h"
 
 namespace hpclaunch::render {

@@ -13,6 +13,32 @@ namespace hpclaunch::render {
 
 namespace {
 
+/// One kind of node: the ranks on one of them, and all the nodes of that kind.
+struct Kind {
+  const NodeClass* node = nullptr;
+  std::vector<std::string> hosts;
+  std::vector<int> first_ranks;  ///< global rank of local rank 0, one per host
+};
+
+/// The kinds in the order in which the plan has them; classes that are laid out alike are one.
+std::vector<Kind> kinds(const Plan& plan) {
+  std::vector<Kind> out;
+  int rank = 0;
+  std::size_t host = 0;
+  for (const NodeRun& run : plan.layout) {
+    const NodeClass& node = plan.classes[static_cast<std::size_t>(run.node_class)];
+    auto kind =
+        std::find_if(out.begin(), out.end(), [&](const Kind& k) { return *k.node == node; });
+    if (kind == out.end()) kind = out.insert(out.end(), Kind{&node, {}, {}});
+    for (int i = 0; i < run.nodes; ++i, ++host) {
+      if (host < plan.hosts.size()) kind->hosts.push_back(plan.hosts[host]);
+      kind->first_ranks.push_back(rank);
+      rank += static_cast<int>(node.ranks.size());
+    }
+  }
+  return out;
+}
+
 std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
 
 /// The NUMA nodes or packages that the rank's CPUs lie on; "-" when unknown.
@@ -28,8 +54,6 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
 
 constexpr std::size_t kColumns = 7;  // without the CPUs, which come last and wrap
 using Row = std::array<std::string, kColumns>;
-constexpr std::array<std::string_view, kColumns> kHeads = {"local",   "ranks", "device", "NIC",
-                                                           "package", "NUMA",  "cores"};
 constexpr std::size_t kDevice = 2;  // left out where no rank has one
 constexpr std::size_t kNic = 3;     // likewise
 
@@ -53,55 +77,44 @@ std::string nic_text(const RankPlan& rank, const Topology& node) {
 std::string cpu_lines(const RankPlan& rank, int granted, int indent, const Style& style) {
   const CpuSet& cpus = rank.cpus;
   if (cpus.empty() && rank.part_first >= 0) {
-    const std::string places = rank.part_first == rank.part_last
-                                   ? fmt::format("{}", rank.part_first)
-                                   : fmt::format("{}-{}", rank.part_first, rank.part_last);
-    return fmt::format("{} of the {} granted\n", places, granted);
+    const std::string last =
+        rank.part_first == rank.part_last ? "" : fmt::format("-{}", rank.part_last);
+    return fmt::format("{}{} of the {} granted\n", rank.part_first, last, granted);
   }
   if (cpus.empty()) return "not bound\n";
-  std::string text;
-  const std::string gap(static_cast<std::size_t>(indent), ' ');
-  for (const std::string& line : wrap(cpus.to_list(), std::max(style.width - indent, 12), ','))
-    text += (text.empty() ? "" : gap) + line + "\n";
-  return text;
+  return hanging("", wrap(cpus.to_list(), std::max(style.width - indent, 12), ','), indent);
 }
 
+/// Without the columns that have an entry for no rank.
 std::string table(const Kind& kind, const Topology& node, const Style& style) {
-  std::vector<Row> rows;
-  for (std::size_t r = 0; r < kind.node->ranks.size(); ++r) {
-    const RankPlan& rank = kind.node->ranks[r];
+  const std::vector<RankPlan>& all = kind.node->ranks;
+  std::vector<Row> rows = {{"local", "ranks", "device", "NIC", "package", "NUMA", "cores"}};
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const RankPlan& rank = all[r];
     std::vector<int> ranks = kind.first_ranks;
     for (int& number : ranks) number += static_cast<int>(r);
     rows.push_back({fmt::format("{}", r), number_list(ranks, style), device_text(rank),
                     nic_text(rank, node), part_text(rank, rank.package, node.packages),
                     part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
   }
-  std::array<int, kColumns> widths{};
-  const bool devices = std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
-                                   [](const RankPlan& rank) { return rank.device >= 0; });
-  const bool nics =
-      !node.nics.empty() && std::any_of(kind.node->ranks.begin(), kind.node->ranks.end(),
-                                        [](const RankPlan& rank) { return rank.nic >= 0; });
-  const auto shown = [&](std::size_t c) {
-    return (c != kDevice || devices) && (c != kNic || nics);
+  const auto uses = [&](int RankPlan::*member) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const RankPlan& rank) { return rank.*member >= 0; });
   };
-  int indent = 2;
+  std::array<bool, kColumns> shown;
+  shown.fill(true);
+  shown[kDevice] = uses(&RankPlan::device);
+  shown[kNic] = !node.nics.empty() && uses(&RankPlan::nic);
+  std::vector<std::string> lines(rows.size(), "  ");
   for (std::size_t c = 0; c < kColumns; ++c) {
-    if (!shown(c)) continue;
-    widths[c] = static_cast<int>(kHeads[c].size());
-    for (const Row& row : rows) widths[c] = std::max(widths[c], columns(row[c]));
-    indent += widths[c] + 2;
+    if (!shown[c]) continue;
+    int width = 0;
+    for (const Row& row : rows) width = std::max(width, columns(row[c]));
+    for (std::size_t r = 0; r < rows.size(); ++r) lines[r] += pad_left(rows[r][c], width) + "  ";
   }
-  std::string head = " ";
-  for (std::size_t c = 0; c < kColumns; ++c)
-    if (shown(c)) head += " " + pad_left(kHeads[c], widths[c]) + (c + 1 < kColumns ? " " : "");
-  std::string text = tinted(head + "  CPUs", Tone::strong, style) + "\n";
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    text += "  ";
-    for (std::size_t c = 0; c < kColumns; ++c)
-      if (shown(c)) text += pad_left(rows[r][c], widths[c]) + "  ";
-    text += cpu_lines(kind.node->ranks[r], kind.node->granted, indent, style);
-  }
+  std::string text = tinted(lines[0] + "CPUs", Tone::strong, style) + "\n";
+  for (std::size_t r = 0; r < all.size(); ++r)
+    text += lines[r + 1] + cpu_lines(all[r], kind.node->granted, columns(lines[0]), style);
   return text;
 }
 
@@ -119,24 +132,6 @@ std::string kind_title(const Kind& kind, const Plan& plan) {
 }
 
 }  // namespace
-
-std::vector<Kind> kinds(const Plan& plan) {
-  std::vector<Kind> out;
-  int rank = 0;
-  std::size_t host = 0;
-  for (const NodeRun& run : plan.layout) {
-    const NodeClass& node = plan.classes[static_cast<std::size_t>(run.node_class)];
-    auto kind =
-        std::find_if(out.begin(), out.end(), [&](const Kind& k) { return *k.node == node; });
-    if (kind == out.end()) kind = out.insert(out.end(), Kind{&node, {}, {}});
-    for (int i = 0; i < run.nodes; ++i, ++host) {
-      if (host < plan.hosts.size()) kind->hosts.push_back(plan.hosts[host]);
-      kind->first_ranks.push_back(rank);
-      rank += static_cast<int>(node.ranks.size());
-    }
-  }
-  return out;
-}
 
 std::string plan_title(const Plan& plan) {
   return fmt::format("{} on {}", counted(plan.world_size(), "rank"), counted(plan.nodes(), "node"));
@@ -170,9 +165,7 @@ std::string host_list(const std::vector<std::string>& hosts, int width, const St
 std::string number_list(const std::vector<int>& numbers, const Style& style,
                         std::string_view separator) {
   constexpr std::size_t kWhole = 4;
-  if (numbers.size() <= kWhole) {
-    return fmt::format("{}", fmt::join(numbers, separator));
-  }
+  if (numbers.size() <= kWhole) return fmt::format("{}", fmt::join(numbers, separator));
   bool even = true;
   for (std::size_t i = 2; i < numbers.size(); ++i)
     even = even && numbers[i] - numbers[i - 1] == numbers[1] - numbers[0];

@@ -19,16 +19,6 @@ std::string host_list(const std::vector<std::string>& hosts, int width, const St
 std::string number_list(const std::vector<int>& numbers, const Style& style,
                         std::string_view separator = " ");
 
-/// One kind of node: the ranks on one of them, and all the nodes of that kind.
-struct Kind {
-  const NodeClass* node = nullptr;
-  std::vector<std::string> hosts;
-  std::vector<int> first_ranks;  ///< global rank of local rank 0, one per host
-};
-
-/// The kinds in the order in which the plan has them; classes that are laid out alike are one.
-std::vector<Kind> kinds(const Plan& plan);
-
 /// "24 ranks on 2 nodes".
 std::string plan_title(const Plan& plan);
 

@@ -7,26 +7,26 @@ namespace hpclaunch::render {
 
 namespace {
 
-enum class Kind { package, numa, cache };
-
+/// A package, a NUMA node or a cache.
 struct Member {
   const CpuSet* pus;
-  Kind kind;
+  std::vector<int> Region::*list;
   int place;
   bool large;
 };
 
 std::vector<Member> members_of(const Topology& topology) {
-  std::vector<Member> members;
-  for (std::size_t i = 0; i < topology.packages.size(); ++i)
-    members.push_back({&topology.packages[i].pus, Kind::package, static_cast<int>(i), true});
-  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i)
-    if (!topology.numa_nodes[i].pus.empty())
-      members.push_back({&topology.numa_nodes[i].pus, Kind::numa, static_cast<int>(i), true});
   constexpr int kLarge = 3;
-  for (std::size_t i = 0; i < topology.caches.size(); ++i)
-    members.push_back({&topology.caches[i].pus, Kind::cache, static_cast<int>(i),
-                       topology.caches[i].level >= kLarge});
+  std::vector<Member> members;
+  const auto add = [&](const auto& parts, std::vector<int> Region::*list, auto large) {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (!parts[i].pus.empty())
+        members.push_back({&parts[i].pus, list, static_cast<int>(i), large(parts[i])});
+  };
+  const auto always = [](const auto&) { return true; };
+  add(topology.packages, &Region::packages, always);
+  add(topology.numa_nodes, &Region::numa_nodes, always);
+  add(topology.caches, &Region::caches, [](const Cache& cache) { return cache.level >= kLarge; });
   std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) {
     return a.pus->count() > b.pus->count();
   });
@@ -51,10 +51,7 @@ void add(const Member& member, Regions& regions, Homes& homes) {
     for (const int pu : member.pus->to_vector()) homes.of[static_cast<std::size_t>(pu)] = at;
   }
   Region& region = regions.all[static_cast<std::size_t>(at)];
-  std::vector<int>& list = member.kind == Kind::package ? region.packages
-                           : member.kind == Kind::numa  ? region.numa_nodes
-                                                        : region.caches;
-  list.push_back(member.place);
+  (region.*member.list).push_back(member.place);
   region.has_neighbours = region.has_neighbours || member.large;
 }
 
@@ -103,21 +100,17 @@ Regions regions_of(const Topology& topology) {
   settle_cores(topology, regions, homes);
   for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i)
     if (topology.numa_nodes[i].pus.empty()) regions.memory.push_back(static_cast<int>(i));
-  const auto place = [&](const CpuSet& near, std::size_t i, std::vector<int> Region::*list,
+  const auto place = [&](const auto& things, std::vector<int> Region::*list,
                          std::vector<int>& lost) {
-    std::vector<int>& into =
-        near.empty() ? lost
-                     : regions.all[static_cast<std::size_t>(home_of(near, regions, homes))].*list;
-    into.push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < things.size(); ++i) {
+      const CpuSet near = near_pus(topology, things[i].pus, things[i].numa);
+      const int home = near.empty() ? -1 : home_of(near, regions, homes);
+      (home < 0 ? lost : regions.all[static_cast<std::size_t>(home)].*list)
+          .push_back(static_cast<int>(i));
+    }
   };
-  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
-    const Device& device = topology.devices[i];
-    place(near_pus(topology, device.pus, device.numa), i, &Region::devices,
-          regions.unplaced_devices);
-  }
-  for (std::size_t i = 0; i < topology.nics.size(); ++i)
-    place(near_pus(topology, topology.nics[i].pus, topology.nics[i].numa), i, &Region::nics,
-          regions.unplaced_nics);
+  place(topology.devices, &Region::devices, regions.unplaced_devices);
+  place(topology.nics, &Region::nics, regions.unplaced_nics);
   return regions;
 }
 

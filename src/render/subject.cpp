@@ -27,49 +27,43 @@ std::string far_text(const Topology& node, const CpuSet& near, const CpuSet& cpu
   return share_package(node, near, cpus) ? "on another NUMA node" : "on another package";
 }
 
-void add_device(int rank, int index, int subdevice, const CpuSet& cpus, Subject& subject) {
-  if (index < 0) return;
+Use use_of(const Topology& node, int rank, const RankPlan& plan, const CpuSet& near) {
+  return {rank, 0, -1, "", far_text(node, near, plan.cpus), !near.empty() && !plan.cpus.empty()};
+}
+
+void add_device(int rank, const RankPlan& plan, const UnitRef& unit, Subject& subject) {
+  if (unit.device < 0) return;
   const Topology& node = *subject.node;
   const auto device = std::find_if(node.devices.begin(), node.devices.end(),
-                                   [&](const Device& one) { return one.index == index; });
-  const CpuSet near =
-      device == node.devices.end() ? CpuSet{} : near_pus(node, device->pus, device->numa);
-  const bool known = !near.empty() && !cpus.empty();
-  subject.uses.push_back({rank, index, subdevice, far_text(node, near, cpus), known});
+                                   [&](const Device& one) { return one.index == unit.device; });
+  const bool found = device != node.devices.end();
+  Use use = use_of(node, rank, plan, found ? near_pus(node, device->pus, device->numa) : CpuSet{});
+  use.place = unit.device;
+  use.part = unit.subdevice;
+  use.name = fmt::format("device {}", unit.device);
+  if (unit.subdevice >= 0) use.name += fmt::format(".{}", unit.subdevice);
+  subject.uses.push_back(std::move(use));
 }
 
-void add_nic(int rank, int place, const CpuSet& cpus, Subject& subject) {
+void add_nic(int rank, const RankPlan& plan, Subject& subject) {
   const Topology& node = *subject.node;
-  if (place < 0 || static_cast<std::size_t>(place) >= node.nics.size()) return;
-  const Nic& nic = node.nics[static_cast<std::size_t>(place)];
-  const CpuSet near = near_pus(node, nic.pus, nic.numa);
-  subject.nics.push_back({rank, place, far_text(node, near, cpus)});
-}
-
-std::string with_size(std::string text, std::uint64_t bytes) {
-  if (bytes > 0) text += " " + human_bytes(bytes);
-  return text;
+  if (plan.nic < 0 || static_cast<std::size_t>(plan.nic) >= node.nics.size()) return;
+  const Nic& nic = node.nics[static_cast<std::size_t>(plan.nic)];
+  Use use = use_of(node, rank, plan, near_pus(node, nic.pus, nic.numa));
+  use.place = plan.nic;
+  use.name = nic_name(nic);
+  subject.nics.push_back(std::move(use));
 }
 
 void append(std::string& text, std::string_view label, const std::string& value) {
   if (!value.empty()) text += fmt::format(", {}{}", label, printable(value));
 }
 
-/// "device 2", "device 2.1"
-std::string unit_text(const DeviceUse& use) {
-  const std::string part = use.subdevice < 0 ? "" : fmt::format(".{}", use.subdevice);
-  return fmt::format("device {}{}", use.device, part);
-}
-
-std::string nic_text(const Subject& subject, const NicUse& use) {
-  return nic_name(subject.node->nics[static_cast<std::size_t>(use.nic)]);
-}
-
 /// Ranks with a use that satisfies `is`.
-template <class Uses, class Is>
-std::vector<int> ranks_where(const Uses& uses, Is is) {
+template <class Is>
+std::vector<int> ranks_where(const std::vector<Use>& uses, Is is) {
   std::vector<int> ranks;
-  for (const auto& use : uses)
+  for (const Use& use : uses)
     if (is(use) && (ranks.empty() || ranks.back() != use.rank)) ranks.push_back(use.rank);
   return ranks;
 }
@@ -78,6 +72,11 @@ std::vector<int> ranks_where(const Uses& uses, Is is) {
 
 int parts_of(const Device& device) {
   return std::max(device.subdevices, static_cast<int>(device.instances.size()));
+}
+
+std::string with_size(std::string text, std::uint64_t bytes) {
+  if (bytes > 0) text += " " + human_bytes(bytes);
+  return text;
 }
 
 std::string package_text(const Package& package) {
@@ -179,17 +178,16 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
     const int local = static_cast<int>(r);
     for (const int pu : rank.cpus.to_vector())
       subject.owners[static_cast<std::size_t>(pu)].push_back(local);
-    add_device(local, rank.device, rank.subdevice, rank.cpus, subject);
-    for (const UnitRef& more : rank.more_units)
-      add_device(local, more.device, more.subdevice, rank.cpus, subject);
-    add_nic(local, rank.nic, rank.cpus, subject);
+    add_device(local, rank, {rank.unit, rank.device, rank.subdevice}, subject);
+    for (const UnitRef& more : rank.more_units) add_device(local, rank, more, subject);
+    add_nic(local, rank, subject);
   }
   return subject;
 }
 
-std::vector<const DeviceUse*> far_uses(const Subject& subject) {
-  std::vector<const DeviceUse*> far;
-  for (const DeviceUse& use : subject.uses)
+std::vector<const Use*> far_uses(const Subject& subject) {
+  std::vector<const Use*> far;
+  for (const Use& use : subject.uses)
     if (!use.far.empty()) far.push_back(&use);
   return far;
 }
@@ -197,11 +195,11 @@ std::vector<const DeviceUse*> far_uses(const Subject& subject) {
 std::string locality_text(const Subject& subject) {
   if (subject.ranks == nullptr) return "";
   const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
-  const auto is_far = [](const auto& use) { return !use.far.empty(); };
+  const auto is_far = [](const Use& use) { return !use.far.empty(); };
   const std::vector<int> far = ranks_where(subject.uses, is_far);
   const std::vector<int> far_nics = ranks_where(subject.nics, is_far);
   const std::vector<int> unknown =
-      ranks_where(subject.uses, [](const DeviceUse& use) { return !use.known; });
+      ranks_where(subject.uses, [](const Use& use) { return !use.known; });
   std::string text = all;
   if (subject.uses.empty())
     text += ", no devices";
@@ -239,13 +237,12 @@ std::string machine_words(const Subject& subject) {
 
 std::vector<std::string> far_words(const Subject& subject) {
   std::map<std::string, std::string> lists;
-  const auto add = [&](const auto& use, const std::string& what) {
-    if (use.far.empty()) return;
-    std::string& list = lists[use.far];
-    list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", use.rank, what);
-  };
-  for (const NicUse& use : subject.nics) add(use, nic_text(subject, use));
-  for (const DeviceUse& use : subject.uses) add(use, unit_text(use));
+  for (const std::vector<Use>* uses : {&subject.nics, &subject.uses})
+    for (const Use& use : *uses) {
+      if (use.far.empty()) continue;
+      std::string& list = lists[use.far];
+      list += fmt::format("{}rank {} - {}", list.empty() ? "" : ", ", use.rank, use.name);
+    }
   std::vector<std::string> words;
   words.reserve(lists.size());
   for (const auto& [why, list] : lists) words.push_back(fmt::format("FAR, {}: {}", why, list));
@@ -262,13 +259,15 @@ std::string rank_words(const Subject& subject, int local) {
                         subject.ranks->granted);
   else
     text += "not bound";
-  const auto add = [&](const auto& use, const std::string& what) {
-    if (use.rank != local) return;
-    text += ", " + what;
-    if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
+  const auto add = [&](const std::vector<Use>& uses, std::string_view label) {
+    for (const Use& use : uses) {
+      if (use.rank != local) continue;
+      text += fmt::format(", {}{}", label, use.name);
+      if (!use.far.empty()) text += fmt::format(" (FAR: {})", use.far);
+    }
   };
-  for (const DeviceUse& use : subject.uses) add(use, unit_text(use));
-  for (const NicUse& use : subject.nics) add(use, "interface " + nic_text(subject, use));
+  add(subject.uses, "");
+  add(subject.nics, "interface ");
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // The contents of a picture: one node, and the ranks on nodes like it. Needs no plan.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,20 +10,14 @@
 
 namespace hpclaunch::render {
 
-/// A device, or a part of one, that a rank uses.
-struct DeviceUse {
-  int rank = 0;        ///< local
-  int device = 0;      ///< Device::index
-  int subdevice = -1;  ///< -1: the whole
-  std::string far;     ///< "", or why the device is far from the rank: "on another package"
-  bool known = true;   ///< false: the locality of the device or the rank is unknown, so `far` is ""
-};
-
-/// A rank's nearest interface.
-struct NicUse {
-  int rank = 0;  ///< local
-  int nic = 0;   ///< place in Topology::nics
-  std::string far;
+/// A device, a part of one, or the nearest interface, that a rank uses.
+struct Use {
+  int rank = 0;       ///< local
+  int place = 0;      ///< Device::index, or the position in Topology::nics
+  int part = -1;      ///< of a device; -1: the whole
+  std::string name;   ///< "device 2.1", "hsn0 (cxi0)"
+  std::string far;    ///< "", or why it is far from the rank: "on another package"
+  bool known = true;  ///< false: the locality of one of the two is unknown, so `far` is ""
 };
 
 struct Subject {
@@ -30,8 +25,8 @@ struct Subject {
   std::string title;                 ///< printable; "" for the node's own name
   const NodeClass* ranks = nullptr;  ///< nullptr: the bare machine
   PictureMarks marks;
-  std::vector<DeviceUse> uses;           ///< ascending rank, then as the rank counts them
-  std::vector<NicUse> nics;              ///< ascending rank
+  std::vector<Use> uses;  ///< of devices: ascending rank, then as the rank counts them
+  std::vector<Use> nics;  ///< ascending rank
   std::vector<std::vector<int>> owners;  ///< local ranks of each PU, by OS index; ascending
 };
 
@@ -42,7 +37,7 @@ Subject subject_of(const Topology& node);
 Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks);
 
 /// Uses whose device is far from the CPUs of its rank. A device of unknown locality is not far.
-std::vector<const DeviceUse*> far_uses(const Subject& subject);
+std::vector<const Use*> far_uses(const Subject& subject);
 
 /// "0", "0-3,7": numbers in the kernel's list format; "rank 0", "ranks 0-3,7".
 std::string number_set(const std::vector<int>& numbers);
@@ -67,13 +62,15 @@ std::string locality_text(const Subject& subject);
 /// Parts of a device that a rank can get by itself: sub-devices or instances; 0: only the whole.
 int parts_of(const Device& device);
 
+/// "text 32 MiB"; "text" for 0 bytes, which mean unknown.
+std::string with_size(std::string text, std::uint64_t bytes);
 std::string package_text(const Package& package);  ///< "package 0"
 std::string numa_text(const NumaNode& node);       ///< "NUMA node 0 503.5 GiB"
 std::string cache_text(const Cache& cache);        ///< "L3 105 MiB"
 std::string nic_name(const Nic& nic);              ///< "hsn0 (cxi0)"
 std::string speed_text(int mbps);                  ///< "200 Gbit/s"
 
-/// One sentence about each, everything that is known, printable.
+/// One sentence with all facts about each, printable.
 std::string device_words(const Device& device);
 std::string nic_words(const Nic& nic);
 /// "nvlink between devices 0-1, 0-2 (12 lanes each)"; one per kind and number of lanes.

@@ -1,11 +1,10 @@
 // Scenes as one SVG document: <https://www.w3.org/TR/SVG2/>. No scripts, no fonts, no links.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "hpclaunch/text.h"
-#include "render/links.h"
 #include "render/palette.h"
 #include "render/ranks.h"
 #include "render/scene.h"
@@ -13,47 +12,90 @@
 
 namespace hpclaunch::render {
 
+int svg_text_width(std::string_view text, int size, bool strong) {
+  constexpr std::string_view kNarrow = "ijlfrtI.,:;'|!()[]/- ";
+  constexpr std::string_view kWide = "MWmw@%&+#~<=>OQ";
+  int hundredths = 0;
+  while (!text.empty()) {
+    const std::string_view unit = take_unit(text);
+    const char c = unit.front();
+    if (unit.size() > 1)
+      hundredths += columns(unit) * 105;
+    else if (kNarrow.find(c) != std::string_view::npos)
+      hundredths += c == 't' || c == 'r' || c == 'f' || c == '(' || c == ')' ? 42 : 37;
+    else if (kWide.find(c) != std::string_view::npos)
+      hundredths += 100;
+    else
+      hundredths += c >= 'A' && c <= 'Z' ? 78 : 64;
+  }
+  if (strong) hundredths += hundredths * 9 / 100;
+  constexpr int kHundred = 100;
+  return (hundredths * size + kHundred - 1) / kHundred;
+}
+
+Metrics svg_metrics() {
+  return {.width = 1000,
+          .pad_x = 10,
+          .pad_y = 10,
+          .head = 26,
+          .head_line = 16,
+          .head_base = 18,
+          .name_w = 140,
+          .gap_x = 10,
+          .gap_y = 10,
+          .core_gap = 4,
+          .row_gap = 6,
+          .pu_w = 26,
+          .pu_h = 15,
+          .bar_h = 18,
+          .device_least = 128,
+          .device_most = 190,
+          .nic_least = 88,
+          .nic_most = 130,
+          .box_pad = 8,
+          .box_pad_y = 8,
+          .line_h = 14,
+          .line_base = 13,
+          .unit_w = 36,
+          .unit_h = 20,
+          .unit_gap = 4,
+          .unit_name_h = 14,
+          .unit_base = 6,
+          .font = 12,
+          .small = 10,
+          .measure = svg_text_width,
+          .dots = "…"};
+}
+
 namespace {
 
 constexpr int kMargin = 20;
 constexpr int kTitle = 18, kLine = 14;
 constexpr std::size_t kMostLeads = 24;  ///< more lines than this hide what lies below them
 
-/// <https://www.w3.org/TR/xml/#charsets>: of what `printable` leaves, two characters are none of XML's.
+/// <https://www.w3.org/TR/xml/#charsets>: XML excludes two characters that `printable` keeps.
 std::string escaped(std::string_view text) {
   const std::string safe = printable(text);
   std::string out;
-  for (std::size_t i = 0; i < safe.size(); ++i) {
-    const char c = safe[i];
-    const std::string_view unit = std::string_view(safe).substr(i, 3);
-    if (unit == "\xEF\xBF\xBE" || unit == "\xEF\xBF\xBF") {
-      out += "\xEF\xBF\xBD";
-      i += 2;
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
+  for (std::string_view rest = safe; !rest.empty();) {
+    const std::string_view unit = take_unit(rest);
+    out += unit == "\xEF\xBF\xBE" || unit == "\xEF\xBF\xBF" ? "\xEF\xBF\xBD" : unit;
   }
-  return out;
+  return replaced(out, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
 }
 
-std::string colours(const Palette& p) {
+std::string colours(std::string_view Colour::*screen) {
+  constexpr const Palette& p = kPalette;
   std::string css = fmt::format(
       ".page{{fill:{0}}}.t{{fill:{1}}}.faint{{fill:{2}}}.alarm{{fill:{3}}}"
       ".group{{fill:{4};stroke:{5}}}.cell{{fill:{6};stroke:{7}}}.dev{{fill:{6};stroke:{5}}}"
       ".closed{{fill:{4};stroke:{7}}}.hatch{{stroke:{8}}}.xt{{fill:{8}}}"
       ".arc{{fill:none;stroke:{2}}}.far{{stroke:{3}}}.lead{{stroke:{3}}}.halo{{stroke:{0}}}.dot{{"
       "fill:{3}}}\n",
-      p.page, p.text, p.faint, p.alarm, p.group, p.group_edge, p.cell, p.cell_edge, p.closed);
+      p.page.*screen, p.text.*screen, p.faint.*screen, p.alarm.*screen, p.group.*screen,
+      p.group_edge.*screen, p.cell.*screen, p.cell_edge.*screen, p.closed.*screen);
   const auto ink = [&](const std::string& name, const Ink& one) {
-    css += fmt::format(".{}{{fill:{};stroke:{}}}", name, one.fill, one.edge);
+    css += fmt::format(".{}{{fill:{};stroke:{}}}", name, one.fill.*screen, one.edge.*screen);
   };
   for (std::size_t i = 0; i < p.ranks.size(); ++i) ink(fmt::format("r{}", i), p.ranks[i]);
   ink("shared", p.shared);
@@ -70,44 +112,25 @@ std::string style() {
          ".far{fill:none;stroke-width:2.5}.lead,.halo{fill:none;stroke-width:2;"
          "stroke-dasharray:7 4}.halo{stroke-width:5;stroke-dasharray:none}.hatch{fill:none}"
          ".dash{stroke-dasharray:5 4}.stripes{fill:url(#stripes);opacity:.35}\n" +
-         colours(kLight) + "@media (prefers-color-scheme:dark){\n" + colours(kDark) +
+         colours(&Colour::light) + "@media (prefers-color-scheme:dark){\n" +
+         colours(&Colour::dark) +
          "}\n</style>\n"
          "<defs><pattern id=\"stripes\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
          "<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
 }
 
 std::string paint_class(const Box& box) {
-  switch (box.paint) {
-    case Paint::plain:
-      return box.what == What::group ? "group" : box.what == What::device ? "dev" : "cell";
-    case Paint::rank:
-      return fmt::format("r{}", static_cast<std::size_t>(box.tone) % kLight.ranks.size());
-    case Paint::shared:
-      return "shared";
-    case Paint::closed:
-      return "closed";
-    case Paint::reserved:
-      return "sys";
-    case Paint::service:
-      return "svc";
-  }
-  return "";
+  constexpr const char* kClasses[] = {"cell", "r", "shared", "closed", "sys", "svc"};  // by Paint
+  const std::string name = kClasses[static_cast<std::size_t>(box.paint)];
+  if (box.paint == Paint::rank)
+    return fmt::format("{}{}", name, static_cast<std::size_t>(box.tone) % kPalette.ranks.size());
+  if (box.paint != Paint::plain) return name;
+  return box.what == What::group ? "group" : box.what == What::device ? "dev" : name;
 }
 
 int radius(What what) {
-  switch (what) {
-    case What::group:
-      return 8;
-    case What::device:
-    case What::nic:
-      return 6;
-    case What::bar:
-    case What::unit:
-    case What::memory:
-      return 3;
-    default:
-      return 0;
-  }
+  constexpr int kRadii[] = {0, 8, 3, 0, 0, 6, 3, 6, 3};  // by What
+  return kRadii[static_cast<std::size_t>(what)];
 }
 
 std::string text_at(const Text& text, int x, int y, std::string_view extra = "") {
@@ -171,19 +194,17 @@ struct Manner {
   bool faint = false;
 };
 
-void line(Page& page, const std::string& text, const Manner& manner) {
-  page.y += manner.size + 4;
-  const Text one{0, 0, manner.size, false, manner.strong, manner.alarm, text, page.width};
-  page.body += text_at(one, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
-}
-
 /// `text` in lines that are no wider than the page.
 void paragraph(Page& page, const std::string& text, const Manner& manner) {
   if (text.empty()) return;
   const auto measure = [&](std::string_view one) {
     return svg_text_width(one, manner.size, manner.strong);
   };
-  for (const std::string& one : flow(text, page.width, measure)) line(page, one, manner);
+  for (const std::string& one : flow(text, page.width, measure)) {
+    page.y += manner.size + 4;
+    const Text line{0, 0, manner.size, false, manner.strong, manner.alarm, one, page.width};
+    page.body += text_at(line, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
+  }
 }
 
 struct Key {
@@ -193,27 +214,23 @@ struct Key {
   std::string meaning;
 };
 
+/// What the picture has, of everything that needs an explanation.
 std::vector<Key> keys_of(const Scene& scene, const Subject& subject) {
-  std::array<bool, 6> seen{};
-  bool far = false;
-  for (const Box& box : scene.boxes) {
-    seen[static_cast<std::size_t>(box.paint)] = true;
-    far = far || box.far;
-  }
-  const auto has = [&](Paint paint) { return seen[static_cast<std::size_t>(paint)]; };
-  std::vector<Key> keys = {{Paint::plain, false, "12", "hardware thread, by CPU number"}};
-  if (has(Paint::rank)) keys.push_back({Paint::rank, false, "3", "rank, by number"});
-  if (has(Paint::shared)) keys.push_back({Paint::shared, false, "0,4", "shared by several ranks"});
-  if (has(Paint::reserved))
-    keys.push_back({Paint::reserved, false, "sys", "reserved for the system"});
-  if (has(Paint::service)) {
-    std::string names;
-    for (const PictureMarks::Service& service : subject.marks.services)
-      names += (names.empty() ? "" : ", ") + printable(service.name);
-    keys.push_back({Paint::service, false, "svc", "service: " + names});
-  }
-  if (has(Paint::closed)) keys.push_back({Paint::closed, false, "", "not allowed"});
-  if (far) keys.push_back({Paint::plain, true, "FAR", "far from its rank"});
+  std::vector<std::string> services;
+  for (const PictureMarks::Service& service : subject.marks.services)
+    services.push_back(printable(service.name));
+  std::vector<Key> keys = {
+      {Paint::plain, false, "12", "hardware thread, by CPU number"},
+      {Paint::rank, false, "3", "rank, by number"},
+      {Paint::shared, false, "0,4", "shared by several ranks"},
+      {Paint::reserved, false, "sys", "reserved for the system"},
+      {Paint::service, false, "svc", fmt::format("service: {}", fmt::join(services, ", "))},
+      {Paint::closed, false, "", "not allowed"},
+      {Paint::plain, true, "FAR", "far from its rank"}};
+  std::erase_if(keys, [&](const Key& key) {
+    return std::none_of(scene.boxes.begin(), scene.boxes.end(),
+                        [&](const Box& box) { return key.far ? box.far : box.paint == key.paint; });
+  });
   return keys;
 }
 
@@ -227,14 +244,13 @@ void legend(Page& page, const Scene& scene, const Subject& subject) {
       x = 0;
       page.y += kHigh + 6;
     }
-    Box box;
-    box.what = What::bar;
-    box.x = kMargin + x;
-    box.y = page.y;
-    box.w = kCell;
-    box.h = kHigh;
-    box.paint = key.paint;
-    box.far = key.far;
+    Box box{.what = What::bar,
+            .x = kMargin + x,
+            .y = page.y,
+            .w = kCell,
+            .h = kHigh,
+            .paint = key.paint,
+            .far = key.far};
     if (!key.sample.empty())
       box.texts.push_back(
           {box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample, kCell});

@@ -1,6 +1,7 @@
 // The plan as a table. Long values and long words of the command are cut and marked; `explain` and
 // `run --dry-run` print them in full.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,55 +14,41 @@ namespace hpclaunch {
 
 namespace {
 
-using render::pad_right;
-using render::Tone;
+using namespace render;
 
 std::string words(const std::vector<std::string>& argv) {
   std::string line;
   for (const std::string& word : argv)
-    line += (line.empty() ? "" : " ") + render::printable(quote_sh(word));
+    line += (line.empty() ? "" : " ") + printable(quote_sh(word));
   return line;
 }
 
 std::string binding_text(const Plan& plan) {
-  const std::string verify =
-      fmt::format("checked at each rank (verify {})", to_string(plan.verify));
-  const std::string check = plan.verify == Verify::off ? "not checked" : verify;
-  switch (plan.bind_via) {
-    case BindVia::launcher:
-      return "by the launcher, " + check;
-    case BindVia::shim:
-      return "by the shim, " + check;
-    case BindVia::none:
-      break;
-  }
-  return "none";
+  if (plan.bind_via == BindVia::none) return "none";
+  return fmt::format("by the {}, {}", plan.bind_via == BindVia::shim ? "shim" : "launcher",
+                     plan.verify == Verify::off
+                         ? "not checked"
+                         : fmt::format("checked at each rank (verify {})", to_string(plan.verify)));
 }
 
 std::string ranks_text(const Plan& plan) {
-  std::string each = fmt::format("{} per node", plan.max_local_size());
-  if (!plan.even()) {
-    std::vector<std::size_t> sizes;
-    for (const NodeRun& run : plan.layout) {
-      const std::size_t size = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
-      if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
-    }
-    each = "";
-    for (const std::size_t size : sizes)
-      each += fmt::format("{}{}", each.empty() ? "" : " or ", size);
-    each += " per node";
-  }
   if (plan.nodes() == 1) return fmt::format("{} on 1 node", plan.world_size());
-  return fmt::format("{} on {} nodes, {}", plan.world_size(), plan.nodes(), each);
+  std::vector<std::size_t> sizes;
+  for (const NodeRun& run : plan.layout) {
+    const std::size_t size = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  return fmt::format("{} on {} nodes, {} per node", plan.world_size(), plan.nodes(),
+                     fmt::join(sizes, " or "));
 }
 
 /// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; 60 of 62 available cores used"; "" without a node.
 std::string machine_text(const Plan& plan, const Topology& node) {
   if (node.cores.empty()) return "";
-  std::string text = render::counts({{node.packages.size(), "package"},
-                                     {node.numa_nodes.size(), "NUMA node"},
-                                     {node.cores.size(), "core"},
-                                     {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
+  std::string text = counts({{node.packages.size(), "package"},
+                             {node.numa_nodes.size(), "NUMA node"},
+                             {node.cores.size(), "core"},
+                             {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
   CpuSet used;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks) used |= rank.cpus;
@@ -102,35 +89,24 @@ std::string devices_text(const Plan& plan) {
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
 }
 
-/// The batch directives that the job must have been submitted with.
-std::string directives_text(const Plan& plan) {
-  std::string text;
-  for (const std::string& directive : plan.batch)
-    text += fmt::format("{}{}", text.empty() ? "" : " ", directive);
-  return text;
-}
-
 std::string header(const Plan& plan, const Topology& node, const Style& style) {
   constexpr int kLabel = 10;
   std::string text;
   const auto line = [&](std::string_view label, const std::string& value) {
-    std::string lead = render::tinted(pad_right(label, kLabel), Tone::strong, style);
     if (value.empty()) return;
-    for (const std::string& part : render::wrap(value, style.width - kLabel, ' ')) {
-      text += lead + part + "\n";
-      lead = std::string(kLabel, ' ');
-    }
+    text += hanging(tinted(pad_right(label, kLabel), Tone::strong, style),
+                    wrap(value, style.width - kLabel, ' '), kLabel);
   };
   const std::string program = plan.command.empty() ? "(none)" : words(plan.command);
-  line("program", render::shorten(program, style.width - kLabel, style));
+  line("program", shorten(program, style.width - kLabel, style));
   line("ranks", ranks_text(plan));
-  line("hosts", render::host_list(plan.hosts, style.width - kLabel, style));
-  line("site", render::printable(site_text(plan)));
-  line("devices", render::printable(devices_text(plan)));
-  line("job needs", render::printable(directives_text(plan)));
-  line("core file", plan.core_limit == "0" ? "none" : render::printable(plan.core_limit));
-  for (const std::string& directory : plan.make_dirs) line("makes", render::printable(directory));
-  line("launcher", render::printable(plan.launcher));
+  line("hosts", host_list(plan.hosts, style.width - kLabel, style));
+  line("site", printable(site_text(plan)));
+  line("devices", printable(devices_text(plan)));
+  line("job needs", printable(fmt::format("{}", fmt::join(plan.batch, " "))));
+  line("core file", plan.core_limit == "0" ? "none" : printable(plan.core_limit));
+  for (const std::string& directory : plan.make_dirs) line("makes", printable(directory));
+  line("launcher", printable(plan.launcher));
   line("binding", binding_text(plan));
   line("node", machine_text(plan, node));
   return text;
@@ -148,9 +124,9 @@ EnvWidths env_widths(const Plan& plan, const Style& style) {
   int value = 0;
   for (const Setting& setting : plan.env) {
     const Decision& last = setting.history.back();
-    widths.name = std::max(widths.name, render::columns(render::printable(setting.name)));
-    value = std::max(value, render::columns(render::shown_value(setting.name, last)));
-    widths.layer = std::max(widths.layer, render::columns(to_string(last.layer)));
+    widths.name = std::max(widths.name, columns(printable(setting.name)));
+    value = std::max(value, columns(shown_value(setting.name, last)));
+    widths.layer = std::max(widths.layer, columns(to_string(last.layer)));
   }
   widths.name = std::min(widths.name, std::max(style.width / 3, 12));
   widths.value = std::min(value, std::max(style.width / 4, 22));
@@ -162,49 +138,42 @@ EnvWidths env_widths(const Plan& plan, const Style& style) {
 /// A value in `width` columns; a list of items that is too long keeps its first one and its length.
 std::string short_value(const std::string& name, const Decision& decision, int width,
                         const Style& style) {
-  const std::string whole = render::shown_value(name, decision);
+  const std::string whole = shown_value(name, decision);
   const auto* items = std::get_if<PerRank>(&decision.value);
-  if (items != nullptr && render::columns(whole) > width) {
+  if (items != nullptr && columns(whole) > width) {
     long count = 0;
     for (const std::vector<std::string>& one : items->items) count += static_cast<long>(one.size());
     const std::string first = whole.substr(0, whole.find(" / "));
     std::string text =
         fmt::format("{} / {} ({})", first, style.unicode ? "…" : "...", counted(count, "item"));
-    if (render::columns(text) <= width) return text;
+    if (columns(text) <= width) return text;
   }
-  return render::shorten(whole, width, style);
+  return shorten(whole, width, style);
 }
 
 std::string env_row(const Setting& setting, const EnvWidths& widths, const Style& style) {
   const Decision& last = setting.history.back();
-  const std::string name = render::printable(setting.name);
-  const bool long_name = render::columns(name) > widths.name;
-  std::string text = long_name ? "  " + render::shorten(name, style.width - 2, style) + "\n" : "";
+  const std::string name = printable(setting.name);
+  const bool long_name = columns(name) > widths.name;
+  std::string text = long_name ? "  " + shorten(name, style.width - 2, style) + "\n" : "";
   text += "  " + pad_right(long_name ? "" : name, widths.name) + "  ";
   const std::string value = short_value(setting.name, last, widths.value, style);
   text += pad_right(value, widths.value) + "  ";
   if (last.why.empty()) return text + std::string(to_string(last.layer)) + "\n";
-  const std::string why = render::printable(last.why);
-  if (widths.why == 0) {
-    text += std::string(to_string(last.layer)) + "\n";
-    for (const std::string& line : render::wrap(why, std::max(style.width - 6, 20), ' '))
-      text += "      " + render::tinted(line, Tone::faint, style) + "\n";
-    return text;
-  }
-  text += pad_right(to_string(last.layer), widths.layer) + "  ";
-  const int hang = style.width - widths.why;
-  bool first = true;
-  for (const std::string& line : render::wrap(why, widths.why, ' ')) {
-    text += (first ? "" : std::string(static_cast<std::size_t>(hang), ' ')) +
-            render::tinted(line, Tone::faint, style) + "\n";
-    first = false;
-  }
-  return text;
+  const std::string why = printable(last.why);
+  constexpr int kBelow = 6;
+  const bool below = widths.why == 0;
+  const int indent = below ? kBelow : style.width - widths.why;
+  const int room = below ? std::max(style.width - kBelow, 20) : widths.why;
+  const std::string lead =
+      below ? std::string(to_string(last.layer)) + "\n" + std::string(kBelow, ' ')
+            : pad_right(to_string(last.layer), widths.layer) + "  ";
+  return text + hanging(lead, tinted(wrap(why, room, ' '), Tone::faint, style), indent);
 }
 
 std::string environment(const Plan& plan, const Style& style) {
   if (plan.env.empty()) return "";
-  std::string text = "\n" + render::tinted("environment", Tone::strong, style) + "\n";
+  std::string text = "\n" + tinted("environment", Tone::strong, style) + "\n";
   const EnvWidths widths = env_widths(plan, style);
   for (const Setting& setting : plan.env) text += env_row(setting, widths, style);
   return text;
@@ -212,13 +181,12 @@ std::string environment(const Plan& plan, const Style& style) {
 
 std::string command(const std::vector<std::string>& argv, const Style& style) {
   if (argv.empty()) return "";
-  std::string text = "\n" + render::tinted("command", Tone::strong, style) + "\n";
-  bool first = true;
-  for (const std::vector<std::string>& group : render::argument_groups(argv)) {
-    const std::string indent = first ? "  " : "    ";
+  std::string text = "\n" + tinted("command", Tone::strong, style) + "\n";
+  std::string indent = "  ";
+  for (const std::vector<std::string>& group : argument_groups(argv)) {
     const int room = style.width - static_cast<int>(indent.size());
-    text += indent + render::shorten(words(group), room, style) + "\n";
-    first = false;
+    text += indent + shorten(words(group), room, style) + "\n";
+    indent = "    ";
   }
   return text;
 }
@@ -227,7 +195,7 @@ std::string command(const std::vector<std::string>& argv, const Style& style) {
 
 std::string plan_table(const Plan& plan, const Topology& topology,
                        const std::vector<std::string>& argv, const Style& style) {
-  return header(plan, topology, style) + render::rank_tables(plan, topology, style) +
+  return header(plan, topology, style) + rank_tables(plan, topology, style) +
          environment(plan, style) + command(argv.empty() ? plan.command : argv, style);
 }
 

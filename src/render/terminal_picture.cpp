@@ -17,25 +17,26 @@ int column_width(std::string_view text, int, bool) { return columns(text); }
 int digits(int number) { return static_cast<int>(fmt::format("{}", number).size()); }
 
 Metrics terminal_metrics(const Style& style, const Subject& subject) {
-  Metrics m;
-  m.width = std::max(style.width, 60);
-  m.pad_x = 2;
-  m.pad_y = m.head = m.head_line = 1;
-  m.name_w = 20;
-  m.gap_x = 1;
-  m.core_gap = 1;
-  m.core_w = subject.ranks == nullptr ? digits(subject.node->all_pus().last())
-                                      : digits(static_cast<int>(subject.ranks->ranks.size()) - 1);
-  m.core_w = std::max(m.core_w, 2);
-  m.device_least = 30;
-  m.device_most = 44;
-  m.nic_least = 22;
-  m.nic_most = 36;
-  m.line_h = m.unit_h = 1;
-  m.unit_w = 13;
-  m.measure = column_width;
-  m.dots = style.unicode ? "…" : "~";
-  return m;
+  const int most = subject.ranks == nullptr ? subject.node->all_pus().last()
+                                            : static_cast<int>(subject.ranks->ranks.size()) - 1;
+  return {.width = std::max(style.width, 60),
+          .pad_x = 2,
+          .pad_y = 1,
+          .head = 1,
+          .head_line = 1,
+          .name_w = 20,
+          .gap_x = 1,
+          .core_gap = 1,
+          .core_w = std::max(digits(most), 2),
+          .device_least = 30,
+          .device_most = 44,
+          .nic_least = 22,
+          .nic_most = 36,
+          .line_h = 1,
+          .unit_w = 13,
+          .unit_h = 1,
+          .measure = column_width,
+          .dots = style.unicode ? "…" : "~"};
 }
 
 /// Columns and lines of one character each; a character that takes two columns has "" after it.
@@ -55,8 +56,7 @@ class Canvas {
   /// `tint`: numbers of an SGR sequence, or "".
   void write(int x, int y, std::string_view text, const std::string& tint) {
     while (!text.empty()) {
-      const std::size_t unit = std::max<std::size_t>(utf8_unit(text), 1);
-      const std::string_view one = text.substr(0, unit);
+      const std::string_view one = take_unit(text);
       const int w = columns(one);
       if (w == 0) {
         append(x - 1, y, one);
@@ -65,7 +65,6 @@ class Canvas {
         for (int i = 1; i < w; ++i) put(x + i, y, "", tint);
       }
       x += w;
-      text.remove_prefix(unit);
     }
   }
 
@@ -105,20 +104,17 @@ constexpr Strokes kBox{"─", "│", {"┌", "┐", "└", "┘"}};
 constexpr Strokes kPlain{"-", "|", {"+", "+", "+", "+"}};
 
 void frame(const Box& box, const Strokes& strokes, Canvas& canvas) {
-  const int right = box.x + box.w - 1;
-  const int low = box.y + box.h - 1;
-  for (int x = box.x; x <= right; ++x) {
-    canvas.put(x, box.y, strokes.across);
-    canvas.put(x, low, strokes.across);
-  }
-  for (int y = box.y; y <= low; ++y) {
-    canvas.put(box.x, y, strokes.down);
-    canvas.put(right, y, strokes.down);
-  }
-  canvas.put(box.x, box.y, strokes.corners[0]);
-  canvas.put(right, box.y, strokes.corners[1]);
-  canvas.put(box.x, low, strokes.corners[2]);
-  canvas.put(right, low, strokes.corners[3]);
+  for (int y = 0; y < box.h; ++y)
+    for (int x = 0; x < box.w; ++x) {
+      const bool side = x == 0 || x == box.w - 1;
+      const bool edge = y == 0 || y == box.h - 1;
+      const std::string_view corner = strokes.corners[(y > 0 ? 2 : 0) + (x > 0 ? 1 : 0)];
+      if (side || edge)
+        canvas.put(box.x + x, box.y + y,
+                   side && edge ? corner
+                   : edge       ? strokes.across
+                                : strokes.down);
+    }
 }
 
 /// What a terminal adds to the text of a box; "" for nothing. Black on a colour reads well on every

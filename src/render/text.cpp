@@ -69,18 +69,6 @@ std::string blanks(int count) {
   return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
 }
 
-/// As many whole characters from the front as fit into `width` columns.
-std::string_view front(std::string_view text, int width) {
-  std::size_t taken = 0;
-  while (taken < text.size()) {
-    const std::size_t size = std::max<std::size_t>(utf8_unit(text.substr(taken)), 1);
-    width -= unit_columns(text.substr(taken, size));
-    if (width < 0) break;
-    taken += size;
-  }
-  return text.substr(0, taken);
-}
-
 bool is_option(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
@@ -116,45 +104,50 @@ std::size_t utf8_unit(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t size = utf8_unit(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
+  while (utf8_unit(text) > 0) take_unit(text);
+  return text.empty();
+}
+
+std::string_view take_unit(std::string_view& text) {
+  const std::string_view unit = text.substr(0, std::max<std::size_t>(utf8_unit(text), 1));
+  text.remove_prefix(unit.size());
+  return unit;
 }
 
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t size = std::max<std::size_t>(utf8_unit(text), 1);
-    const std::string_view unit = text.substr(0, size);
-    const unsigned lead = byte_at(text, 0);
-    text.remove_prefix(size);
-    if (lead == '\n') {
+    const std::string_view unit = take_unit(text);
+    const unsigned lead = byte_at(unit, 0);
+    const bool unsafe =
+        unit.size() == 1 ? lead < 0x20 || lead >= 0x7F : in(kUnsafe, code_point(unit));
+    if (lead == '\n')
       out += "\\n";
-    } else if (lead == '\t') {
+    else if (lead == '\t')
       out += "\\t";
-    } else if (lead == '\r') {
+    else if (lead == '\r')
       out += "\\r";
-    } else if (lead < 0x20 || lead == 0x7F || (size == 1 && lead >= 0x80) ||
-               (size > 1 && in(kUnsafe, code_point(unit)))) {
-      out += byte_escape(unit);
-    } else {
-      out += unit;
-    }
+    else
+      out += unsafe ? byte_escape(unit) : std::string(unit);
+  }
+  return out;
+}
+
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> table) {
+  std::string out;
+  for (const char c : text) {
+    const auto* row =
+        std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.first == c; });
+    out += row == table.end() ? std::string_view(&c, 1) : row->second;
   }
   return out;
 }
 
 int columns(std::string_view text) {
   int width = 0;
-  while (!text.empty()) {
-    const std::size_t size = std::max<std::size_t>(utf8_unit(text), 1);
-    width += unit_columns(text.substr(0, size));
-    text.remove_prefix(size);
-  }
+  while (!text.empty()) width += unit_columns(take_unit(text));
   return width;
 }
 
@@ -181,7 +174,7 @@ std::string shorten(std::string_view text, int width, const Style& style) {
   std::string note;
   for (int round = 0; round < 2; ++round) {
     note = fmt::format("{}(+{} bytes)", dots, text.size() - kept);
-    kept = front(text, width - columns(note)).size();
+    kept = prefix_bytes(text, width - columns(note), columns, false);
   }
   return std::string(text.substr(0, kept)) + fmt::format("{}(+{} bytes)", dots, text.size() - kept);
 }
@@ -205,14 +198,15 @@ std::vector<std::string> wrap(std::string_view text, int width, char separator) 
   return lines;
 }
 
-std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = at + std::max<std::size_t>(utf8_unit(text.substr(at)), 1);
-    if (at > 0 && measure(text.substr(0, end)) > width) break;
-    at = end;
+std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure, bool some) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t kept = text.size() - rest.size();
+    take_unit(rest);
+    if ((kept > 0 || !some) && measure(text.substr(0, text.size() - rest.size())) > width)
+      return kept;
   }
-  return at;
+  return text.size();
 }
 
 std::vector<std::string> flow(std::string_view text, int width, const Measure& measure) {
@@ -237,6 +231,13 @@ std::vector<std::string> flow(std::string_view text, int width, const Measure& m
   return lines;
 }
 
+std::string hanging(std::string_view lead, const std::vector<std::string>& lines, int indent) {
+  std::string text(lead);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += (i == 0 ? "" : blanks(indent)) + lines[i] + "\n";
+  return text;
+}
+
 std::string where_text(const SourceRef& where) {
   std::string text = printable(where.file);
   if (where.line > 0) {
@@ -258,6 +259,11 @@ std::string tinted(std::string_view text, Tone tone, const Style& style) {
   return fmt::format("\033[{}m{}\033[0m", tone == Tone::strong ? 1 : 2, text);
 }
 
+std::vector<std::string> tinted(std::vector<std::string> lines, Tone tone, const Style& style) {
+  for (std::string& line : lines) line = tinted(line, tone, style);
+  return lines;
+}
+
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv) {
   std::vector<std::vector<std::string>> groups;
   bool takes_value = false;  // the word before may be an option that waits for its value
@@ -275,18 +281,6 @@ std::vector<std::vector<std::string>> argument_groups(const std::vector<std::str
     groups.back().push_back(word);
   }
   return groups;
-}
-
-std::vector<ItemRun> item_runs(const std::vector<std::string>& items) {
-  std::vector<ItemRun> runs;
-  for (std::size_t first = 0; first < items.size();) {
-    std::size_t last = first;
-    while (last + 1 < items.size() && items[last + 1] == items[first]) ++last;
-    runs.push_back({last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last),
-                    item_text(items[first])});
-    first = last + 1;
-  }
-  return runs;
 }
 
 std::string shown_value(std::string_view name, const Decision& decision) {

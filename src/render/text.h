@@ -19,10 +19,17 @@ std::size_t utf8_unit(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
+/// Takes the first character off `text`, which is not empty: one byte where that is not UTF-8.
+std::string_view take_unit(std::string_view& text);
+
 /// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
 /// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
 /// bytes as well. Everything else, a backslash too, stays.
 std::string printable(std::string_view text);
+
+/// `text` with its characters replaced as the table says.
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> table);
 
 /// Columns on a terminal of a text that `printable` has seen: 2 for East Asian wide characters and
 /// pictographs, 0 for combining marks, 1 for others.
@@ -39,7 +46,7 @@ std::string pad_left(std::string_view text, int width);
 std::string shorten(std::string_view text, int width, const Style& style);
 
 /// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
-/// a blank); a piece that is wider than a line stands alone. Never empty.
+/// a blank); a piece that is wider than a line gets a line. Never empty.
 std::vector<std::string> wrap(std::string_view text, int width, char separator);
 
 /// The width of a text.
@@ -48,11 +55,15 @@ using Measure = std::function<int(std::string_view)>;
 /// A blank at which `flow` breaks no line.
 inline constexpr char kGlue = '\x1f';
 
-/// Bytes of the longest prefix of at most `width`, but at least one character.
-std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure = columns);
+/// Bytes of the longest prefix of at most `width`; with `some`, of at least one character.
+std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure = columns,
+                         bool some = true);
 
 /// Lines of at most `width`, broken at blanks, else after commas, else anywhere. Never empty.
 std::vector<std::string> flow(std::string_view text, int width, const Measure& measure = columns);
+
+/// Lines below each other: the first one behind `lead`, the others behind `indent` blanks.
+std::string hanging(std::string_view lead, const std::vector<std::string>& lines, int indent);
 
 /// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
 std::string where_text(const SourceRef& where);
@@ -66,18 +77,10 @@ enum class Tone { strong, faint };
 
 /// `text` between the escape sequences of a tone; unchanged when the style has no colour.
 std::string tinted(std::string_view text, Tone tone, const Style& style);
+std::vector<std::string> tinted(std::vector<std::string> lines, Tone tone, const Style& style);
 
 /// Words of a command line that are read together: a launcher, each option with its value, a program.
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv);
-
-/// Local ranks of one node class that share an item: "0", "2-5".
-struct ItemRun {
-  std::string local_ranks;
-  std::string item;  ///< printable
-};
-
-/// Neighbours with equal items taken together.
-std::vector<ItemRun> item_runs(const std::vector<std::string>& items);
 
 /// value_text, or "<hidden>".
 std::string shown_value(std::string_view name, const Decision& decision);

@@ -16,11 +16,7 @@
 namespace hpclaunch {
 namespace {
 
-using render::columns;
-using render::kGlue;
-using render::Region;
-using render::Regions;
-using render::regions_of;
+using namespace render;
 
 /// A line of the tree and the lines below it.
 struct Branch {
@@ -28,7 +24,7 @@ struct Branch {
   std::vector<Branch> branches;
 };
 
-constexpr int kMinWidth = 24;           ///< the least width, whatever the style asks
+constexpr int kMinWidth = 24;           ///< for narrower styles too
 constexpr std::size_t kMaxListed = 80;  ///< bytes; longer CPU lists of alike caches are cut
 
 std::string glued(std::string text) {
@@ -44,18 +40,21 @@ std::string forbidden(const CpuSet& pus, const CpuSet& allowed) {
                                  : "; none allowed";
 }
 
-/// "52 cores of 2 PUs: 0-51,104-155 (first core 0,104)" for cores that stand side by side and have
+/// "52 cores of 2 PUs"
+std::string cores_of_pus(std::size_t cores, int each) {
+  const std::string text = counted(static_cast<long>(cores), "core");
+  return each > 1 ? fmt::format("{} of {} PUs", text, each) : text;
+}
+
+/// "52 cores of 2 PUs: 0-51,104-155 (first core 0,104)" for neighbouring cores that have
 /// the same number of PUs.
 std::string cores_text(const std::vector<const Core*>& cores, const CpuSet& allowed) {
   CpuSet pus;
   for (const Core* core : cores) pus |= core->pus;
   const int each = cores.front()->pus.count();
-  std::string text = counted(static_cast<long>(cores.size()), "core");
-  if (each > 1) text += fmt::format(" of {} PUs", each);
-  text += ": " + pus.to_list();
-  if (each > 1 && cores.size() > 1) {
+  std::string text = cores_of_pus(cores.size(), each) + ": " + pus.to_list();
+  if (each > 1 && cores.size() > 1)
     text += " " + glued(fmt::format("(first core {})", cores.front()->pus.to_list()));
-  }
   return text + forbidden(pus, allowed);
 }
 
@@ -76,13 +75,13 @@ class Lines {
     std::vector<std::string> all;
     for (const int at : region.packages) {
       const Package& package = topology_.packages[static_cast<std::size_t>(at)];
-      all.push_back(glued(render::package_text(package)));
-      if (!package.model.empty()) all.back() += " (" + render::printable(package.model) + ")";
+      all.push_back(glued(package_text(package)));
+      if (!package.model.empty()) all.back() += " (" + printable(package.model) + ")";
     }
     for (const int at : region.numa_nodes)
-      all.push_back(glued(render::numa_text(topology_.numa_nodes[static_cast<std::size_t>(at)])));
+      all.push_back(glued(numa_text(topology_.numa_nodes[static_cast<std::size_t>(at)])));
     for (const int at : region.caches)
-      all.push_back(glued(render::cache_text(topology_.caches[static_cast<std::size_t>(at)])));
+      all.push_back(glued(cache_text(topology_.caches[static_cast<std::size_t>(at)])));
     return all;
   }
 
@@ -97,20 +96,23 @@ class Lines {
     return cores;
   }
 
+  /// Threads of each core where that is one number; 0 where it is not, and without cores.
+  int threads_of(const Region& region) const {
+    const std::vector<const Core*> cores = cores_of(region);
+    const int each = cores.empty() ? 0 : cores.front()->pus.count();
+    const bool even = std::all_of(cores.begin(), cores.end(),
+                                  [&](const Core* core) { return core->pus.count() == each; });
+    return even ? each : 0;
+  }
+
   /// Whether two caches differ only in which cores share them. A package or a NUMA node has a number and
   /// keeps its own line.
   bool alike(const Region& a, const Region& b) const {
     const auto plain = [](const Region& region) {
       return region.packages.empty() && region.numa_nodes.empty() && region.inner.empty();
     };
-    if (!plain(a) || !plain(b) || labels(a) != labels(b)) return false;
-    if (a.cores.size() != b.cores.size() || a.cores.empty()) return false;
-    const int each = cores_of(a).front()->pus.count();
-    const auto same = [&](const Core* core) { return core->pus.count() == each; };
-    const std::vector<const Core*> left = cores_of(a);
-    const std::vector<const Core*> right = cores_of(b);
-    return std::all_of(left.begin(), left.end(), same) &&
-           std::all_of(right.begin(), right.end(), same);
+    return plain(a) && plain(b) && labels(a) == labels(b) && a.cores.size() == b.cores.size() &&
+           threads_of(a) > 0 && threads_of(a) == threads_of(b);
   }
 
   /// "8 x L3 32 MiB, each 8 cores of 2 PUs: 0-7,64-71 | 8-15,72-79 | ..."
@@ -122,11 +124,8 @@ class Lines {
       lists.push_back(region->pus.to_list());
     }
     const Region& first = *run.front();
-    const long cores = static_cast<long>(first.cores.size());
-    const int each = first.pus.count() / static_cast<int>(cores);
-    std::string text =
-        fmt::format("{} x {}, each {}", run.size(), title(first), counted(cores, "core"));
-    if (each > 1) text += fmt::format(" of {} PUs", each);
+    std::string text = fmt::format("{} x {}, each {}", run.size(), title(first),
+                                   cores_of_pus(first.cores.size(), threads_of(first)));
     const std::string listed = fmt::format("{}", fmt::join(lists, " | "));
     text += listed.size() <= kMaxListed
                 ? ": " + listed
@@ -182,13 +181,12 @@ std::string summary(const Topology& topology) {
   for (const NumaNode& node : topology.numa_nodes) bytes += node.memory_bytes;
   const int all = topology.all_pus().count();
   const int allowed = topology.allowed.count();
-  const std::string name =
-      topology.hostname.empty() ? "machine" : render::printable(topology.hostname);
+  const std::string name = topology.hostname.empty() ? "machine" : printable(topology.hostname);
   std::string text = name + ": " +
-                     render::counts({{topology.packages.size(), "package"},
-                                     {topology.numa_nodes.size(), "NUMA node"},
-                                     {topology.cores.size(), "core"},
-                                     {static_cast<std::size_t>(all), "PU"}});
+                     counts({{topology.packages.size(), "package"},
+                             {topology.numa_nodes.size(), "NUMA node"},
+                             {topology.cores.size(), "core"},
+                             {static_cast<std::size_t>(all), "PU"}});
   if (allowed < all) text += fmt::format(" ({} allowed)", allowed);
   if (bytes > 0) text += ", " + glued(human_bytes(bytes));
   return text;
@@ -206,7 +204,7 @@ constexpr Strokes kBox{"├─ ", "└─ ", "│  ", "   "};
 /// The prefix of a line, its left part omitted where it would take more than half of the width.
 std::string_view fitting(std::string_view prefix, int width) {
   const int excess = columns(prefix) - width / 2;
-  return excess <= 0 ? prefix : prefix.substr(render::prefix_bytes(prefix, excess));
+  return excess <= 0 ? prefix : prefix.substr(prefix_bytes(prefix, excess));
 }
 
 void print(const std::vector<Branch>& branches, const std::string& prefix, const Strokes& strokes,
@@ -221,7 +219,7 @@ void print(const std::vector<Branch>& branches, const std::string& prefix, const
     std::string_view lead = fitting(first, width);
     const std::string_view later = fitting(below, width);
     const int room = width - std::max(columns(lead), columns(later));
-    for (const std::string& line : render::flow(branch.text, room)) {
+    for (const std::string& line : flow(branch.text, room)) {
       out += fmt::format("{}{}\n", lead, line);
       lead = later;
     }
@@ -235,26 +233,23 @@ std::string near_text(int numa, const CpuSet& pus) {
 }
 
 std::string device_text(const Device& device) {
-  std::string text = glued(fmt::format("device {}", device.index));
-  if (device.memory_bytes > 0) text += kGlue + glued(human_bytes(device.memory_bytes));
-  text += " " + render::printable(device.model.empty() ? device.vendor : device.model);
+  std::string text = glued(with_size(fmt::format("device {}", device.index), device.memory_bytes));
+  text += " " + printable(device.model.empty() ? device.vendor : device.model);
   if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
-  if (!device.partition.empty()) text += ", " + render::printable(device.partition);
+  if (!device.partition.empty()) text += ", " + printable(device.partition);
   if (!device.instances.empty())
     text += fmt::format(", {}", counted(static_cast<long>(device.instances.size()), "instance"));
-  if (!device.pci.empty()) text += ", PCI " + render::printable(device.pci);
+  if (!device.pci.empty()) text += ", PCI " + printable(device.pci);
   return text + near_text(device.numa, device.pus);
 }
 
 std::string nic_text(const Nic& nic) {
-  std::string text = "interface " + render::printable(nic.name.empty() ? nic.fabric : nic.name);
-  if (!nic.name.empty() && !nic.fabric.empty())
-    text += fmt::format(" ({})", render::printable(nic.fabric));
+  std::string text = "interface " + nic_name(nic);
   if (nic.state == "down") text += ", DOWN";
-  if (!nic.kind.empty() && nic.kind != "ethernet") text += ", " + render::printable(nic.kind);
+  if (!nic.kind.empty() && nic.kind != "ethernet") text += ", " + printable(nic.kind);
   if (nic.speed_mbps > 0) text += fmt::format(", {} Gbit/s", nic.speed_mbps / 1000.0);
-  if (!nic.provider.empty()) text += ", libfabric " + render::printable(nic.provider);
-  if (!nic.pci.empty()) text += ", PCI " + render::printable(nic.pci);
+  if (!nic.provider.empty()) text += ", libfabric " + printable(nic.provider);
+  if (!nic.pci.empty()) text += ", PCI " + printable(nic.pci);
   return text + near_text(nic.numa, nic.pus);
 }
 
@@ -263,11 +258,11 @@ std::string nic_text(const Nic& nic) {
 std::string topology_tree(const Topology& topology, const Style& style) {
   const int width = std::max(style.width, kMinWidth);
   std::string out;
-  for (const std::string& line : render::flow(summary(topology), width)) out += line + "\n";
+  for (const std::string& line : flow(summary(topology), width)) out += line + "\n";
   std::vector<Branch> branches = Lines(topology).all();
   for (const NumaNode& node : topology.numa_nodes) {
     if (!node.pus.empty()) continue;
-    branches.push_back({glued(render::numa_text(node)) + ", without CPUs", {}});
+    branches.push_back({glued(numa_text(node)) + ", without CPUs", {}});
   }
   for (const Device& device : topology.devices) branches.push_back({device_text(device), {}});
   for (const Nic& nic : topology.nics) branches.push_back({nic_text(nic), {}});

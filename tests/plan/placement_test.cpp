@@ -140,6 +140,13 @@ void check_poorest(const Topology& node, int ranks) {
   }
 }
 
+// Whether the device's NUMA node has CPUs.
+bool has_cpus(const Topology& node, const Device& device) {
+  return std::none_of(node.numa_nodes.begin(), node.numa_nodes.end(), [&](const NumaNode& numa) {
+    return numa.os_index == device.numa && numa.pus.empty();
+  });
+}
+
 int usable(const Topology& node) {
   return static_cast<int>(
       std::count_if(node.cores.begin(), node.cores.end(),
@@ -165,4 +172,39 @@ TEST_CASE("no rank has less than an equal share without a word", "[placement][la
     INFO("seed " << seed);
     check_poorest(node, random.in(1, std::min(usable(node), 16)));
   }
+}
+
+TEST_CASE("on recordings of lstopo every rank has its own cores, near its device",
+          "[placement][law]") {
+  int with_devices = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(HPCLAUNCH_SOURCE_DIR "/tests/machines/recorded")) {
+    const std::string name = file.path().filename().string();
+    if (!name.ends_with(".xml")) continue;
+    const Result<Topology> node = read_topology(file.path().string());
+    REQUIRE(node);
+    REQUIRE(check_topology(*node));
+    CHECK((node->hostname.empty() && std::filesystem::file_size(file) < 60000));
+    with_devices += node->devices.empty() ? 0 : 1;
+    const auto with_cpus =
+        std::count_if(node->devices.begin(), node->devices.end(),
+                      [&](const Device& device) { return has_cpus(*node, device); });
+    for (int ranks = 1; ranks <= std::min(usable(*node), 17); ++ranks) {
+      INFO(name << ", " << ranks << " ranks");
+      const Plan plan = plan_on(*node, ranks);
+      CpuSet taken;
+      for (const RankPlan& rank : plan.classes[0].ranks) {
+        CHECK(rank.cores >= 1);
+        CHECK((node->allowed.contains(rank.cpus) && !rank.cpus.intersects(taken)));
+        taken |= rank.cpus;
+        if (rank.device < 0) continue;
+        const Device& device = node->devices[static_cast<std::size_t>(rank.device)];
+        const CpuSet near = near_device(*node, device) & node->allowed;
+        CHECK((near.empty() || rank.cpus.intersects(near)));
+        // A device whose NUMA node has no CPUs here is for ranks that find no other.
+        CHECK((has_cpus(*node, device) || ranks > with_cpus));
+      }
+    }
+  }
+  CHECK(with_devices >= 2);
 }

@@ -121,9 +121,9 @@ TEST_CASE("a child that talks a lot does not block and does not reach our output
 
 TEST_CASE("a child that ends by itself is not mistaken for an answer", "[child]") {
   CHECK(message_of([]() -> Result<std::string> { _exit(0); }) ==
-        "the probe ended without an answer (exit status 0)");
+        "the probe exited without a result (exit status 0)");
   CHECK(message_of([]() -> Result<std::string> { _exit(7); }) ==
-        "the probe ended without an answer (exit status 7)");
+        "the probe exited without a result (exit status 7)");
   CHECK(message_of([]() -> Result<std::string> { throw std::runtime_error("no memory"); }) ==
         "the probe failed: no memory");
 }
@@ -132,7 +132,7 @@ TEST_CASE("a child that closes every descriptor is noticed", "[child]") {
   CHECK(message_of([]() -> Result<std::string> {
           for (int fd = 0; fd < 256; ++fd) close(fd);
           return std::string("lost");
-        }) == "the probe ended without an answer (exit status 3)");
+        }) == "the probe exited without a result (exit status 3)");
   const auto got = run(
       []() -> Result<std::string> {
         for (int fd = 0; fd < 256; ++fd) close(fd);
@@ -158,7 +158,7 @@ TEST_CASE("a grandchild that keeps the pipes open does not keep us", "[child]") 
   close(hold[0]);
   close(hold[1]);
   REQUIRE_FALSE(got);
-  CHECK(got.error().message == "the probe ended without an answer (exit status 5)");
+  CHECK(got.error().message == "the probe exited without a result (exit status 5)");
 }
 
 TEST_CASE("the quoted output is one short line without control bytes", "[child]") {

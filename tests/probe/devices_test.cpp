@@ -248,14 +248,28 @@ TEST_CASE("what hangs on a NUMA node whose CPUs are not shown is near its packag
   CHECK(node.cores.back().numa == 3);
   for (const NumaNode& one : node.numa_nodes)
     CHECK(one.pus.empty() == (one.os_index == 1 || one.os_index == 2));
-  // lstopo --restrict leaves no trace of them: that is memory without CPUs, near those of its package.
+  // lstopo --restrict removes their CPUs from all sets: the device keeps its NUMA node, as in the recording
+  // recorded/emulated-1x64-restricted.xml.
   std::string xml = test::source_file("tests/machines/devices/epyc-a100-cgroup.xml");
   for (std::size_t at = 0; (at = xml.find("complete_cpuset=\"0x000000f0\"")) != std::string::npos;)
     xml.replace(at, std::string("complete_cpuset=\"0x000000f0\"").size(),
                 "complete_cpuset=\"0x0\"");
   const Topology restricted = topology_of(xml);
-  CHECK(restricted.devices[1].numa == 0);
+  CHECK(restricted.devices[1].numa == 1);
   CHECK(restricted.devices[1].pus.to_list() == "0-3");
+}
+
+TEST_CASE("devices in a real cgroup and in a restricted recording keep their NUMA nodes",
+          "[probe][xml]") {
+  const auto nodes_of = [](const Topology& node) {
+    std::vector<int> nodes;
+    for (const Device& device : node.devices) nodes.push_back(device.numa);
+    return nodes;
+  };
+  // SHAPES of tests/engines/emulated_node.py.
+  const std::vector<int> emulated = {3, 3, 1, 1, 0, 0, 2, 2};
+  for (const char* name : {"emulated-1x64", "emulated-1x64-job", "emulated-1x64-restricted"})
+    CHECK(nodes_of(machine(std::string("recorded/") + name + ".xml")) == emulated);
 }
 
 TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {

@@ -8,7 +8,6 @@
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 #include "plan/jobs.h"
-#include "render/links.h"
 #include "render/palette.h"
 #include "render/regions.h"
 #include "render/scene.h"
@@ -230,32 +229,35 @@ double distance(const Rgb& a, const Rgb& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-void check_palette(const render::Palette& p) {
+void check_palette(std::string_view render::Colour::*screen) {
   constexpr double kText = 4.5, kMark = 3;
+  const render::Palette& p = render::kPalette;
   std::vector<render::Ink> inks(p.ranks.begin(), p.ranks.end());
   for (const render::Ink& one : {p.shared, p.reserved, p.service}) inks.push_back(one);
-  for (const std::string_view ground : {p.page, p.group, p.cell}) {
-    for (const std::string_view text : {p.text, p.faint, p.alarm, p.closed}) {
-      INFO(text << " on " << ground);
-      CHECK(contrast(text, ground) >= kText);
+  for (const render::Colour& shade : {p.page, p.group, p.cell}) {
+    const std::string_view ground = shade.*screen;
+    for (const render::Colour& text : {p.text, p.faint, p.alarm, p.closed}) {
+      INFO(text.*screen << " on " << ground);
+      CHECK(contrast(text.*screen, ground) >= kText);
     }
-    CHECK(contrast(p.group_edge, ground) >= kMark);
+    CHECK(contrast(p.group_edge.*screen, ground) >= kMark);
     for (const render::Ink& one : inks) {
-      INFO(one.edge << " on " << ground);
-      CHECK(contrast(one.edge, ground) >= kMark);
+      INFO(one.edge.*screen << " on " << ground);
+      CHECK(contrast(one.edge.*screen, ground) >= kMark);
     }
   }
   for (const render::Ink& one : inks) {
-    INFO(p.text << " on " << one.fill);
-    CHECK(contrast(p.text, one.fill) >= kText);
+    INFO(p.text.*screen << " on " << one.fill.*screen);
+    CHECK(contrast(p.text.*screen, one.fill.*screen) >= kText);
   }
   // Neighbours in rank stand side by side: they differ whatever colours somebody sees.
   constexpr double kPlain = 15;
   for (const auto& seen : kSeen)
     for (std::size_t i = 0; i < p.ranks.size(); ++i) {
-      const render::Ink& next = p.ranks[(i + 1) % p.ranks.size()];
-      INFO(p.ranks[i].fill << " beside " << next.fill);
-      CHECK(distance(lab(p.ranks[i].fill, seen), lab(next.fill, seen)) >= kPlain);
+      const std::string_view fill = p.ranks[i].fill.*screen;
+      const std::string_view next = p.ranks[(i + 1) % p.ranks.size()].fill.*screen;
+      INFO(fill << " beside " << next);
+      CHECK(distance(lab(fill, seen), lab(next, seen)) >= kPlain);
     }
 }
 
@@ -294,8 +296,7 @@ TEST_CASE("only ranks far from a device are marked", "[picture][law]") {
     const std::set<std::pair<int, int>> far = far_pairs(node, ranks);
     const render::Subject subject = render::subject_of(node, ranks, {});
     std::set<std::pair<int, int>> marked;
-    for (const render::DeviceUse* use : render::far_uses(subject))
-      marked.insert({use->rank, use->device});
+    for (const render::Use* use : render::far_uses(subject)) marked.insert({use->rank, use->place});
     REQUIRE(marked == far);
     const render::Scene scene = render::lay_out(subject, render::svg_metrics());
     REQUIRE(scene.leads.size() == far.size());
@@ -402,8 +403,8 @@ TEST_CASE("a terminal's picture keeps to its columns and its characters", "[pict
 }
 
 TEST_CASE("colours are legible and distinct", "[picture]") {
-  SECTION("light") { check_palette(render::kLight); }
-  SECTION("dark") { check_palette(render::kDark); }
+  SECTION("light") { check_palette(&render::Colour::light); }
+  SECTION("dark") { check_palette(&render::Colour::dark); }
 }
 
 TEST_CASE("names from outside stay text", "[picture]") {

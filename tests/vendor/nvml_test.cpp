@@ -77,7 +77,7 @@ TEST_CASE("an NVML of long ago has the first version of each call", "[vendor]") 
       FAKE_NVML, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
   const Enriched nothing = enriched(base, nvml(older.path()));
   CHECK(nothing.topology == base);
-  CHECK_THAT(nothing.said(), ContainsSubstring("lacks the functions that list devices"));
+  CHECK_THAT(nothing.said(), ContainsSubstring("functions that list devices are missing"));
 }
 
 TEST_CASE("a device that NVML does not list is not usable", "[vendor]") {
@@ -123,7 +123,7 @@ TEST_CASE("MIG instances stand in the driver's order", "[vendor]") {
         std::vector<std::string>{"MIG-0", "MIG-1", "MIG-2", "MIG-3", "MIG-4", "MIG-5", "MIG-6"});
   CHECK(got.topology.devices[1].partition == "MIG");
   CHECK(got.topology.devices[1].instances.empty());
-  CHECK_THAT(got.said(), ContainsSubstring("0000:20:00.0: it is in MIG mode and has no instance"));
+  CHECK_THAT(got.said(), ContainsSubstring("0000:20:00.0: MIG mode is on, without an instance"));
   CHECK(got.topology.devices[0].partition == "");
 }
 

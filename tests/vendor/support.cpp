@@ -142,12 +142,12 @@ void try_each_call(const Case& vendor, const std::vector<std::string>& required,
       CHECK(absent.topology == whole.topology);
       CHECK(absent.said() == "");
     } else if (has(required, name)) {
-      check_unchanged(absent, vendor.base, "lacks");
+      check_unchanged(absent, vendor.base, "functions that list devices are missing");
     } else {
       CHECK(absent.said() == "");
     }
     try_broken(vendor, whole, name, "FAKE_CRASH", kPatience, "SIGSEGV");
-    try_broken(vendor, whole, name, "FAKE_EXIT", kPatience, "without an answer");
+    try_broken(vendor, whole, name, "FAKE_EXIT", kPatience, "without a result");
     try_broken(vendor, whole, name, "FAKE_HANG", 0.1, "longer than");
   }
   CHECK(broken > 0);

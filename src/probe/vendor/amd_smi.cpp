@@ -1,6 +1,4 @@
 // AMD SMI (libamd_smi).
-#include <fmt/format.h>
-
 #include "probe/vendor/amd.h"
 #include "probe/vendor/amd_smi_abi.h"
 #include "probe/vendor/reader.h"
@@ -10,8 +8,6 @@ namespace hpclaunch::probe::vendor {
 namespace {
 
 using namespace amd_smi;
-
-constexpr std::size_t kTextSize = 256;
 
 constexpr Status kHarmless[] = {kSuccess, kNotSupported, kNotImplemented, kNotFound, kNoData};
 constexpr StatusText<Status> kTexts[] = {
@@ -39,31 +35,16 @@ struct Calls {
 };
 
 bool read_device(const Calls& calls, Handle processor, VendorReport& report) {
-  std::uint64_t bdf = 0;
-  if (!ask(report, calls.bdf, processor, &bdf)) return false;
-  ReportedDevice one;
-  char text[kTextSize] = {};
-  if (ask(report, calls.partition, processor, text, static_cast<std::uint32_t>(kTextSize - 1))) {
-    one.partition = partition_name(clean(text, kTextSize));
-  }
-  one.pci = amd_pci(bdf >> 16, bdf, one.partition);
-  if (one.pci.empty()) {
-    add_fault(report, calls.bdf.name, "no PCI address");
-    return false;
-  }
-  AsicInfo asic{};
-  if (ask(report, calls.asic, processor, &asic)) {
-    one.model = amd_model_name(clean(asic.market_name, sizeof asic.market_name));
-  }
-  EnumerationInfo enumeration{};
-  if (ask(report, calls.enumeration, processor, &enumeration)) {
+  return read_amd_device(ask, calls, processor, 16, report, [&](ReportedDevice& one) {
+    AsicInfo asic{};
+    if (ask(report, calls.asic, processor, &asic))
+      one.model = amd_model_name(clean(asic.market_name, sizeof asic.market_name));
+    EnumerationInfo enumeration{};
+    if (!ask(report, calls.enumeration, processor, &enumeration)) return;
     const std::string uuid = clean(enumeration.hip_uuid, sizeof enumeration.hip_uuid);
     // Some releases omit leading zeros, or print a number where there is no UUID.
-    if (uuid.compare(0, 4, "GPU-") == 0) one.uuid = amd_uuid(uuid);
-  }
-  ask(report, calls.memory, processor, kVram, &one.memory_bytes);
-  report.devices.push_back(std::move(one));
-  return true;
+    if (uuid.starts_with("GPU-")) one.uuid = amd_uuid(uuid);
+  });
 }
 
 }  // namespace
@@ -73,14 +54,12 @@ Result<VendorReport> read_amd_smi(const Library& library) {
   if (!calls.init || !calls.sockets || !calls.processors || !calls.bdf)
     return no_device_functions();
   if (const hpclaunch::Status ok = ask.must(calls.init, kInitGpus); !ok) return ok.error();
-  VendorReport report;
-  report.vendor = "amd";
-  report.link_kind = "xgmi";
+  VendorReport report{.vendor = "amd", .link_kind = "xgmi"};
   std::vector<Handle> handles;
   for (Handle socket : ask.list(report, calls.sockets, Handle{}))
     for (Handle processor : ask.list(report, calls.processors, Handle{}, socket))
       if (read_device(calls, processor, report)) handles.push_back(processor);
-  read_xgmi_links(ask, calls, handles, kXgmi, report);
+  read_xgmi_links(ask, calls, handles, report);
   return report;
 }
 

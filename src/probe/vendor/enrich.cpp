@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <functional>
@@ -8,6 +9,25 @@
 #include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
+
+Result<Library> Library::open(const std::vector<std::string>& names) {
+  std::string fault;
+  for (const std::string& name : names) {
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
+      return Library(name, handle);
+    }
+    const char* message = dlerror();
+    const std::string_view words = message == nullptr ? "" : message;
+    // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
+    const bool absent = words.substr(0, name.size()) == name &&
+                        words.find("No such file") != std::string_view::npos;
+    if (!absent && fault.empty()) fault = words.empty() ? name + " cannot be loaded" : words;
+  }
+  if (!fault.empty()) return Error{ErrorKind::system, "cannot be loaded: " + fault};
+  return Error{ErrorKind::not_found, "no such library"};
+}
+
+void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
 namespace {
 
@@ -39,10 +59,10 @@ void take(Task& task, const Result<std::string>& answer) {
       answer ? report_from_json(*answer) : Result<VendorReport>(answer.error());
   if (report) {
     task.report = std::move(*report);
-    return;
+  } else {
+    const std::string& hint = report.error().hint;
+    task.fault = report.error().message + (hint.empty() ? "" : fmt::format(" ({})", hint));
   }
-  task.fault = report.error().message;
-  if (!report.error().hint.empty()) task.fault += fmt::format(" ({})", report.error().hint);
 }
 
 /// Runs the tasks from `next` on at the same time, each in a child.

@@ -86,7 +86,7 @@ bool read_device(const Calls& calls, Handle device, VendorReport& report) {
   return true;
 }
 
-/// One end of a cable: which device's, and the fabric id it leads to.
+/// One end of a cable: which device's, and the fabric id of the other end.
 struct Port {
   std::size_t device;
   std::uint32_t remote;
@@ -130,11 +130,9 @@ Result<VendorReport> read_level_zero(const Library& library) {
   if (!calls.init || !calls.drivers || !calls.devices || !calls.properties || !calls.pci)
     return no_device_functions();
   setenv("ZES_ENABLE_SYSMAN", "1", 1);                 // or there are no fabric ports
-  setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);  // a device is a card, whatever the default
+  setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);  // overrides the default: a device is a card
   if (const hpclaunch::Status ok = ask.must(calls.init, 0U); !ok) return ok.error();
-  VendorReport report;
-  report.vendor = "intel";
-  report.link_kind = "xe-link";
+  VendorReport report{.vendor = "intel", .link_kind = "xe-link"};
   std::vector<Handle> handles;
   for (Handle driver : ask.list(report, calls.drivers, Handle{}))
     for (Handle device : ask.list(report, calls.devices, Handle{}, driver))

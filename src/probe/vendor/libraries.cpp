@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "hpclaunch/device_vendor.h"
-#include "hpclaunch/text.h"
 #include "probe/sysfs.h"
 #include "probe/vendor/vendor.h"
 
@@ -21,23 +20,20 @@ long count_of(const Topology& topology, std::string_view vendor) {
 /// "nvidia0", "nvidia12": the files that a program opens to use a GPU. Opening asks the device cgroup,
 /// and so does access(2).
 long usable_nvidia(const std::string& root) {
-  const std::string_view stem = device_vendor("nvidia").device_file;
-  const std::vector<std::string> names = names_in(root + "/dev");
+  const std::string folder = root + "/dev";
+  const std::vector<std::string> names = numbered_in(folder, device_vendor("nvidia").device_file);
   return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
-    return name.rfind(stem, 0) == 0 && parse_natural(std::string_view(name).substr(stem.size())) &&
-           access((root + "/dev/" + name).c_str(), R_OK | W_OK) == 0;
+    return access(below(folder, name).c_str(), R_OK | W_OK) == 0;
   });
 }
 
 /// The driver has a folder for each MIG GPU instance: /proc/driver/nvidia/capabilities/gpu0/mig/gi1.
 bool has_mig_instances(const std::string& root) {
   const std::string folder = root + "/proc/driver/nvidia/capabilities/";
-  for (const std::string& gpu : names_in(folder)) {
-    for (const std::string& name : names_in(folder + gpu + "/mig")) {
-      if (name.substr(0, 2) == "gi") return true;
-    }
-  }
-  return false;
+  const std::vector<std::string> gpus = names_in(folder);
+  return std::any_of(gpus.begin(), gpus.end(), [&](const std::string& gpu) {
+    return !numbered_in(folder + gpu + "/mig", "gi").empty();
+  });
 }
 
 /// A GPU that can have tiles, of which the kernel shows none.
@@ -47,9 +43,11 @@ bool hides_tiles(const Device& device, const std::string& root) {
   return id && may_have_tiles(static_cast<unsigned>(*id));
 }
 
-std::vector<std::string> with_rocm(const std::vector<std::string>& names) {
-  std::vector<std::string> all = names;
-  for (const std::string& name : names) all.push_back("/opt/rocm/lib/" + name);
+/// "libamd_smi.so.27" and so on, found by the loader, then in ROCm's usual folder.
+std::vector<std::string> of_rocm(const std::string& name, std::initializer_list<int> versions) {
+  std::vector<std::string> all;
+  for (const char* folder : {"", "/opt/rocm/lib/"})
+    for (const int version : versions) all.push_back(folder + name + std::to_string(version));
   return all;
 }
 
@@ -75,11 +73,8 @@ Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool
   if (all ? intel_here : tiles_hidden) which.level_zero = {"libze_loader.so.1"};
   // /sys has all that a plan needs about AMD's devices.
   if (all && (count_of(topology, "amd") > 0 || exists(root + "/dev/kfd"))) {
-    which.amd_smi = with_rocm({"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25",
-                               "libamd_smi.so.24", "libamd_smi.so.0"});  // the last is Debian's
-    which.rocm_smi = with_rocm({"librocm_smi64.so.8", "librocm_smi64.so.7", "librocm_smi64.so.6",
-                                "librocm_smi64.so.5", "librocm_smi64.so.4", "librocm_smi64.so.3",
-                                "librocm_smi64.so.2", "librocm_smi64.so.1"});
+    which.amd_smi = of_rocm("libamd_smi.so.", {27, 26, 25, 24, 0});  // the last is Debian's
+    which.rocm_smi = of_rocm("librocm_smi64.so.", {8, 7, 6, 5, 4, 3, 2, 1});
   }
   return which;
 }

@@ -69,96 +69,70 @@ std::vector<int> match(const Topology& topology, const VendorReport& report) {
 }
 
 /// Vendors whose runtime does not count devices by PCI address.
-std::set<std::string> counted_otherwise(const Topology& topology) {
+std::set<std::string> counted_otherwise(const std::vector<FoundDevice>& devices) {
   std::map<std::string, std::optional<PciAddress>> last;
   std::set<std::string> vendors;
-  for (const Device& device : topology.devices) {
-    const std::optional<PciAddress> address = parse_pci(device.pci);
-    if (device.index < 0 || !address) continue;  // one that is new
-    std::optional<PciAddress>& before = last[device.vendor];
-    if (before && *address < *before) vendors.insert(device.vendor);
-    before = address;
+  for (const FoundDevice& one : devices) {
+    if (one.device.index < 0 || !one.address) continue;  // one that is new
+    std::optional<PciAddress>& before = last[one.device.vendor];
+    if (before && *one.address < *before) vendors.insert(one.device.vendor);
+    before = one.address;
   }
   return vendors;
 }
 
-/// Sorts as add_in_order does, renumbers, and returns the new index of each old position. Where the order is
-/// not that of PCI addresses, known devices keep their order and new ones come last.
-std::vector<int> renumber(Topology& topology) {
-  const std::set<std::string> otherwise = counted_otherwise(topology);
-  std::vector<OrderKey> keys;
-  keys.reserve(topology.devices.size());
-  for (const Device& device : topology.devices) {
-    OrderKey one{device.vendor, parse_pci(device.pci)};
-    if (otherwise.count(device.vendor) != 0)
-      one.number = device.index < 0 ? std::numeric_limits<int>::max() : device.index;
-    keys.push_back(one);
+/// Removes the devices that are not `kept`, and their links. Sorts the others as add_in_order does, and
+/// renumbers; where a vendor's order is not that of PCI addresses, known devices keep it and new ones come last.
+/// Returns the new index of each old position.
+std::vector<int> renumber(Topology& topology, const std::vector<bool>& kept) {
+  std::vector<FoundDevice> found;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    FoundDevice one;
+    one.address = parse_pci(topology.devices[i].pci);
+    one.sequence = static_cast<int>(i);
+    one.device = std::move(topology.devices[i]);
+    found.push_back(std::move(one));
   }
-  const std::vector<std::size_t> order = device_order(keys);
-  std::vector<int> index(order.size());
-  std::map<int, int> moved;
-  std::vector<Device> sorted;
-  sorted.reserve(order.size());
-  for (const std::size_t place : order) {
-    Device& device = topology.devices[place];
-    const int now = static_cast<int>(sorted.size());
-    index[place] = now;
-    if (device.index >= 0) moved[device.index] = now;
-    sorted.push_back(std::move(device));
-    sorted.back().index = now;
+  const std::set<std::string> otherwise = counted_otherwise(found);
+  for (FoundDevice& one : found)
+    if (otherwise.count(one.device.vendor) != 0)
+      one.number = one.device.index < 0 ? std::numeric_limits<int>::max() : one.device.index;
+  std::vector<int> now(kept.size(), -1);
+  std::map<int, int> moved;  // old index -> new
+  topology.devices.clear();
+  for (const std::size_t at : device_order(found)) {
+    const int index = static_cast<int>(topology.devices.size());
+    Device& device = found[at].device;
+    now[static_cast<std::size_t>(found[at].sequence)] = index;
+    if (device.index >= 0) moved[device.index] = index;
+    device.index = index;
+    topology.devices.push_back(std::move(device));
   }
-  topology.devices = std::move(sorted);
+  std::erase_if(topology.links, [&](const Link& link) {
+    return moved.count(link.from) == 0 || moved.count(link.to) == 0;
+  });
   for (Link& link : topology.links) {
-    link.from = moved.at(link.from);
-    link.to = moved.at(link.to);
+    link.from = moved[link.from];
+    link.to = moved[link.to];
     if (link.from > link.to) std::swap(link.from, link.to);
   }
-  return index;
+  return now;
 }
 
-/// Removes the devices at these positions (ascending), and their links.
-void remove_devices(Topology& topology, const std::vector<int>& places) {
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const int index = topology.devices[static_cast<std::size_t>(*place)].index;
-    const auto touches = [&](const Link& link) { return link.from == index || link.to == index; };
-    topology.links.erase(std::remove_if(topology.links.begin(), topology.links.end(), touches),
-                         topology.links.end());
-    topology.devices.erase(topology.devices.begin() + *place);
-  }
-}
-
+/// `indices`: of the reported devices.
 void set_links(Topology& topology, const VendorReport& report, const std::vector<int>& indices) {
   const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
-  if (!report.links.empty()) {
-    topology.links.erase(
-        std::remove_if(topology.links.begin(), topology.links.end(),
-                       [&](const Link& link) { return link.kind == report.link_kind; }),
-        topology.links.end());
-  }
+  if (!report.links.empty())
+    std::erase_if(topology.links, [&](const Link& link) { return link.kind == report.link_kind; });
   for (const ReportedLink& link : report.links) {
     if (link.from >= indices.size() || link.to >= indices.size() || link.lanes < 1) continue;
     const auto [from, to] = std::minmax(indices[link.from], indices[link.to]);
     if (from != to) topology.links.push_back({from, to, report.link_kind, link.lanes});
   }
-  std::sort(topology.links.begin(), topology.links.end(),
-            [&](const Link& a, const Link& b) { return place(a) < place(b); });
-  topology.links.erase(
-      std::unique(topology.links.begin(), topology.links.end(),
-                  [&](const Link& a, const Link& b) { return place(a) == place(b); }),
-      topology.links.end());
-}
-
-/// Places of this vendor's devices that were not report.
-std::vector<int> unreported(const Topology& topology, const VendorReport& report,
-                            const std::vector<int>& places) {
-  std::vector<int> left;
-  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
-    const bool reported =
-        std::find(places.begin(), places.end(), static_cast<int>(i)) != places.end();
-    if (topology.devices[i].vendor == report.vendor && !reported)
-      left.push_back(static_cast<int>(i));
-  }
-  return left;
+  std::ranges::sort(topology.links, {}, place);
+  const auto twice = std::ranges::unique(topology.links, {}, place);
+  topology.links.erase(twice.begin(), twice.end());
 }
 
 }  // namespace
@@ -180,29 +154,22 @@ std::string merge(Topology& topology, const VendorReport& report, const std::str
     fill(report.devices[i], shared, topology.devices[static_cast<std::size_t>(places[i])]);
   }
   topology.no_devices = topology.no_devices && topology.devices.empty();
-  std::string sentence;
-  std::vector<int> gone;
-  if (report.complete) gone = unreported(topology, report, places);
-  if (!gone.empty()) {
-    sentence = fmt::format("it lists {} of the {} in /sys: this job cannot use the others",
-                           report.devices.size(),
-                           counted(static_cast<long>(gone.size() + places.size()), "device"));
-    remove_devices(topology, gone);
-    for (int& place : places) {
-      place -= static_cast<int>(
-          std::count_if(gone.begin(), gone.end(), [&](int g) { return g < place; }));
-    }
+  std::vector<bool> kept(topology.devices.size(), true);
+  std::vector<int> now;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    now.push_back(topology.devices[i].index);
+    const bool reported =
+        std::find(places.begin(), places.end(), static_cast<int>(i)) != places.end();
+    kept[i] = !report.complete || reported || topology.devices[i].vendor != report.vendor;
   }
+  const auto gone = std::count(kept.begin(), kept.end(), false);
+  if (gone > 0 || kept.size() != were) now = renumber(topology, kept);
   std::vector<int> indices;
-  if (!gone.empty() || topology.devices.size() != were) {
-    const std::vector<int> now = renumber(topology);
-    for (const int place : places) indices.push_back(now[static_cast<std::size_t>(place)]);
-  } else {
-    for (const int place : places)
-      indices.push_back(topology.devices[static_cast<std::size_t>(place)].index);
-  }
+  for (const int place : places) indices.push_back(now[static_cast<std::size_t>(place)]);
   set_links(topology, report, indices);
-  return sentence;
+  if (gone == 0) return "";
+  return fmt::format("it lists {} of the {} in /sys: this job cannot use the others",
+                     report.devices.size(), counted(gone + std::ssize(places), "device"));
 }
 
 }  // namespace hpclaunch::probe::vendor

@@ -15,7 +15,7 @@ namespace {
 using namespace nvml;
 
 constexpr unsigned kVendorId = 0x10DE;  ///< PCI vendor NVIDIA
-constexpr unsigned kMaxLinks = 128;     ///< for a library that never answers "no such link"
+constexpr unsigned kMaxLinks = 128;     ///< for a library that never returns "no such link"
 constexpr std::size_t kTextSize = 128;  ///< NVML_DEVICE_UUID_V2_BUFFER_SIZE is 96
 
 constexpr Status kHarmless[] = {kSuccess, kNotSupported, kFunctionNotFound};
@@ -69,7 +69,7 @@ void read_mig(const Calls& calls, Device device, ReportedDevice& into, VendorRep
   into.partition = "MIG";
   unsigned most = 0;
   if (!calls.mig_handle || !ask(report, calls.mig_count, device, &most)) {
-    return add_fault(report, into.pci, "it is in MIG mode, and its instances cannot be listed");
+    return add_fault(report, into.pci, "MIG mode is on, but its instances cannot be listed");
   }
   for (unsigned i = 0; i < std::min(most, kMaxInstances); ++i) {
     Device instance = nullptr;
@@ -84,7 +84,7 @@ void read_mig(const Calls& calls, Device device, ReportedDevice& into, VendorRep
   }
   if (into.instances.empty()) {
     add_fault(report, into.pci,
-              "it is in MIG mode and has no instance for this job: no program can use it");
+              "MIG mode is on, without an instance for this job: no program can use it");
   }
 }
 
@@ -180,9 +180,7 @@ Result<VendorReport> read_nvml(const Library& library) {
   const Calls calls{library};
   if (!calls.init || !calls.count || !calls.handle || !calls.pci) return no_device_functions();
   if (const hpclaunch::Status ok = ask.must(calls.init); !ok) return ok.error();
-  VendorReport report;
-  report.vendor = "nvidia";
-  report.link_kind = "nvlink";
+  VendorReport report{.vendor = "nvidia", .link_kind = "nvlink"};
   const Result<std::vector<Device>> handles = list_devices(calls, report);
   if (!handles) return handles.error();
   std::vector<Ends> ends;

@@ -1,5 +1,6 @@
 #pragma once
-// The shape of all readers: functions found by name, status codes as a table, failed calls as faults.
+// The shape of all readers: a library opened at run time, functions found by name, status codes as a table,
+// failed calls as faults.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,10 +11,35 @@
 #include <utility>
 #include <vector>
 
-#include "probe/vendor/library.h"
 #include "probe/vendor/report.h"
 
 namespace hpclaunch::probe::vendor {
+
+/// A shared library opened at run time and never closed: vendors' libraries start threads and keep drivers
+/// open, and unloading them crashes.
+class Library {
+ public:
+  /// The first of `names` (sonames or paths) that opens. Errors: `not_found` when none of them
+  /// exists; `system` when one exists and cannot be loaded (dlopen's message).
+  static Result<Library> open(const std::vector<std::string>& names);
+
+  const std::string& name() const { return name_; }
+
+  /// The function of the first of these names that the library has; a null pointer when it has none.
+  template <class Function, class... Names>
+  Function* find(const char* name, Names... older) const {
+    if (auto* found = reinterpret_cast<Function*>(symbol(name)); found != nullptr) return found;
+    if constexpr (sizeof...(older) > 0) return find<Function>(older...);
+    return nullptr;
+  }
+
+ private:
+  Library(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
+  void* symbol(const char* name) const;
+
+  std::string name_;
+  void* handle_ = nullptr;
+};
 
 /// A function of the library; null where the library lacks it. `names`: newest first.
 template <class Function>
@@ -48,9 +74,9 @@ struct Asker {
   std::string text(Status status) const {
     const auto row = std::find_if(texts.begin(), texts.end(),
                                   [&](const auto& one) { return one.status == status; });
-    const char* said = row == texts.end() ? "failed" : row->text;
-    return hexadecimal ? fmt::format("{} ({:#x})", said, static_cast<unsigned>(status))
-                       : fmt::format("{} ({})", said, status);
+    const char* meaning = row == texts.end() ? "failed" : row->text;
+    return hexadecimal ? fmt::format("{} ({:#x})", meaning, static_cast<unsigned>(status))
+                       : fmt::format("{} ({})", meaning, status);
   }
 
   /// True when the function is there and worked; a fault goes into the report.
@@ -97,10 +123,10 @@ struct Asker {
 };
 
 inline Error no_device_functions() {
-  return Error{ErrorKind::system, "it lacks the functions that list devices"};
+  return Error{ErrorKind::system, "functions that list devices are missing"};
 }
 
-// Each reads all that one library knows, in a child process: a library may hang, crash, print, or
+// Each reads everything from one library, in a child process: a library may hang, crash, print, or
 // change the process. Devices are in the library's own order. Errors: `system` when none can be listed;
 // a later call that fails is a fault of the report, and its values stay unknown. Faults and no device
 // are an error (enrich.cpp).

@@ -1,5 +1,5 @@
 #pragma once
-// What a vendor's library reports about its devices; knows no library and no topology.
+// What a vendor's library reports about its devices; independent of libraries and of the topology.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,13 +31,13 @@ struct ReportedLink {
 };
 
 struct VendorReport {
-  std::string library;    ///< the name that was opened: "libnvidia-ml.so.1"
-  std::string vendor;     ///< "nvidia", "amd", "intel"
-  std::string link_kind;  ///< as in Link::kind
-  std::vector<ReportedDevice> devices;
-  std::vector<ReportedLink> links;
+  std::string library = {};    ///< the name that was opened: "libnvidia-ml.so.1"
+  std::string vendor = {};     ///< "nvidia", "amd", "intel"
+  std::string link_kind = {};  ///< as in Link::kind
+  std::vector<ReportedDevice> devices = {};
+  std::vector<ReportedLink> links = {};
   bool complete = false;  ///< a device of this vendor that is not in `devices` is not usable here
-  std::vector<std::string> faults;  ///< calls that failed, "CALL: WHY"
+  std::vector<std::string> faults = {};  ///< calls that failed, "CALL: WHY"
 };
 
 /// The form in which a report crosses the pipe from the child that called the library.

@@ -11,8 +11,6 @@ namespace {
 
 using namespace rocm_smi;
 
-constexpr std::size_t kTextSize = 256;
-
 constexpr Status kHarmless[] = {kSuccess, kNotSupported, kNotImplemented, kNotFound, kNoData};
 constexpr StatusText<Status> kTexts[] = {
     {kInvalidArgs, "invalid argument"},
@@ -27,7 +25,7 @@ struct Calls {
   const Library& of;
   Call<Init> init{of, "rsmi_init"};
   Call<GetCount> count{of, "rsmi_num_monitor_devices"};
-  Call<GetNumber> pci{of, "rsmi_dev_pci_id_get"};
+  Call<GetNumber> bdf{of, "rsmi_dev_pci_id_get"};
   Call<GetName> name{of, "rsmi_dev_name_get"};
   Call<GetNumber> unique_id{of, "rsmi_dev_unique_id_get"};
   Call<GetMemory> memory{of, "rsmi_dev_memory_total_get"};
@@ -38,43 +36,29 @@ struct Calls {
 };
 
 bool read_device(const Calls& calls, std::uint32_t device, VendorReport& report) {
-  std::uint64_t bdf = 0;
-  if (!ask(report, calls.pci, device, &bdf)) return false;
-  ReportedDevice one;
-  char text[kTextSize] = {};
-  if (ask(report, calls.partition, device, text, static_cast<std::uint32_t>(kTextSize - 1))) {
-    one.partition = partition_name(clean(text, kTextSize));
-  }
-  one.pci = amd_pci(bdf >> 32, bdf, one.partition);
-  char name[kTextSize] = {};
-  if (ask(report, calls.name, device, name, kTextSize - 1)) {
-    one.model = amd_model_name(clean(name, kTextSize));
-  }
-  std::uint64_t number = 0;
-  if (ask(report, calls.unique_id, device, &number) && number != 0) {
-    one.uuid = fmt::format("GPU-{:016x}", number);
-  }
-  ask(report, calls.memory, device, kVram, &one.memory_bytes);
-  report.devices.push_back(std::move(one));
-  return true;
+  return read_amd_device(ask, calls, device, 32, report, [&](ReportedDevice& one) {
+    char name[256] = {};
+    if (ask(report, calls.name, device, name, sizeof name - 1))
+      one.model = amd_model_name(clean(name, sizeof name));
+    std::uint64_t number = 0;
+    if (ask(report, calls.unique_id, device, &number) && number != 0)
+      one.uuid = fmt::format("GPU-{:016x}", number);
+  });
 }
 
 }  // namespace
 
 Result<VendorReport> read_rocm_smi(const Library& library) {
   const Calls calls{library};
-  if (!calls.init || !calls.count || !calls.pci) return no_device_functions();
+  if (!calls.init || !calls.count || !calls.bdf) return no_device_functions();
   if (const hpclaunch::Status ok = ask.must(calls.init, std::uint64_t{0}); !ok) return ok.error();
   const Result<std::uint32_t> count = ask.count(calls.count);
   if (!count) return count.error();
-  VendorReport report;
-  report.vendor = "amd";
-  report.link_kind = "xgmi";
+  VendorReport report{.vendor = "amd", .link_kind = "xgmi"};
   std::vector<std::uint32_t> numbers;
-  for (std::uint32_t device = 0; device < *count; ++device) {
+  for (std::uint32_t device = 0; device < *count; ++device)
     if (read_device(calls, device, report)) numbers.push_back(device);
-  }
-  read_xgmi_links(ask, calls, numbers, kXgmi, report);
+  read_xgmi_links(ask, calls, numbers, report);
   return report;
 }
 

@@ -31,7 +31,7 @@ Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool
 /// Merges a vendor report into a valid topology, which stays valid.
 ///
 /// A device is matched by vendor and PCI address; partitions that share an address are matched in order.
-/// Reported values replace known ones; unknown ones change nothing. A device that only the library knows is
+/// Reported values replace known ones; unknown ones change nothing. A device that only the library reports is
 /// added, near the CPUs and below the bridges that `sysfs` ("/sys") names for its address. If the report is
 /// complete, an unreported device of that vendor is removed, and a sentence with the counts is returned
 /// ("" otherwise). Indices are renumbered when a device was added or removed: in PCI address order, or, where
@@ -39,8 +39,8 @@ Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool
 /// are replaced if it has any.
 std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs);
 
-/// Adds what the libraries know to the topology's devices and links (merge). Every library runs in a child
-/// process, the vendors at the same time; one that hangs, crashes or fails loses only what it knows. The
+/// Adds what the libraries report to the topology's devices and links (merge). Every library runs in a child
+/// process, the vendors at the same time; one that hangs, crashes or fails loses only its own values. The
 /// topology must pass check_topology, and passes afterwards. Returns notes ("vendor-library") for the user;
 /// a library that is not installed gives none.
 std::vector<Diagnostic> enrich(Topology& topology, const Libraries& which);
