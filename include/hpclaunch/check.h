@@ -80,7 +80,4 @@ std::vector<Difference> condense(const std::vector<Difference>& differences, std
 /// "ranks 8-15 on n2", "local rank 3 on 128 nodes", "n7, n9", "the launcher".
 std::string where_text(const Plan& plan, const Difference& difference);
 
-/// "1,536"
-std::string with_separators(long number);
-
 }  // namespace hpclaunch

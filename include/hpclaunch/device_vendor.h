@@ -26,19 +26,20 @@ struct DeviceVendor {
   std::string_view pci_id;  ///< as sysfs prints it
   MaskSyntax syntax = MaskSyntax::none;
   /// Masks: the one hpclaunch sets first, then those that restrict a second time; "" fills the row.
-  std::array<std::string_view, 3> masks;
+  std::array<std::string_view, 3> masks = {};
   /// Read only where none of `masks` is set (OpenCL, HIP before ROCm 4); Slurm writes it too.
-  std::string_view opencl_mask;
+  std::string_view opencl_mask = {};
   /// Devices of a container, as the container runtime reads it.
-  std::string_view container_list;
+  std::string_view container_list = {};
   /// Makes the driver count in PCI order, as masks of hpclaunch do.
-  VendorSetting pci_order;
+  VendorSetting pci_order = {};
   /// Hides every device from a process.
-  VendorSetting hide_all;
+  VendorSetting hide_all = {};
   /// Decides whether the driver counts tiles or cards.
-  std::string_view hierarchy;
-  std::string_view selector;     ///< another runtime's filter on top of the masks
-  std::string_view device_file;  ///< stem of its numbered files in /dev; "" for DRM render nodes
+  std::string_view hierarchy = {};
+  std::string_view selector = {};  ///< another runtime's filter on top of the masks
+  std::string_view device_file =
+      {};  ///< stem of its numbered files in /dev; "" for DRM render nodes
 
   bool keeps_order() const { return syntax == MaskSyntax::level_zero; }
 };

@@ -76,7 +76,19 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env);
 /// The text of an entry. Errors: as sys::read_file; `invalid` for a file that others may write.
 Result<std::string> profile_text(const ProfileEntry& entry);
 
-/// Parsed and resolved. `ref` is a name, or a path when it has a '/' or ends in ".json". Errors:
+/// True for a path: it has a '/' or ends in ".json".
+bool is_profile_file(const std::string& ref);
+
+/// The profile that `file` extends as `name`: beside it, or in `part` or `site` next to its directory, else one
+/// of `entries`, as where `file` is "". Errors: `not_found` with a suggestion.
+Result<ProfileEntry> find_profile(const std::string& name, const std::string& file,
+                                  const std::vector<ProfileEntry>& entries);
+
+/// Parsed, not resolved. Errors: as profile_text; `invalid` with the first problem, and for a name that is not
+/// the entry's.
+Result<Profile> read_profile(const ProfileEntry& entry);
+
+/// Parsed and resolved. `ref` is a name, or a path (is_profile_file). Errors:
 /// `not_found` with a suggestion; `invalid` with the first problem, and how many more there are.
 Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env);
 

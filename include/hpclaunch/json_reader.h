@@ -51,6 +51,7 @@ std::string shown(std::string_view text);
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
 /// The same, or all that is known.
+std::string suggestion_or_all(std::string_view word, std::span<const std::string> known);
 std::string suggestion_or_all(std::string_view word, std::span<const std::string_view> known);
 
 /// A letter or a digit, then letters, digits, '.', '_', '+' and '-'.
@@ -87,6 +88,9 @@ class Context {
   std::string string(const Item& at);  ///< any string
   std::string text(const Item& at);    ///< not empty and without control characters
   std::string word(const Item& at);    ///< what can be typed after an option
+  /// A text that is `what`, such as "a date".
+  std::string text_of(const Item& at, std::string_view what, bool (*good)(std::string_view),
+                      const char* hint);
   std::string variable_name(const Item& at, std::string_view name);
   std::string choice(const Item& at, std::span<const std::string_view> known);
   int whole(const Item& at, int min, int max);
@@ -153,8 +157,30 @@ class Object {
   }
   bool truth(const char* key) { return context_.truth(find(key)); }
   Texts texts(const char* key) { return context_.texts(find(key), "strings"); }
+  std::string text_of(const char* key, std::string_view what, bool (*good)(std::string_view),
+                      const char* hint, Need need = Need::optional) {
+    return context_.text_of(find(key, need), what, good, hint);
+  }
   std::vector<Item> elements(const char* key, std::string_view of_what) {
     return context_.elements(find(key), of_what);
+  }
+  /// Reads a member that is an object, if it is there.
+  template <class Read>
+  void object(const char* key, Read read) {
+    if (const Item at = find(key)) inside(context_, at, read);
+  }
+  /// Reads each object of a list.
+  template <class Read>
+  std::vector<Item> objects(const char* key, Read read) {
+    std::vector<Item> items = elements(key, "objects");
+    for (const Item& item : items) inside(context_, item, read);
+    return items;
+  }
+  template <class Read>
+  static void inside(Context& context, const Item& at, Read read) {
+    Object object(context, at);
+    read(object);
+    object.finish();
   }
   Members members(const char* key, std::string_view of_what) {
     return context_.members(find(key), of_what);

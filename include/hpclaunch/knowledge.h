@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/diagnostic.h"
+
 namespace hpclaunch::knowledge {
 
 enum class Type {
@@ -28,7 +30,7 @@ enum class Type {
 
 std::string_view to_string(Type type);
 
-/// How far what is said here can be trusted.
+/// Where an entry was read.
 enum class Confidence { source, docs, secondary };
 
 std::string_view to_string(Confidence confidence);
@@ -93,7 +95,7 @@ struct Misspelling {
   std::string_view wrong;
   std::string_view meant;  ///< "" when no variable was meant
   std::string_view note;
-  bool certain = true;  ///< false: nobody was found who reads it, which is not proof
+  bool certain = true;  ///< false: no reader was found, which is not proof
 };
 
 std::optional<Misspelling> find_misspelling(std::string_view name);
@@ -113,34 +115,27 @@ struct Family {
   std::string_view rule;
 };
 
-/// The family with the longest pattern that matches; nullopt for a name that nobody lays claim to.
+/// The family with the longest pattern that matches; nullopt for a name of no family.
 std::optional<Family> find_family(std::string_view name);
 
 /// What is wrong with a value, as the end of a sentence about it ("is not ..."), and what was probably
-/// meant ("" when that cannot be told). nullopt: nothing is known against it. An empty value is never
-/// wrong: libraries take it for "not set".
+/// meant ("" when unknown). nullopt: no fault is known. An empty value is never wrong: libraries take it for
+/// "not set".
 struct Fault {
   std::string what;
   std::string meant;
 };
 std::optional<Fault> find_fault(const Variable& variable, std::string_view value);
 
-enum class Grade {
-  fine,
-  remark,    ///< works, and there is a newer way
-  doubtful,  ///< probably not what was meant
-  wrong,     ///< read in the library's source: this does not do what was meant
-};
+inline constexpr const char* kUnknownVariable = "unknown-variable";
+inline constexpr const char* kOldVariable = "old-variable";
+inline constexpr const char* kBadValue = "bad-value";
 
-struct Verdict {
-  Grade grade = Grade::fine;
-  enum class About { nothing, unknown_name, old_name, value } about = About::nothing;
-  std::string message;     ///< "" when fine
-  std::string suggestion;  ///< NAME=VALUE, or NAME for an old name or an empty value; may be empty
-};
-
-/// Judges an assignment. Names outside every family are the user's own and fine.
-Verdict check(std::string_view name, std::string_view value);
+/// Checks an assignment. The id is one of the three above, or "" for a correct one; names outside every family
+/// are the user's own and correct. An error was read in the library's source; a warning is probably not what was
+/// meant; a note works, and there is a newer way. `fix` is NAME=VALUE, or NAME for an old name or an empty
+/// value; it may be empty.
+Diagnostic check(std::string_view name, std::string_view value);
 
 /// What there is to say about a name, as label and text, for people; empty when nothing is known.
 std::vector<std::pair<std::string, std::string>> describe(std::string_view name);

@@ -15,29 +15,6 @@ namespace hpclaunch {
 struct NodeModel;  // hpclaunch/profile.h
 struct Profile;
 
-/// How to distribute ranks over the cores of one node.
-struct PlaceRequest {
-  int ranks = 1;               ///< on this node, >= 1
-  int cores_per_rank = 0;      ///< exact number; 0: an even share
-  bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
-};
-
-struct Placed {
-  std::vector<RankPlan> ranks;
-  std::vector<std::string> remarks;  ///< ranks that span NUMA nodes, idle cores
-};
-
-/// Distributes ranks over the allowed cores of one node, regardless of devices.
-///
-/// Invariants: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all
-/// allowed hardware threads of a core go together; a rank spans NUMA nodes or packages only when there are
-/// fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a NUMA node shares differ by
-/// one core at most and end at cache borders where that costs no core; the smallest share is as large as
-/// that allows; equal input, equal output; renumbering PUs changes the numbers only.
-///
-/// Errors: `usage` when ranks do not fit; the message carries both numbers.
-Result<Placed> place(const Topology& node, const PlaceRequest& want);
-
 /// MASTER_ADDR and MASTER_PORT, with their reasons.
 struct Rendezvous {
   std::string address;
@@ -66,8 +43,8 @@ struct PlanInput {
   /// Device::index of those that a process here can open, ascending; nullopt: not checked.
   std::optional<std::vector<int>> reachable = {};
   JobFacts job;
-  std::vector<std::string>
-      hosts;               ///< allocation or host file, launch order, each once; never empty
+  /// Allocation or host file, launch order, each once; never empty.
+  std::vector<std::string> hosts;
   std::string hosts_file;  ///< their file, when it has nothing else in it
   std::string hosts_why;   ///< "host file hosts.txt", "this host"
   std::vector<int> slots;  ///< ranks per host of the allocation; empty: unknown

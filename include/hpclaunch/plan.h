@@ -163,10 +163,22 @@ struct IdleRule {
   std::string needs;  ///< the tests that fail, each with the fact
 };
 
+/// The place of a rank in the plan.
+struct RankPlace {
+  int rank = 0;
+  int node = 0;
+  int node_class = 0;
+  int local = 0;
+  int local_size = 0;
+};
+
+/// What `value` is on that rank; "" for Unset.
+std::string value_on(const Value& value, const RankPlace& place);
+
 struct Plan {
   std::vector<std::string> hosts;  ///< launch order, each once; never empty
-  std::string
-      hosts_file;  ///< absolute path of a file with exactly these, one per line; "" for none
+  /// Absolute path of a file with exactly these, one per line; "" for none.
+  std::string hosts_file;
   bool whole_allocation = false;   ///< hosts are the job's own list, known to the launcher
   bool invented_hosts = false;     ///< `hosts` stand for those of a job that does not run yet
   bool first_is_here = false;      ///< hpclaunch runs on the first host
@@ -182,10 +194,10 @@ struct Plan {
   /// The shim waits for the program and reports its exit, and hpclaunch waits for the launcher. Never with
   /// the local launcher, which waits for its ranks itself.
   bool supervise = false;
-  TimeLimitSignal
-      time_limit_signal;             ///< sent by the shim under supervise, or by the local launcher
-  TerminationPolicy termination;     ///< of the launcher
-  std::vector<std::string> removed;  ///< variables that must not reach a rank
+  /// Sent by the shim under supervise, or by the local launcher.
+  TimeLimitSignal time_limit_signal;
+  TerminationPolicy termination;           ///< of the launcher
+  std::vector<std::string> removed;        ///< variables that must not reach a rank
   std::vector<std::string> launcher_only;  ///< the launcher's own variables, not expected in ranks
   /// Variables that this launcher must name to pass them on (docs/reference/launchers.md); ascending.
   std::vector<std::string> forward;
@@ -200,8 +212,8 @@ struct Plan {
   std::vector<Diagnostic> reports;
   std::vector<IdleRule> idle;  ///< for explain; not in the JSON
   std::string wire;            ///< HPCLAUNCH_PLAN for the shim; "" before encoding
-  std::vector<std::string>
-      command;  ///< program and arguments; [0] absolute once resolved; may be empty for reports
+  /// Program and arguments; [0] absolute once resolved; may be empty for reports.
+  std::vector<std::string> command;
 
   int nodes() const { return static_cast<int>(hosts.size()); }
   int world_size() const;

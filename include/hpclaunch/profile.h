@@ -17,17 +17,16 @@
 
 namespace hpclaunch {
 
-/// Why something is in a profile, and who says so.
+/// Why an entry is in a profile, and its source.
 struct Origin {
-  std::string profile;  ///< name of the profile that it was written in
-  SourceRef where;      ///< its place in that file
-  std::string why;      ///< one sentence without a full stop
-  std::string source;   ///< URL; may be empty
-  std::string
-      checked;  ///< YYYY-MM-DD, when somebody last compared it with the source; may be empty
+  std::string profile;      ///< name of the profile that it was written in
+  SourceRef where;          ///< its place in that file
+  std::string why;          ///< one sentence without a full stop
+  std::string source;       ///< URL; may be empty
+  std::string checked;      ///< YYYY-MM-DD of the last comparison with the source; may be empty
   std::string printed;      ///< what the source prints, where that is a mistake; "" otherwise
   std::string printed_why;  ///< why the printed form fails
-  std::string disputed;     ///< what another source says; "" when nobody disagrees
+  std::string disputed;     ///< what another source says; "" for none
 };
 
 // ---- conditions and facts --------------------------------------------------------------------------
@@ -38,8 +37,7 @@ struct Test {
   enum class Op { eq, ne, lt, le, gt, ge, like, unlike, is_set, is_unset };
   std::string fact;
   Op op = Op::eq;
-  std::vector<std::string>
-      values;  ///< eq and like: any of them; ne and unlike: none; order: exactly one
+  std::vector<std::string> values;  ///< eq, like: any of them; ne, unlike: none; order: exactly one
 };
 
 /// All must hold. Empty: always.
@@ -61,25 +59,29 @@ struct FactInfo {
 /// Ascending name.
 std::span<const FactInfo> known_facts();
 
+using TextMap = std::map<std::string, std::string, std::less<>>;
+
 /// Facts by name. A look-up falls through: rank facts, job facts, then the groups.
 struct Facts {
-  std::map<std::string, std::string, std::less<>> job;
-  std::map<std::string, std::string, std::less<>> rank;  ///< of one rank; usually empty
-  std::map<std::string, std::string, std::less<>>
-      modules;                                             ///< module.NAME: version, "" without one
-  std::map<std::string, std::string, std::less<>> values;  ///< value.NAME: what NAME is in the plan
-  const EnvSnapshot* env = nullptr;                        ///< env.NAME
+  TextMap job;
+  TextMap rank;                      ///< of one rank; usually empty
+  TextMap modules;                   ///< module.NAME: version, "" without one
+  TextMap values;                    ///< value.NAME: what NAME is in the plan
+  const EnvSnapshot* env = nullptr;  ///< env.NAME
 
   std::optional<std::string> find(std::string_view name) const;
 };
 
 /// Name and version of each module in LOADEDMODULES ("a/1.2:b"); a name that comes again keeps the last.
 /// "a/b/1.2" is a with version b/1.2, and also a/b with version 1.2.
-std::map<std::string, std::string, std::less<>> loaded_modules(const EnvSnapshot& env);
+TextMap loaded_modules(const EnvSnapshot& env);
 
 bool holds(const Test& test, const Facts& facts);
 bool holds(const When& when, const Facts& facts);  ///< tests of value.NAME included
 bool is_late(const When& when);                    ///< asks for value.NAME
+
+/// "nodes > 16, stack = a or b"; "" for no tests.
+std::string when_text(const When& when);
 
 /// "nodes = 32 > 16, stack = a": each test with the fact that met it, for explain.
 std::string met(const When& when, const Facts& facts);
@@ -116,7 +118,7 @@ struct NodeModel {
   std::string doc;
   int count = 0;      ///< nodes of this kind at the site; 0 unknown
   Topology topology;  ///< `allowed` is everything but `reserved`
-  CpuSet reserved;    ///< PUs kept for the system
+  CpuSet reserved;    ///< PUs reserved for the system
   std::string reserved_why;
   std::vector<ServiceCores> services;  ///< used by a service only while it runs
   bool live = false;  ///< locality is not published: inside a job the node itself is asked
@@ -180,13 +182,11 @@ struct Rule {
   std::string id;
   When when;
   std::vector<Assignment> defaults;  ///< yield to what was exported
-  std::vector<Assignment> require;   ///< overrule what was exported
+  std::vector<Assignment> require;   ///< override what was exported
   std::vector<Assignment> prepend;   ///< put before what was exported, ':' between
-  std::vector<std::string> unset;    ///< removed, whoever set them
-  std::map<std::string, std::vector<std::string>>
-      launch;  ///< launcher -> launcher flags (templates)
-  std::map<std::string, std::vector<std::string>>
-      batch;                              ///< scheduler -> directives that the job needs
+  std::vector<std::string> unset;    ///< removed, also when exported
+  std::map<std::string, std::vector<std::string>> launch;  ///< launcher -> its flags (templates)
+  std::map<std::string, std::vector<std::string>> batch;   ///< scheduler -> directives of the job
   std::optional<std::string> core_limit;  ///< "0", a number of bytes, or "unlimited"
   std::vector<std::string> make_dirs;     ///< templates; made on every node by the ranks
   std::optional<Report> report;
@@ -212,7 +212,7 @@ struct Note {
   Origin origin;
 };
 
-/// A golden case: what must come out for what was asked.
+/// A golden case: the expected plan of a command line.
 struct Case {
   std::string name;
   std::string doc;
@@ -220,9 +220,8 @@ struct Case {
   std::map<std::string, std::string> env;  ///< exported
   std::vector<std::string> hosts;          ///< of the allocation; made up when fewer than the nodes
   std::vector<std::string> program;        ///< "python train.py" when absent
-  std::optional<std::vector<std::string>>
-      argv;                           ///< whole launch line before the shim, [0] by base name
-  std::vector<std::string> argv_has;  ///< each is one argument of it
+  std::optional<std::vector<std::string>> argv;  ///< launch line before the shim, [0] by base name
+  std::vector<std::string> argv_has;             ///< each is one argument of it
   std::vector<std::string> argv_lacks;
   std::optional<std::string> cpus;              ///< lists of the first node's ranks, ':' between
   std::optional<std::string> devices;           ///< units of the first node's ranks, ':' between
@@ -238,6 +237,23 @@ struct Case {
   Origin origin;
 };
 
+/// The names of nodes, stacks, device modes or the like.
+template <class Entry>
+std::vector<std::string> names_of(const std::vector<Entry>& entries) {
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+/// nullptr: none has this name.
+template <class Entry>
+const Entry* find_named(const std::vector<Entry>& entries, std::string_view name) {
+  for (const Entry& entry : entries)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
 struct Profile {
   std::string name;
   std::string doc;
@@ -246,7 +262,7 @@ struct Profile {
   std::optional<Retirement> retired;
   std::vector<Signal> detect;
   std::string launcher;                 ///< launcher; "" for any
-  std::string scheduler;                ///< one of kSchedulers (src/profile/names.h); "" unknown
+  std::string scheduler;                ///< one of kSchedulers (src/profile/parse.h); "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
   std::string submit;        ///< options of sbatch, qsub, ... that every job needs: "-A PROJECT"
   std::string example_host;  ///< a compute node as the batch system names it; "" not said
@@ -254,30 +270,37 @@ struct Profile {
   std::string gpu_view;      ///< "own", "all", "launcher"; "" not said
   std::string device_mode;   ///< the default one; "" for the first
   std::string stack;         ///< the default one; "" for the first
-  std::string
-      fill;  ///< which devices fewer ranks than devices get: "spread", "compact"; "" not said
+  std::string fill;  ///< devices of fewer ranks than devices: "spread", "compact"; "" not said
   std::vector<NodeModel> nodes;  ///< the first is the default
   std::vector<Stack> stacks;
   std::vector<DeviceMode> device_modes;
   std::vector<Binding> bindings;  ///< the last that holds and fits is used
-  std::vector<Rule> rules;        ///< all that hold, in order; later ones overrule earlier ones
+  std::vector<Rule> rules;        ///< all that hold, in order; later ones override earlier ones
   std::vector<Note> notes;
   std::vector<Case> expect;  ///< own cases only: they are not inherited
   SourceRef where;
   /// By JSON pointer: names of other profiles, and of defaults, for errors that need those profiles.
   std::map<std::string, SourceRef> places;
 
-  const Stack* find_stack(std::string_view wanted) const;
-  const DeviceMode* find_mode(std::string_view wanted) const;
-  const NodeModel* find_node(std::string_view wanted) const;
+  const Stack* find_stack(std::string_view wanted) const { return find_named(stacks, wanted); }
+  const DeviceMode* find_mode(std::string_view wanted) const {
+    return find_named(device_modes, wanted);
+  }
+  const NodeModel* find_node(std::string_view wanted) const { return find_named(nodes, wanted); }
 };
 
-/// What a text holds, and everything that is wrong with it (each with file, line, column and pointer).
+/// The contents of a text, and every problem in it (each with file, line, column and pointer).
 /// With problems the profile is what could be read, and must not be used to launch.
 struct ParsedProfile {
   Profile profile;
   std::vector<Error> problems;
 };
+
+/// "0000:18:00.0", as profiles write it.
+bool is_pci_address(std::string_view text);
+
+/// Letters, digits, '-' and '.', and what the command line takes for a name.
+bool is_profile_name(std::string_view text);
 
 /// One file by itself: syntax, closed schema, types, known facts and operators, ids unique, templates
 /// well formed. JSON with `//` comments. Never throws; texts above 1 MiB are a problem.

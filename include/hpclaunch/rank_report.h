@@ -1,5 +1,6 @@
 #pragma once
 // What each rank of `hpclaunch verify` reports about itself and its node (docs/reference/verify.md).
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -109,6 +110,11 @@ std::string report_to_json(const RankReport& report);
 
 /// Variables whose value a report shows: ranks, device masks, threads, interfaces, rendezvous.
 bool is_placement_variable(std::string_view name);
+
+/// Variables that name the interfaces of the job's traffic.
+inline constexpr std::array<std::string_view, 6> kInterfaceVariables = {
+    "CCL_KVS_IFACE",      "FI_SOCKETS_IFACE",   "FI_TCP_IFACE",
+    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"};
 
 /// What is wrong with the interfaces that `value` of `variable` names, e.g. "ib0 is down"; "" when
 /// all are usable. Sources: NCCL's manual (prefixes, "=" exact, "^" all others, lists), gloo's and

@@ -18,6 +18,15 @@ std::string_view trim(std::string_view text);
 /// Decimal digits only, no sign, no blanks; nullopt for anything else or above `max`.
 std::optional<long> parse_natural(std::string_view text, long max = 2'147'483'647L);
 
+/// ASCII, whatever the locale.
+constexpr char to_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+std::string to_lower(std::string_view text);
+
+/// Input as a message shows it: at most `most` bytes, "..." for the rest, '?' for other than printable ASCII.
+std::string shown(std::string_view text, std::size_t most = 100);
+
 /// [A-Za-z_][A-Za-z0-9_]*: what shells take for the name of a variable.
 bool is_identifier(std::string_view name);
 
@@ -31,6 +40,9 @@ std::uint32_t fnv1a(std::string_view text);
 
 /// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
 std::string counted(long count, std::string_view noun);
+
+/// "1,536"
+std::string with_separators(long number);
 
 /// A size in powers of two: "512 B", "32 KiB", "1.5 MiB", "503.5 GiB" (at most one decimal).
 std::string human_bytes(unsigned long long bytes);

@@ -111,9 +111,13 @@ struct Topology {
   CpuSet allowed;           ///< a subset of the PUs of all cores; never empty
   bool no_devices = false;  ///< `devices` is empty because PCI was read and has none; in JSON: []
 
-  CpuSet all_pus() const;  ///< union over cores
+  CpuSet all_pus() const;                         ///< union over cores
+  const NumaNode* find_numa(int os_index) const;  ///< nullptr: none has this number
   friend bool operator==(const Topology&, const Topology&) = default;
 };
+
+/// "0000:c0" with `root`, else "0000:c0:01.1": lower case, domains of 4 to 8 digits, as the kernel writes them.
+bool is_pci_place(std::string_view text, bool root);
 
 /// Writes the format that topology_from_json reads, with "schema": 1. Lossless as long as the
 /// strings are UTF-8 (other bytes become U+FFFD); one object per line; ends with a newline.

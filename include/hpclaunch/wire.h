@@ -30,7 +30,7 @@
 //   granted=N       hardware threads that the rank must find granted for part= to hold
 //   part=F-L/...    bind to the F-th to L-th, from 0, of the CPUs that the rank finds granted
 //   cpus=SET/...    bind to this list; an empty item binds nothing
-//   expect=SET/...  the launcher has bound: compare, and mend or stop as `verify` says
+//   expect=SET/...  the launcher has bound: compare, and rebind or stop as `verify` says
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,12 +43,12 @@ namespace hpclaunch {
 /// environment into messages of their own, so we stay far below.
 inline constexpr int kMaxWireBytes = 32 * 1024;
 
-/// What the shim has room for; a test holds these against src/shim/decode.h.
+/// What the shim has room for; a test compares these with src/shim/decode.h.
 inline constexpr int kMaxWireClasses = 1024;   ///< node classes
 inline constexpr int kMaxWireVariables = 256;  ///< variables set for one rank
 
 /// Checks of hosts and constants are left out where the whole would grow beyond this. Three characters do not
-/// tell more than so many nodes apart.
+/// distinguish more than so many nodes.
 inline constexpr int kMaxCheckedWireBytes = 24 * 1024;
 inline constexpr int kMaxWireHosts = 4096;
 

@@ -32,25 +32,18 @@ std::vector<std::string> before_shim(const std::vector<std::string>& argv) {
 // What a variable is on the first node's ranks, one text per rank; nothing when it is not there.
 std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const EnvSnapshot& env,
                                                       const std::string& name) {
-  const std::size_t ranks =
-      plan.classes[static_cast<std::size_t>(plan.layout.front().node_class)].ranks.size();
+  const int node_class = plan.layout.front().node_class;
+  const std::size_t ranks = plan.classes[static_cast<std::size_t>(node_class)].ranks.size();
   const Setting* setting = plan.find_env(name);
-  if (setting == nullptr) {
-    const std::string* exported = env.find(name);
-    if (exported == nullptr) return std::nullopt;
-    return std::vector<std::string>(ranks, *exported);
-  }
-  const Value& value = setting->value();
-  if (std::holds_alternative<Unset>(value)) return std::nullopt;
-  if (const auto* text = std::get_if<std::string>(&value))
-    return std::vector<std::string>(ranks, *text);
-  if (const auto* items = std::get_if<PerRank>(&value))
-    return items->items[static_cast<std::size_t>(plan.layout.front().node_class)];
-  const RankFact fact = std::get<RankFact>(value);
-  std::vector<std::string> numbers(ranks, fact == RankFact::node ? "0" : std::to_string(ranks));
-  if (fact == RankFact::rank || fact == RankFact::local_rank)
-    for (std::size_t r = 0; r < ranks; ++r) numbers[r] = std::to_string(r);
-  return numbers;
+  const std::string* exported = env.find(name);
+  if (setting == nullptr ? exported == nullptr : std::holds_alternative<Unset>(setting->value()))
+    return std::nullopt;
+  std::vector<std::string> values;
+  for (int r = 0; r < static_cast<int>(ranks); ++r)
+    values.push_back(setting == nullptr ? *exported
+                                        : value_on(setting->value(),
+                                                   {r, 0, node_class, r, static_cast<int>(ranks)}));
+  return values;
 }
 
 std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }

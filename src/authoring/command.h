@@ -68,8 +68,6 @@ struct Suite {
   std::vector<Check> checks = {};
 };
 
-long count(const Suite& suite, Severity severity);
-
 /// Prints the suites as args.format; returns the exit status. Notes do not fail a check.
 int print_suites(const Args& args, const std::vector<Suite>& suites, const std::string& totals,
                  Session& session);
@@ -79,26 +77,11 @@ Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std
 
 // ---- text ----------------------------------------------------------------------------------------------
 
-/// "1,234,567"
-std::string grouped(long number);
-
 /// "PATH:12:3", as far as it is known.
 std::string place_text(const std::optional<SourceRef>& where);
 
-/// "nodes > 16, stack = a or b"; "" for no tests.
-std::string when_text(const When& when);
-
 /// "2 packages, 4 NUMA nodes, 104 cores, ..."
 std::string node_text(const NodeModel& node);
-
-/// The names of stacks, device modes or nodes.
-template <class Entry>
-std::vector<std::string> names_of(const std::vector<Entry>& entries) {
-  std::vector<std::string> names;
-  names.reserve(entries.size());
-  for (const Entry& entry : entries) names.push_back(entry.name);
-  return names;
-}
 
 /// A JSON document with a final newline.
 std::string json_document(const char* key, nlohmann::ordered_json list);

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
@@ -170,14 +169,6 @@ bool Check::failed() const {
                      [](const Diagnostic& one) { return one.severity != Severity::note; });
 }
 
-long count(const Suite& suite, Severity severity) {
-  long found = 0;
-  each_diagnostic({suite}, [&](const Suite&, const Diagnostic& one) {
-    found += one.severity == severity ? 1 : 0;
-  });
-  return found;
-}
-
 int print_suites(const Args& args, const std::vector<Suite>& suites, const std::string& totals,
                  Session& session) {
   const std::string text = args.format == "json"     ? as_json(args.action, suites)
@@ -193,12 +184,6 @@ std::string json_document(const char* key, Json list) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string grouped(long number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 std::string plain(const std::string& text) { return text.empty() ? text : value_text(Value(text)); }
 
 std::string place_text(const std::optional<SourceRef>& where) {
@@ -207,25 +192,6 @@ std::string place_text(const std::optional<SourceRef>& where) {
   if (where->line > 0) text += fmt::format(":{}", where->line);
   if (where->line > 0 && where->column > 0) text += fmt::format(":{}", where->column);
   return text;
-}
-
-std::string when_text(const When& when) {
-  using Op = Test::Op;
-  static const std::map<Op, std::string> kSigns = {
-      {Op::eq, "="}, {Op::ne, "is not"}, {Op::lt, "<"},      {Op::le, "<="},
-      {Op::gt, ">"}, {Op::ge, ">="},     {Op::like, "like"}, {Op::unlike, "unlike"}};
-  std::vector<std::string> tests;
-  for (const Test& test : when) {
-    if (test.op == Op::is_set || test.op == Op::is_unset) {
-      tests.push_back(test.fact + (test.op == Op::is_set ? " is set" : " is not set"));
-      continue;
-    }
-    std::vector<std::string> values;
-    for (const std::string& value : test.values) values.push_back(value.empty() ? "\"\"" : value);
-    tests.push_back(
-        fmt::format("{} {} {}", test.fact, kSigns.at(test.op), fmt::join(values, " or ")));
-  }
-  return fmt::format("{}", fmt::join(tests, ", "));
 }
 
 std::string node_text(const NodeModel& node) {

@@ -50,12 +50,11 @@ std::string reserved_free(InvariantContext& context, const Sample& one) {
 }
 
 std::string near_device(InvariantContext& context, const Sample& one) {
-  if (says_far(*one.plan)) return "";
+  if (reports(*one.plan, "far-from-device")) return "";
   const std::vector<Device>& devices = context.model->topology.devices;
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
-    const auto device = std::find_if(devices.begin(), devices.end(),
-                                     [&](const Device& d) { return d.index == rank.device; });
+    const auto device = std::ranges::find(devices, rank.device, &Device::index);
     if (device != devices.end() && !device->pus.empty() && !device->pus.contains(rank.cpus))
       return fmt::format(
           "rank {} has CPUs {}, but its device {} is near {}, and the plan does not report it",
@@ -104,8 +103,8 @@ std::string variables_known(InvariantContext& context, const Sample& one) {
     const std::string value = text != nullptr ? *text : "";
     const auto [at, fresh] = context.known.emplace(setting.name + "=" + value, "");
     if (fresh) {
-      const knowledge::Verdict verdict = knowledge::check(setting.name, value);
-      if (verdict.grade == knowledge::Grade::wrong) at->second = verdict.message;
+      const Diagnostic verdict = knowledge::check(setting.name, value);
+      if (verdict.severity == Severity::error) at->second = verdict.message;
     }
     if (!at->second.empty()) return at->second;
   }
@@ -140,9 +139,7 @@ std::string local_rank(InvariantContext& context, const Sample& one) {
   if (const auto* text = std::get_if<std::string>(&setting->value()))
     return *text == "0" ? "" : fmt::format("LOCAL_RANK is {} on every rank", *text);
   const int visible = visible_devices(context, one);
-  const bool said = std::any_of(one.plan->reports.begin(), one.plan->reports.end(),
-                                [](const Diagnostic& r) { return r.id == "shared-devices"; });
-  if (one.ranks <= visible || said) return "";
+  if (one.ranks <= visible || reports(*one.plan, "shared-devices")) return "";
   return fmt::format(
       "LOCAL_RANK goes up to {}, but a rank sees {}, and the plan does not report it",
       one.ranks - 1, counted(visible, "device"));
@@ -194,9 +191,8 @@ const std::array<Invariant, 9> kInvariants = {{
     {"repeatable", "the same input gives the same plan", repeatable, true},
 }};
 
-bool says_far(const Plan& plan) {
-  return std::any_of(plan.reports.begin(), plan.reports.end(),
-                     [](const Diagnostic& one) { return one.id == "far-from-device"; });
+bool reports(const Plan& plan, std::string_view id) {
+  return std::ranges::find(plan.reports, id, &Diagnostic::id) != plan.reports.end();
 }
 
 InvariantContext make_context(const Profile& profile, const NodeModel& model,

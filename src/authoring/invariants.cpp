@@ -128,7 +128,7 @@ class Sweep {
       if (plan.error().message.empty()) add_violation("refusal", "refused without a reason", asked);
       return;
     }
-    if (says_far(*plan)) ++count_.far;
+    if (reports(*plan, "far-from-device")) ++count_.far;
     const Result<Plan> again = twice ? make_plan(input_) : Result<Plan>(Error{});
     const Sample one{asked.ranks, asked.nodes, asked.mode, &*plan, again ? &*again : nullptr};
     if (twice && !again)
@@ -143,22 +143,17 @@ class Sweep {
 
   // Two examples are printed, the rest are counted.
   void add_violation(const std::string& invariant, const std::string& found, const Asked& asked) {
-    for (Check& check : count_.checks) {
-      if (check.kind != "invariant" || check.name.substr(0, check.name.find(':')) != invariant)
-        continue;
-      const int earlier = ++violations_[invariant];
-      if (earlier <= kEnoughExamples)
-        check.diagnostics.push_back(
-            {"invariant-" + invariant, Severity::error,
-             fmt::format("{}: {}", asked.typed(context_.model->name), found), "", check.where});
-      else if (earlier == kEnoughExamples + 1)
-        check.diagnostics.push_back(
-            {"invariant-" + invariant, Severity::error, "", "", check.where});
-      if (earlier > kEnoughExamples)
-        check.diagnostics.back().message =
-            fmt::format("{} more plans for node type {} violate this invariant",
-                        grouped(earlier - kEnoughExamples), context_.model->name);
-    }
+    Check& check = *std::ranges::find_if(
+        count_.checks, [&](const Check& one) { return one.name.starts_with(invariant + ":"); });
+    const int earlier = ++violations_[invariant] - kEnoughExamples;
+    if (earlier <= 1)
+      check.diagnostics.push_back({"invariant-" + invariant, Severity::error,
+                                   fmt::format("{}: {}", asked.typed(context_.model->name), found),
+                                   "", check.where});
+    if (earlier > 0)
+      check.diagnostics.back().message =
+          fmt::format("{} more plans for node type {} violate this invariant",
+                      with_separators(earlier), context_.model->name);
   }
 
   InvariantContext context_;

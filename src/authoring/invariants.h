@@ -47,8 +47,8 @@ struct Invariant {
 
 extern const std::array<Invariant, 9> kInvariants;
 
-/// Whether the plan itself reports ranks that are not near their devices.
-bool says_far(const Plan& plan);
+/// Whether the plan has a diagnostic with this id.
+bool reports(const Plan& plan, std::string_view id);
 
 InvariantContext make_context(const Profile& profile, const NodeModel& model,
                               const Launcher& launcher);

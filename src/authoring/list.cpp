@@ -84,8 +84,6 @@ int profile_list(const Args& args, Session& session) {
              : 0;
 }
 
-int profile_schema(const Args&, Session& session) {
-  return print(session, kProfileSchema) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
-}
+int profile_schema(const Args&, Session& session) { return print_all(session, kProfileSchema); }
 
 }  // namespace hpclaunch::authoring

@@ -29,26 +29,18 @@ bool needs_escape(std::string_view text, std::size_t i) {
 std::string escaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (is_control(text[i])) {
-      out += ' ';
-      continue;
-    }
     if (needs_escape(text, i)) out += '\\';
-    out += text[i];
+    out += is_control(text[i]) ? ' ' : text[i];
   }
   return out;
 }
 
 std::string entities(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (is_control(c))
-      out += ' ';
-    else if (c == '_' || kMarkup.find(c) != std::string_view::npos)
-      out += fmt::format("&#{};", static_cast<int>(c));
-    else
-      out += c;
-  }
+  for (const char c : text)
+    out += c == '_' || kMarkup.find(c) != std::string_view::npos
+               ? fmt::format("&#{};", static_cast<int>(c))
+               : std::string(1, is_control(c) ? ' ' : c);
   return out;
 }
 
@@ -58,14 +50,10 @@ bool is_address(std::string_view text) {
 
 std::string safe_address(std::string_view address) {
   std::string out;
-  for (const char c : address) {
-    const bool kept =
-        is_word(c) || std::string_view("-._~:/?#@!$&'*+,;=%").find(c) != std::string_view::npos;
-    if (kept)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
+  for (const char c : address)
+    out += is_word(c) || std::string_view("-._~:/?#@!$&'*+,;=%").find(c) != std::string_view::npos
+               ? std::string(1, c)
+               : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   return out;
 }
 
@@ -114,14 +102,12 @@ std::string first_on_line(const std::string& word) {
 // Words of Markdown; a code span and a link are one.
 std::vector<std::string> words_of(const std::string& markdown) {
   std::vector<std::string> words(1);
-  char inside = '\0';
+  bool is_span = false;
   for (std::size_t i = 0; i < markdown.size(); ++i) {
     const char c = markdown[i];
-    const bool is_escaped = i > 0 && markdown[i - 1] == '\\' && inside != '`';
-    if (!is_escaped && (inside == '\0' || inside == c)) {
-      if (c == '`') inside = inside == c ? '\0' : c;
-    }
-    if (c == ' ' && inside == '\0') {
+    const bool is_escaped = i > 0 && markdown[i - 1] == '\\' && !is_span;
+    if (c == '`' && !is_escaped) is_span = !is_span;
+    if (c == ' ' && !is_span) {
       if (!words.back().empty()) words.emplace_back();
     } else {
       words.back() += c;
@@ -217,18 +203,17 @@ std::string block(std::string_view language, const std::string& lines) {
   return fmt::format("{}{}\n{}{}\n", fence, language, lines, fence);
 }
 
-std::string Table::str() const {
-  if (rows_.empty()) return "";
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  if (rows.size() < 2) return "";
   std::string out;
-  const auto line = [&](const std::vector<std::string>& cells) {
+  for (const std::vector<std::string>& cells : rows) {
     for (const std::string& cell : cells)
       out += fmt::format("| {}{}", cell, cell.empty() ? "" : " ");
     out += "|\n";
-  };
-  line(head_);
-  for (std::size_t i = 0; i < head_.size(); ++i) out += "| --- ";
-  out += "|\n";
-  for (const std::vector<std::string>& cells : rows_) line(cells);
+    if (&cells != &rows.front()) continue;
+    for (std::size_t i = 0; i < cells.size(); ++i) out += "| --- ";
+    out += "|\n";
+  }
   return out;
 }
 

@@ -25,16 +25,7 @@ std::string paragraph(const std::string& markdown, const std::string& indent = "
 /// A fenced block; `lines` end with a newline.
 std::string block(std::string_view language, const std::string& lines);
 
-/// Cells are Markdown. Empty without rows.
-class Table {
- public:
-  explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string str() const;
-
- private:
-  std::vector<std::string> head_;
-  std::vector<std::vector<std::string>> rows_;
-};
+/// Cells are Markdown; the first row is the head. Empty without another one.
+std::string table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace hpclaunch::authoring::markdown

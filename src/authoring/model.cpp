@@ -1,11 +1,10 @@
-// A probed node as a profile's node model.
-#include "authoring/model.h"
-
+// A probed node as a profile's node model, and what the model cannot express of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "authoring/new.h"
@@ -15,6 +14,21 @@
 namespace hpclaunch::authoring {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+// Whether these are the same cores, or parts of the same ones, by position. False where the model has another
+// number of cores.
+bool same_cores(const Topology& node, const CpuSet& pus, const Topology& model,
+                const CpuSet& modelled) {
+  return std::equal(node.cores.begin(), node.cores.end(), model.cores.begin(), model.cores.end(),
+                    [&](const Core& a, const Core& b) {
+                      return pus.contains(a.pus) == modelled.contains(b.pus) &&
+                             pus.intersects(a.pus) == modelled.intersects(b.pus);
+                    });
+}
 
 struct Shape {
   int packages = 1;
@@ -37,12 +51,12 @@ std::vector<int> nodes_with_cores(const Topology& node) {
 
 // What the model calls a NUMA node: it numbers those with cores from 0. -1 where it has none like it.
 int number_in(const Topology& model, const Topology& node, int os_index) {
-  const NumaNode* real = find_numa(node, os_index);
+  const NumaNode* real = node.find_numa(os_index);
   if (real == nullptr) return -1;
   const auto alike = [&](const NumaNode& one) {
     return same_cores(node, real->pus, model, one.pus);
   };
-  const NumaNode* same = find_numa(model, os_index);
+  const NumaNode* same = model.find_numa(os_index);
   if (same != nullptr && alike(*same)) return os_index;
   if (real->pus.empty()) return -1;
   const auto at = std::find_if(model.numa_nodes.begin(), model.numa_nodes.end(), alike);
@@ -70,55 +84,39 @@ Shape shape_of(const Topology& node) {
   return shape;
 }
 
-std::string memory_line(const Topology& node, const Shape& shape) {
+// The memory of NUMA nodes with cores: one number, or one for each.
+void put_memory(const Topology& node, const Shape& shape, Json& out) {
   std::vector<std::uint64_t> sizes;
   for (const int index : nodes_with_cores(node)) {
-    const NumaNode* numa = find_numa(node, index);
+    const NumaNode* numa = node.find_numa(index);
     if (numa != nullptr && numa->memory_bytes >= kMiB) sizes.push_back(numa->memory_bytes / kMiB);
   }
-  if (sizes.size() != static_cast<std::size_t>(shape.numa_nodes())) return "";
-  const std::set<std::uint64_t> different(sizes.begin(), sizes.end());
-  return different.size() == 1 ? fmt::format("\"numa_memory_mb\": {}", sizes.front())
-                               : fmt::format("\"numa_memory_mb\": [{}]", fmt::join(sizes, ", "));
+  if (sizes.size() != static_cast<std::size_t>(shape.numa_nodes())) return;
+  const bool equal = std::set<std::uint64_t>(sizes.begin(), sizes.end()).size() == 1;
+  out["numa_memory_mb"] = equal ? Json(sizes.front()) : Json(sizes);
 }
 
 // Memory beside other memory, or near no core.
-std::string extra_line(const Topology& node, const Shape& shape) {
+void put_extra(const Topology& node, const Shape& shape, Json& out) {
   const std::vector<int> with_cores = nodes_with_cores(node);
-  std::vector<std::string> entries;
   for (const NumaNode& numa : node.numa_nodes) {
     const bool has_cores =
         std::find(with_cores.begin(), with_cores.end(), numa.os_index) != with_cores.end();
     if (has_cores || numa.os_index < shape.numa_nodes()) continue;
-    std::string near;  // in the model's numbers, which are others where its NUMA nodes are
+    Json& entry = out["memory_only_numa"].emplace_back(
+        Json{{"os_index", numa.os_index}, {"memory_mb", numa.memory_bytes / kMiB}});
+    // In the model's numbers, which are others where its NUMA nodes are.
     const bool numbered = with_cores.size() == static_cast<std::size_t>(shape.numa_nodes());
     for (std::size_t n = 0; numbered && n < with_cores.size(); ++n)
-      if (const NumaNode* other = find_numa(node, with_cores[n]);
+      if (const NumaNode* other = node.find_numa(with_cores[n]);
           other != nullptr && !numa.pus.empty() && other->pus == numa.pus)
-        near = fmt::format(", \"near_numa\": {}", n);
-    entries.push_back(fmt::format("{{\"os_index\": {}, \"memory_mb\": {}{}}}", numa.os_index,
-                                  numa.memory_bytes / kMiB, near));
+        entry["near_numa"] = n;
   }
-  return entries.empty() ? ""
-                         : fmt::format("\"memory_only_numa\": [\n        {}\n      ]",
-                                       fmt::join(entries, ",\n        "));
-}
-
-bool is_pci(const std::string& text) {
-  if (text.size() != 12 || text[4] != ':' || text[7] != ':' || text[10] != '.') return false;
-  return text.find_first_not_of("0123456789abcdef:.") == std::string::npos && text[11] <= '7';
-}
-
-// How often the devices, or the interfaces, have this address: the format wants it unique.
-template <class Entry>
-bool is_unique_pci(const std::vector<Entry>& entries, const std::string& pci) {
-  return is_pci(pci) && std::count_if(entries.begin(), entries.end(),
-                                      [&](const Entry& entry) { return entry.pci == pci; }) == 1;
 }
 
 // The part of a PCI path that it shares with one of `others`: the rest decides nothing.
 template <class Entry>
-std::string bridges_key(const std::vector<std::string>& way, const std::vector<Entry>& others) {
+void put_bridges(const std::vector<std::string>& way, const std::vector<Entry>& others, Json& out) {
   std::ptrdiff_t longest = 0;
   for (const Entry& other : others) {
     const auto parting =
@@ -127,128 +125,225 @@ std::string bridges_key(const std::vector<std::string>& way, const std::vector<E
   }
   const std::vector<std::string> shared(way.begin(), way.begin() + longest);
   for (const std::string& one : shared)
-    if (!is_pci(&one == &shared.front() ? one + ":00.0" : one)) return "";
-  return shared.empty() ? "" : fmt::format("\"bridges\": [\"{}\"]", fmt::join(shared, "\", \""));
+    if (!is_pci_address(&one == &shared.front() ? one + ":00.0" : one)) return;
+  if (!shared.empty()) out["bridges"] = shared;
 }
 
 // The model's numbers of the cores within `pus`.
-CpuSet cores_of(const Topology& node, const CpuSet& pus) {
+void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   CpuSet cores;
   for (std::size_t c = 0; c < node.cores.size(); ++c)
     if (pus.contains(node.cores[c].pus)) cores.add(static_cast<int>(c));
-  return cores;
+  if (!cores.empty()) out["cores"] = cores.to_list();
 }
 
 // Where a device is, in the model's numbers.
-std::vector<std::string> place_keys(const Topology& node, const Device& device,
-                                    const Topology& model) {
-  std::vector<std::string> keys;
-  const NumaNode* numa = find_numa(node, device.numa);
+Json place_of(const Topology& node, const Device& device, const Topology& model) {
+  Json out = Json::object();
+  const NumaNode* numa = node.find_numa(device.numa);
   const int number = number_in(model, node, device.numa);
-  if (number >= 0) keys.push_back(fmt::format("\"numa\": {}", number));
+  if (number >= 0) out["numa"] = number;
   const CpuSet& near = device.pus.empty() && numa != nullptr ? numa->pus : device.pus;
-  if (number >= 0 && near == numa->pus) return keys;
-  if (const CpuSet cores = cores_of(node, near); !cores.empty())
-    keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
-  return keys;
+  if (number < 0 || near != numa->pus) put_cores(node, near, out);
+  return out;
 }
 
 // Links by the places of their devices in the list, which are the model's numbers.
-std::string links_key(const Topology& node, const std::vector<int>& listed) {
+void put_links(const Topology& node, const std::vector<int>& listed, Json& out) {
   const auto place = [&](int index) {
     return std::find(listed.begin(), listed.end(), index) - listed.begin();
   };
-  std::vector<std::string> entries;
   for (const Link& link : node.links) {
     const auto from = place(link.from);
     const auto to = place(link.to);
     if (std::max(from, to) == std::ssize(listed) || link.kind.empty()) continue;
-    entries.push_back(
-        fmt::format("        {{\"from\": {}, \"to\": {}, \"kind\": {}, \"lanes\": {}}}", from, to,
-                    json_text(link.kind), link.lanes));
+    out["links"].push_back(
+        {{"from", from}, {"to", to}, {"kind", short_text(link.kind)}, {"lanes", link.lanes}});
   }
-  return entries.empty() ? ""
-                         : fmt::format(", \"links\": [\n{}\n      ]", fmt::join(entries, ",\n"));
 }
 
-std::string devices_line(const Topology& node, const Topology& model) {
-  if (node.devices.empty()) return "";
+void put_devices(const Topology& node, const Topology& model, Json& model_json) {
+  if (node.devices.empty()) return;
   const Device& first = node.devices.front();
-  std::vector<std::string> entries;
+  Json out = {{"vendor", first.vendor}};
+  if (!first.model.empty()) out["model"] = short_text(first.model);
+  if (first.memory_bytes >= kMiB) out["memory_mb"] = first.memory_bytes / kMiB;
+  if (first.subdevices > 0) out["subdevices"] = first.subdevices;
+  if (!first.partition.empty()) out["partition"] = short_text(first.partition);
   std::vector<int> listed;
   for (const Device& device : node.devices) {
     if (device.vendor != first.vendor) continue;
     listed.push_back(device.index);
-    std::vector<std::string> keys = place_keys(node, device, model);
-    if (is_unique_pci(node.devices, device.pci))
-      keys.push_back(fmt::format("\"pci\": \"{}\"", device.pci));
-    if (std::string way = bridges_key(device.bridges, node.nics); !way.empty())
-      keys.push_back(std::move(way));
-    entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
+    Json& entry = out["list"].emplace_back(place_of(node, device, model));
+    // The format wants addresses unique.
+    if (is_pci_address(device.pci) &&
+        std::ranges::count(node.devices, device.pci, &Device::pci) == 1)
+      entry["pci"] = device.pci;
+    put_bridges(device.bridges, node.nics, entry);
   }
-  std::string text = fmt::format("\"devices\": {{\"vendor\": \"{}\"", first.vendor);
-  if (!first.model.empty()) text += fmt::format(", \"model\": {}", json_text(first.model));
-  if (first.memory_bytes >= kMiB)
-    text += fmt::format(", \"memory_mb\": {}", first.memory_bytes / kMiB);
-  if (first.subdevices > 0) text += fmt::format(", \"subdevices\": {}", first.subdevices);
-  if (!first.partition.empty())
-    text += fmt::format(", \"partition\": {}", json_text(first.partition));
-  return text + fmt::format(", \"list\": [\n{}\n      ]{}}}", fmt::join(entries, ",\n"),
-                            links_key(node, listed));
+  put_links(node, listed, out);
+  model_json["devices"] = std::move(out);
 }
 
-std::string nics_line(const Topology& node, const Topology& model) {
-  constexpr std::array<std::string_view, 6> kKinds = {"slingshot", "infiniband", "roce",
-                                                      "efa",       "omni-path",  "ethernet"};
-  std::vector<std::string> entries;
+void put_nics(const Topology& node, const Topology& model, Json& model_json) {
   for (const Nic& nic : node.nics) {
-    std::vector<std::string> keys;
-    if (!nic.name.empty()) keys.push_back("\"name\": " + json_text(nic.name));
-    if (!nic.fabric.empty()) keys.push_back("\"fabric\": " + json_text(nic.fabric));
-    if (std::find(kKinds.begin(), kKinds.end(), nic.kind) != kKinds.end())
-      keys.push_back(fmt::format("\"kind\": \"{}\"", nic.kind));
-    if (const CpuSet cores = cores_of(node, nic.pus); !cores.empty())
-      keys.push_back(fmt::format("\"cores\": \"{}\"", cores.to_list()));
-    else if (const int number = number_in(model, node, nic.numa); number >= 0)
-      keys.push_back(fmt::format("\"numa\": {}", number));
-    if (is_pci(nic.pci)) keys.push_back(fmt::format("\"pci\": \"{}\"", nic.pci));
-    if (std::string way = bridges_key(nic.bridges, node.devices); !way.empty())
-      keys.push_back(std::move(way));
-    entries.push_back(fmt::format("        {{{}}}", fmt::join(keys, ", ")));
+    Json& entry = model_json["nics"].emplace_back(Json::object());
+    if (!nic.name.empty()) entry["name"] = short_text(nic.name);
+    if (!nic.fabric.empty()) entry["fabric"] = short_text(nic.fabric);
+    if (std::ranges::find(kNicKinds, nic.kind) != kNicKinds.end()) entry["kind"] = nic.kind;
+    put_cores(node, nic.pus, entry);
+    const int number = number_in(model, node, nic.numa);
+    if (!entry.contains("cores") && number >= 0) entry["numa"] = number;
+    if (is_pci_address(nic.pci)) entry["pci"] = nic.pci;
+    put_bridges(nic.bridges, node.devices, entry);
   }
-  return entries.empty() ? "" : fmt::format("\"nics\": [\n{}\n      ]", fmt::join(entries, ",\n"));
 }
 
-std::vector<std::string> shape_lines(const Topology& node, const Shape& shape) {
-  std::vector<std::string> lines = {fmt::format("\"packages\": {}", shape.packages)};
+Json shape_json(const Topology& node, const Shape& shape) {
+  Json out = {{"packages", shape.packages}};
   if (!node.packages.empty() && !node.packages.front().model.empty())
-    lines.push_back("\"package_model\": " + json_text(node.packages.front().model));
-  lines.push_back(fmt::format("\"numa_per_package\": {}", shape.numa_per_package));
-  lines.push_back(fmt::format("\"l3_per_numa\": {}", shape.l3_per_numa));
-  lines.push_back(fmt::format("\"cores_per_numa\": {}", shape.cores_per_numa));
-  lines.push_back(fmt::format("\"threads_per_core\": {}", shape.threads));
-  if (shape.threads > 1)
-    lines.push_back(
-        fmt::format("\"siblings\": \"{}\"", shape.adjacent ? "adjacent" : "after-all-cores"));
-  for (std::string line : {memory_line(node, shape), extra_line(node, shape)})
-    if (!line.empty()) lines.push_back(std::move(line));
-  return lines;
+    out["package_model"] = short_text(node.packages.front().model);
+  out["numa_per_package"] = shape.numa_per_package;
+  out["l3_per_numa"] = shape.l3_per_numa;
+  out["cores_per_numa"] = shape.cores_per_numa;
+  out["threads_per_core"] = shape.threads;
+  if (shape.threads > 1) out["siblings"] = shape.adjacent ? "adjacent" : "after-all-cores";
+  put_memory(node, shape, out);
+  put_extra(node, shape, out);
+  return out;
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  return fmt::format("      {}", fmt::join(lines, ",\n      "));
+// One line, but for the objects of a list.
+std::string written(const Json& json) {
+  if (!json.is_structured()) return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : json.items())
+    parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
+                                     : written(value));
+  if (json.is_object()) return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  return json.front().is_object()
+             ? fmt::format("[\n        {}\n      ]", fmt::join(parts, ",\n        "))
+             : fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+std::string lines_of(const Json& model) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : model.items())
+    lines.push_back(fmt::format("      \"{}\": {}", key, written(value)));
+  return fmt::format("{}", fmt::join(lines, ",\n"));
 }
 
 // Reads the text back as a launch would.
-Result<Topology> read_back(const std::vector<std::string>& lines) {
-  const ParsedProfile parsed =
-      parse_profile(fmt::format("{{\"schema\": 1, \"name\": \"x\", \"doc\": \"x\", \"nodes\": "
-                                "[{{\"name\": \"x\",\n{}}}]}}",
-                                joined(lines)),
-                    "new");
+Result<Topology> read_back(Json model) {
+  model["name"] = "x";
+  const Json profile = {
+      {"schema", 1}, {"name", "x"}, {"doc", "x"}, {"nodes", Json::array({std::move(model)})}};
+  const ParsedProfile parsed = parse_profile(written(profile), "new");
   if (!parsed.problems.empty()) return parsed.problems.front();
-  if (parsed.profile.nodes.empty()) return Error{ErrorKind::invalid, "no node"};
   return parsed.profile.nodes.front().topology;
+}
+
+// ---- losses -----------------------------------------------------------------------------------------
+
+// Caches that divide the node differently from packages, NUMA nodes and cores.
+std::set<std::string> telling_caches(const Topology& node) {
+  const auto same = [](const CpuSet& pus) {
+    return [&pus](const auto& group) { return group.pus == pus; };
+  };
+  std::set<std::string> caches;
+  for (const Cache& cache : node.caches) {
+    const bool known =
+        cache.pus == node.all_pus() ||
+        std::any_of(node.packages.begin(), node.packages.end(), same(cache.pus)) ||
+        std::any_of(node.numa_nodes.begin(), node.numa_nodes.end(), same(cache.pus)) ||
+        std::any_of(node.cores.begin(), node.cores.end(), same(cache.pus));
+    if (!known) caches.insert(cache.pus.to_list());
+  }
+  return caches;
+}
+
+std::map<int, std::string> numa_map(const Topology& node) {
+  std::map<int, std::string> nodes;
+  for (const NumaNode& numa : node.numa_nodes) nodes[numa.os_index] = numa.pus.to_list();
+  return nodes;
+}
+
+// The CPUs of a device or an interface, else those of its NUMA node.
+template <class Entry>
+CpuSet near(const Topology& node, const Entry& entry) {
+  const NumaNode* numa = node.find_numa(entry.numa);
+  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
+}
+
+// What is wrong with one device of the model; "" for nothing.
+std::string difference(const Device& device, const Device& modelled) {
+  if (device.model != modelled.model && json_text(device.model) != json_text(modelled.model))
+    return "model differs from the first device's";
+  if (device.memory_bytes / kMiB != modelled.memory_bytes / kMiB)
+    return "memory differs from the first device's";
+  if (device.subdevices != modelled.subdevices || device.partition != modelled.partition)
+    return "divided differently from the first device";
+  if (!device.instances.empty())
+    return fmt::format("it is cut into {} instances", device.instances.size());
+  return "";
+}
+
+// Packages and NUMA nodes that the node does not name cannot be lost. Not yet of devices and interfaces.
+void compare(const Topology& real, const Topology& model, NodeText& found) {
+  const auto all = [&](auto same) {
+    return std::equal(real.cores.begin(), real.cores.end(), model.cores.begin(), model.cores.end(),
+                      same);
+  };
+  found.numbered = all([](const Core& a, const Core& b) { return a.pus == b.pus; });
+  if (!found.numbered) {
+    found.lost.emplace_back("numbering of cores and hardware threads");
+    return;
+  }
+  const bool placed = all([&](const Core& a, const Core& b) {
+    return (real.packages.empty() || a.package == b.package) &&
+           (real.numa_nodes.empty() || a.numa == b.numa);
+  });
+  const auto nodes = numa_map(real);
+  const auto modelled = numa_map(model);
+  if (!placed)
+    found.lost.emplace_back("numbering or division of packages and NUMA nodes");
+  else if (!nodes.empty() && nodes != modelled)
+    found.lost.emplace_back("NUMA nodes without cores");
+  if (telling_caches(real) != telling_caches(model))
+    found.lost.emplace_back("caches that cores share");
+}
+
+void compare_devices(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
+  std::size_t next = 0;
+  bool all_near = true;
+  for (const Device& device : real.devices) {
+    const std::string name = fmt::format("device {}: ", device.index);
+    if (device.vendor != real.devices.front().vendor) {
+      lost.push_back(name + "another vendor, " + device.vendor);
+      continue;
+    }
+    const bool there = next < model.devices.size();
+    if (there && device.index != model.devices[next].index)
+      lost.push_back(fmt::format("{}number {} in the model", name, model.devices[next].index));
+    const std::string what = there ? difference(device, model.devices[next]) : "missing";
+    if (!what.empty()) lost.push_back(name + what);
+    all_near = all_near && there &&
+               same_cores(real, near(real, device), model, near(model, model.devices[next]));
+    ++next;
+  }
+  if (!all_near) lost.emplace_back("locality of devices");
+  if (model.links.size() != real.links.size())
+    lost.push_back(fmt::format("{} of {} links between devices",
+                               real.links.size() - model.links.size(), real.links.size()));
+}
+
+// `real` has those interfaces that the model was given.
+void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
+  const bool all_near = std::equal(real.nics.begin(), real.nics.end(), model.nics.begin(),
+                                   model.nics.end(), [&](const Nic& a, const Nic& b) {
+                                     return same_cores(real, near(real, a), model, near(model, b));
+                                   });
+  if (!all_near) lost.emplace_back("locality of interfaces");
 }
 
 // Removes the interfaces that jobs do not use, and names them: the format has no state and no speed.
@@ -275,24 +370,22 @@ NodeText node_model_text(const Topology& whole_node) {
   Topology node = whole_node;
   NodeText text;
   text.left_out = drop_idle_nics(node);
-  std::vector<std::string> lines = shape_lines(node, shape_of(node));
+  Json lines = shape_json(node, shape_of(node));
   Result<Topology> shape = read_back(lines);
   if (!shape) {
     Shape block;
     block.cores_per_numa = static_cast<int>(node.cores.size());
-    lines = shape_lines(node, block);
+    lines = shape_json(node, block);
     shape = read_back(lines);
   }
-  text.lines = joined(lines);
+  text.lines = lines_of(lines);
   if (!shape) {
     text.lost = {shape.error().message};
     return text;
   }
-  Compared found = compare(node, *shape);
-  text.numbered = found.numbered;
-  text.lost = std::move(found.lost);
-  for (std::string line : {devices_line(node, *shape), nics_line(node, *shape)})
-    if (!line.empty()) lines.push_back(std::move(line));
+  compare(node, *shape, text);
+  put_devices(node, *shape, lines);
+  put_nics(node, *shape, lines);
   const Result<Topology> model = read_back(lines);
   if (!model) {
     text.lost.push_back("devices and interfaces: " + model.error().message);
@@ -300,7 +393,7 @@ NodeText node_model_text(const Topology& whole_node) {
   }
   compare_devices(node, *model, text.lost);
   compare_nics(node, *model, text.lost);
-  text.lines = joined(lines);
+  text.lines = lines_of(lines);
   return text;
 }
 

@@ -21,13 +21,6 @@ namespace {
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-bool is_profile_name(const std::string& name) {
-  return !name.empty() && name != "none" && !name.ends_with(".json") &&
-         is_letter_or_digit(name.front()) && std::all_of(name.begin(), name.end(), [](char c) {
-           return is_letter_or_digit(c) || c == '.' || c == '-';
-         });
-}
-
 // "node0123.example.org" -> "node".
 std::string name_of_host(const std::string& host) {
   constexpr std::size_t kLongest = 64;
@@ -183,7 +176,7 @@ Result<std::string> written(const Fresh& fresh, const EnvSnapshot& env) {
 
 }  // namespace
 
-std::string json_text(const std::string& text) {
+std::string short_text(const std::string& text) {
   constexpr std::size_t kLongest = 160;
   std::string line = plain(text);
   if (line.size() > kLongest) {
@@ -191,7 +184,12 @@ std::string json_text(const std::string& text) {
     while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
     line.resize(end);
   }
-  return nlohmann::json(line).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return line;
+}
+
+std::string json_text(const std::string& text) {
+  using nlohmann::json;
+  return json(short_text(text)).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string prose(std::string_view text, int indent) {
@@ -243,7 +241,7 @@ int profile_new(const Args& args, Session& session) {
   if (!node) return report(session, node.error());
   const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
   if (!text) return report(session, text.error());
-  return print(session, *text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  return print_all(session, *text);
 }
 
 }  // namespace hpclaunch::authoring

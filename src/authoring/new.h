@@ -2,6 +2,7 @@
 // The sections of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
 // with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
 // suggestions enabled the file is still a valid profile.
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +27,16 @@ struct Fresh {
       false;  ///< Intel's devices of several tiles, which builtin profile "intel-max" knows
 };
 
+/// Of interfaces, as topologies name them: best first.
+inline constexpr std::array<std::string_view, 6> kNicKinds = {"slingshot", "efa",  "infiniband",
+                                                              "omni-path", "roce", "ethernet"};
+
 // ---- text ----------------------------------------------------------------------------------------------
 
-/// A JSON string of one line; longer texts are cut, since names of things are short.
+/// One line; longer texts are cut, since names of things are short.
+std::string short_text(const std::string& text);
+
+/// The same as a JSON string.
 std::string json_text(const std::string& text);
 
 /// A comment, wrapped at 100 columns. `text` starts with a letter.

@@ -41,10 +41,6 @@ struct NewRule {
   bool suggested = true;
 };
 
-// Best first.
-constexpr std::array<std::string_view, 6> kBest = {"slingshot", "efa",  "infiniband",
-                                                   "omni-path", "roce", "ethernet"};
-
 /// The interfaces for the job's traffic: those of the best kind that are not down.
 struct Fabric {
   std::string kind;
@@ -52,12 +48,11 @@ struct Fabric {
   std::vector<std::string> domains;  // of libfabric, or verbs devices
   std::string provider;              // as libfabric reports it; "" without libfabric
   std::size_t count = 0;
-  std::size_t others = 0;
 };
 
 Fabric fabric_of(const Topology& node) {
   Fabric fabric;
-  for (const std::string_view kind : kBest) {
+  for (const std::string_view kind : kNicKinds) {
     for (const Nic& nic : node.nics) {
       if (nic.kind != kind || nic.state == "down") continue;
       ++fabric.count;
@@ -69,7 +64,6 @@ Fabric fabric_of(const Topology& node) {
     fabric.kind = kind;
     break;
   }
-  fabric.others = node.nics.size() - fabric.count;
   return fabric;
 }
 
@@ -211,12 +205,13 @@ void add_vendor(const Topology& node, const Fabric& fabric, std::vector<NewRule>
 }
 
 void add_scheduler(const Fresh& fresh, std::vector<NewRule>& rules) {
-  if (fresh.scheduler == "slurm")
-    rules.push_back({"whole-nodes", "", R"("batch": {"slurm": ["--exclusive"]})",
-                     "whole nodes: no other job on them", "https://slurm.schedmd.com/sbatch.html"});
-  if (fresh.scheduler == "pbs")
-    rules.push_back({"whole-nodes", "", R"("batch": {"pbs": ["-l place=excl"]})",
-                     "whole nodes: no other job on them", ""});
+  const bool slurm = fresh.scheduler == "slurm";
+  if (slurm || fresh.scheduler == "pbs")
+    rules.push_back({"whole-nodes", "",
+                     slurm ? R"("batch": {"slurm": ["--exclusive"]})"
+                           : R"("batch": {"pbs": ["-l place=excl"]})",
+                     "whole nodes: no other job on them",
+                     slurm ? "https://slurm.schedmd.com/sbatch.html" : ""});
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // The page about a site: how to start, stacks, placement, settings, traps. At most two screens; what is longer
-// is shown by `hpclaunch profile show`.
-#include "authoring/page.h"
-
+// is shown by `hpclaunch profile show`. Each section is Markdown that ends with a newline, or "" when the profile has
+// nothing for it. Equal profiles give equal bytes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "authoring/command.h"
 #include "authoring/markdown.h"
@@ -16,8 +16,60 @@ namespace hpclaunch::authoring {
 
 namespace {
 
+using job::Prepared;
 using markdown::code;
 using markdown::paragraph;
+
+// The stack and the device mode used when none is typed; "" without any.
+std::string default_stack(const Profile& profile) {
+  const bool first = profile.stack.empty() && !profile.stacks.empty();
+  return first ? profile.stacks.front().name : profile.stack;
+}
+
+std::string default_mode(const Profile& profile) {
+  const bool first = profile.device_mode.empty() && !profile.device_modes.empty();
+  return first ? profile.device_modes.front().name : profile.device_mode;
+}
+
+// The first statement of a longer text, up to one of `stops`. `profile show` has the rest.
+std::string gist(const std::string& text, const char* stops = ".;") {
+  constexpr std::size_t kEnough = 45;  // bytes
+  for (std::size_t at = text.find_first_of(stops); at != std::string::npos;
+       at = text.find_first_of(stops, at + 1))
+    if (at >= kEnough && text.substr(at + 1, 1) == " ") return text.substr(0, at);
+  return text;
+}
+
+// The stacks that a condition names; none: it applies to all, or excludes some.
+std::vector<std::string> stacks_of(const When& when) {
+  for (const Test& test : when)
+    if (test.fact == "stack" && test.op == Test::Op::eq) return test.values;
+  return {};
+}
+
+// Whether it applies to the default stack.
+bool is_default(const Profile& profile, const When& when) {
+  const std::vector<std::string> stacks = stacks_of(when);
+  return stacks.empty() || std::count(stacks.begin(), stacks.end(), default_stack(profile)) > 0;
+}
+
+// What is typed; "" is the default.
+struct Ask {
+  std::string stack = {};
+  std::string mode = {};
+  std::string node_type = {};
+};
+
+// The plan for two nodes, user "user", an empty environment.
+Result<Prepared> plan_of(const Profile& profile, const Ask& ask) {
+  Request args;
+  args.nodes = 2;
+  args.stack = ask.stack;
+  args.device_mode = ask.mode;
+  args.node_type = ask.node_type;
+  args.command = {"python", "train.py"};
+  return job::prepare_elsewhere(args, EnvSnapshot({"USER=user"}), profile, {});
+}
 
 std::string with_stop(const std::string& sentence) {
   return sentence.empty() || sentence.back() == '.' ? sentence : sentence + ".";
@@ -58,9 +110,9 @@ std::string head(const Profile& profile, const std::set<std::string>& elsewhere)
 
 std::string commands(const Profile& profile) {
   std::string each = "in a job: one rank per device";
-  if (const Result<job::Prepared> got = page::plan_of(profile, {})) {
+  if (const Result<Prepared> got = plan_of(profile, {})) {
     each = fmt::format("in a job: {} per node", counted(got->plan.max_local_size(), "rank"));
-    const std::string mode = page::default_mode(profile);
+    const std::string mode = default_mode(profile);
     if (!mode.empty()) each += ", one per " + mode;
   }
   const std::vector<std::pair<std::string, std::string>> lines = {
@@ -81,17 +133,17 @@ bool is_builtin(const Profile& profile) {
 }
 
 std::string stacks(const Profile& profile) {
-  markdown::Table table({"`--stack`", "Selected by", "Software"});
-  const std::string first = page::default_stack(profile);
+  std::vector<std::vector<std::string>> rows = {{"`--stack`", "Selected by", "Software"}};
+  const std::string first = default_stack(profile);
   for (const Stack& stack : profile.stacks) {
     std::vector<std::string> by;
     for (const When& one : stack.when) by.push_back(code(when_text(one)));
     if (stack.name == first) by.emplace_back("default");
     if (by.empty()) by.emplace_back("`--stack` only");
-    table.row(
+    rows.push_back(
         {code(stack.name), fmt::format("{}", fmt::join(by, " or ")), markdown::text(stack.doc)});
   }
-  return table.str();
+  return markdown::table(rows);
 }
 
 std::string choices(const Profile& profile) {
@@ -99,7 +151,7 @@ std::string choices(const Profile& profile) {
   for (const DeviceMode& mode : profile.device_modes) {
     const std::string doc = mode.doc.empty() ? mode.origin.why : mode.doc;
     out += paragraph(fmt::format("- `--device-mode` {}{}: {}", code(mode.name),
-                                 mode.name == page::default_mode(profile) ? " (default)" : "",
+                                 mode.name == default_mode(profile) ? " (default)" : "",
                                  with_stop(markdown::text(doc))),
                      "  ");
   }
@@ -123,6 +175,124 @@ std::string start(const Profile& profile) {
                       code("hpclaunch profile show " + profile.name));
   out += "\n" + paragraph(more);
   for (const std::string& part : {stacks(profile), choices(profile)})
+    if (!part.empty()) out += "\n" + part;
+  return out;
+}
+
+// ---- placement: the table of the default plan, and one line for each stack, mode and node type that differs
+
+std::string reserved(const NodeModel& model) {
+  std::string out;
+  const auto add = [&](const std::string& what, const CpuSet& pus, const std::string& why) {
+    CpuSet cores;
+    for (std::size_t c = 0; c < model.topology.cores.size(); ++c)
+      if (model.topology.cores[c].pus.intersects(pus)) cores.add(static_cast<int>(c));
+    out += fmt::format(" {} {}{}{}.", what, cores.to_list(), why.empty() ? "" : ": ",
+                       markdown::text(why));
+  };
+  if (!model.reserved.empty()) add("Reserved cores", model.reserved, model.reserved_why);
+  for (const ServiceCores& service : model.services)
+    add("Service " + markdown::text(service.name) + " on cores", service.pus, service.why);
+  return out;
+}
+
+std::string node(const NodeModel& model, bool named) {
+  std::string text = named ? code(model.name) + ": " : "";
+  if (model.count > 0) text += with_separators(model.count) + " nodes with ";
+  text += markdown::text(node_text(model)) + ".";
+  if (!model.doc.empty()) text += fmt::format(" {}.", markdown::text(model.doc));
+  if (model.live) text += " Device locality is read from the node itself inside a job.";
+  return text + reserved(model);
+}
+
+std::string nodes(const Profile& profile) {
+  if (profile.nodes.size() == 1) return markdown::paragraph(node(profile.nodes.front(), false));
+  std::string out = markdown::paragraph("Node types, the first is the default:") + "\n";
+  for (const NodeModel& model : profile.nodes)
+    out += markdown::paragraph("- " + node(model, true), "  ");
+  return out;
+}
+
+// The table of ranks alone: a plan without variables and command has nothing after it.
+std::string rank_table(const Prepared& prepared) {
+  Plan bare = prepared.plan;
+  bare.env.clear();
+  bare.command.clear();
+  Style style;
+  style.width = 96;
+  const std::string all = plan_table(bare, prepared.node, {}, style);
+  const std::size_t blank = all.find("\n\n");
+  return blank == std::string::npos ? all : all.substr(blank + 2);
+}
+
+std::string launch_line(const Prepared& prepared) {
+  constexpr std::size_t kWidth = 96;
+  std::string out;
+  std::string line;
+  for (const std::string& word : prepared.argv) {
+    const std::string quoted = quote_sh(word);
+    if (!line.empty() && line.size() + quoted.size() > kWidth) {
+      out += line + " \\\n";
+      line = "   ";
+    }
+    line += line.empty() ? quoted : " " + quoted;
+  }
+  return out + line + "\n";
+}
+
+// "4-7:8-11", as launchers write it; the first few of many.
+std::string cpus_of(const Plan& plan) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::string> lists;
+  for (const RankPlan& rank : plan.classes.front().ranks) lists.push_back(rank.cpus.to_list());
+  if (lists.size() <= kMost) return code(fmt::format("{}", fmt::join(lists, ":")));
+  lists.resize(4);
+  return code(fmt::format("{}:...", fmt::join(lists, ":")));
+}
+
+std::string others(const Profile& profile, const Prepared& first) {
+  std::vector<std::vector<std::string>> rows = {
+      {"With", "Ranks per node", "CPUs of local ranks 0, 1, ..."}};
+  const auto add = [&](const std::string& option, const Ask& ask) {
+    const Result<Prepared> got = plan_of(profile, ask);
+    if (!got)
+      rows.push_back({code(option), "", markdown::text(got.error().message)});
+    else if (cpus_of(got->plan) != cpus_of(first.plan))
+      rows.push_back(
+          {code(option), std::to_string(got->plan.max_local_size()), cpus_of(got->plan)});
+  };
+  for (const Stack& stack : profile.stacks)
+    if (stack.name != default_stack(profile)) add("--stack " + stack.name, {.stack = stack.name});
+  for (const DeviceMode& mode : profile.device_modes)
+    if (mode.name != default_mode(profile)) add("--device-mode " + mode.name, {.mode = mode.name});
+  for (std::size_t i = 1; i < profile.nodes.size(); ++i)
+    add("--node-type " + profile.nodes[i].name, {.node_type = profile.nodes[i].name});
+  return markdown::table(rows);
+}
+
+std::string bindings(const Profile& profile, const std::set<std::string>& elsewhere) {
+  std::vector<std::vector<std::string>> rows = {{"CPU binding for", "Rule"}};
+  for (const Binding& one : profile.bindings)
+    if (elsewhere.count(one.origin.profile) == 0 && is_default(profile, one.when))
+      rows.push_back({one.when.empty() ? "any ranks" : code(when_text(one.when)),
+                      markdown::text(gist(one.origin.why, ".;,"))});
+  return markdown::table(rows);
+}
+
+// `elsewhere`: sites that the profile extends. Their entries are on their own pages.
+std::string placement(const Profile& profile, const std::set<std::string>& elsewhere) {
+  if (profile.nodes.empty()) return "";
+  std::string out = "## Placement\n\n" + nodes(profile);
+  const Result<Prepared> first = plan_of(profile, {});
+  if (!first)
+    return out + "\n" +
+           markdown::paragraph("No plan: " + markdown::text(first.error().message) + ".");
+  out += "\n" + markdown::block("text", rank_table(*first));
+  out += "\n" + markdown::block("sh", launch_line(*first));
+  if (!first->plan.batch.empty())
+    out += "\n" + markdown::paragraph(fmt::format("Request the job with {}.",
+                                                  markdown::codes(first->plan.batch, "and")));
+  for (const std::string& part : {others(profile, *first), bindings(profile, elsewhere)})
     if (!part.empty()) out += "\n" + part;
   return out;
 }
@@ -155,31 +325,31 @@ std::string changes(const Rule& rule) {
 std::string condition(const Rule& rule) {
   When rest;
   for (const Test& test : rule.when)
-    if (page::stacks_of(rule.when).empty() || test.fact != "stack") rest.push_back(test);
+    if (stacks_of(rule.when).empty() || test.fact != "stack") rest.push_back(test);
   return rest.empty() ? "" : code(when_text(rest));
 }
 
 std::string settings(const Profile& profile, const std::set<std::string>& elsewhere) {
-  markdown::Table table({"Set", "When", "Why"});
+  std::vector<std::vector<std::string>> rows = {{"Set", "When", "Why"}};
   std::map<std::string, std::vector<std::string>> by_stack;
   for (const Rule& rule : profile.rules) {
     const std::string what = changes(rule);
     if (what.empty() || elsewhere.count(rule.origin.profile) > 0) continue;
-    if (page::is_default(profile, rule.when))
-      table.row({what, condition(rule), markdown::text(page::gist(rule.origin.why, ".;,"))});
+    if (is_default(profile, rule.when))
+      rows.push_back({what, condition(rule), markdown::text(gist(rule.origin.why, ".;,"))});
     else
-      for (const std::string& stack : page::stacks_of(rule.when)) by_stack[stack].push_back(what);
+      for (const std::string& stack : stacks_of(rule.when)) by_stack[stack].push_back(what);
   }
   std::string list;
   for (const auto& [stack, items] : by_stack)
     list += markdown::paragraph(
         fmt::format("- With `--stack` {}: {}", code(stack), fmt::join(items, ", ")), "  ");
-  const std::string rows = table.str();
-  if (rows.empty() && list.empty()) return "";
+  const std::string table = markdown::table(rows);
+  if (table.empty() && list.empty()) return "";
   return "## Settings\n\n" +
          markdown::paragraph(
              "Your exported values and `--set` win, except over settings marked (required).") +
-         (rows.empty() ? "" : "\n" + rows) + (list.empty() ? "" : "\n" + list);
+         (table.empty() ? "" : "\n" + table) + (list.empty() ? "" : "\n" + list);
 }
 
 std::string traps(const Profile& profile, const std::set<std::string>& elsewhere) {
@@ -190,7 +360,7 @@ std::string traps(const Profile& profile, const std::set<std::string>& elsewhere
           fmt::format("- {}: {}",
                       markdown::link(markdown::text(note.title.empty() ? note.id : note.title),
                                      note.origin.source),
-                      markdown::text(page::gist(note.text))),
+                      markdown::text(gist(note.text))),
           "  ");
   return out.empty() ? "" : "## Traps and hints\n\n" + out;
 }
@@ -200,42 +370,13 @@ std::string page_of(const Profile& profile, const std::set<std::string>& elsewhe
       "<!-- Generated by: hpclaunch profile page {}. Change the profile, not this page. -->\n\n",
       profile.name);
   out += head(profile, elsewhere);
-  for (const std::string& part : {start(profile), page::placement(profile, elsewhere),
+  for (const std::string& part : {start(profile), placement(profile, elsewhere),
                                   settings(profile, elsewhere), traps(profile, elsewhere)})
     if (!part.empty()) out += "\n" + part;
   return out;
 }
 
 }  // namespace
-
-std::string page::default_stack(const Profile& profile) {
-  if (!profile.stack.empty() || profile.stacks.empty()) return profile.stack;
-  return profile.stacks.front().name;
-}
-
-std::string page::default_mode(const Profile& profile) {
-  if (!profile.device_mode.empty() || profile.device_modes.empty()) return profile.device_mode;
-  return profile.device_modes.front().name;
-}
-
-std::string page::gist(const std::string& text, const char* stops) {
-  constexpr std::size_t kEnough = 45;  // bytes
-  for (std::size_t at = text.find_first_of(stops); at != std::string::npos;
-       at = text.find_first_of(stops, at + 1))
-    if (at >= kEnough && text.substr(at + 1, 1) == " ") return text.substr(0, at);
-  return text;
-}
-
-std::vector<std::string> page::stacks_of(const When& when) {
-  for (const Test& test : when)
-    if (test.fact == "stack" && test.op == Test::Op::eq) return test.values;
-  return {};
-}
-
-bool page::is_default(const Profile& profile, const When& when) {
-  const std::vector<std::string> stacks = stacks_of(when);
-  return stacks.empty() || std::count(stacks.begin(), stacks.end(), default_stack(profile)) > 0;
-}
 
 int profile_page(const Args& args, Session& session) {
   if (args.names.size() != 1)
@@ -248,9 +389,7 @@ int profile_page(const Args& args, Session& session) {
   for (const std::string& base : profile->extends)
     if (const Result<Profile> site = load_profile(base, session.env); site && !site->part)
       elsewhere.insert(base);
-  return print(session, page_of(*profile, elsewhere))
-             ? 0
-             : exit_status(ErrorKind::system, session.exit_rules);
+  return print_all(session, page_of(*profile, elsewhere));
 }
 
 }  // namespace hpclaunch::authoring

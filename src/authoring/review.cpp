@@ -1,12 +1,15 @@
-// `profile validate`: variables, conditions, signals, secrets, and the age of sources.
-#include "authoring/review.h"
-
+// `profile validate`: variables against the catalogue, contradictory conditions, unknown names, signals that match every
+// site, secrets, directories shared by nodes, the age of sources. Each question looks at the profile's own entries
+// only: those of a part are validated with the part.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
-#include "hpclaunch/check.h"
+#include "authoring/command.h"
+#include "hpclaunch/json_reader.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
@@ -14,86 +17,12 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-Severity severity_of(knowledge::Grade grade) {
-  if (grade == knowledge::Grade::wrong) return Severity::error;
-  return grade == knowledge::Grade::doubtful ? Severity::warning : Severity::note;
-}
-
-std::string rule_of(knowledge::Verdict::About about) {
-  switch (about) {
-    case knowledge::Verdict::About::unknown_name:
-      return "unknown-variable";
-    case knowledge::Verdict::About::old_name:
-      return "old-variable";
-    default:
-      return "bad-value";
-  }
-}
-
-/// Names and values of one entry against the catalogue.
-struct Judging {
-  const std::string what;
-  const Origin& origin;
-  std::vector<Diagnostic>& diagnostics;
-
-  void add(const std::string& id, Severity severity, const knowledge::Verdict& verdict) {
-    diagnostics.push_back({id, severity, fmt::format("{}: {}", what, verdict.message),
-                           verdict.suggestion.empty() ? "" : "write " + verdict.suggestion,
-                           origin.where});
-  }
-
-  // Rules may test or unset variables by their old or misspelt names.
-  void name(const std::string& name) {
-    const knowledge::Verdict verdict = knowledge::check(name, "");
-    const bool unknown = verdict.about == knowledge::Verdict::About::unknown_name;
-    if (unknown && !knowledge::find_misspelling(name))
-      add("unknown-variable", Severity::warning, verdict);
-  }
-
-  // Values with facts are not known here.
-  void values(const std::vector<Assignment>& assignments) {
-    for (const Assignment& one : assignments) {
-      const bool constant = one.value.each == Template::Each::once && facts_in(one.value).empty();
-      const bool shown = constant && !is_secret(one.name);
-      const Result<std::string> value =
-          shown ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
-      const knowledge::Verdict verdict = knowledge::check(one.name, value ? *value : "");
-      if (verdict.grade != knowledge::Grade::fine)
-        add(rule_of(verdict.about), severity_of(verdict.grade), verdict);
-    }
-  }
+/// An entry of the profile itself, such as "rule x". Stacks may have several conditions, notes none.
+struct OwnEntry {
+  std::string what;
+  std::vector<const When*> conditions;
+  const Origin* origin;
 };
-
-int months_of(const std::string& day) {
-  constexpr int kYear = 12;
-  const std::vector<std::string_view> parts = split(day, '-');
-  if (parts.size() < 2) return 0;
-  return static_cast<int>(parse_natural(parts[0]).value_or(0) * kYear +
-                          parse_natural(parts[1]).value_or(0));
-}
-
-// 18 months and a day are too old, 18 months are not.
-bool too_old(const std::string& checked, const std::string& today) {
-  constexpr int kMonths = 18;
-  const int months = months_of(today) - months_of(checked);
-  return months > kMonths || (months == kMonths && today.substr(7) > checked.substr(7));
-}
-
-struct Question {
-  const char* rule;
-  const char* name;
-  void (*ask)(const Profile&, std::vector<Diagnostic>&);
-};
-
-constexpr Question kQuestions[] = {
-    {"catalogue", "variables and values are known", review_variables},
-    {"conditions", "conditions can hold", review_conditions},
-    {"roles", "helper cores used by values are defined", review_roles},
-    {"signals", "the site can be detected and is not confused with others", review_signals},
-    {"safety", "no secrets; directories are local to the node", review_safety},
-};
-
-}  // namespace
 
 std::vector<OwnEntry> own_entries(const Profile& profile) {
   std::vector<OwnEntry> all;
@@ -113,6 +42,54 @@ std::vector<OwnEntry> own_entries(const Profile& profile) {
   for (const Rule& one : profile.rules) add("rule " + one.id, {&one.when}, one.origin);
   for (const Note& one : profile.notes) add("note " + one.id, {}, one.origin);
   return all;
+}
+
+bool is_constant(const Template& value) {
+  return value.each == Template::Each::once && facts_in(value).empty();
+}
+
+/// Names and values of one entry against the catalogue.
+struct Judging {
+  const std::string what;
+  const Origin& origin;
+  std::vector<Diagnostic>& diagnostics;
+
+  void add(const Diagnostic& found) {
+    diagnostics.push_back({found.id, found.severity, fmt::format("{}: {}", what, found.message),
+                           found.fix.empty() ? "" : "write " + found.fix, origin.where});
+  }
+
+  // Rules may test or unset variables by their old or misspelt names.
+  void name(const std::string& name) {
+    const Diagnostic found = knowledge::check(name, "");
+    if (found.id == knowledge::kUnknownVariable && !knowledge::find_misspelling(name)) add(found);
+  }
+
+  // Values with facts are not known here.
+  void values(const std::vector<Assignment>& assignments) {
+    for (const Assignment& one : assignments) {
+      const bool shown = is_constant(one.value) && !is_secret(one.name);
+      const Result<std::string> value =
+          shown ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
+      const Diagnostic found = knowledge::check(one.name, value ? *value : "");
+      if (!found.id.empty()) add(found);
+    }
+  }
+};
+
+int months_of(const std::string& day) {
+  constexpr int kYear = 12;
+  const std::vector<std::string_view> parts = split(day, '-');
+  if (parts.size() < 2) return 0;
+  return static_cast<int>(parse_natural(parts[0]).value_or(0) * kYear +
+                          parse_natural(parts[1]).value_or(0));
+}
+
+// 18 months and a day are too old, 18 months are not.
+bool too_old(const std::string& checked, const std::string& today) {
+  constexpr int kMonths = 18;
+  const int months = months_of(today) - months_of(checked);
+  return months > kMonths || (months == kMonths && today.substr(7) > checked.substr(7));
 }
 
 void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
@@ -164,6 +141,232 @@ void review_age(const Profile& profile, const std::string& today,
              entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1), day),
          "read the source again, then put today's date into \"checked\"", first[day]});
 }
+
+using Op = Test::Op;
+
+Diagnostic unknown_name(const std::string& what, const std::string& kind, const std::string& name,
+                        const std::vector<std::string>& known, const Origin& origin) {
+  return {"unknown-" + kind, Severity::error,
+          fmt::format("{}: unknown {} \"{}\"", what, kind, name),
+          json_reader::suggestion_or_all(name, known), origin.where};
+}
+
+// Names that the profile itself lists; other closed lists are checked by the parser. A part does not know
+// the lists of profiles that extend it.
+std::map<std::string, std::vector<std::string>> listed_names(const Profile& profile) {
+  std::map<std::string, std::vector<std::string>> listed = {
+      {"stack", names_of(profile.stacks)},
+      {"device_mode", names_of(profile.device_modes)},
+      {"node_type", names_of(profile.nodes)}};
+  if (profile.part) std::erase_if(listed, [](const auto& one) { return one.second.empty(); });
+  if (!profile.nodes.empty()) listed["node_type"].emplace_back("live");
+  return listed;
+}
+
+void check_names(const Profile& profile, const std::string& what, const When& when,
+                 const Origin& origin, std::vector<Diagnostic>& diagnostics) {
+  const auto listed = listed_names(profile);
+  for (const Test& test : when) {
+    const auto facts = listed.find(test.fact);
+    if (facts == listed.end() || (test.op != Op::eq && test.op != Op::ne)) continue;
+    for (const std::string& value : test.values)
+      if (std::find(facts->second.begin(), facts->second.end(), value) == facts->second.end())
+        diagnostics.push_back(unknown_name(what, test.fact, value, facts->second, origin));
+  }
+}
+
+// Values to try on a set of tests of one fact. Order is tried for whole numbers only: between two versions
+// there is always a third.
+std::vector<std::string> candidates(const std::string& fact, const std::vector<Test>& tests) {
+  static const std::set<std::string> kNumbers = {
+      "devices", "live.cores",       "live.numa_nodes", "min_cores", "nodes",
+      "ranks",   "ranks_per_device", "ranks_per_node",  "units"};
+  std::vector<std::string> values;
+  for (const Test& test : tests)
+    if (test.op == Op::eq) return test.values;
+  if (kNumbers.count(fact) == 0) return {};
+  for (const Test& test : tests)
+    for (const std::string& text : test.values)
+      if (const auto number = parse_natural(text))
+        for (const long n : {*number - 1, *number, *number + 1})
+          if (n >= 0) values.push_back(std::to_string(n));
+  return values;
+}
+
+bool can_hold(const std::string& fact, const std::vector<Test>& tests) {
+  const bool must_lack = std::any_of(tests.begin(), tests.end(),
+                                     [](const Test& test) { return test.op == Op::is_unset; });
+  if (must_lack)
+    return std::all_of(tests.begin(), tests.end(), [](const Test& test) {
+      return test.op == Op::is_unset || test.op == Op::ne || test.op == Op::unlike;
+    });
+  const std::vector<std::string> values = candidates(fact, tests);
+  if (values.empty()) return true;
+  return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+    Facts facts;
+    facts.rank[fact] = value;
+    return std::all_of(tests.begin(), tests.end(),
+                       [&](const Test& test) { return holds(test, facts); });
+  });
+}
+
+void check_contradictions(const std::string& what, const When& when, const Origin& origin,
+                          std::vector<Diagnostic>& diagnostics) {
+  std::map<std::string, std::vector<Test>> by_fact;
+  for (const Test& test : when) by_fact[test.fact].push_back(test);
+  for (const auto& [fact, tests] : by_fact)
+    if (!can_hold(fact, tests))
+      diagnostics.push_back({"never-holds", Severity::warning,
+                             fmt::format("{}: no {} satisfies {}", what, fact, when_text(tests)),
+                             "change one of the tests, or remove the entry", origin.where});
+}
+
+void roles_in(const std::string& text, std::set<std::string>& roles) {
+  constexpr std::string_view kGroup = "role.";
+  for (const std::string& fact : facts_in(Template{text, Template::Each::once, ""}))
+    if (fact.starts_with(kGroup)) roles.insert(fact.substr(kGroup.size()));
+}
+
+std::set<std::string> roles_of(const Rule& rule) {
+  std::set<std::string> roles;
+  for (const std::vector<Assignment>* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) roles_in(one.value.text, roles);
+  for (const std::string& dir : rule.make_dirs) roles_in(dir, roles);
+  return roles;
+}
+
+// ---- signals and rules -------------------------------------------------------------------------------
+
+// [lL] is specific; [a-z] and [!x] match almost anything.
+bool is_wide_set(std::string_view set) {
+  return set.find('-') != std::string_view::npos || set.starts_with("!") || set.starts_with("^");
+}
+
+// Only wildcards and separators: matches machines of any site.
+bool matches_all(std::string_view pattern) {
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const std::size_t end = pattern[at] == '[' ? pattern.find(']', at) : std::string_view::npos;
+    if (end != std::string_view::npos) {
+      if (!is_wide_set(pattern.substr(at + 1, end - at - 1))) return false;
+      at = end;
+    } else if (std::string_view("*?.-").find(pattern[at]) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void check_signal(const Profile& profile, const Signal& signal,
+                  std::vector<Diagnostic>& diagnostics) {
+  if (!signal.proves || !matches_all(signal.like)) return;
+  diagnostics.push_back(
+      {"proves-all", Severity::error,
+       signal.env.empty()
+           ? fmt::format("detect: host pattern \"{}\" matches every site", signal.like)
+           : fmt::format("detect: every value of {} matches \"{}\"", signal.env, signal.like),
+       "write a pattern of this site only, or add \"proves\": false", profile.where});
+}
+
+// Prefixes of known access tokens.
+bool looks_secret(const std::string& value) {
+  constexpr std::array<std::string_view, 8> kBegins = {
+      "hf_", "ghp_", "github_pat_", "glpat-", "AKIA", "xoxb-", "sk-", "-----BEGIN"};
+  constexpr std::size_t kShortest = 16;
+  return value.size() >= kShortest &&
+         std::any_of(kBegins.begin(), kBegins.end(),
+                     [&](std::string_view begin) { return value.starts_with(begin); });
+}
+
+void check_secrets(const Rule& rule, std::vector<Diagnostic>& diagnostics) {
+  for (const std::vector<Assignment>* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) {
+      const bool named = is_secret(one.name) && is_constant(one.value) && !one.value.text.empty();
+      if (named || looks_secret(one.value.text))
+        diagnostics.push_back(
+            {"secret", Severity::error,
+             fmt::format(
+                 "rule {}: the value of {} looks like a secret, and every user can read a profile",
+                 rule.id, one.name),
+             fmt::format("let users export {} themselves", one.name), rule.origin.where});
+    }
+}
+
+void check_directories(const Rule& rule, std::vector<Diagnostic>& diagnostics) {
+  constexpr std::array<std::string_view, 7> kLocal = {
+      "/tmp/", "/var/tmp/",     "/dev/shm/",          "/local/",
+      "/mnt/", "${env.TMPDIR}", "${env.SLURM_TMPDIR}"};
+  for (const std::string& dir : rule.make_dirs) {
+    const bool local = std::any_of(kLocal.begin(), kLocal.end(), [&](std::string_view place) {
+      return std::string_view(dir).starts_with(place);
+    });
+    if (local) continue;
+    diagnostics.push_back(
+        {"shared-directory", Severity::warning,
+         fmt::format("rule {}: directory \"{}\" does not look local to the node", rule.id, dir),
+         "use a directory below /tmp, /dev/shm, /local or /mnt", rule.origin.where});
+  }
+}
+
+void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  for (const OwnEntry& entry : own_entries(profile))
+    for (const When* when : entry.conditions) {
+      const std::size_t before = diagnostics.size();
+      check_names(profile, entry.what, *when, *entry.origin, diagnostics);
+      if (diagnostics.size() == before)
+        check_contradictions(entry.what, *when, *entry.origin, diagnostics);
+    }
+}
+
+void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  std::set<std::string> defined;
+  for (const Binding& binding : profile.bindings)
+    for (const Binding::Role& role : binding.roles) defined.insert(role.name);
+  if (profile.part && profile.bindings.empty()) return;  // profiles that extend it define them
+  const std::vector<std::string> known(defined.begin(), defined.end());
+  for (const Rule& rule : profile.rules) {
+    if (rule.origin.profile != profile.name) continue;
+    for (const std::string& role : roles_of(rule)) {
+      if (defined.count(role) > 0) continue;
+      diagnostics.push_back(unknown_name("rule " + rule.id, "role", role, known, rule.origin));
+      if (known.empty()) diagnostics.back().fix = "add \"roles\" to the bindings";
+      if (const auto near = nearest(role, known))
+        diagnostics.back().fix = fmt::format("did you mean ${{role.{}}}?", *near);
+    }
+  }
+}
+
+void review_signals(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  if (profile.part) return;
+  if (profile.detect.empty())
+    diagnostics.push_back({"no-signals", Severity::warning,
+                           "no detection signal: the profile is used only with --profile",
+                           "add \"detect\"", profile.where});
+  for (const Signal& signal : profile.detect) check_signal(profile, signal, diagnostics);
+}
+
+void review_safety(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  for (const Rule& rule : profile.rules) {
+    if (rule.origin.profile != profile.name) continue;
+    check_secrets(rule, diagnostics);
+    check_directories(rule, diagnostics);
+  }
+}
+
+struct Question {
+  const char* rule;
+  const char* name;
+  void (*ask)(const Profile&, std::vector<Diagnostic>&);
+};
+
+constexpr Question kQuestions[] = {
+    {"catalogue", "variables and values are known", review_variables},
+    {"conditions", "conditions can hold", review_conditions},
+    {"roles", "helper cores used by values are defined", review_roles},
+    {"signals", "the site can be detected and is not confused with others", review_signals},
+    {"safety", "no secrets; directories are local to the node", review_safety},
+};
+
+}  // namespace
 
 std::vector<Check> review(const LoadedProfile& loaded, const std::string& today) {
   std::vector<Check> checks = {unreadable(loaded, "validate", "schema")};

@@ -15,13 +15,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void put(Json& object, const char* key, const std::string& value) {
-  if (!value.empty()) object[key] = value;
-}
-
-template <class List>
-void put_list(Json& object, const char* key, const List& values) {
-  if (!values.empty()) object[key] = values;
+// Empty texts, lists and objects, and null, are left out.
+void put(Json& object, const char* key, Json value) {
+  const bool empty =
+      value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
+  if (!empty) object[key] = std::move(value);
 }
 
 Json as_json(const When& when) {
@@ -59,25 +57,27 @@ struct Shown {
   void line(const std::string& label, const std::string& value) {
     text += labelled(label, value, 4);
   }
-  void both(const char* label, const char* key, const std::string& value) {
+  /// `value` for people, `json` for programs.
+  void add(const char* label, const char* key, const std::string& value, Json json) {
     line(label, value);
-    put(object, key, value);
+    put(object, key, std::move(json));
   }
-  void when(const When& when) {
-    line("when", when_text(when));
-    if (!when.empty()) object["when"] = as_json(when);
+  void add(const char* label, const char* key, const std::string& value) {
+    add(label, key, value, value);
   }
+  void when(const When& when) { add("when", "when", when_text(when), as_json(when)); }
   /// Comes last.
   void from(const Origin& origin) {
-    both("why", "why", origin.why);
-    line("source", origin.source.empty() || origin.checked.empty()
-                       ? origin.source
-                       : fmt::format("{} (compared on {})", origin.source, origin.checked));
-    put(object, "source", origin.source);
+    add("why", "why", origin.why);
+    add("source", "source",
+        origin.source.empty() || origin.checked.empty()
+            ? origin.source
+            : fmt::format("{} (compared on {})", origin.source, origin.checked),
+        origin.source);
     put(object, "checked", origin.checked);
-    both("printed", "printed", origin.printed);
-    both("but", "printed_why", origin.printed_why);
-    both("disputed", "disputed", origin.disputed);
+    add("printed", "printed", origin.printed);
+    add("but", "printed_why", origin.printed_why);
+    add("disputed", "disputed", origin.disputed);
     object["origin"] = {{"profile", origin.profile},
                         {"file", origin.where.file},
                         {"line", origin.where.line},
@@ -87,27 +87,21 @@ struct Shown {
 
 Shown shown(const NodeModel& node) {
   Shown out("name", node.name, node.origin);
-  out.both("what", "doc", node.doc);
-  if (node.count > 0) {
-    out.line("count", std::to_string(node.count));
-    out.object["count"] = node.count;
-  }
+  out.add("what", "doc", node.doc);
+  if (node.count > 0) out.add("count", "count", std::to_string(node.count), node.count);
   out.line("made of", node_text(node));
-  out.object["use"] = node.live ? "live" : "model";
-  if (node.live) out.line("use", "live: inside a job the node itself is probed");
-  if (!node.when.empty()) out.object["when"] = as_json(node.when);
-  if (!node.reserved.empty()) {
-    const std::string cpus = node.reserved.to_list();
-    out.line("reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why));
-    out.object["reserved"] = {{"cpus", cpus}, {"why", node.reserved_why}};
-  }
+  out.add("use", "use", node.live ? "live: inside a job the node itself is probed" : "",
+          node.live ? "live" : "model");
+  out.when(node.when);
+  if (const std::string cpus = node.reserved.to_list(); !cpus.empty())
+    out.add("reserved", "reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why),
+            {{"cpus", cpus}, {"why", node.reserved_why}});
   for (const ServiceCores& service : node.services) {
     const std::string cpus = service.pus.to_list();
     out.line("service", fmt::format("{} on CPUs {}: {}", service.name, cpus, service.why));
     out.object["services"].push_back(
         {{"name", service.name}, {"cpus", cpus}, {"why", service.why}});
   }
-  out.line("when", when_text(node.when));
   out.object["topology"] = Json::parse(topology_to_json(node.topology), nullptr, false);
   out.from(node.origin);
   return out;
@@ -115,7 +109,7 @@ Shown shown(const NodeModel& node) {
 
 Shown shown(const Stack& stack) {
   Shown out("name", stack.name, stack.origin);
-  out.both("what", "doc", stack.doc);
+  out.add("what", "doc", stack.doc);
   for (const When& when : stack.when) {
     out.line("when", when_text(when));
     out.object["when"].push_back(as_json(when));
@@ -126,11 +120,10 @@ Shown shown(const Stack& stack) {
 
 Shown shown(const DeviceMode& mode) {
   Shown out("name", mode.name, mode.origin);
-  out.both("what", "doc", mode.doc);
-  out.line("unit", mode.subdevices ? "part of a device" : "device");
-  out.object["unit"] = mode.subdevices ? "subdevice" : "device";
-  if (!mode.mask.empty()) out.line("mask", mode.mask + " = " + mode.mask_item);
-  put(out.object, "mask", mode.mask);
+  out.add("what", "doc", mode.doc);
+  out.add("unit", "unit", mode.subdevices ? "part of a device" : "device",
+          mode.subdevices ? "subdevice" : "device");
+  out.add("mask", "mask", mode.mask.empty() ? "" : mode.mask + " = " + mode.mask_item, mode.mask);
   put(out.object, "mask_item", mode.mask_item);
   out.from(mode.origin);
   return out;
@@ -178,7 +171,7 @@ void put_cores(const Binding& binding, Json& object) {
     object["at_least"] = binding.at_least;
   }
   object["siblings"] = binding.siblings;
-  put_list(object, "groups", binding.groups);
+  put(object, "groups", binding.groups);
   object["interleave"] = binding.interleave;
 }
 
@@ -226,27 +219,22 @@ Shown shown(const Rule& rule) {
   add_assignments("require", rule.require, out);
   add_assignments("prepend", rule.prepend, out);
   const auto words = [&](const char* label, const char* key, const auto& list) {
-    out.line(label, fmt::format("{}", fmt::join(list, " ")));
-    put_list(out.object, key, list);
-  };
-  const auto by_program = [&](const char* key, const auto& lists) {
-    for (const auto& [program, list] : lists)
-      out.line(key, fmt::format("{}: {}", program, fmt::join(list, " ")));
-    put_list(out.object, key, lists);
+    out.add(label, key, fmt::format("{}", fmt::join(list, " ")), list);
   };
   words("unset", "unset", rule.unset);
-  by_program("launch", rule.launch);
-  by_program("batch", rule.batch);
-  if (rule.core_limit) {
-    out.line("core limit", *rule.core_limit);
-    out.object["core_limit"] = *rule.core_limit;
+  for (const auto& [key, lists] :
+       {std::pair("launch", &rule.launch), std::pair("batch", &rule.batch)}) {
+    for (const auto& [program, list] : *lists)
+      out.line(key, fmt::format("{}: {}", program, fmt::join(list, " ")));
+    put(out.object, key, *lists);
   }
+  out.add("core limit", "core_limit", rule.core_limit.value_or(""));
   words("make dirs", "make_dirs", rule.make_dirs);
   if (rule.report) {
     const auto& [severity, message, fix] = *rule.report;
-    out.line("report", fmt::format("{}: {}", severity, message));
+    out.add("report", "report", fmt::format("{}: {}", severity, message),
+            {{"severity", severity}, {"message", message}, {"fix", fix}});
     out.line("fix", fix);
-    out.object["report"] = {{"severity", severity}, {"message", message}, {"fix", fix}};
   }
   out.from(rule.origin);
   return out;
@@ -254,10 +242,8 @@ Shown shown(const Rule& rule) {
 
 Shown shown(const Note& note) {
   Shown out("id", note.id, note.origin);
-  out.line("title", note.title);
-  out.line("text", note.text);
-  out.object["title"] = note.title;
-  out.object["text"] = note.text;
+  out.add("title", "title", note.title);
+  out.add("text", "text", note.text);
   out.from(note.origin);
   return out;
 }
@@ -385,7 +371,7 @@ int profile_show(const Args& args, Session& session) {
       text += (text.empty() ? "" : "\n") + as_text(*loaded->resolved, loaded->file, session.style);
   }
   if (args.format == "json") text = json_document("profiles", std::move(list));
-  return print(session, text) ? 0 : exit_status(ErrorKind::system, session.exit_rules);
+  return print_all(session, text);
 }
 
 }  // namespace hpclaunch::authoring

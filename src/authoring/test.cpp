@@ -1,7 +1,9 @@
 // `profile validate` and `profile test`: one suite of checks per profile.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <map>
 
 #include "authoring/command.h"
 #include "hpclaunch/text.h"
@@ -21,14 +23,13 @@ std::string this_day() {
 
 // "2 errors, 1 note" of these suites.
 std::string tally(const std::vector<Suite>& suites) {
-  constexpr std::pair<Severity, const char*> kNouns[] = {
-      {Severity::error, "error"}, {Severity::warning, "warning"}, {Severity::note, "note"}};
+  std::map<Severity, long, std::greater<>> numbers;
+  for (const Suite& suite : suites)
+    for (const Check& check : suite.checks)
+      for (const Diagnostic& one : check.diagnostics) ++numbers[one.severity];
   std::string text;
-  for (const auto& [severity, noun] : kNouns) {
-    long number = 0;
-    for (const Suite& suite : suites) number += count(suite, severity);
-    if (number > 0) text += (text.empty() ? "" : ", ") + counted(number, noun);
-  }
+  for (const auto& [severity, number] : numbers)
+    text += (text.empty() ? "" : ", ") + counted(number, to_string(severity));
   return text.empty() ? "clean" : text;
 }
 
@@ -38,18 +39,19 @@ std::string profiles_text(const std::vector<Suite>& suites) {
 
 std::string summary(const Suite& suite, const InvariantCount& found) {
   std::string text = fmt::format("{}, {} invariants checked", counted(suite.cases, "case"),
-                                 grouped(suite.invariants));
+                                 with_separators(suite.invariants));
   if (found.plans == 0) text += " (no node model to plan for)";
   if (found.plans > 0)
-    text += fmt::format(
-        " on {} plans ({} refused with a reason{})", grouped(found.plans), grouped(found.refused),
-        found.far == 0
-            ? ""
-            : fmt::format(", {} report ranks far from their devices", grouped(found.far)));
+    text += fmt::format(" on {} plans ({} refused with a reason{})", with_separators(found.plans),
+                        with_separators(found.refused),
+                        found.far == 0 ? ""
+                                       : fmt::format(", {} report ranks far from their devices",
+                                                     with_separators(found.far)));
   for (const auto& [kind, verb] :
        {std::pair("case", "failed"), std::pair("invariant", "violated")}) {
-    long failed = 0;
-    for (const Check& check : suite.checks) failed += check.kind == kind && check.failed() ? 1 : 0;
+    const long failed = std::ranges::count_if(suite.checks, [&, kind = kind](const Check& one) {
+      return one.kind == kind && one.failed();
+    });
     if (failed > 0) text += fmt::format("; {} {}", counted(failed, kind), verb);
   }
   return text;
@@ -82,11 +84,11 @@ std::string test_totals(const std::vector<Suite>& suites) {
   for (const Suite& suite : suites) {
     cases += suite.cases;
     invariants += suite.invariants;
-    for (const Check& check : suite.checks) failed += check.failed() ? 1 : 0;
+    failed += std::ranges::count_if(suite.checks, &Check::failed);
   }
   return fmt::format("{}: {} {}, {} invariants checked, {} failed", profiles_text(suites),
-                     grouped(cases), cases == 1 ? "case" : "cases", grouped(invariants),
-                     grouped(failed));
+                     with_separators(cases), cases == 1 ? "case" : "cases",
+                     with_separators(invariants), with_separators(failed));
 }
 
 }  // namespace

@@ -41,6 +41,20 @@ std::optional<long> parse_natural(std::string_view text, long max) {
   return value;
 }
 
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = to_lower(c);
+  return out;
+}
+
+std::string shown(std::string_view text, std::size_t most) {
+  std::string out(text.substr(0, most));
+  if (text.size() > most) out += "...";
+  for (char& c : out)
+    if (c < ' ' || c > '~') c = '?';
+  return out;
+}
+
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -50,8 +64,6 @@ bool is_identifier(std::string_view name) {
 }
 
 namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Optimal string alignment: insert, delete, replace, swap of two neighbours cost 1 each.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -64,10 +76,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     last = row;
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      const bool same = to_lower(a[i - 1]) == to_lower(b[j - 1]);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0u : 1u)});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                           lower(a[i - 2]) == lower(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && to_lower(a[i - 1]) == to_lower(b[j - 2]) &&
+                           to_lower(a[i - 2]) == to_lower(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
@@ -92,6 +104,12 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 
 std::string counted(long count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string with_separators(long number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
 }
 
 std::string human_bytes(unsigned long long bytes) {

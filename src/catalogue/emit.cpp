@@ -34,21 +34,21 @@ class Block {
 };
 
 std::string library_row(const Library& library, Block& block) {
-  std::string row = "    {";
+  std::string row = "    {{";
   for (const char* field : {"name", "title", "parser", "truths", "falsehoods", "suffixes",
                             "number_words", "bad_boolean", "bad_number", "bad_word"})
     row += fmt::format("{}, ", block.offset(library.texts.get(field)));
-  return row + fmt::format("{}, {}, {}}},\n", +library.booleans_any_case, +library.words_any_case,
-                           +library.c_numbers);
+  return row + fmt::format("}}, {}, {}, {}}},\n", +library.booleans_any_case,
+                           +library.words_any_case, +library.c_numbers);
 }
 
 std::string row(const Variable& v, Block& block) {
-  std::string text = fmt::format("    {{{}, ", block.offset(v.name));
+  std::string text = fmt::format("    {{{}, {{", block.offset(v.name));
   for (const char* field : {"values", "unit", "lowest", "highest", "standard", "standards", "since",
                             "removed", "successor", "reader", "syntax", "needs", "what", "note"})
     text += fmt::format("{}, ", block.offset(v.texts.get(field)));
   const int flags = +v.closed + 2 * +v.internal + 4 * +v.any_case + 8 * +v.numbers;
-  return text + fmt::format("{}, {}, {}, {}}},\n", v.library, v.type,
+  return text + fmt::format("}}, {}, {}, {}, {}}},\n", v.library, v.type,
                             v.confidence + 4 * v.direction, flags);
 }
 

@@ -123,12 +123,10 @@ Library read_parsing(Object& head) {
 
 std::string defaults_by_version(Object& object) {
   std::string list;
-  for (const Item& item : object.elements("defaults", "objects")) {
-    Object one(object.context(), item);
+  object.objects("defaults", [&](Object& one) {
     const std::string since = text(one, "since", Need::required);
     list += fmt::format("{}{} since {}", list.empty() ? "" : ", ", scalar(one, "value"), since);
-    one.finish();
-  }
+  });
   return list;
 }
 
@@ -148,9 +146,9 @@ struct Common {
   int confidence = -1;
 };
 
-Variable read_variable(Context& context, const std::string& name, const Item& at,
-                       const Common& common) {
-  Object object(context, at);
+Variable read_variable(Object& object, const std::string& name, const Common& common) {
+  Context& context = object.context();
+  const Item& at = object.at();
   Variable v;
   v.name = name;
   v.where = context.place(at);
@@ -181,7 +179,6 @@ Variable read_variable(Context& context, const std::string& name, const Item& at
   if (common.sentences && v.texts["what"].empty() && v.texts["removed"].empty())
     context.fault(at, fmt::format("{} has no sentence \"what\", which this file requires", name));
   check_sentence(object, v.texts["what"]);
-  object.finish();
   return v;
 }
 
@@ -192,18 +189,21 @@ bool is_name(const std::string& name) {
   });
 }
 
-/// The members of a section: sorted, and named as variables are unless they are patterns.
-std::vector<std::pair<std::string, Item>> section(Object& head, const char* key, bool patterns) {
-  auto members = head.members(key, "entries");
+/// Reads the members of a section: sorted, and named as variables are unless they are patterns.
+template <class Entry, class... More>
+void section(Object& head, const char* key, bool patterns, std::vector<Entry>& entries,
+             Entry (*read)(Object&, const std::string&, More...), More... more) {
   std::string before;
-  for (const auto& [name, item] : members) {
+  for (const auto& [name, item] : head.members(key, "entries")) {
     if (!patterns && !is_name(name))
       head.context().fault(item, fmt::format("\"{}\" is not a variable name", name));
     if (name < before)
       head.context().fault(item, fmt::format("{} comes after {}", name, before), "sort the names");
     before = name;
+    Object::inside(head.context(), item, [&, &name = name](Object& object) {
+      entries.push_back(read(object, name, more...));
+    });
   }
-  return members;
 }
 
 void read_library(Object& head, Catalogue& catalogue) {
@@ -212,26 +212,23 @@ void read_library(Object& head, Catalogue& catalogue) {
                          choice(head, "sentences", kSentences, 0) == 1,
                          head.has("confidence") ? choice(head, "confidence", kConfidences, 0) : -1};
   head.find("confidence");
-  for (const auto& [name, item] : section(head, "variables", false))
-    catalogue.variables.push_back(read_variable(head.context(), name, item, common));
+  section<Variable, const Common&>(head, "variables", false, catalogue.variables, read_variable,
+                                   common);
   catalogue.libraries.push_back(library);
 }
 
-Misspelling read_misspelling(Context& context, const std::string& name, const Item& at) {
-  Object object(context, at);
+Misspelling read_misspelling(Object& object, const std::string& name) {
   Misspelling m;
   m.wrong = name;
   m.meant = text(object, "meant");
   m.note = text(object, "note");
   m.certain = !object.truth("doubtful");
-  m.where = context.place(at);
+  m.where = object.context().place(object.at());
   words(object, "seen_in", ", ");
-  object.finish();
   return m;
 }
 
-Family read_family(Context& context, const std::string& pattern, const Item& at) {
-  Object object(context, at);
+Family read_family(Object& object, const std::string& pattern) {
   Family f;
   f.pattern = pattern;
   f.library = text(object, "library", Need::required);
@@ -239,7 +236,6 @@ Family read_family(Context& context, const std::string& pattern, const Item& at)
   f.rule = text(object, "rule");
   const Item stands_for = object.find("stands_for");  // "": the prefix is dropped
   f.stands_for = stands_for.json->kind == Json::Kind::string ? stands_for.json->text : "-";
-  object.finish();
   return f;
 }
 
@@ -252,10 +248,8 @@ std::vector<Error> read_file(const std::string& file, const std::string& content
   if (!tree) return context.take();
   Object head(context, {&*tree, ""});
   head.find("$schema");
-  for (const auto& [name, item] : section(head, "misspellings", false))
-    catalogue.misspellings.push_back(read_misspelling(context, name, item));
-  for (const auto& [pattern, item] : section(head, "families", true))
-    catalogue.families.push_back(read_family(context, pattern, item));
+  section(head, "misspellings", false, catalogue.misspellings, read_misspelling);
+  section(head, "families", true, catalogue.families, read_family);
   if (head.has("variables"))
     read_library(head, catalogue);
   else if (!head.has("misspellings") && !head.has("families"))

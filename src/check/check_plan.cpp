@@ -155,58 +155,32 @@ void wrong_list_length(const Plan& plan, const EnvSnapshot& env,
   }
 }
 
-using knowledge::Grade;
-using knowledge::Verdict;
-
-const char* rule_of(Verdict::About about) {
-  switch (about) {
-    case Verdict::About::unknown_name:
-      return "unknown-variable";
-    case Verdict::About::old_name:
-      return "old-variable";
-    case Verdict::About::value:
-      return "bad-value";
-    case Verdict::About::nothing:
-      break;
-  }
-  return "";
-}
-
-Severity severity_of(Grade grade) {
-  if (grade == Grade::wrong) return Severity::error;
-  return grade == Grade::doubtful ? Severity::warning : Severity::note;
-}
-
-// The value of a secret is not checked, as messages would show it; its name is.
-Verdict verdict_of(const std::string& name, const std::string& value) {
-  return knowledge::check(name, is_secret(name) ? "" : value);
-}
-
-// A newer name is suggested without a value, which may have another meaning there.
-std::string fix_of(const Verdict& verdict, const char* how) {
-  if (verdict.suggestion.empty()) return "";
-  const bool old = verdict.about == Verdict::About::old_name;
-  return fmt::format("{} {}", old ? "hpclaunch explain" : how, verdict.suggestion);
+// The value of a secret is not checked, as messages would show it; its name is. A newer name is suggested
+// without a value, which may have another meaning there.
+Diagnostic check_assignment(const std::string& name, const std::string& value, const char* how) {
+  Diagnostic found = knowledge::check(name, is_secret(name) ? "" : value);
+  if (!found.fix.empty())
+    found.fix = fmt::format(
+        "{} {}", found.id == knowledge::kOldVariable ? "hpclaunch explain" : how, found.fix);
+  return found;
 }
 
 void check_typed(const Setting& setting, std::vector<Diagnostic>& diagnostics) {
   const Decision& last = setting.history.back();
   const auto* value = std::get_if<std::string>(&last.value);
   if (last.layer != Layer::command_line || value == nullptr) return;
-  const Verdict verdict = verdict_of(setting.name, *value);
-  if (verdict.grade == Grade::fine) return;
-  diagnostics.push_back({rule_of(verdict.about), severity_of(verdict.grade), verdict.message,
-                         fix_of(verdict, "--set")});
+  Diagnostic found = check_assignment(setting.name, *value, "--set");
+  if (!found.id.empty()) diagnostics.push_back(std::move(found));
 }
 
 void check_exported(const std::string& name, const std::string& value,
                     std::vector<Diagnostic>& diagnostics) {
-  const Verdict verdict = verdict_of(name, value);
-  if (verdict.grade != Grade::doubtful && verdict.grade != Grade::wrong) return;
-  std::string fix = fix_of(verdict, "export");
-  if (fix.empty()) fix = fmt::format("unset {}", name);
-  diagnostics.push_back({rule_of(verdict.about), Severity::warning,
-                         fmt::format("exported: {}", verdict.message), fix});
+  Diagnostic found = check_assignment(name, value, "export");
+  if (found.id.empty() || found.severity == Severity::note) return;
+  if (found.fix.empty()) found.fix = fmt::format("unset {}", name);
+  found.severity = Severity::warning;
+  found.message = "exported: " + found.message;
+  diagnostics.push_back(std::move(found));
 }
 
 // Typed and exported variables against the catalogue. Typed values are checked in full; of exports only

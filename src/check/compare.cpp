@@ -52,20 +52,6 @@ const std::string* Subject::value(const std::string& name) const {
   return at == report.values.end() ? nullptr : &at->second;
 }
 
-void Subject::rank_differs(std::string kind, std::string planned, std::string found,
-                           std::string cause, std::string fix) const {
-  out.add(different(std::move(kind), std::move(planned), std::move(found), std::move(cause),
-                    std::move(fix)),
-          seat.node, job.seen.one_per_node ? -1 : report.rank);
-}
-
-void Subject::node_differs(std::string kind, std::string planned, std::string found,
-                           std::string cause, std::string fix, Severity severity) const {
-  out.add(different(std::move(kind), std::move(planned), std::move(found), std::move(cause),
-                    std::move(fix), severity),
-          seat.node);
-}
-
 }  // namespace check
 
 namespace {
@@ -142,7 +128,7 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   for (const RankReport& report : seen.reports) {
     const auto rank = static_cast<std::size_t>(report.rank);
     if (rank >= job.seats.size()) continue;  // the shim lets none of these through
-    const check::Seat& seat = job.seats[rank];
+    const RankPlace& seat = job.seats[rank];
     const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
     const check::Subject subject{job, plan, seat, ranks, report, out};
     check::compare_node(subject);

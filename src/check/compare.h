@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/check.h"
@@ -28,16 +29,8 @@ class Differences {
   std::map<Key, Difference> found_;
 };
 
-/// The place of a rank in the plan.
-struct Seat {
-  int node = 0;
-  int node_class = 0;
-  int local = 0;
-  int local_size = 0;
-};
-
 /// Index = rank; index = node with `one_per_node`.
-std::vector<Seat> seats_of(const Plan& plan, bool one_per_node = false);
+std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node = false);
 
 /// A fingerprinted variable, as far as it is the same for all ranks.
 struct WantedVariable {
@@ -53,7 +46,7 @@ struct Job {
   const Plan& plan;
   const Topology& node;
   const Observed& seen;
-  std::vector<Seat> seats = seats_of(plan, seen.one_per_node);
+  std::vector<RankPlace> seats = seats_of(plan, seen.one_per_node);
   std::vector<WantedVariable> wanted = {};                      // as Observed::names
   std::set<std::string> hosts = {};                             // short names of the planned nodes
   std::map<std::string, std::set<std::string>> addresses = {};  // by the node's own name
@@ -64,7 +57,7 @@ struct Job {
 struct Subject {
   const Job& job;
   const Plan& plan;
-  const Seat& seat;
+  const RankPlace& seat;
   const std::vector<RankPlan>& ranks;  // of its node
   const RankReport& report;
   Differences& out;
@@ -72,10 +65,14 @@ struct Subject {
   const RankPlan& planned() const { return ranks[static_cast<std::size_t>(seat.local)]; }
   /// A placement variable that is set there; nullptr for none.
   const std::string* value(const std::string& name) const;
-  void rank_differs(std::string kind, std::string planned, std::string found, std::string cause,
-                    std::string fix) const;
-  void node_differs(std::string kind, std::string planned, std::string found, std::string cause,
-                    std::string fix, Severity severity = Severity::error) const;
+  /// These take what different() takes.
+  void rank_differs(auto&&... texts) const {
+    out.add(different(std::forward<decltype(texts)>(texts)...), seat.node,
+            job.seen.one_per_node ? -1 : report.rank);
+  }
+  void node_differs(auto&&... texts) const {
+    out.add(different(std::forward<decltype(texts)>(texts)...), seat.node);
+  }
 };
 
 void compare_rank(const Subject& at);

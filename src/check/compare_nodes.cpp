@@ -84,9 +84,8 @@ void compare_port(const Subject& at) {
 
 void compare_interfaces(const Subject& at) {
   const std::vector<Interface>& interfaces = at.report.facts->interfaces;
-  for (const char* name : {"CCL_KVS_IFACE", "FI_SOCKETS_IFACE", "FI_TCP_IFACE",
-                           "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
-    const std::string* value = at.value(name);
+  for (const std::string_view name : kInterfaceVariables) {
+    const std::string* value = at.value(std::string(name));
     if (value == nullptr || value->empty()) continue;
     std::string problem = interface_problem(name, *value, interfaces);
     if (problem.empty() && at.plan.nodes() > 1 && (*value == "lo" || *value == "=lo"))

@@ -194,30 +194,6 @@ void compare_core_limit(const Subject& at) {
                   at_hard ? "ask the site to allow core files, or plan without them" : "");
 }
 
-std::string of_fact(RankFact fact, const Subject& at) {
-  switch (fact) {
-    case RankFact::rank:
-      return fmt::format("{}", at.report.rank);
-    case RankFact::local_rank:
-      return fmt::format("{}", at.seat.local);
-    case RankFact::node:
-      return fmt::format("{}", at.seat.node);
-    case RankFact::local_size:
-      return fmt::format("{}", at.seat.local_size);
-  }
-  return "";
-}
-
-std::string planned_value(const Setting& setting, const Subject& at) {
-  const Value& value = setting.value();
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* fact = std::get_if<RankFact>(&value)) return of_fact(*fact, at);
-  if (const auto* each = std::get_if<PerRank>(&value))
-    return each->items[static_cast<std::size_t>(at.seat.node_class)]
-                      [static_cast<std::size_t>(at.seat.local)];
-  return "";
-}
-
 void compare_variable(const Subject& at, const WantedVariable& wanted, std::string_view found) {
   const std::string& name = wanted.name;
   const bool exported = wanted.setting == nullptr;
@@ -225,7 +201,7 @@ void compare_variable(const Subject& at, const WantedVariable& wanted, std::stri
   if (wanted.ignored || (exported && there) || (wanted.removed && !there)) return;
   if (!wanted.constant.empty() && found == wanted.constant) return;
   const bool valued = !exported && !wanted.removed;
-  const std::string value = valued ? planned_value(*wanted.setting, at) : "";
+  const std::string value = valued ? value_on(wanted.setting->value(), at.seat) : "";
   if (valued && found == fingerprint(value)) return;
   const bool open = is_placement_variable(name) && !is_secret(name);
   const std::string* shown = at.value(name);

@@ -54,8 +54,8 @@ std::vector<Difference> Differences::finish() && {
   return all;
 }
 
-std::vector<Seat> seats_of(const Plan& plan, bool one_per_node) {
-  std::vector<Seat> seats;
+std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node) {
+  std::vector<RankPlace> seats;
   seats.reserve(static_cast<std::size_t>(plan.world_size()));
   int node = 0;
   for (const NodeRun& run : plan.layout) {
@@ -63,7 +63,7 @@ std::vector<Seat> seats_of(const Plan& plan, bool one_per_node) {
     const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
     for (int n = 0; n < run.nodes; ++n, ++node)
       for (int local = 0; local < size; ++local)
-        seats.push_back({node, run.node_class, local, size});
+        seats.push_back({static_cast<int>(seats.size()), node, run.node_class, local, size});
   }
   return seats;
 }
@@ -106,12 +106,12 @@ struct Cover {
   bool whole_nodes = true;  // every rank of each of the nodes
 };
 
-Cover cover_of(const std::vector<check::Seat>& seats, const Difference& difference) {
+Cover cover_of(const std::vector<RankPlace>& seats, const Difference& difference) {
   Cover cover;
   long needed = 0;
   int node = -1;
   for (const int rank : difference.ranks) {
-    const check::Seat& seat = seats[static_cast<std::size_t>(rank)];
+    const RankPlace& seat = seats[static_cast<std::size_t>(rank)];
     cover.locals.insert(seat.local);
     if (seat.node != node) needed += seat.local_size;
     node = seat.node;
@@ -121,15 +121,6 @@ Cover cover_of(const std::vector<check::Seat>& seats, const Difference& differen
 }
 
 }  // namespace
-
-std::string with_separators(long number) {
-  std::string digits = fmt::format("{}", number);
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, 1, ',');
-  }
-  return digits;
-}
 
 std::string where_text(const Plan& plan, const Difference& difference) {
   const std::vector<int>& ranks = difference.ranks;

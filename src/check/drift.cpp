@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -80,22 +81,14 @@ void compare_threads(Drift& nodes) {
   }
 }
 
-// The package or NUMA node of that number.
-template <class Member>
-const Member* with_index(const std::vector<Member>& members, int os_index) {
-  for (const Member& one : members)
-    if (one.os_index == os_index) return &one;
-  return nullptr;
-}
-
 void compare_packages(Drift& nodes) {
   const auto& [planned, found] = std::tie(nodes.planned.packages, nodes.found.packages);
   if (planned.empty() || found.empty()) return;
   if (planned.size() != found.size())
     return nodes.add("packages", "{}, planned {}", count_of(found, "package"), planned.size());
   for (const Package& wanted : planned) {
-    const Package* got = with_index(found, wanted.os_index);
-    if (got == nullptr)
+    const auto got = std::ranges::find(found, wanted.os_index, &Package::os_index);
+    if (got == found.end())
       nodes.add("packages", "no package {}", wanted.os_index);
     else if ((got->pus & nodes.common) != (wanted.pus & nodes.common))
       nodes.add("packages", "package {} has {}, planned {}", wanted.os_index, cpus(got->pus),
@@ -120,7 +113,7 @@ void compare_numa(Drift& nodes) {
     return nodes.add("numa", "{}, planned {}{}", count_of(found, "NUMA node"), planned.size(),
                      numa_mode(nodes));
   for (const NumaNode& wanted : planned) {
-    const NumaNode* got = with_index(found, wanted.os_index);
+    const NumaNode* got = nodes.found.find_numa(wanted.os_index);
     if (got == nullptr) {
       nodes.add("numa", "no NUMA node {}", wanted.os_index);
       continue;

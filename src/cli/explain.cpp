@@ -18,8 +18,7 @@ struct Args {
 };
 
 bool only_doubtful(const std::string& name) {
-  return !knowledge::find(name) &&
-         knowledge::check(name, "").about == knowledge::Verdict::About::unknown_name &&
+  return !knowledge::find(name) && knowledge::check(name, "").id == knowledge::kUnknownVariable &&
          !knowledge::find_misspelling(name);
 }
 
@@ -35,8 +34,8 @@ std::string catalogue_text(const std::string& name, const Style& style) {
 
 // The correct spelling of a name that is probably misspelt; "" when it may be right.
 std::string catalogue_doubt(const std::string& name) {
-  const knowledge::Verdict verdict = knowledge::check(name, "");
-  return verdict.about == knowledge::Verdict::About::unknown_name ? verdict.suggestion : "";
+  const Diagnostic found = knowledge::check(name, "");
+  return found.id == knowledge::kUnknownVariable ? found.fix : "";
 }
 
 bool decided(const Plan& plan, const std::string& name) {

@@ -14,10 +14,6 @@ namespace hpclaunch::job {
 
 namespace {
 
-bool is_path(const std::string& ref) {
-  return ref.find('/') != std::string::npos || ref.ends_with(".json");
-}
-
 std::vector<std::string> site_directories(const EnvSnapshot& env) {
   const std::string* named = env.find("HPCLAUNCH_PROFILE_PATH");
   if (named == nullptr) return {"/etc/hpclaunch/profiles"};
@@ -70,39 +66,6 @@ Result<Profile> parsed(std::string_view text, const std::string& file) {
     error.hint += fmt::format("{}{} more: hpclaunch profile validate {}",
                               error.hint.empty() ? "" : "; ", read.problems.size() - 1, file);
   return error;
-}
-
-Result<Profile> unresolved(const std::string& name, const std::vector<ProfileEntry>& entries) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const ProfileEntry& e) { return e.name == name; });
-  if (found == entries.end()) {
-    std::vector<std::string> names;
-    names.reserve(entries.size());
-    for (const ProfileEntry& entry : entries) names.push_back(entry.name);
-    const auto near = nearest(name, names);
-    return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
-                 near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
-  }
-  const Result<std::string> text = profile_text(*found);
-  if (!text) return text.error();
-  Result<Profile> profile = parsed(*text, found->file);
-  if (profile && profile->name != name)
-    return Error{ErrorKind::invalid,
-                 fmt::format("the profile in this file is named \"{}\"", profile->name),
-                 fmt::format("name the file {}.json", profile->name), SourceRef{found->file}};
-  return profile;
-}
-
-// What a file extends is found beside it first, as in `profile validate` and `profile test`.
-Result<std::string> text_beside(const std::string& folder, const std::string& name) {
-  Error last;
-  for (const char* where : {"/", "/../part/", "/../site/"}) {
-    const std::string path = fmt::format("{}{}{}.json", folder, where, name);
-    Result<std::string> text = profile_text({name, "file", path, nullptr, {}});
-    if (text) return text;
-    last = text.error();
-  }
-  return last;
 }
 
 // The signals of every site; of builtin profiles nothing else is read.
@@ -228,24 +191,49 @@ Result<std::string> profile_text(const ProfileEntry& entry) {
   return sys::read_file(entry.file, kMost);
 }
 
-Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
-  Result<std::vector<ProfileEntry>> entries = list_profiles(env);
-  if (!entries) return entries.error();
-  const ProfileLookup find = [&](const std::string& name) { return unresolved(name, *entries); };
-  if (!is_path(ref)) {
-    Result<Profile> own = find(ref);
-    return own ? resolve_profile(*own, find) : own;
-  }
-  const Result<std::string> text = profile_text({"", "file", ref, nullptr, {}});
-  if (!text) return text.error();
-  Result<Profile> own = parsed(*text, ref);
-  if (!own) return own;
+bool is_profile_file(const std::string& ref) {
+  return ref.find('/') != std::string::npos || ref.ends_with(".json");
+}
+
+Result<ProfileEntry> find_profile(const std::string& name, const std::string& file,
+                                  const std::vector<ProfileEntry>& entries) {
   const std::string folder =
-      ref.find('/') == std::string::npos ? "." : ref.substr(0, ref.rfind('/'));
-  return resolve_profile(*own, [&](const std::string& name) {
-    const Result<std::string> beside = text_beside(folder, name);
-    return beside ? parsed(*beside, folder + "/" + name + ".json") : find(name);
-  });
+      file.find('/') == std::string::npos ? "." : file.substr(0, file.rfind('/'));
+  if (!file.empty())
+    for (const char* where : {"/", "/../part/", "/../site/"}) {
+      const std::string path = fmt::format("{}{}{}.json", folder, where, name);
+      const Result<std::string> text = sys::read_file(path);
+      if (text || text.error().kind != ErrorKind::not_found)
+        return ProfileEntry{name, "file", path, nullptr, {}};
+    }
+  if (const ProfileEntry* found = find_named(entries, name)) return *found;
+  const auto near = nearest(name, names_of(entries));
+  return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
+               near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
+}
+
+Result<Profile> read_profile(const ProfileEntry& entry) {
+  const Result<std::string> text = profile_text(entry);
+  if (!text) return text.error();
+  Result<Profile> profile = parsed(*text, entry.file);
+  if (profile && !entry.name.empty() && profile->name != entry.name)
+    return Error{ErrorKind::invalid,
+                 fmt::format("the profile in this file is named \"{}\"", profile->name),
+                 fmt::format("name the file {}.json", profile->name), SourceRef{entry.file}};
+  return profile;
+}
+
+Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
+  const Result<std::vector<ProfileEntry>> entries = list_profiles(env);
+  if (!entries) return entries.error();
+  const std::string file = is_profile_file(ref) ? ref : "";
+  const auto read = [&](const std::string& name) -> Result<Profile> {
+    const Result<ProfileEntry> entry = find_profile(name, file, *entries);
+    return entry ? read_profile(*entry) : entry.error();
+  };
+  const Result<Profile> own =
+      file.empty() ? read(ref) : read_profile({"", "file", file, nullptr, {}});
+  return own ? resolve_profile(*own, read) : own;
 }
 
 Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,

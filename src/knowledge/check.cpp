@@ -59,41 +59,41 @@ std::string assignment(std::string_view name, std::string_view value) {
   return fmt::format("{}={}", name, plain ? value : "...");
 }
 
-Verdict misspelt(const Misspelling& known, std::string_view name, std::string_view value) {
+Diagnostic misspelt(const Misspelling& known, std::string_view name, std::string_view value) {
   std::string message = fmt::format("nothing reads {}", name);
   if (!known.certain) message += ", as far as known";
   if (!known.note.empty()) message += fmt::format(": {}", known.note);
-  return {known.certain ? Grade::wrong : Grade::doubtful, Verdict::About::unknown_name, message,
+  return {kUnknownVariable, known.certain ? Severity::error : Severity::warning, message,
           known.meant.empty() ? "" : assignment(known.meant, value)};
 }
 
-Verdict unknown(std::string_view name, std::string_view value) {
+Diagnostic unknown(std::string_view name, std::string_view value) {
   const std::optional<Family> family = find_family(name);
   if (!family || family->unknown == Family::Unknown::open) return {};
   const std::string near = near_name(name, *family);
   if (near.empty() && family->unknown == Family::Unknown::near_miss) return {};
   std::string message = fmt::format("{} has no variable {}", family->library, name);
   if (!near.empty()) message += fmt::format("; did you mean {}?", near);
-  return {Grade::doubtful, Verdict::About::unknown_name, message,
+  return {kUnknownVariable, Severity::warning, message,
           near.empty() ? "" : assignment(near, value)};
 }
 
-Verdict judge_value(const Variable& v, std::string_view name, std::string_view value) {
+Diagnostic check_value(const Variable& v, std::string_view name, std::string_view value) {
   const std::optional<Fault> fault = find_fault(v, value);
   if (!fault) return {};
   const bool sure = v.confidence == Confidence::source && !v.library.parser.empty();
-  return {sure ? Grade::wrong : Grade::doubtful, Verdict::About::value,
+  return {kBadValue, sure ? Severity::error : Severity::warning,
           fmt::format("{}={} {}", name, shown(value), fault->what),
           fault->meant.empty() ? "" : assignment(name, fault->meant)};
 }
 
 // Only the name is suggested: the meaning of values may have changed.
-Verdict old_name(const Variable& v) {
-  if (!v.removed.empty())
-    return {Grade::doubtful, Verdict::About::old_name,
-            fmt::format("{} is no longer read ({})", v.name, v.removed), std::string(v.successor)};
-  return {Grade::remark, Verdict::About::old_name,
-          fmt::format("{} was renamed to {}", v.name, v.successor), std::string(v.successor)};
+Diagnostic old_name(const Variable& v) {
+  const bool works = v.removed.empty();
+  return {kOldVariable, works ? Severity::note : Severity::warning,
+          works ? fmt::format("{} was renamed to {}", v.name, v.successor)
+                : fmt::format("{} is no longer read ({})", v.name, v.removed),
+          std::string(v.successor)};
 }
 
 // MPIR_PARAM_X is the old name of MPIR_CVAR_X, and so on.
@@ -161,23 +161,21 @@ Facts describe_variable(const Variable& v) {
 
 }  // namespace
 
-Verdict check(std::string_view name, std::string_view value) {
+Diagnostic check(std::string_view name, std::string_view value) {
   if (const std::optional<Misspelling> known = find_misspelling(name))
     return misspelt(*known, name, value);
   std::optional<Variable> v = find(name);
   if (!v) v = find_by_family(name);
   if (!v) return unknown(name, value);
   if (!v->removed.empty()) return old_name(*v);
-  Verdict bad = judge_value(*v, name, value);
-  if (bad.grade != Grade::fine || v->successor.empty()) return bad;
-  return old_name(*v);
+  Diagnostic bad = check_value(*v, name, value);
+  return bad.id.empty() && !v->successor.empty() ? old_name(*v) : bad;
 }
 
 std::vector<std::pair<std::string, std::string>> describe(std::string_view name) {
   Facts facts;
   if (const std::optional<Misspelling> known = find_misspelling(name)) {
-    const Verdict verdict = misspelt(*known, name, "");
-    facts.emplace_back("misspelt", verdict.message);
+    facts.emplace_back("misspelt", misspelt(*known, name, "").message);
     if (!known->meant.empty()) facts.emplace_back("meant", known->meant);
     return facts;
   }
@@ -188,8 +186,8 @@ std::vector<std::pair<std::string, std::string>> describe(std::string_view name)
     return facts;
   }
   if (const std::optional<Family> family = find_family(name)) {
-    const Verdict verdict = unknown(name, "");
-    if (!verdict.message.empty()) facts.emplace_back("unknown", verdict.message);
+    const std::string message = unknown(name, "").message;
+    if (!message.empty()) facts.emplace_back("unknown", message);
     facts.emplace_back("family", fmt::format("{} ({})", family->pattern, family->library));
     if (!family->rule.empty()) facts.emplace_back("rule", family->rule);
   }

@@ -21,26 +21,34 @@ const AnyRow* find_row(const AnyRow* rows, std::size_t size, Text AnyRow::*key,
   return row != end && text(row->*key) == name ? row : nullptr;
 }
 
+// Copies the texts of a row to these members.
+template <class Entry, std::size_t size>
+void take(const Text (&texts)[size], std::string_view Entry::*const (&members)[size],
+          Entry& entry) {
+  for (std::size_t i = 0; i < size; ++i) entry.*members[i] = text(texts[i]);
+}
+
 Library library_of(const LibraryRow& row) {
   Library library;
-  library.name = text(row.name);
-  library.title = text(row.title);
-  library.parser = text(row.parser);
-  library.truths = text(row.truths);
-  library.falsehoods = text(row.falsehoods);
+  take(row.texts,
+       {&Library::name, &Library::title, &Library::parser, &Library::truths, &Library::falsehoods,
+        &Library::suffixes, &Library::number_words, &Library::bad_boolean, &Library::bad_number,
+        &Library::bad_word},
+       library);
   library.booleans_any_case = row.booleans_any_case != 0;
   library.words_any_case = row.words_any_case != 0;
   library.c_numbers = row.c_numbers != 0;
-  library.suffixes = text(row.suffixes);
-  library.number_words = text(row.number_words);
-  library.bad_boolean = text(row.bad_boolean);
-  library.bad_number = text(row.bad_number);
-  library.bad_word = text(row.bad_word);
   return library;
 }
 
 Variable variable_of(const Row& row) {
   Variable v;
+  take(row.texts,
+       {&Variable::values, &Variable::unit, &Variable::lowest, &Variable::highest,
+        &Variable::standard, &Variable::standards, &Variable::since, &Variable::removed,
+        &Variable::successor, &Variable::reader, &Variable::syntax, &Variable::needs,
+        &Variable::what, &Variable::note},
+       v);
   v.name = text(row.name);
   v.library = library_of(kTable.libraries[row.library]);
   v.type = static_cast<Type>(row.type);
@@ -50,20 +58,6 @@ Variable variable_of(const Row& row) {
   v.internal = (row.flags & kInternal) != 0;
   v.any_case = (row.flags & kAnyCase) != 0;
   v.numbers = (row.flags & kNumbers) != 0;
-  v.values = text(row.values);
-  v.unit = text(row.unit);
-  v.lowest = text(row.lowest);
-  v.highest = text(row.highest);
-  v.standard = text(row.standard);
-  v.standards = text(row.standards);
-  v.since = text(row.since);
-  v.removed = text(row.removed);
-  v.successor = text(row.successor);
-  v.reader = text(row.reader);
-  v.syntax = text(row.syntax);
-  v.needs = text(row.needs);
-  v.what = text(row.what);
-  v.note = text(row.note);
   return v;
 }
 

@@ -10,17 +10,17 @@ namespace hpclaunch::knowledge {
 
 using Text = std::uint32_t;
 
+/// The texts of a row stand in one order in find.cpp and in src/catalogue/emit.cpp.
 struct LibraryRow {
-  Text name, title, parser, truths, falsehoods, suffixes, number_words, bad_boolean, bad_number,
-      bad_word;
+  Text texts[10];
   std::uint8_t booleans_any_case, words_any_case, c_numbers;
 };
 
 enum Flag : std::uint8_t { kClosed = 1, kInternal = 2, kAnyCase = 4, kNumbers = 8 };
 
 struct Row {
-  Text name, values, unit, lowest, highest, standard, standards, since, removed, successor, reader,
-      syntax, needs, what, note;
+  Text name;
+  Text texts[14];
   std::uint8_t library, type, confidence_and_direction, flags;
 };
 
@@ -47,8 +47,5 @@ struct Table {
 };
 
 extern const Table kTable;
-
-/// A value in a message: one line of printable ASCII, cut when long.
-std::string shown(std::string_view value);
 
 }  // namespace hpclaunch::knowledge

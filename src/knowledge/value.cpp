@@ -12,11 +12,9 @@ namespace hpclaunch::knowledge {
 
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool same(std::string_view a, std::string_view b, bool any_case) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [any_case](char x, char y) {
-    return any_case ? lower(x) == lower(y) : x == y;
+    return any_case ? to_lower(x) == to_lower(y) : x == y;
   });
 }
 
@@ -54,7 +52,7 @@ std::size_t read_number(std::string_view text, bool c_numbers, long long& number
   std::string_view digits = text.substr(sign);
   int base = 10;
   std::size_t prefix = 0;
-  if (c_numbers && digits.size() > 2 && digits[0] == '0' && lower(digits[1]) == 'x') {
+  if (c_numbers && digits.size() > 2 && digits[0] == '0' && to_lower(digits[1]) == 'x') {
     base = 16;
     prefix = 2;
   } else if (c_numbers && digits.size() > 1 && digits[0] == '0') {
@@ -89,8 +87,8 @@ std::optional<Fault> range_fault(const Variable& v, Number number) {
 // "8M" as bytes, for libraries that read digits only; "" for other texts and for too large numbers.
 std::string spelt_out(long long number, std::string_view rest) {
   constexpr std::string_view kLetters = "kmgt";
-  if (rest.empty() || rest.size() > 2 || (rest.size() == 2 && lower(rest[1]) != 'b')) return "";
-  const std::size_t power = kLetters.find(lower(rest[0]));
+  if (rest.empty() || rest.size() > 2 || (rest.size() == 2 && to_lower(rest[1]) != 'b')) return "";
+  const std::size_t power = kLetters.find(to_lower(rest[0]));
   if (power == std::string_view::npos || number <= 0 || number > 1'000'000) return "";
   return std::to_string(number << (10 * (power + 1)));
 }
@@ -101,7 +99,7 @@ std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
   long long number = 0;
   const std::size_t used = read_number(value, v.library.c_numbers, number);
   const std::string_view rest = value.substr(used);
-  const bool byte = rest.size() == 2 && lower(rest[1]) == 'b';  // "16kB"
+  const bool byte = rest.size() == 2 && to_lower(rest[1]) == 'b';  // "16kB"
   const bool suffix =
       (rest.size() == 1 || byte) && v.library.suffixes.find(rest[0]) != std::string_view::npos;
   if (used == 0) return Fault{with_consequence("is not a number", v.library.bad_number), ""};
@@ -204,15 +202,6 @@ std::optional<Fault> cpu_list_fault(std::string_view value) {
 }
 
 }  // namespace
-
-std::string shown(std::string_view value) {
-  constexpr std::size_t kMost = 100;
-  std::string text;
-  for (const char c : value.substr(0, kMost))
-    text += c >= ' ' && c <= '~' ? std::string(1, c)
-                                 : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  return value.size() > kMost ? text + "..." : text;
-}
 
 std::optional<Fault> find_fault(const Variable& variable, std::string_view value) {
   if (value.empty()) return std::nullopt;

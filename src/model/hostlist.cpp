@@ -15,7 +15,6 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
-#include "model/shown.h"
 
 namespace hpclaunch {
 
@@ -64,13 +63,9 @@ Error too_many(std::string_view token) {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 bool read_number(std::string_view text, Number& number) {
-  if (text.empty() || text.size() > kMaxDigits) return false;
-  number = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return false;
-    number = number * 10 + static_cast<Number>(c - '0');
-  }
-  return true;
+  const auto read = parse_natural(text, 999'999'999'999'999'999);  // 18 digits
+  number = static_cast<Number>(read.value_or(0));
+  return read && text.size() <= kMaxDigits;
 }
 
 Result<Range> read_range(std::string_view text, std::string_view token) {

@@ -5,7 +5,6 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
-#include "model/shown.h"
 
 namespace hpclaunch {
 
@@ -122,11 +121,9 @@ bool is_address(std::string_view host) {
 
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 bool equal(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char p, char q) { return lower(p) == lower(q); });
+                    [](char p, char q) { return to_lower(p) == to_lower(q); });
 }
 
 std::string_view first_label(std::string_view name) { return name.substr(0, name.find('.')); }
@@ -134,9 +131,7 @@ std::string_view first_label(std::string_view name) { return name.substr(0, name
 }  // namespace
 
 std::string short_host(std::string_view host) {
-  std::string result(is_address(host) ? host : first_label(host));
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
+  return to_lower(is_address(host) ? host : first_label(host));
 }
 
 bool same_host(std::string_view a, std::string_view b) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "hpclaunch/text.h"
-#include "model/shown.h"
 
 namespace hpclaunch::json_reader {
 namespace {
@@ -41,10 +40,13 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
   return meant ? fmt::format("did you mean \"{}\"?", *meant) : "";
 }
 
-std::string suggestion_or_all(std::string_view word, std::span<const std::string_view> known) {
-  const std::vector<std::string> candidates(known.begin(), known.end());
-  const std::string hint = suggestion(word, candidates);
+std::string suggestion_or_all(std::string_view word, std::span<const std::string> known) {
+  const std::string hint = suggestion(word, known);
   return hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint;
+}
+
+std::string suggestion_or_all(std::string_view word, std::span<const std::string_view> known) {
+  return suggestion_or_all(word, std::vector<std::string>(known.begin(), known.end()));
 }
 
 // ---- Context ---------------------------------------------------------------------------------------
@@ -118,13 +120,16 @@ std::string Context::text(const Item& at) {
   return text;
 }
 
+std::string Context::text_of(const Item& at, std::string_view what, bool (*good)(std::string_view),
+                             const char* hint) {
+  std::string text = this->text(at);
+  if (!text.empty() && !good(text)) fault(at, fmt::format("{} is not {}", shown(text), what), hint);
+  return text;
+}
+
 std::string Context::word(const Item& at) {
-  std::string name = text(at);
-  if (!name.empty() && !is_word(name)) {
-    fault(at, fmt::format("{} is not a valid name", shown(name)),
-          "use letters, digits, '-', '.', '_' and '+'; the first is a letter or a digit");
-  }
-  return name;
+  return text_of(at, "a valid name", is_word,
+                 "use letters, digits, '-', '.', '_' and '+'; the first is a letter or a digit");
 }
 
 std::string Context::variable_name(const Item& at, std::string_view name) {

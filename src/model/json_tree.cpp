@@ -1,9 +1,9 @@
-// Builds the tree from the events of the JSON library, which have no places: those are found in the text.
+// Builds the tree in two passes: the JSON library checks the text, then the places of all values are read from text
+// that is known to be JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <list>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -16,35 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxDepth = 32;  // nested objects and arrays
-
-/// An iterator over a text that counts the bytes read.
-class Counting {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  Counting(const char* at, std::size_t* taken) : at_(at), taken_(taken) {}
-  reference operator*() const { return *at_; }
-  Counting& operator++() {
-    ++*taken_;
-    ++at_;
-    return *this;
-  }
-  Counting operator++(int) {
-    Counting before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const Counting& other) const { return at_ == other.at_; }
-  bool operator!=(const Counting& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  std::size_t* taken_;
-};
 
 /// The parser's own words for what it met, without its address and without what may be unprintable.
 std::string complaint(const std::string& what) {
@@ -75,151 +46,147 @@ std::string hint_for(const std::string& message) {
   return "";
 }
 
-/// Builds the tree from parser events. Depth is limited here, because readers of the tree recurse.
-class Builder {
- public:
-  using number_integer_t = json::number_integer_t;
-  using number_unsigned_t = json::number_unsigned_t;
-  using number_float_t = json::number_float_t;
-  using string_t = json::string_t;
-  using binary_t = json::binary_t;
-
-  Builder(std::string_view text, const std::size_t& taken, Context& context)
-      : text_(text), taken_(taken), context_(context) {}
-
-  Json root;
-  bool failed = false;
-
-  bool null() { return value(Json::Kind::null, taken_ - 4) != nullptr; }
-  bool boolean(bool truth) {
-    value(Json::Kind::boolean, taken_ - (truth ? 4 : 5))->truth = truth;
-    return true;
+/// The first bracket inside kMaxDepth others, in any text; npos for none.
+std::size_t too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const std::string_view two = text.substr(at, 2);
+    if (c == '"')
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    else if (two == "//")
+      at = std::min(text.find_first_of("\r\n", at), text.size());
+    else if (two == "/*")
+      at = std::min(text.find("*/", at + 2), text.size() - 1) + 1;
+    else if (c == '}' || c == ']')
+      depth -= depth > 0 ? 1 : 0;
+    else if ((c == '{' || c == '[') && ++depth > kMaxDepth)
+      return at;
   }
-  bool number_integer(number_integer_t number) { return whole(number); }
-  bool number_unsigned(number_unsigned_t number) {
-    if (number > static_cast<number_unsigned_t>(INT64_MAX))
-      return number_float(0, std::to_string(number));
-    return whole(static_cast<std::int64_t>(number));
-  }
-  bool number_float(number_float_t /*number*/, const string_t& written) {
-    value(Json::Kind::number, number_start())->text = written;
-    return true;
-  }
-  bool string(string_t& text) {
-    value(Json::Kind::string, quote_start())->text = std::move(text);
-    return true;
-  }
-  bool binary(binary_t& /*bytes*/) { return false; }
-  bool start_object(std::size_t /*count*/) { return open(Json::Kind::object); }
-  bool start_array(std::size_t /*count*/) { return open(Json::Kind::array); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
+  return std::string_view::npos;
+}
 
-  bool key(string_t& name) {
-    key_ = std::move(name);
-    key_mark_ = quote_start();
-    return true;
-  }
-
-  bool parse_error(std::size_t position, const std::string& /*token*/,
-                   const json::exception& error) {
-    failed = true;
-    const std::string message = complaint(error.what());
-    context_.fault(std::min(position == 0 ? 0 : position - 1, text_.size()), "",
-                   "broken JSON: " + message, hint_for(message));
+/// Reports the first error of the text; true without one. Depth is limited because readers of the tree recurse.
+bool check(std::string_view text, Context& context) {
+  if (const std::size_t at = too_deep(text); at != std::string_view::npos) {
+    context.fault(at, "", fmt::format("more than {} nested objects and arrays", kMaxDepth),
+                  "remove the inner ones");
     return false;
   }
+  std::string what;
+  std::size_t position = 0;
+  try {
+    return !json::parse(text, nullptr, true, true).is_discarded();
+  } catch (const json::parse_error& error) {
+    what = error.what();
+    position = error.byte;
+  } catch (const json::out_of_range& error) {  // number overflow parsing '1e999'
+    what = error.what();
+    const std::size_t quote = std::min(what.find('\''), what.size() - 1);
+    position = text.find(what.substr(quote + 1, what.size() - quote - 2)) + 1;
+  }
+  const std::string message = complaint(what);
+  context.fault(std::min(position == 0 ? 0 : position - 1, text.size()), "",
+                "broken JSON: " + message, hint_for(message));
+  return false;
+}
+
+/// Reads correct JSON by recursive descent.
+class Scanner {
+ public:
+  Scanner(std::string_view text, Context& context) : text_(text), context_(context) {
+    skip(text.starts_with("\xEF\xBB\xBF") ? 3 : 0);
+  }
+
+  Json root() { return value(at_); }
 
  private:
-  struct Open {
-    Json* container;
-    std::string pointer;
-    std::set<std::string> keys;
-  };
-
-  bool whole(std::int64_t number) {
-    Json* made = value(Json::Kind::integer, number_start());
-    made->whole = number;
-    made->text = std::to_string(number);
-    return true;
-  }
-
-  /// Start of the string just read: its closing quote is the last byte read, and a
-  /// quote inside a string stands behind an odd number of backslashes.
-  std::size_t quote_start() const {
-    std::size_t at = taken_ - 1;
-    while (at > 0) {
-      --at;
-      if (text_[at] != '"') continue;
-      std::size_t backslashes = 0;
-      while (backslashes < at && text_[at - 1 - backslashes] == '\\') ++backslashes;
-      if (backslashes % 2 == 0) break;
+  /// `bytes`, then blanks and comments.
+  void skip(std::size_t bytes) {
+    for (at_ += bytes;;) {
+      at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+      if (text_.substr(at_, 2) == "//")
+        at_ = text_.find_first_of(std::string_view("\r\n\0", 3), at_);
+      else if (text_.substr(at_, 2) == "/*")
+        at_ = text_.find("*/", at_ + 2) + 2;
+      else
+        return;
     }
-    return at;
   }
 
-  /// A number is known to end when the byte after it was taken (or the text ended).
-  std::size_t number_start() const {
-    constexpr std::string_view kDigits = "0123456789+-.eE";
-    std::size_t at = taken_;
-    if (at > 0 && kDigits.find(text_[at - 1]) == std::string_view::npos) --at;
-    while (at > 0 && kDigits.find(text_[at - 1]) != std::string_view::npos) --at;
-    return at;
+  std::string string() {
+    const std::size_t begin = at_;
+    while (text_[++at_] != '"')
+      if (text_[at_] == '\\') ++at_;
+    const std::string_view quoted = text_.substr(begin, ++at_ - begin);
+    if (quoted.find('\\') != std::string_view::npos) return json::parse(quoted).get<std::string>();
+    return std::string(quoted.substr(1, quoted.size() - 2));
   }
 
-  /// The place for the next value: at the top, in the open array, or at the key that was just read.
-  /// A repeated key is reported; its second value is dropped.
-  Json* value(Json::Kind kind, std::size_t mark) {
-    Json* made = &root;
-    if (!open_.empty() && open_.back().container->kind == Json::Kind::array) {
-      made = &open_.back().container->items.emplace_back();
-    } else if (!open_.empty()) {
-      Json& object = *open_.back().container;
-      mark = key_mark_;
-      if (!open_.back().keys.insert(key_).second) {
-        context_.fault(mark, open_.back().pointer + step(key_),
-                       fmt::format("the key {} appears twice", shown(key_)), "keep one of the two");
-        made = &aside_.emplace_back();
-      } else {
-        made = &object.members.emplace_back(Member{key_, {}}).value;
-      }
+  void number(Json& made) {
+    const std::size_t begin = at_;
+    at_ = std::min(text_.find_first_not_of("0123456789+-.eE", at_), text_.size());
+    made.kind = Json::Kind::number;
+    made.text = text_.substr(begin, at_ - begin);
+    const char* end = made.text.data() + made.text.size();
+    const auto [stop, error] = std::from_chars(made.text.data(), end, made.whole);
+    if (stop != end || error != std::errc()) return;
+    made.kind = Json::Kind::integer;
+    made.text = std::to_string(made.whole);  // "-0" is 0
+  }
+
+  Json value(std::size_t mark) {
+    Json made;
+    made.mark = mark;
+    const char first = text_[at_];
+    if (first == '{' || first == '[') {
+      made.kind = first == '{' ? Json::Kind::object : Json::Kind::array;
+      container(made);
+    } else if (first == '"') {
+      made.kind = Json::Kind::string;
+      made.text = string();
+    } else if (first == 't' || first == 'f' || first == 'n') {
+      made.kind = first == 'n' ? Json::Kind::null : Json::Kind::boolean;
+      made.truth = first == 't';
+      at_ += first == 'f' ? 5 : 4;
+    } else {
+      number(made);
     }
-    made->kind = kind;
-    made->mark = mark;
     return made;
   }
 
-  bool open(Json::Kind kind) {
-    std::string pointer;
-    if (!open_.empty()) {
-      const Json& around = *open_.back().container;
-      pointer = open_.back().pointer +
-                (around.kind == Json::Kind::array ? step(around.items.size()) : step(key_));
+  /// Of a repeated key the first value is kept.
+  void container(Json& made) {
+    const bool object = made.kind == Json::Kind::object;
+    const std::size_t outer = pointer_.size();
+    std::set<std::string> keys;
+    for (skip(1); text_[at_] != (object ? '}' : ']');) {
+      const std::size_t mark = at_;
+      const std::string key = object ? string() : "";
+      if (object) {
+        skip(0);
+        skip(1);  // the colon
+      }
+      pointer_ += object ? step(key) : step(made.items.size());
+      Json inner = value(mark);
+      if (!object)
+        made.items.push_back(std::move(inner));
+      else if (keys.insert(key).second)
+        made.members.push_back({key, std::move(inner)});
+      else
+        context_.fault(mark, pointer_, fmt::format("the key {} appears twice", shown(key)),
+                       "keep one of the two");
+      pointer_.resize(outer);
+      skip(0);
+      if (text_[at_] == ',') skip(1);
     }
-    if (open_.size() >= kMaxDepth) {
-      failed = true;
-      context_.fault(taken_ - 1, pointer,
-                     fmt::format("more than {} nested objects and arrays", kMaxDepth),
-                     "remove the inner ones");
-      return false;
-    }
-    Json* made = value(kind, taken_ - 1);
-    open_.push_back({made, std::move(pointer), {}});
-    return true;
-  }
-
-  bool close() {
-    open_.pop_back();
-    return true;
+    ++at_;
   }
 
   std::string_view text_;
-  const std::size_t& taken_;
   Context& context_;
-  std::vector<Open> open_;
-  std::string key_;
-  std::size_t key_mark_ = 0;
-  std::list<Json> aside_;
+  std::size_t at_ = 0;
+  std::string pointer_;
 };
 
 }  // namespace
@@ -244,13 +211,8 @@ std::string step(std::string_view key) {
 std::string step(std::size_t index) { return "/" + std::to_string(index); }
 
 std::optional<Json> parse_tree(std::string_view text, Context& context) {
-  std::size_t taken = 0;
-  Builder builder(text, taken, context);
-  const bool good =
-      json::sax_parse(Counting(text.data(), &taken), Counting(text.data() + text.size(), &taken),
-                      &builder, json::input_format_t::json, true, true);
-  if (!good || builder.failed) return std::nullopt;
-  return std::move(builder.root);
+  if (!check(text, context)) return std::nullopt;
+  return Scanner(text, context).root();
 }
 
 const Json& follow(const Json& root, std::string_view pointer) {

@@ -36,6 +36,19 @@ std::string_view to_string(Verify verify) {
   return name_of(std::array<std::string_view, 3>{"off", "warn", "strict"}, verify);
 }
 
+std::string value_on(const Value& value, const RankPlace& place) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* each = std::get_if<PerRank>(&value))
+    return each
+        ->items[static_cast<std::size_t>(place.node_class)][static_cast<std::size_t>(place.local)];
+  const auto* fact = std::get_if<RankFact>(&value);
+  if (fact == nullptr) return "";
+  return std::to_string(*fact == RankFact::rank         ? place.rank
+                        : *fact == RankFact::local_rank ? place.local
+                        : *fact == RankFact::node       ? place.node
+                                                        : place.local_size);
+}
+
 int Plan::world_size() const {
   int total = 0;
   for (const NodeRun& run : layout)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "hpclaunch/device_vendor.h"
@@ -187,32 +188,27 @@ std::string report_to_json(const RankReport& report) {
 }
 
 bool is_placement_variable(std::string_view name) {
-  constexpr std::string_view kNames[] = {"RANK",
-                                         "LOCAL_RANK",
-                                         "WORLD_SIZE",
-                                         "LOCAL_WORLD_SIZE",
-                                         "LOCAL_SIZE",
-                                         "GROUP_RANK",
-                                         "GROUP_WORLD_SIZE",
-                                         "NODE_RANK",
-                                         "CROSS_RANK",
-                                         "CROSS_SIZE",
-                                         "MASTER_ADDR",
-                                         "MASTER_PORT",
-                                         "HPCLAUNCH_LOCAL_RANK",
-                                         "HPCLAUNCH_LOCAL_SIZE",
-                                         "HPCLAUNCH_NODE",
-                                         "GOMP_CPU_AFFINITY",
-                                         "KMP_AFFINITY",
-                                         "KMP_HW_SUBSET",
-                                         "NCCL_SOCKET_IFNAME",
-                                         "GLOO_SOCKET_IFNAME",
-                                         "TP_SOCKET_IFNAME",
-                                         "FI_TCP_IFACE",
-                                         "FI_SOCKETS_IFACE",
-                                         "CCL_KVS_IFACE"};
+  constexpr std::array<std::string_view, 18> kNames = {"RANK",
+                                                       "LOCAL_RANK",
+                                                       "WORLD_SIZE",
+                                                       "LOCAL_WORLD_SIZE",
+                                                       "LOCAL_SIZE",
+                                                       "GROUP_RANK",
+                                                       "GROUP_WORLD_SIZE",
+                                                       "NODE_RANK",
+                                                       "CROSS_RANK",
+                                                       "CROSS_SIZE",
+                                                       "MASTER_ADDR",
+                                                       "MASTER_PORT",
+                                                       "HPCLAUNCH_LOCAL_RANK",
+                                                       "HPCLAUNCH_LOCAL_SIZE",
+                                                       "HPCLAUNCH_NODE",
+                                                       "GOMP_CPU_AFFINITY",
+                                                       "KMP_AFFINITY",
+                                                       "KMP_HW_SUBSET"};
   return name.starts_with("OMP_") || is_device_variable(name) ||
-         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+         std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::find(kInterfaceVariables, name) != kInterfaceVariables.end();
 }
 
 namespace {

@@ -37,21 +37,17 @@ std::string member(const char* list, std::size_t index, const char* key) {
 
 std::vector<Group> groups_of(const Topology& topology) {
   std::vector<Group> groups;
-  for (std::size_t i = 0; i < topology.packages.size(); ++i) {
-    const Package& package = topology.packages[i];
-    groups.push_back({fmt::format("package {}", package.os_index), fmt::format("/packages/{}", i),
-                      &package.pus});
-  }
-  for (std::size_t i = 0; i < topology.numa_nodes.size(); ++i) {
-    const NumaNode& node = topology.numa_nodes[i];
-    groups.push_back(
-        {fmt::format("NUMA node {}", node.os_index), fmt::format("/numa_nodes/{}", i), &node.pus});
-  }
-  for (std::size_t i = 0; i < topology.caches.size(); ++i) {
-    const Cache& cache = topology.caches[i];
-    groups.push_back({fmt::format("L{} cache with PUs {}", cache.level, cache.pus.to_list()),
-                      fmt::format("/caches/{}", i), &cache.pus});
-  }
+  const auto add = [&](const auto& parts, const char* list, auto name) {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      groups.push_back({name(parts[i]), fmt::format("/{}/{}", list, i), &parts[i].pus});
+  };
+  add(topology.packages, "packages",
+      [](const Package& one) { return fmt::format("package {}", one.os_index); });
+  add(topology.numa_nodes, "numa_nodes",
+      [](const NumaNode& one) { return fmt::format("NUMA node {}", one.os_index); });
+  add(topology.caches, "caches", [](const Cache& one) {
+    return fmt::format("L{} cache with PUs {}", one.level, one.pus.to_list());
+  });
   return groups;
 }
 
@@ -106,13 +102,13 @@ Status check_indices(const Topology& topology) {
   return Done{};
 }
 
-Status check_whole_cores(const Topology& topology, const std::vector<Group>& groups) {
+Status check_whole_cores(const Topology& topology) {
   std::array<int, CpuSet::kCapacity> core_of;
   core_of.fill(-1);
   for (std::size_t i = 0; i < topology.cores.size(); ++i)
     for (const int pu : topology.cores[i].pus.to_vector())
       core_of[static_cast<std::size_t>(pu)] = static_cast<int>(i);
-  for (const Group& group : groups)
+  for (const Group& group : groups_of(topology))
     for (const int pu : group.pus->to_vector()) {
       const int core = core_of[static_cast<std::size_t>(pu)];
       if (core < 0)
@@ -127,7 +123,8 @@ Status check_whole_cores(const Topology& topology, const std::vector<Group>& gro
 
 /// Larger groups first; each PU keeps the last group that contains it. A group over PUs of two different
 /// groups overlaps the smaller one.
-Status check_nesting(std::vector<Group> groups) {
+Status check_nesting(const Topology& topology) {
+  std::vector<Group> groups = groups_of(topology);
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.pus->count() > b.pus->count(); });
   std::array<int, CpuSet::kCapacity> owner;
@@ -147,45 +144,26 @@ Status check_nesting(std::vector<Group> groups) {
   return Done{};
 }
 
-template <class Member>
-const CpuSet* pus_of(const std::vector<Member>& members, int os_index) {
-  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& member) {
-    return member.os_index == os_index;
-  });
-  return found == members.end() ? nullptr : &found->pus;
-}
-
 Status check_references(const Topology& topology) {
   for (std::size_t i = 0; i < topology.cores.size(); ++i) {
     const Core& core = topology.cores[i];
-    const auto check = [&](const CpuSet* home, int index, const char* key,
+    const auto check = [&](const auto& homes, int index, const char* key,
                            const char* noun) -> Status {
-      if (index == -1 || (home != nullptr && home->contains(core.pus))) return Done{};
-      if (home == nullptr)
+      const auto home =
+          std::ranges::find(homes, index, [](const auto& one) { return one.os_index; });
+      const bool exists = home != homes.end();
+      if (index == -1 || (exists && home->pus.contains(core.pus))) return Done{};
+      if (!exists)
         return breach(member("cores", i, key), "core {} names {} {}, which does not exist", i, noun,
                       index);
       return breach(member("cores", i, key),
                     "core {} names {} {}, which does not contain its PUs {}", i, noun, index,
                     core.pus.to_list());
     };
-    const CpuSet* package = pus_of(topology.packages, core.package);
-    const CpuSet* numa = pus_of(topology.numa_nodes, core.numa);
-    if (Status ok = check(package, core.package, "package", "package"); !ok) return ok;
-    if (Status ok = check(numa, core.numa, "numa", "NUMA node"); !ok) return ok;
+    if (Status ok = check(topology.packages, core.package, "package", "package"); !ok) return ok;
+    if (Status ok = check(topology.numa_nodes, core.numa, "numa", "NUMA node"); !ok) return ok;
   }
   return Done{};
-}
-
-/// "0000:c0" with `root`, else "0000:c0:01.1": lower case, domains of 4 digits and more, as the kernel
-/// writes them.
-bool is_on_pci(std::string_view text, bool root) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const std::string shape = std::string(colon, 'h') + (root ? ":hh" : ":hh:hh.h");
-  return colon >= 4 && colon <= 8 &&
-         std::equal(text.begin(), text.end(), shape.begin(), shape.end(), [](char c, char wanted) {
-           const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-           return wanted == 'h' ? hex : c == wanted;
-         });
 }
 
 /// What devices and interfaces share: a NUMA node and PUs that exist, and a path on PCI.
@@ -193,14 +171,14 @@ template <class Part>
 Status check_place(const Topology& topology, const Part& part, const std::string& pointer,
                    const std::string& name) {
   const CpuSet all = topology.all_pus();
-  if (part.numa != -1 && pus_of(topology.numa_nodes, part.numa) == nullptr)
+  if (part.numa != -1 && topology.find_numa(part.numa) == nullptr)
     return breach(pointer + "/numa", "{} names NUMA node {}, which does not exist", name,
                   part.numa);
   if (!all.contains(part.pus))
     return breach(pointer + "/pus", "{} is near PUs {}, which are in no core", name,
                   (part.pus - all).to_list());
   for (std::size_t i = 0; i < part.bridges.size(); ++i)
-    if (!is_on_pci(part.bridges[i], i == 0))
+    if (!is_pci_place(part.bridges[i], i == 0))
       return breach(fmt::format("{}/bridges/{}", pointer, i), "\"{}\" is not a PCI {} like {}",
                     part.bridges[i], i == 0 ? "root" : "bridge",
                     i == 0 ? "0000:c0" : "0000:c0:01.1");
@@ -234,7 +212,7 @@ Status check_nics(const Topology& topology) {
     const Nic& nic = topology.nics[i];
     const std::string name = "interface " + (nic.name.empty() ? nic.fabric : nic.name);
     if (Status ok = check_place(topology, nic, fmt::format("/nics/{}", i), name); !ok) return ok;
-    if (nic.numa != -1 && !nic.pus.empty() && !pus_of(topology.numa_nodes, nic.numa)->empty())
+    if (nic.numa != -1 && !nic.pus.empty() && !topology.find_numa(nic.numa)->pus.empty())
       return breach(member("nics", i, "pus"), "{} names PUs beside NUMA node {}", name, nic.numa);
     if (!nic.state.empty() && nic.state != "up" && nic.state != "down")
       return breach(member("nics", i, "state"), "state \"{}\" is not up or down", nic.state);
@@ -272,16 +250,26 @@ CpuSet Topology::all_pus() const {
   return all;
 }
 
+const NumaNode* Topology::find_numa(int os_index) const {
+  const auto found = std::ranges::find(numa_nodes, os_index, &NumaNode::os_index);
+  return found == numa_nodes.end() ? nullptr : &*found;
+}
+
+bool is_pci_place(std::string_view text, bool root) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string shape = std::string(colon, 'h') + (root ? ":hh" : ":hh:hh.h");
+  return colon >= 4 && colon <= 8 &&
+         std::equal(text.begin(), text.end(), shape.begin(), shape.end(), [](char c, char wanted) {
+           const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+           return wanted == 'h' ? hex : c == wanted;
+         });
+}
+
 Status check_topology(const Topology& topology) {
-  if (Status ok = check_cores(topology); !ok) return ok;
-  if (Status ok = check_indices(topology); !ok) return ok;
-  const std::vector<Group> groups = groups_of(topology);
-  if (Status ok = check_whole_cores(topology, groups); !ok) return ok;
-  if (Status ok = check_nesting(groups); !ok) return ok;
-  if (Status ok = check_references(topology); !ok) return ok;
-  if (Status ok = check_devices(topology); !ok) return ok;
-  if (Status ok = check_nics(topology); !ok) return ok;
-  return check_links(topology);
+  for (const auto check : {check_cores, check_indices, check_whole_cores, check_nesting,
+                           check_references, check_devices, check_nics, check_links})
+    if (Status ok = check(topology); !ok) return ok;
+  return Done{};
 }
 
 }  // namespace hpclaunch

@@ -1,11 +1,12 @@
 // Who binds the ranks: the launcher, the shim, or none.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
-#include "plan/layout.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
@@ -17,23 +18,30 @@ std::string part_text(const RankPlan& rank) {
              : fmt::format("granted {}-{}", rank.part_first, rank.part_last);
 }
 
+// "; 1 core left idle (CPUs 3); ..." of all classes, each once.
+std::string remarks_of(const LaidOut& laid) {
+  std::vector<std::string> remarks{""};
+  for (const NodeRanks& one : laid)
+    for (const std::string& remark : one.remarks)
+      if (std::ranges::count(remarks, remark) == 0) remarks.push_back(remark);
+  return fmt::format("{}", fmt::join(remarks, "; "));
+}
+
 std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
   if (plan.classes.front().ranks.front().part_first >= 0)
     return fmt::format(
-        "each rank gets a share of its own of what is granted on its node ({}); which "
-        "CPUs that are, it counts through there, in ascending order from 0",
+        "each rank gets its share of the granted CPUs of its node ({}), counted there from 0 in "
+        "ascending order",
         input.granted_why);
-  const bool near = std::any_of(laid.rules.begin(), laid.rules.end(),
-                                [](const Binding* rule) { return rule == nullptr; });
-  std::string why = "each rank gets whole cores of its own, hardware threads together";
-  if (near && !input.node.devices.empty()) why += ", as near to its device as is known";
+  std::string why = "each rank gets whole cores with all their hardware threads";
+  if (std::ranges::count(laid, nullptr, &NodeRanks::rule) > 0 && !input.node.devices.empty())
+    why += ", as near to its device as is known";
   if (input.request.cores_per_rank)
     why += fmt::format(", --cpus-per-rank {}", *input.request.cores_per_rank);
   if (input.model != nullptr && !input.model->reserved.empty())
-    why += fmt::format("; CPUs {} are kept for the system: {}", input.model->reserved.to_list(),
+    why += fmt::format("; CPUs {} are reserved for the system: {}", input.model->reserved.to_list(),
                        input.model->reserved_why);
-  for (const std::string& remark : laid.remarks) why += "; " + remark;
-  return why;
+  return why + remarks_of(laid);
 }
 
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
@@ -41,11 +49,12 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
   if (plan.bind_via == BindVia::none && !input.request.bind_via &&
       knows_amounts(input, plan.nodes())) {
     setting.history.push_back(decided(Layer::computed, Unset{},
-                                      fmt::format("the job has a part of each node ({}), and {}",
+                                      fmt::format("the job has part of each node ({}): {}",
                                                   input.granted_why, why_not_counted(input))));
     return setting;
   }
-  for (auto lost = laid.overridden.rbegin(); lost != laid.overridden.rend(); ++lost) {
+  const NodeRanks& first = laid.front();
+  for (auto lost = first.overridden.rbegin(); lost != first.overridden.rend(); ++lost) {
     PerRank lists{{{}}};
     for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
     setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(lists),
@@ -54,10 +63,10 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
   PerRank cpus = per_rank(plan, [](const RankPlan& rank) {
     return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
   });
-  if (const Binding* rule = laid.rules.front()) {
-    setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(cpus), rule->id,
-                                              rule->origin, laid.condition));
-    for (const std::string& remark : laid.remarks) setting.history.back().why += "; " + remark;
+  if (first.rule != nullptr) {
+    setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(cpus),
+                                              first.rule->id, first.rule->origin, first.condition));
+    setting.history.back().why += remarks_of(laid);
   } else {
     setting.history.push_back(
         decided(Layer::computed, std::move(cpus), binding_why(input, plan, laid)));
@@ -65,7 +74,7 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
   if (plan.bind_via == BindVia::none) {
     const bool typed = input.request.bind_via.has_value();
     setting.history.push_back(decided(typed ? Layer::command_line : Layer::computed, Unset{},
-                                      typed ? "--bind-via none" : "as bind-via says"));
+                                      typed ? "--bind-via none" : "see bind-via"));
   }
   return setting;
 }
@@ -82,41 +91,40 @@ Result<Choice> choose(const PlanInput& input, const Units& units, const Plan& pl
   // Other nodes of a job on parts of nodes have granted other cores than this one.
   const bool parts = nameless_cores(input, plan.nodes()) && !counted_through;
   const bool amounts = knows_amounts(input, plan.nodes());
-
+  const auto cannot = [](std::string message) {
+    return request_error(std::move(message), "omit --bind-via, or use --bind-via shim",
+                         ErrorKind::unsupported);
+  };
   const std::optional<BindVia> typed = input.request.bind_via;
   if (typed == BindVia::launcher && !launcher_can)
-    return request_error(fmt::format("launcher {} takes no list of CPUs per rank{}", launcher.name,
-                                     launcher.binds_sets ? " that differs between nodes" : ""),
-                         "leave --bind-via out, or use --bind-via shim", ErrorKind::unsupported);
+    return cannot(fmt::format("launcher {} takes no CPU list per rank{}", launcher.name,
+                              launcher.binds_sets ? " that differs between nodes" : ""));
   if (typed == BindVia::launcher && amounts)
-    return request_error(
-        fmt::format("the job has a part of each node, and which CPUs that are is not known "
-                    "here ({}): launcher {} cannot be given lists",
-                    input.granted_why, launcher.name),
-        "leave --bind-via out, or use --bind-via shim", ErrorKind::unsupported);
+    return cannot(
+        fmt::format("--bind-via launcher: the job has part of each node ({}), and the "
+                    "granted CPUs are not known here",
+                    input.granted_why));
   if (typed == BindVia::shim && parts && amounts)
-    return request_error(fmt::format("the job has a part of each node: {}", why_not_counted(input)),
-                         "leave --bind-via out: the batch system keeps ranks inside",
+    return request_error(fmt::format("--bind-via shim: the job has part of each node, and {}",
+                                     why_not_counted(input)),
+                         "omit --bind-via: the batch system restricts ranks to the granted CPUs",
                          ErrorKind::unsupported);
   if (typed) return Choice{*typed, "--bind-via"};
 
   if (parts)
-    return Choice{BindVia::none,
-                  fmt::format("the job has a part of each node, and {}: the batch system keeps "
-                              "ranks inside",
-                              amounts ? why_not_counted(input) : "other cores on each")};
+    return Choice{BindVia::none, fmt::format("the job has part of each node, and {}; the batch "
+                                             "system restricts ranks to the granted CPUs",
+                                             amounts ? why_not_counted(input)
+                                                     : "other cores are granted on other nodes")};
   if (counted_through)
-    return Choice{
-        BindVia::shim,
-        "the job has a part of each node, which only the ranks there can see; the shim binds"};
-  if (units.view == "launcher")
-    return Choice{BindVia::launcher,
-                  "the launcher binds cores together with devices; the shim compares"};
-  if (!launcher_can)
     return Choice{BindVia::shim,
-                  "the launcher cannot give each rank its CPU list here; the shim binds"};
+                  "only ranks can see which part of a node is granted; the shim binds"};
+  if (units.view == "launcher")
+    return Choice{BindVia::launcher, "the launcher binds cores with devices; the shim verifies"};
+  if (!launcher_can)
+    return Choice{BindVia::shim, "the launcher takes no CPU list per rank here; the shim binds"};
   if (!launcher.shim_binds_why.empty()) return Choice{BindVia::shim, launcher.shim_binds_why};
-  return Choice{BindVia::launcher, "this launcher takes explicit CPU lists; the shim compares"};
+  return Choice{BindVia::launcher, "the launcher takes CPU lists; the shim verifies"};
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "plan/counts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "hpclaunch/text.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
@@ -26,7 +25,7 @@ Setting chosen(std::string name, Layer layer, int value, std::string why) {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// One rank per NUMA node that has cores for us: memory stays local, and a small machine gets one rank.
+// One rank per NUMA node with allowed cores: memory stays local, and a small machine gets one rank.
 int natural_per_node(const Topology& node) {
   std::set<int> numa;
   for (const Core& core : node.cores)
@@ -35,10 +34,9 @@ int natural_per_node(const Topology& node) {
 }
 
 Error contradiction(const Wanted& want, std::string hint) {
-  return request_error(
-      fmt::format("{} on {} with {} each do not fit together", counted(want.ranks, "rank"),
-                  counted(want.nodes, "node"), counted(want.per_node, "rank")),
-      std::move(hint));
+  return request_error(fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
+                                   counted(want.nodes, "node"), counted(want.per_node, "rank")),
+                       std::move(hint));
 }
 
 // A node file with one line per node says nothing about ranks where nodes have devices: sites write one
@@ -52,37 +50,33 @@ bool slots_count(const PlanInput& input, const Units& units, int nodes) {
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
 Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
   const Request& typed = input.request;
+  const auto per_node = [](Layer layer, int count, std::string why) {
+    return chosen("ranks-per-node", layer, count, std::move(why));
+  };
   if (typed.ranks_per_node)
-    return chosen("ranks-per-node", Layer::command_line, *typed.ranks_per_node, "--ranks-per-node");
+    return per_node(Layer::command_line, *typed.ranks_per_node, "--ranks-per-node");
   if (typed.ranks)
-    return chosen(
-        "ranks-per-node", Layer::computed, divide_up(*typed.ranks, nodes),
-        fmt::format("{} spread over {}", counted(*typed.ranks, "rank"), counted(nodes, "node")));
-  if (slots_count(input, units, nodes)) {
-    const auto most = std::max_element(input.slots.begin(), input.slots.begin() + nodes);
-    return chosen("ranks-per-node", Layer::environment, *most, input.slots_why);
-  }
+    return per_node(Layer::computed, divide_up(*typed.ranks, nodes),
+                    fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
+                                counted(nodes, "node")));
+  if (slots_count(input, units, nodes))
+    return per_node(Layer::environment,
+                    *std::max_element(input.slots.begin(), input.slots.begin() + nodes),
+                    input.slots_why);
+  const std::string devices = counted(units.count(), "device");
   if (units.filled > 0)
-    return chosen(
-        "ranks-per-node", Layer::command_line, units.filled * units.count(),
-        fmt::format("--ranks-per-device {} on {}", units.filled, counted(units.count(), "device")));
+    return per_node(Layer::command_line, units.filled * units.count(),
+                    fmt::format("--ranks-per-device {} on {}", units.filled, devices));
   if (units.count() > 0) {
     const int each = std::max(1, units.ranks_per_unit);
-    return chosen("ranks-per-node", Layer::builtin, each * units.count(),
-                  each == 1 ? fmt::format("no count was given: one rank for each of {}",
-                                          counted(units.count(), "device"))
-                            : fmt::format("no count was given: {} for each of {}",
-                                          counted(each, "rank"), counted(units.count(), "device")));
+    return per_node(Layer::builtin, each * units.count(),
+                    fmt::format("default: {} for each of {}", counted(each, "rank"), devices));
   }
   if (knows_amounts(input, nodes))
-    return chosen(
-        "ranks-per-node", Layer::builtin, 1,
-        "no count was given: one rank on each part of a node, since which NUMA nodes that "
-        "touches is not known");
-  const int natural = natural_per_node(input.node);
-  return chosen("ranks-per-node", Layer::builtin, natural,
-                natural == 1 ? "no count was given: one rank on a node with one NUMA node"
-                             : "no count was given: one rank per NUMA node");
+    return per_node(
+        Layer::builtin, 1,
+        "default: one rank on each granted part of a node, whose NUMA nodes are not known");
+  return per_node(Layer::builtin, natural_per_node(input.node), "default: one rank per NUMA node");
 }
 
 Result<Setting> decide_nodes(const PlanInput& input) {
@@ -91,7 +85,7 @@ Result<Setting> decide_nodes(const PlanInput& input) {
   if (typed.nodes && *typed.nodes > available)
     return request_error(fmt::format("{} requested, {} available ({})",
                                      counted(*typed.nodes, "node"), available, input.hosts_why),
-                         "name the nodes with --hostfile FILE, or ask for fewer");
+                         "name the nodes with --hostfile FILE, or request fewer");
   if (typed.nodes) return chosen("nodes", Layer::command_line, *typed.nodes, "--nodes");
   if (typed.ranks && typed.ranks_per_node) {
     const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
@@ -99,11 +93,11 @@ Result<Setting> decide_nodes(const PlanInput& input) {
       return request_error(
           fmt::format("{} at {} per node need {}, {} available ({})", counted(*typed.ranks, "rank"),
                       *typed.ranks_per_node, counted(needed, "node"), available, input.hosts_why),
-          "raise --ranks-per-node or name more nodes with --hostfile FILE");
+          "increase --ranks-per-node, or name more nodes with --hostfile FILE");
     return chosen("nodes", Layer::computed, needed, "as many as the ranks need");
   }
   if (typed.ranks && *typed.ranks < available)
-    return chosen("nodes", Layer::computed, *typed.ranks, "fewer ranks than nodes: one each");
+    return chosen("nodes", Layer::computed, *typed.ranks, "fewer ranks than nodes: one rank each");
   return chosen("nodes", Layer::environment, available, input.hosts_why);
 }
 
@@ -149,36 +143,30 @@ Status check_shortage(const Request& typed, const Units& units) {
       fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
 }
 
-// More devices than the ranks can have: what there is of them and who left so few; `fewer`: what would do.
-Error too_few(const Units& units, const std::string& what, int needed, const std::string& fewer) {
-  const Shortage& shortage = units.shortage;
-  return request_error(
-      fmt::format("{} need {} devices, and {}", what, needed,
-                  shortage.by.empty() ? fmt::format("a node has {}", units.total) : shortage.by),
-      shortage.fix_for(needed, fewer));
-}
-
 // More ranks than --ranks-per-device allows on the devices of a node, or than it has groups of devices.
 Status check_groups(const Units& units, int ranks_per_node) {
   const int count = units.count();
-  const std::string ranks = counted(ranks_per_node, "rank");
+  const auto too_few = [&](const std::string& how, int needed, int most, const char* option) {
+    return request_error(
+        fmt::format("{} {} need {} devices, {}", counted(ranks_per_node, "rank"), how, needed,
+                    units.available()),
+        units.shortage.fix_for(
+            needed, fmt::format("use --ranks-per-node {} or fewer, or a {}", most, option)));
+  };
   if (units.filled > 0 && ranks_per_node > units.filled * count)
-    return too_few(units, fmt::format("{} at {} per device", ranks, units.filled),
-                   (ranks_per_node + units.filled - 1) / units.filled,
-                   fmt::format("use --ranks-per-node {} or fewer, or a larger --ranks-per-device",
-                               units.filled * count));
+    return too_few(fmt::format("at {} per device", units.filled),
+                   divide_up(ranks_per_node, units.filled), units.filled * count,
+                   "larger --ranks-per-device");
   if (units.per_rank > 1 && ranks_per_node > count)
-    return too_few(
-        units, fmt::format("{} with {} devices each", ranks, units.per_rank),
-        ranks_per_node * units.per_rank,
-        fmt::format("use --ranks-per-node {} or fewer, or a smaller --devices-per-rank", count));
+    return too_few(fmt::format("with {} devices each", units.per_rank),
+                   ranks_per_node * units.per_rank, count, "smaller --devices-per-rank");
   return Done{};
 }
 
 Status check_launcher(const PlanInput& input, int nodes) {
   if (nodes <= 1 || input.launcher.multi_node) return Done{};
   return Error{ErrorKind::unsupported,
-               fmt::format("launcher {} starts ranks on this machine only, the plan has {}",
+               fmt::format("launcher {} works on one node only, the plan has {}",
                            input.launcher.name, counted(nodes, "node")),
                "use --nodes 1, or another launcher with --launcher NAME"};
 }
@@ -203,10 +191,10 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   want.per_node = number(per_node);
   want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
   if (want.ranks < want.nodes)
-    return contradiction(want, "every node used gets one rank at least; lower --nodes");
+    return contradiction(want, "every node needs a rank: decrease --nodes");
   if (want.ranks > want.nodes * want.per_node)
     return contradiction(
-        want, fmt::format("raise --ranks-per-node to {} or lower --ranks to {}",
+        want, fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
                           divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
   Counts counts;
   Result<std::vector<int>> assigned = distribute(input, units, want);
@@ -216,14 +204,13 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   if (input.request.ranks && !input.request.ranks_per_node && most > want.per_node)
     per_node = chosen(
         "ranks-per-node", Layer::computed, most,
-        fmt::format("{} distributed over the granted parts of {}, {}", counted(want.ranks, "rank"),
+        fmt::format("{} distributed over the granted parts of {} ({})", counted(want.ranks, "rank"),
                     counted(want.nodes, "node"), input.granted_why));
   const bool typed_total = input.request.ranks.has_value();
   counts.choices.push_back(std::move(*nodes));
   counts.choices.push_back(std::move(per_node));
   counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                                  counts.ranks(),
-                                  typed_total ? "--ranks" : "the sum over the nodes"));
+                                  counts.ranks(), typed_total ? "--ranks" : "sum over the nodes"));
   if (const Status launcher = check_launcher(input, want.nodes); !launcher) return launcher.error();
   if (const Status groups = check_groups(units, most); !groups) return groups.error();
   return counts;

@@ -1,5 +1,3 @@
-#include "plan/layout.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,27 +6,11 @@
 #include "hpclaunch/text.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/devices/visibility.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
 namespace {
-
-void add_class(NodeRanks placed, int granted, Plan& plan, LaidOut& laid) {
-  if (placed.far > laid.far) {
-    laid.far = placed.far;
-    laid.far_of = static_cast<int>(placed.ranks.size());
-  }
-  plan.classes.push_back(NodeClass{std::move(placed.ranks), granted});
-  if (laid.rules.empty()) {
-    laid.condition = std::move(placed.condition);
-    laid.overridden = std::move(placed.overridden);
-  }
-  laid.rules.push_back(placed.rule);
-  laid.reports.insert(laid.reports.end(), placed.reports.begin(), placed.reports.end());
-  for (std::string& remark : placed.remarks)
-    if (std::find(laid.remarks.begin(), laid.remarks.end(), remark) == laid.remarks.end())
-      laid.remarks.push_back(std::move(remark));
-}
 
 Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ranks_on,
                              const Units& units, const Facts& facts, Plan& plan) {
@@ -49,7 +31,8 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
           by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
                     : place_ranks(input, facts, units, ranks_on[n]);
       if (!placed) return placed.error();
-      add_class(std::move(*placed), granted, plan, laid);
+      plan.classes.push_back(NodeClass{placed->ranks, granted});
+      laid.push_back(std::move(*placed));
     }
     if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
       ++plan.layout.back().nodes;
@@ -69,13 +52,15 @@ Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on
     laid = lay_out_once(input, ranks_on, units, facts, plan);
   }
   if (!laid) return laid;
-  if (laid->far > 0)
+  const NodeRanks& most = *std::ranges::max_element(*laid, {}, &NodeRanks::far);
+  if (most.far > 0)
     plan.reports.push_back({"far-from-device", Severity::note,
-                            fmt::format("{} of {} on a node have cores that are not near their "
+                            fmt::format("{} of {} on a node are not on the cores nearest to their "
                                         "device",
-                                        laid->far, counted(laid->far_of, "rank")),
-                            "hpclaunch plan --picture shows which"});
-  plan.reports.insert(plan.reports.end(), laid->reports.begin(), laid->reports.end());
+                                        most.far, counted(most.ranks.size(), "rank")),
+                            "hpclaunch plan --picture shows them"});
+  for (const NodeRanks& one : *laid)
+    plan.reports.insert(plan.reports.end(), one.reports.begin(), one.reports.end());
   return laid;
 }
 

@@ -7,12 +7,9 @@
 #include <algorithm>
 
 #include "hpclaunch/profile.h"
-#include "plan/counts.h"
 #include "plan/devices/vendors.h"
 #include "plan/environment/environment.h"
-#include "plan/layout.h"
-#include "plan/reports.h"
-#include "plan/words.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
@@ -57,7 +54,7 @@ Status add_choices(const PlanInput& input, std::optional<Setting> stack, const C
   plan.choices.insert(plan.choices.end(), units.choices.begin(), units.choices.end());
   plan.choices.insert(plan.choices.end(), counts.choices.begin(), counts.choices.end());
   if (Status bound = decide_binding(input, units, laid, plan); !bound) return bound;
-  add(device_choice(units, !input.node.links.empty() && laid.rules.front() == nullptr, plan));
+  add(device_choice(units, !input.node.links.empty() && laid.front().rule == nullptr, plan));
   add(nic_choice(input, plan));
   add(placement_choice(input, plan));
   add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));

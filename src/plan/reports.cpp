@@ -1,5 +1,3 @@
-#include "plan/reports.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include "hpclaunch/text.h"
 #include "plan/cores/locality.h"
 #include "plan/devices/visibility.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
@@ -26,7 +25,7 @@ void report_services(const PlanInput& input, Plan& plan) {
     if (both.empty()) continue;
     plan.reports.push_back(
         {"service-cores", Severity::note,
-         fmt::format("ranks are bound to CPU{} {}, which {} uses while it runs ({})",
+         fmt::format("ranks are bound to CPU{} {}, where {} may run ({})",
                      both.count() == 1 ? "" : "s", both.to_list(), service.name, service.why),
          fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
                      service.name)});
@@ -37,13 +36,14 @@ void report_services(const PlanInput& input, Plan& plan) {
 void report_view(const Units& units, Plan& plan) {
   if (units.view != "launcher") return;
   const auto& args = plan.profile_args;
-  if (std::any_of(args.begin(), args.end(),
-                  [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
+  if (std::ranges::any_of(
+          args, [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
     return;
-  plan.reports.push_back(
-      {"launcher-view", Severity::error,
-       fmt::format("no flags known by which {} gives each rank its device", plan.launcher),
-       "--gpu-view own, or all"});
+  plan.reports.push_back({"launcher-view", Severity::error,
+                          fmt::format("--gpu-view launcher: the profile has no flags by which {} "
+                                      "gives each rank its device",
+                                      plan.launcher),
+                          "--gpu-view own, or all"});
 }
 
 // Devices of ranks whose locality is known, and without a CPU: the topology was cut by a cgroup.
@@ -63,8 +63,8 @@ void report_devices(const PlanInput& input, Plan& plan) {
   if (names.empty()) return;
   plan.reports.push_back(
       {"device-without-cpus", Severity::note,
-       fmt::format("no usable CPU near device {}: ranks reach {} from another NUMA node",
-                   fmt::join(names, ", "), names.size() == 1 ? "it" : "them"),
+       fmt::format("no usable CPU near device {}: its ranks run on another NUMA node",
+                   fmt::join(names, ", ")),
        "plan with the topology of the whole node, or request CPUs on these NUMA nodes"});
 }
 
@@ -78,9 +78,9 @@ void report_size(const PlanInput& input, Plan& plan) {
 }
 
 bool has_numbers(const std::string& mask) {
-  for (const std::string_view entry : split(mask, ','))
-    if (parse_natural(trim(entry))) return true;
-  return false;
+  return std::ranges::any_of(split(mask, ','), [](std::string_view entry) {
+    return parse_natural(trim(entry)).has_value();
+  });
 }
 
 // A rank's mask by numbers, or none, so that its program counts what the driver counts.
@@ -89,10 +89,9 @@ bool goes_by_number(const Plan& plan, const std::string& mask) {
   if (setting == nullptr) return true;
   if (const auto* text = std::get_if<std::string>(&setting->value())) return has_numbers(*text);
   const auto* items = std::get_if<PerRank>(&setting->value());
-  if (items == nullptr) return true;
-  for (const auto& ranks : items->items)
-    if (std::any_of(ranks.begin(), ranks.end(), has_numbers)) return true;
-  return false;
+  return items == nullptr || std::ranges::any_of(items->items, [](const auto& ranks) {
+           return std::ranges::any_of(ranks, has_numbers);
+         });
 }
 
 // What ranks will find; "" where it is not set, or not one value for all.
@@ -110,32 +109,31 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
     return;
   const std::string order = value_in_force(input, plan, kOrder);
   const bool by_address = order == "PCI_BUS_ID";
-  if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask)) {
-    plan.reports.push_back(
-        {"device-order", Severity::warning,
-         fmt::format("{}: CUDA counts the node's devices, which are of several models, fastest "
-                     "first, and the plan counts them by PCI address, so that ranks may get others "
-                     "than planned",
-                     order.empty() ? fmt::format("{} is not set", kOrder)
-                                   : fmt::format("{}={}", kOrder, order)),
-         fmt::format("--set {}=PCI_BUS_ID", kOrder)});
-    return;
-  }
+  const auto report = [&](Severity severity, std::string message, std::string fix) {
+    plan.reports.push_back({"device-order", severity, std::move(message), std::move(fix)});
+  };
+  if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask))
+    return report(Severity::warning,
+                  fmt::format("{}: CUDA counts devices of several models fastest first, but the "
+                              "plan by PCI address: ranks may get other devices",
+                              order.empty() ? fmt::format("{} is not set", kOrder)
+                                            : fmt::format("{}={}", kOrder, order)),
+                  fmt::format("--set {}=PCI_BUS_ID", kOrder));
   // The batch system's list beside a mask is by address, as is what was exported to be.
   const std::string mask = input.env.get(units.mask);
   const bool settled = input.env.get(kOrder) == "PCI_BUS_ID" || units.given.starts_with("SLURM_") ||
-                       !input.env.get("SLURM_JOB_GPUS").empty() ||
-                       !input.env.get("SLURM_STEP_GPUS").empty();
+                       std::ranges::any_of(kSlurmGpuLists, [&](const char* list) {
+                         return !input.env.get(list).empty();
+                       });
   if (settled || !has_numbers(mask) || units.total == static_cast<int>(input.node.devices.size()))
     return;
-  plan.reports.push_back(
-      {"device-order", Severity::note,
-       fmt::format("{}={} is read by PCI address; the node's devices are of several models, and "
-                   "CUDA by itself would count them fastest first",
-                   units.mask, mask),
-       fmt::format("export {}=PCI_BUS_ID where that is meant, or name the devices by UUID "
-                   "(nvidia-smi -L)",
-                   kOrder)});
+  report(Severity::note,
+         fmt::format("{}={} is read by PCI address; CUDA's default for devices of several models "
+                     "is fastest first",
+                     units.mask, mask),
+         fmt::format("export {}=PCI_BUS_ID if that is meant, or name devices by UUID "
+                     "(nvidia-smi -L)",
+                     kOrder));
 }
 
 }  // namespace

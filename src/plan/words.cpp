@@ -1,51 +1,60 @@
-#include "plan/words.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/cores/locality.h"
+#include "plan/cores/share.h"
 #include "plan/devices/masks.h"
 #include "plan/devices/nics.h"
 #include "plan/environment/settings.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
 namespace {
 
-int numa_of(const Topology& node, const Device& device) {
-  if (device.numa >= 0) return device.numa;
-  int numa = -1;
-  for (const Core& core : node.cores) {
-    if (!core.pus.intersects(device.pus)) continue;
-    if (numa >= 0 && core.numa != numa) return -1;
-    numa = core.numa;
-  }
-  return numa;
+// "cxi1", "hsn0": its usual name; its PCI address where it has no name.
+std::string nic_name(const Nic& nic) {
+  for (const std::string* name : {&nic.fabric, &nic.name, &nic.pci})
+    if (!name->empty()) return *name;
+  return "(no name)";
 }
 
-std::string unit_text(int unit, int device, int subdevice) {
-  if (device < 0) return fmt::format("entry {} of the mask", unit);
-  return subdevice < 0 ? fmt::format("{}", device) : fmt::format("{}.{}", device, subdevice);
+int numa_of(const Topology& node, const Device& device) {
+  if (device.numa >= 0) return device.numa;
+  RankPlan near;
+  near.cpus = device.pus;
+  describe_cpus(node, near);
+  return near.numa;
+}
+
+std::vector<UnitRef> units_of(const RankPlan& rank) {
+  std::vector<UnitRef> units{{rank.unit, rank.device, rank.subdevice}};
+  units.insert(units.end(), rank.more_units.begin(), rank.more_units.end());
+  return units;
 }
 
 // "GPU 2 on NUMA node 1", "GPUs 0,1 on NUMA node 0"; without devices "NUMA node 1".
 std::string devices_text(const Topology& node, const RankPlan& rank) {
   if (rank.unit < 0) return rank.numa < 0 ? std::string() : fmt::format("NUMA node {}", rank.numa);
-  std::string names = unit_text(rank.unit, rank.device, rank.subdevice);
-  const Device* first = find_device(node, rank.device);
-  int numa = first == nullptr ? -1 : numa_of(node, *first);
-  for (const UnitRef& more : rank.more_units) {
-    names += "," + unit_text(more.unit, more.device, more.subdevice);
-    const Device* other = find_device(node, more.device);
-    if (other == nullptr || numa_of(node, *other) != numa) numa = -1;
+  std::vector<std::string> names;
+  std::set<int> numa;
+  for (const UnitRef& one : units_of(rank)) {
+    names.push_back(one.device < 0      ? fmt::format("entry {} of the mask", one.unit)
+                    : one.subdevice < 0 ? std::to_string(one.device)
+                                        : fmt::format("{}.{}", one.device, one.subdevice));
+    const Device* device = find_device(node, one.device);
+    numa.insert(device == nullptr ? -1 : numa_of(node, *device));
   }
-  std::string text = fmt::format("GPU{} {}", rank.more_units.empty() ? "" : "s", names);
-  if (numa >= 0) text += fmt::format(" on NUMA node {}", numa);
+  std::string text = fmt::format("GPU{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ","));
+  if (numa.size() == 1 && *numa.begin() >= 0)
+    text += fmt::format(" on NUMA node {}", *numa.begin());
   return text;
 }
 
@@ -56,24 +65,16 @@ std::string cpus_text(const CpuSet& cpus) {
 // Whether the cores are where the device is, when that is not so.
 std::string far_text(const Topology& node, const RankPlan& rank) {
   CpuSet near;
-  std::vector<int> devices{rank.device};
-  for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
-  for (const int index : devices) {
-    const Device* device = find_device(node, index);
+  for (const UnitRef& one : units_of(rank)) {
+    const Device* device = find_device(node, one.device);
     const CpuSet its = device == nullptr ? CpuSet{} : near_device(node, *device);
     if (its.empty()) return "";
     near |= its;
   }
-  switch (distance(node, near, rank.cpus)) {
-    case kNear:
-      return "";
-    case kSameNuma:
-      return ", same NUMA node but not the nearest";
-    case kSamePackage:
-      return ", on another NUMA node of the package";
-    default:
-      return ", far from it";
-  }
+  constexpr std::array<const char*, kDistances> kTexts = {
+      "", ", same NUMA node but not the nearest", ", on another NUMA node of the package",
+      ", on another package"};
+  return kTexts[static_cast<std::size_t>(distance(node, near, rank.cpus))];
 }
 
 // What of the least domain around `cpus` is not given to ranks.
@@ -88,21 +89,12 @@ std::string kept_text(const PlanInput& input, const CpuSet& cpus) {
   for (const Cache& cache : node.caches) consider(cache.pus);
   const CpuSet missing = domain - node.allowed;
   const CpuSet reserved = input.model == nullptr ? CpuSet{} : missing & input.model->reserved;
-  const CpuSet others = missing - reserved;
   std::string text;
-  const auto add = [&](const CpuSet& pus, const char* what) {
+  for (const auto& [pus, what] : {std::pair(reserved, "reserved for the system"),
+                                  std::pair(missing - reserved, "not allowed here")})
     if (!pus.empty())
       text += fmt::format("; {} {} {}", cpus_text(pus), pus.count() == 1 ? "is" : "are", what);
-  };
-  add(reserved, "kept for the system");
-  add(others, "not allowed here");
   return text;
-}
-
-std::string cores_text(int least, int most, bool several) {
-  const std::string cores =
-      least == most ? counted(most, "core") : fmt::format("{} to {} cores", least, most);
-  return several ? cores + " each" : cores;
 }
 
 // Ranks first..last, which have the same devices, NUMA node and interface.
@@ -120,9 +112,11 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
     least = std::min(least, kind.ranks[r].cores);
     most = std::max(most, kind.ranks[r].cores);
   }
-  const std::string cores = cores_text(least, most, first != last);
+  const std::string cores =
+      (least == most ? counted(most, "core") : fmt::format("{} to {} cores", least, most)) +
+      (first == last ? "" : " each");
   if (cpus.empty()) {
-    add(rank.part_first < 0 ? "not bound" : cores + " of those granted");
+    add(rank.part_first < 0 ? "not bound" : cores + " of the granted ones");
     return text;
   }
   add(fmt::format("{} ({}{})", cpus_text(cpus), cores, far_text(input.node, rank)));
@@ -134,26 +128,20 @@ bool alike(const RankPlan& a, const RankPlan& b) {
          a.cpus.empty() == b.cpus.empty();
 }
 
-// "; left out: hsn2 and hsn3 (down), eth0 (Ethernet beside a fabric)"
-std::string left_out(const Topology& node) {
+// ". Not used: hsn2, hsn3 (down); eth0 (Ethernet beside a fabric)"
+std::string not_used(const Topology& node) {
   const std::vector<std::string> idle = idle_nics(node);
   std::map<std::string, std::vector<std::string>> names;
   for (std::size_t n = 0; n < idle.size(); ++n)
     if (!idle[n].empty()) names[idle[n]].push_back(nic_name(node.nics[n]));
-  std::vector<std::string> texts;
-  texts.reserve(names.size());
+  std::string text;
   for (const auto& [why, list] : names)
-    texts.push_back(fmt::format("{} ({})", fmt::join(list, ", "), why));
-  return texts.empty() ? "" : fmt::format(". Left out: {}", fmt::join(texts, "; "));
+    text +=
+        fmt::format("{}{} ({})", text.empty() ? ". Not used: " : "; ", fmt::join(list, ", "), why);
+  return text;
 }
 
 }  // namespace
-
-std::string nic_name(const Nic& nic) {
-  for (const std::string* name : {&nic.fabric, &nic.name, &nic.pci})
-    if (!name->empty()) return *name;
-  return "(no name)";
-}
 
 Setting placement_choice(const PlanInput& input, const Plan& plan) {
   PerRank words;
@@ -169,52 +157,44 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
   }
   return Setting{"placement",
                  {decided(Layer::computed, std::move(words),
-                          "what each rank of a node gets; cpu-bind, devices and nics have the "
-                          "reasons")}};
+                          "what each rank of a node gets (reasons: cpu-bind, devices, nics)")}};
 }
 
 std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
   if (units.list.empty()) return std::nullopt;
-  const auto numbers = [](const RankPlan& rank) {
+  PerRank numbers = per_rank(plan, [](const RankPlan& rank) {
     std::string text = rank.unit < 0 ? "" : std::to_string(rank.unit);
     for (const UnitRef& more : rank.more_units) text += fmt::format(",{}", more.unit);
     return text;
-  };
-  return Setting{
-      "devices",
-      {decided(Layer::computed, per_rank(plan, numbers),
-               fmt::format("{} on the node, {}, each by ranks that are nearest to it",
-                           counted(units.total, "device"),
-                           units.filled > 0 ? "filled in order" : "used evenly") +
-                   (units.per_rank > 1
-                        ? fmt::format("; --devices-per-rank {}, near one another", units.per_rank)
-                        : "") +
-                   (linked ? "; linked ones side by side" : ""))}};
+  });
+  std::string why =
+      fmt::format("{} on the node, {}, each by the nearest ranks", counted(units.total, "device"),
+                  units.filled > 0 ? "filled in order" : "used evenly");
+  if (units.per_rank > 1)
+    why += fmt::format("; --devices-per-rank {}, near one another", units.per_rank);
+  if (linked) why += "; linked devices side by side";
+  return Setting{"devices", {decided(Layer::computed, std::move(numbers), std::move(why))}};
 }
 
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
-  bool any = false;
+  if (input.node.nics.empty()) return std::nullopt;
+  const std::string others = not_used(input.node);
+  if (job_nics(input.node).empty())
+    return choice("nics", Layer::computed, "none",
+                  "no network interface can be used for the job's traffic" + others);
   bool by_bridge = false;
   PerRank names = per_rank(plan, [&](const RankPlan& rank) {
-    any = any || rank.nic >= 0;
     by_bridge = by_bridge || bridges_decide(input.node, rank);
     return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
   });
-  if (!any && input.node.nics.empty()) return std::nullopt;
-  if (!any)
-    return Setting{"nics",
-                   {decided(Layer::computed, std::string("none"),
-                            "no interface can carry the job's traffic" + left_out(input.node))}};
   return Setting{
       "nics",
-      {decided(Layer::computed, std::move(names),
-               fmt::format("the interface nearest to the rank's device{}, or to its "
-                           "cores; ranks with the same nearest ones share them evenly. "
-                           "No variable follows from it{}",
-                           by_bridge ? ", below the same PCI bridge where several are on "
-                                       "its NUMA node"
-                                     : "",
-                           left_out(input.node)))}};
+      {decided(
+          Layer::computed, std::move(names),
+          fmt::format("the network interface nearest to the rank's device{}, or to its cores; "
+                      "ranks with the same nearest ones share them evenly. For information: "
+                      "sets no variable{}",
+                      by_bridge ? ", on its NUMA node below the same PCI bridge" : "", others))}};
 }
 
 }  // namespace hpclaunch

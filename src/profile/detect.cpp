@@ -2,20 +2,13 @@
 #include <fnmatch.h>
 
 #include "hpclaunch/profile.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
 bool host_matches(const std::string& pattern, const std::string& host) {
-  const std::string name = lower(host);
+  const std::string name = to_lower(host);
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0 ||
          fnmatch(pattern.c_str(), name.substr(0, name.find('.')).c_str(), 0) == 0;
 }
@@ -28,7 +21,7 @@ std::string matched(const Signal& signal, const EnvSnapshot& env,
     if (value == nullptr || fnmatch(signal.like.c_str(), value->c_str(), 0) != 0) return "";
     return fmt::format("{}={} matches {}", signal.env, *value, signal.like);
   }
-  const std::string pattern = lower(signal.like);
+  const std::string pattern = to_lower(signal.like);
   for (const std::string& host : hosts) {
     if (!host.empty() && host_matches(pattern, host))
       return fmt::format("host {} matches {}", host, signal.like);

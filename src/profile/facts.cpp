@@ -54,8 +54,7 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
      "yes"},
 });
 
-std::optional<std::string> look_up(const std::map<std::string, std::string, std::less<>>& facts,
-                                   std::string_view name) {
+std::optional<std::string> look_up(const TextMap& facts, std::string_view name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return std::nullopt;
   return found->second;
@@ -101,8 +100,8 @@ std::optional<std::string> Facts::find(std::string_view name) const {
   return std::nullopt;
 }
 
-std::map<std::string, std::string, std::less<>> loaded_modules(const EnvSnapshot& env) {
-  std::map<std::string, std::string, std::less<>> modules;
+TextMap loaded_modules(const EnvSnapshot& env) {
+  TextMap modules;
   const std::string loaded = env.get("LOADEDMODULES");
   for (const std::string_view module : split(loaded, ':')) {
     const std::size_t last = module.rfind('/');

@@ -13,11 +13,6 @@ namespace {
 constexpr int kSchema = 1;
 constexpr std::size_t kMaxText = 1'048'576;
 
-bool is_profile_name(std::string_view text) {
-  return is_word(text) && text.find_first_of("_+") == std::string_view::npos && text != "none" &&
-         !text.ends_with(".json");
-}
-
 bool is_date(std::string_view text) {
   if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
   const auto year = parse_natural(text.substr(0, 4));
@@ -29,15 +24,16 @@ bool is_date(std::string_view text) {
   return *day >= 1 && *day <= kDays[*month - 1] + (leap && *month == 2 ? 1 : 0);
 }
 
-void parse_name(Object& object, Profile& profile) {
-  const Item name = object.find("name", Need::required);
-  Context& context = object.context();
-  profile.name = context.text(name);
-  context.subject = profile.name;
-  if (!profile.name.empty() && !is_profile_name(profile.name)) {
-    context.fault(name, fmt::format("{} cannot be the name of a profile", shown(profile.name)),
-                  "use letters, digits, '-' and '.'; not \"none\", and no \".json\" at the end");
-  }
+bool is_core_limit(std::string_view text) {
+  constexpr std::size_t kDigits = 19;
+  return text == "unlimited" || text == "0" ||
+         (text.size() <= kDigits && text[0] != '0' &&
+          text.find_first_not_of("0123456789") == std::string_view::npos);
+}
+
+bool is_url(std::string_view text) {
+  return (text.starts_with("https://") || text.starts_with("http://")) &&
+         text.find(' ') == std::string_view::npos;
 }
 
 void parse_schema(Object& object) {
@@ -50,11 +46,8 @@ void parse_schema(Object& object) {
 
 /// A name of another profile; its place is kept for errors that need that profile.
 std::string parse_reference(Context& context, const Item& at, Profile& profile, const char* hint) {
-  std::string name = context.text(at);
-  if (!name.empty() && !is_profile_name(name))
-    context.fault(at, fmt::format("{} is not a profile name", shown(name)), hint);
   profile.places[at.pointer] = context.place(at);
-  return name;
+  return context.text_of(at, "a profile name", is_profile_name, hint);
 }
 
 void parse_extends(Object& object, Profile& profile) {
@@ -67,70 +60,113 @@ void parse_extends(Object& object, Profile& profile) {
   }
 }
 
-void parse_retired(Object& object, Profile& profile) {
-  const Item at = object.find("retired");
-  if (!at) return;
-  Object retired(object.context(), at);
+void parse_retired(Object& retired, Profile& profile) {
   Retirement& retirement = profile.retired.emplace();
   retirement.date = parse_date(retired, "date", Need::required);
   if (const Item successor = retired.find("successor"))
     retirement.successor =
-        parse_reference(object.context(), successor, profile, "use letters, digits, '-' and '.'");
+        parse_reference(retired.context(), successor, profile, "use letters, digits, '-' and '.'");
   retirement.origin = parse_origin(retired, Need::optional);
-  retired.finish();
 }
 
-void parse_defaults(Object& object, Profile& profile) {
+void parse_defaults(Object& defaults, Profile& profile) {
   constexpr int kMostRanks = 1024;
-  const Item at = object.find("defaults");
-  if (!at) return;
-  Object defaults(object.context(), at);
   if (const Item ranks = defaults.find("ranks_per_device"))
-    profile.ranks_per_device = object.context().whole(ranks, 1, kMostRanks);
+    profile.ranks_per_device = defaults.context().whole(ranks, 1, kMostRanks);
   profile.gpu_view = defaults.choice("gpu_view", kGpuViews);
   profile.device_mode = defaults.word("device_mode");
   profile.stack = defaults.word("stack");
   profile.fill = defaults.choice("fill", kFills);
   for (const char* key : {"device_mode", "stack"})
     if (const Item place = defaults.find(key))
-      profile.places[place.pointer] = object.context().place(place);
-  defaults.finish();
+      profile.places[place.pointer] = defaults.context().place(place);
 }
 
-Note parse_note(Context& context, const Item& at) {
-  Object object(context, at);
+Note parse_note(Object& object) {
   Note note;
   note.id = object.word("id", Need::required);
   note.title = object.text("title", Need::required);
   note.text = object.text("text", Need::required);
   note.origin = parse_origin(object, Need::optional);
-  object.finish();
   return note;
 }
 
+Stack parse_stack(Object& object) {
+  Stack stack;
+  stack.name = object.word("name", Need::required);
+  stack.doc = object.text("doc");
+  for (const Item& item : object.elements("when", "conditions"))
+    stack.when.push_back(parse_when(object.context(), item, {.never = "stack"}));
+  stack.origin = parse_origin(object, Need::optional);
+  return stack;
+}
+
+DeviceMode parse_mode(Object& object) {
+  Context& context = object.context();
+  DeviceMode mode;
+  mode.name = object.word("name", Need::required);
+  mode.doc = object.text("doc");
+  mode.subdevices = object.choice("unit", kUnits, Need::required) == "subdevice";
+  const Item mask = object.find("mask");
+  mode.mask = context.variable_name(mask, context.text(mask));
+  mode.mask_item = parse_template(context, object.find("mask_item"), {.rank = true});
+  mode.origin = parse_origin(object, Need::optional);
+  return mode;
+}
+
+Signal parse_signal(Object& object) {
+  constexpr std::size_t kMaxPattern = 256;
+  Context& context = object.context();
+  const Item& at = object.at();
+  Signal signal;
+  const Item env = object.find("env");
+  const Item host = object.find("host");
+  const Item like = object.find("like", env ? Need::required : Need::optional);
+  if (const Item proves = object.find("proves")) signal.proves = context.truth(proves);
+  signal.env = context.variable_name(env, context.text(env));
+  if (env && like) signal.like = context.text(like);
+  if (host) {
+    const std::string pattern = context.text(host);
+    if (!env) signal.like = pattern;
+    if (env) context.fault(host, "\"host\" and \"env\" are both given", "make it two entries");
+    if (like && !env) object.refuse("like", "\"host\" is the pattern", "remove it");
+    if (signal.proves && pattern.find_first_not_of("*?") == std::string::npos && !pattern.empty())
+      context.fault(host, fmt::format("{} matches every machine", shown(pattern)),
+                    "name what only this site has");
+  } else if (!env && at.json->kind == Json::Kind::object) {
+    context.fault(at, "neither \"env\" nor \"host\" is given",
+                  R"(write {"env": "NAME", "like": "pattern"} or {"host": "pattern"})");
+  }
+  if (signal.like.size() > kMaxPattern)
+    context.fault(at, fmt::format("the pattern has more than {} bytes", kMaxPattern));
+  return signal;
+}
+
 void parse_detect(Object& object, Profile& profile) {
-  for (const Item& item : object.elements("detect", "signals"))
-    profile.detect.push_back(parse_signal(object.context(), item));
+  object.objects("detect", [&](Object& one) { profile.detect.push_back(parse_signal(one)); });
   if (profile.part)
     object.refuse("detect", "a part matches no site", "remove \"detect\" or \"part\"");
 }
 
-void parse_members(Context& context, const Item& root, Profile& profile) {
-  Object object(context, root);
-  profile.where = context.place(root);
-  parse_name(object, profile);
+void parse_members(Object& object, Profile& profile) {
+  profile.where = object.context().place(object.at());
+  profile.name =
+      object.text_of("name", "a profile name", is_profile_name,
+                     "use letters, digits, '-' and '.'; not \"none\", and no \".json\" at the end",
+                     Need::required);
+  object.context().subject = profile.name;
   parse_schema(object);
   profile.doc = object.text("doc");
   profile.part = object.truth("part");
   parse_extends(object, profile);
-  parse_retired(object, profile);
+  object.object("retired", [&](Object& retired) { parse_retired(retired, profile); });
   profile.launcher = object.choice("launcher", kLauncherNames);
   profile.scheduler = object.choice("scheduler", kSchedulers);
   if (const Item launch_node = object.find("lsf_launch_node"))
-    profile.lsf_launch_node = context.truth(launch_node);
+    profile.lsf_launch_node = object.context().truth(launch_node);
   profile.submit = object.text("submit");
   profile.example_host = object.text("example_host");
-  parse_defaults(object, profile);
+  object.object("defaults", [&](Object& defaults) { parse_defaults(defaults, profile); });
   parse_detect(object, profile);
   profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");
   profile.stacks = parse_list(object, "stacks", parse_stack, &Stack::name, "name");
@@ -139,39 +175,18 @@ void parse_members(Context& context, const Item& root, Profile& profile) {
   profile.rules = parse_list(object, "rules", parse_rule, &Rule::id, "id");
   profile.notes = parse_list(object, "notes", parse_note, &Note::id, "id");
   profile.expect = parse_list(object, "expect", parse_case, &Case::name, "name");
-  object.finish();
-}
-
-template <class Entry>
-const Entry* find_named(const std::vector<Entry>& entries, std::string_view wanted) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const Entry& entry) { return entry.name == wanted; });
-  return found == entries.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 std::string parse_date(Object& object, const char* key, Need need) {
-  std::string date = object.text(key, need);
-  if (!date.empty() && !is_date(date))
-    object.context().fault(object.find(key), fmt::format("{} is not a date", shown(date)),
-                           "write YYYY-MM-DD");
-  return date;
+  return object.text_of(key, "a date", is_date, "write YYYY-MM-DD", need);
 }
 
 std::optional<std::string> parse_core_limit(Object& object) {
-  constexpr std::size_t kDigits = 19;
-  const Item at = object.find("core_limit");
-  if (!at) return std::nullopt;
-  std::string limit = object.context().text(at);
-  const bool number = limit.size() <= kDigits &&
-                      limit.find_first_not_of("0123456789") == std::string::npos &&
-                      (limit == "0" || limit[0] != '0');
-  if (!limit.empty() && limit != "unlimited" && !number) {
-    object.context().fault(at, fmt::format("{} is not a core file limit", shown(limit)),
-                           "write \"0\", a number of bytes, or \"unlimited\"");
-  }
-  return limit;
+  if (!object.find("core_limit")) return std::nullopt;
+  return object.text_of("core_limit", "a core file limit", is_core_limit,
+                        "write \"0\", a number of bytes, or \"unlimited\"");
 }
 
 Origin parse_origin(Object& object, Need why) {
@@ -182,11 +197,7 @@ Origin parse_origin(Object& object, Need why) {
   origin.why = object.text("why", why);
   if (origin.why.ends_with('.'))
     context.fault(object.find("why"), "\"why\" ends with a full stop", "remove the full stop");
-  origin.source = object.text("source");
-  const bool url = origin.source.starts_with("https://") || origin.source.starts_with("http://");
-  if (!origin.source.empty() && (!url || origin.source.find(' ') != std::string::npos))
-    context.fault(object.find("source"), fmt::format("{} is not a URL", shown(origin.source)),
-                  "start it with https://");
+  origin.source = object.text_of("source", "a URL", is_url, "start it with https://");
   origin.checked = parse_date(object, "checked", Need::optional);
   origin.printed = object.text("printed");
   origin.printed_why = object.text("printed_why");
@@ -197,6 +208,15 @@ Origin parse_origin(Object& object, Need why) {
 }
 
 }  // namespace profile
+
+bool is_pci_address(std::string_view text) {
+  return text.find(':') == 4 && is_pci_place(text, false) && text.back() <= '7';
+}
+
+bool is_profile_name(std::string_view text) {
+  return json_reader::is_word(text) && text.find_first_of("_+") == std::string_view::npos &&
+         text != "none" && !text.ends_with(".json");
+}
 
 ParsedProfile parse_profile(std::string_view text, const std::string& file) {
   ParsedProfile parsed;
@@ -210,7 +230,10 @@ ParsedProfile parse_profile(std::string_view text, const std::string& file) {
   }
   profile::Context context(text, file);
   const std::optional<profile::Json> tree = json_reader::parse_tree(text, context);
-  if (tree) profile::parse_members(context, {&*tree}, parsed.profile);
+  if (tree)
+    profile::Object::inside(context, {&*tree}, [&](profile::Object& object) {
+      profile::parse_members(object, parsed.profile);
+    });
   parsed.problems = context.take();
   return parsed;
 }
@@ -222,22 +245,11 @@ std::vector<Signal> parse_signals(std::string_view json) {
   if (!tree) return signals;
   for (const profile::Json& item : tree->items) {
     profile::Context own("", "");
-    Signal signal = profile::parse_signal(own, {&item});
+    Signal signal;
+    profile::Object::inside(own, {&item}, [&](auto& one) { signal = profile::parse_signal(one); });
     if (own.count() == 0) signals.push_back(std::move(signal));
   }
   return signals;
-}
-
-const Stack* Profile::find_stack(std::string_view wanted) const {
-  return profile::find_named(stacks, wanted);
-}
-
-const DeviceMode* Profile::find_mode(std::string_view wanted) const {
-  return profile::find_named(device_modes, wanted);
-}
-
-const NodeModel* Profile::find_node(std::string_view wanted) const {
-  return profile::find_named(nodes, wanted);
 }
 
 }  // namespace hpclaunch

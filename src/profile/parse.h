@@ -1,11 +1,12 @@
 #pragma once
 // The parts of a profile, one reader each. All report into the context and give what could be read.
+#include <array>
 #include <string>
 #include <vector>
 
 #include "hpclaunch/json_reader.h"
+#include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/profile.h"
-#include "names.h"
 
 namespace hpclaunch::profile {
 
@@ -21,6 +22,25 @@ using json_reader::shown;
 using json_reader::step;
 using json_reader::suggestion;
 using json_reader::suggestion_or_all;
+
+// The words where a choice is closed. profiles/schema.json lists the same.
+inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
+                                                                "lsf", "cobalt", "sge"};
+inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
+inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
+inline constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
+/// Of a network interface (docs/reference/topology.md).
+inline constexpr std::array<std::string_view, 6> kNicKinds = {
+    "slingshot", "infiniband", "roce", "efa", "omni-path", "ethernet"};
+inline constexpr std::array<std::string_view, 2> kUnits = {"device", "subdevice"};
+inline constexpr std::array<std::string_view, 2> kUses = {"model", "live"};
+inline constexpr std::array<std::string_view, 2> kSiblings = {"after-all-cores", "adjacent"};
+inline constexpr std::array<std::string_view, 4> kGroups = {"node", "package", "numa", "l3"};
+inline constexpr std::array<std::string_view, 2> kRoleOrigins = {"base", "group"};
+inline constexpr std::array<std::string_view, 3> kSeverities = {"note", "warning", "error"};
+inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
+
+inline constexpr int kMaxOffset = 4095;  ///< of a core, anywhere in a profile
 
 /// Which facts a condition or a template may use besides those of the whole job and of groups.
 struct Allowed {
@@ -47,23 +67,18 @@ std::string parse_date(Object& object, const char* key, Need need);
 /// The member "core_limit": "0", a number of bytes, or "unlimited".
 std::optional<std::string> parse_core_limit(Object& object);
 
-NodeModel parse_node(Context& context, const Item& at);
-Stack parse_stack(Context& context, const Item& at);
-DeviceMode parse_mode(Context& context, const Item& at);
-Binding parse_binding(Context& context, const Item& at);
-Rule parse_rule(Context& context, const Item& at);
-Signal parse_signal(Context& context, const Item& at);
-Case parse_case(Context& context, const Item& at);
+NodeModel parse_node(Object& object);
+Binding parse_binding(Object& object);
+Rule parse_rule(Object& object);
+Case parse_case(Object& object);
 
 /// Every entry of a list, names unique.
 template <class Entry>
-std::vector<Entry> parse_list(Object& object, const char* key,
-                              Entry (*parse)(Context&, const Item&), std::string Entry::*name,
-                              const char* name_key) {
-  const std::vector<Item> items = object.elements(key, "objects");
+std::vector<Entry> parse_list(Object& object, const char* key, Entry (*parse)(Object&),
+                              std::string Entry::*name, const char* name_key) {
   std::vector<Entry> entries;
-  entries.reserve(items.size());
-  for (const Item& item : items) entries.push_back(parse(object.context(), item));
+  const std::vector<Item> items =
+      object.objects(key, [&](Object& one) { entries.push_back(parse(one)); });
   object.context().unique(items, entries, name, name_key);
   return entries;
 }

@@ -77,16 +77,15 @@ std::vector<Binding::Role> parse_roles(Object& binding) {
       context.fault(value, fmt::format("{} is not a valid name", shown(name)),
                     "use letters, digits, '-', '.', '_' and '+'");
     }
-    Object object(context, value);
-    Binding::Role role;
+    Binding::Role& role = roles.emplace_back();
     role.name = name;
-    role.from_base = object.choice("from", kRoleOrigins) != "group";
-    role.first = object.whole("first", 0, kMaxOffset, std::nullopt);
-    role.stride = object.whole("stride", 0, kMaxOffset, 0);
-    if (role.from_base)
-      object.refuse("stride", "the rank's base moves already", "add \"from\": \"group\"");
-    object.finish();
-    roles.push_back(role);
+    Object::inside(context, value, [&](Object& object) {
+      role.from_base = object.choice("from", kRoleOrigins) != "group";
+      role.first = object.whole("first", 0, kMaxOffset, std::nullopt);
+      role.stride = object.whole("stride", 0, kMaxOffset, 0);
+      if (role.from_base)
+        object.refuse("stride", "the rank's base moves already", "add \"from\": \"group\"");
+    });
   }
   return roles;
 }
@@ -109,8 +108,7 @@ Binding::Per parse_per(Object& object) {
 
 }  // namespace
 
-Binding parse_binding(Context& context, const Item& at) {
-  Object object(context, at);
+Binding parse_binding(Object& object) {
   Binding binding;
   binding.id = object.word("id", Need::required);
   binding.when = parse_when(object, {});
@@ -127,7 +125,6 @@ Binding parse_binding(Context& context, const Item& at) {
   binding.roles = parse_roles(object);
   binding.origin = parse_origin(object, Need::required);
   refuse_contradictions(object, binding);
-  object.finish();
   return binding;
 }
 

@@ -55,8 +55,8 @@ void check_something(Object& object) {
 
 }  // namespace
 
-Case parse_case(Context& context, const Item& at) {
-  Object object(context, at);
+Case parse_case(Object& object) {
+  Context& context = object.context();
   Case one;
   one.name = object.text("name", Need::required);
   one.doc = object.text("doc");
@@ -79,7 +79,6 @@ Case parse_case(Context& context, const Item& at) {
   if (const Item refused = object.find("refused")) one.refused = context.text(refused);
   one.origin = parse_origin(object, Need::optional);
   check_something(object);
-  object.finish();
   return one;
 }
 

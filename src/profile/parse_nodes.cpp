@@ -3,11 +3,117 @@
 #include <algorithm>
 #include <tuple>
 
-#include "node_model.h"
 #include "parse.h"
 
 namespace hpclaunch::profile {
 namespace {
+
+// ---- from the compact description of a node to the topology that the planner works on -----------------------
+
+// Memory without cores of its own. `near_numa` -1: near no CPU.
+struct ExtraMemory {
+  int os_index = 0;
+  std::uint64_t bytes = 0;
+  int near_numa = -1;
+};
+
+// A node of equal packages, equal NUMA nodes and equal cores, as profiles describe it. Core c is in
+// NUMA node c / cores_per_numa, that in package n / numa_per_package.
+struct NodeShape {
+  int packages = 1;
+  int numa_per_package = 1;
+  int l3_per_numa = 0;
+  int cores_per_numa = 1;
+  int threads_per_core = 1;
+  bool adjacent = false;  // siblings have neighbouring numbers
+  std::string package_model;
+  std::vector<std::uint64_t> memory;  // bytes of each NUMA node with cores; empty: unknown
+  std::vector<ExtraMemory> extra;
+
+  int numa_nodes() const { return packages * numa_per_package; }
+  int cores() const { return numa_nodes() * cores_per_numa; }
+  CpuSet pus_of_core(int core) const;
+  CpuSet pus_of_cores(const CpuSet& cores) const;  // those that the node has
+};
+
+CpuSet NodeShape::pus_of_core(int core) const {
+  CpuSet pus;
+  for (int thread = 0; thread < threads_per_core; ++thread)
+    pus.add(adjacent ? core * threads_per_core + thread : core + thread * cores());
+  return pus;
+}
+
+CpuSet NodeShape::pus_of_cores(const CpuSet& wanted) const {
+  CpuSet pus;
+  for (const int core : wanted.to_vector()) {
+    if (core < cores()) pus |= pus_of_core(core);
+  }
+  return pus;
+}
+
+/// PUs of cores first .. first+count-1.
+CpuSet range(const NodeShape& shape, int first, int count) {
+  CpuSet pus;
+  for (int core = first; core < first + count; ++core) pus |= shape.pus_of_core(core);
+  return pus;
+}
+
+void add_numa_nodes(const NodeShape& shape, Topology& topology) {
+  const auto add_extra = [&](int near, const CpuSet& pus) {
+    for (const ExtraMemory& memory : shape.extra) {
+      if (memory.near_numa == near)
+        topology.numa_nodes.push_back({memory.os_index, memory.bytes, pus});
+    }
+  };
+  for (int numa = 0; numa < shape.numa_nodes(); ++numa) {
+    const auto index = static_cast<std::size_t>(numa);
+    const std::uint64_t bytes = index < shape.memory.size() ? shape.memory[index] : 0;
+    const CpuSet pus = range(shape, numa * shape.cores_per_numa, shape.cores_per_numa);
+    topology.numa_nodes.push_back({numa, bytes, pus});
+    add_extra(numa, pus);
+  }
+  add_extra(-1, {});
+}
+
+void add_caches(const NodeShape& shape, Topology& topology) {
+  constexpr int kLevel = 3;
+  if (shape.l3_per_numa < 1) return;
+  const int width = shape.cores_per_numa / shape.l3_per_numa;
+  for (int cache = 0; cache < shape.numa_nodes() * shape.l3_per_numa; ++cache)
+    topology.caches.push_back({kLevel, 0, range(shape, cache * width, width)});
+}
+
+// Packages, NUMA nodes (each with its extra memory behind it), level-3 caches and cores; everything allowed; no
+// devices. The shape has at most CpuSet::kCapacity PUs.
+Topology build_topology(const NodeShape& shape) {
+  Topology topology;
+  const int per_package = shape.numa_per_package * shape.cores_per_numa;
+  for (int package = 0; package < shape.packages; ++package) {
+    topology.packages.push_back(
+        {package, shape.package_model, range(shape, package * per_package, per_package)});
+  }
+  add_numa_nodes(shape, topology);
+  add_caches(shape, topology);
+  for (int core = 0; core < shape.cores(); ++core) {
+    topology.cores.push_back(
+        {core / per_package, core / shape.cores_per_numa, shape.pus_of_core(core)});
+  }
+  topology.allowed = topology.all_pus();
+  return topology;
+}
+
+// The NUMA node that contains all these PUs; -1 when there is no single one.
+int numa_of(const Topology& topology, const CpuSet& pus) {
+  int found = -1;
+  for (const Core& core : topology.cores) {
+    if (!core.pus.intersects(pus)) continue;
+    if (found >= 0 && core.numa != found) return -1;
+    found = core.numa;
+  }
+  return found;
+}
+
+// ---- reading ----------------------------------------------------------------------------------------
 
 constexpr int kMostMemory = 1'000'000'000;  // in MiB
 constexpr std::uint64_t kMiB = 1024 * 1024;
@@ -15,29 +121,28 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 /// Reads what belongs to one node; keeps the shape that the parts refer to.
 class NodeReader {
  public:
-  NodeReader(Context& context, const Item& at)
-      : context_(context), object_(context, at), problems_before_(context.count()) {}
+  explicit NodeReader(Object& object)
+      : context_(object.context()), object_(object), problems_before_(context_.count()) {}
 
   NodeModel read();
 
  private:
   bool read_shape();
   void read_memory();
-  void read_extra();
+  void read_extra(Object& object);
   CpuSet read_cores(Object& object, Need need);
-  void read_reserved();
   void read_services();
-  void read_devices();
-  Device read_device(const Item& at, const Device& common, int index);
-  void read_links(Object& devices);
-  void read_nics();
+  void read_devices(Object& object);
+  Device read_device(Object& object, const Device& common);
+  void read_link(Object& object);
+  void read_nic(Object& object);
   int read_numa(Object& object);
   void read_place(Object& object, Nic& nic);
   void check();
   Item place_of(const std::string& pointer);
 
   Context& context_;
-  Object object_;
+  Object& object_;
   std::size_t problems_before_;
   NodeShape shape_;
   NodeModel node_;
@@ -90,27 +195,22 @@ void NodeReader::read_memory() {
   }
 }
 
-void NodeReader::read_extra() {
-  for (const Item& item : object_.elements("memory_only_numa", "objects")) {
-    Object object(context_, item);
-    ExtraMemory memory;
-    memory.os_index = object.whole("os_index", 0, CpuSet::kCapacity, std::nullopt);
-    memory.bytes = static_cast<std::uint64_t>(object.whole("memory_mb", 0, kMostMemory, 0)) * kMiB;
-    const Item near = object.find("near_numa");
-    if (near) memory.near_numa = context_.whole(near, 0, shape_.numa_nodes() - 1);
-    object.finish();
-    const bool taken =
-        memory.os_index < shape_.numa_nodes() ||
-        std::any_of(shape_.extra.begin(), shape_.extra.end(),
-                    [&](const ExtraMemory& other) { return other.os_index == memory.os_index; });
-    if (taken && object.has("os_index")) {
-      context_.fault(object.find("os_index"),
-                     fmt::format("two NUMA nodes have the number {}", memory.os_index),
-                     fmt::format("NUMA nodes with cores are 0 to {}", shape_.numa_nodes() - 1));
-      continue;
-    }
+void NodeReader::read_extra(Object& object) {
+  ExtraMemory memory;
+  memory.os_index = object.whole("os_index", 0, CpuSet::kCapacity, std::nullopt);
+  memory.bytes = static_cast<std::uint64_t>(object.whole("memory_mb", 0, kMostMemory, 0)) * kMiB;
+  const Item near = object.find("near_numa");
+  if (near) memory.near_numa = context_.whole(near, 0, shape_.numa_nodes() - 1);
+  const bool taken =
+      memory.os_index < shape_.numa_nodes() ||
+      std::any_of(shape_.extra.begin(), shape_.extra.end(),
+                  [&](const ExtraMemory& other) { return other.os_index == memory.os_index; });
+  if (taken && object.has("os_index"))
+    context_.fault(object.find("os_index"),
+                   fmt::format("two NUMA nodes have the number {}", memory.os_index),
+                   fmt::format("NUMA nodes with cores are 0 to {}", shape_.numa_nodes() - 1));
+  else
     shape_.extra.push_back(memory);
-  }
 }
 
 /// The PUs of the cores that "cores" lists, siblings included.
@@ -124,27 +224,19 @@ CpuSet NodeReader::read_cores(Object& object, Need need) {
   return shape_.pus_of_cores(cores);
 }
 
-void NodeReader::read_reserved() {
-  const Item at = object_.find("reserved");
-  if (!at) return;
-  Object object(context_, at);
-  node_.reserved = read_cores(object, Need::required);
-  node_.reserved_why = object.text("why");
-  object.finish();
-  node_.topology.allowed -= node_.reserved;
-}
-
+/// Cores that belong to the system, always or while a service runs.
 void NodeReader::read_services() {
-  const std::vector<Item> items = object_.elements("services", "objects");
-  for (const Item& item : items) {
-    Object object(context_, item);
-    ServiceCores service;
+  object_.object("reserved", [&](Object& object) {
+    node_.reserved = read_cores(object, Need::required);
+    node_.reserved_why = object.text("why");
+    node_.topology.allowed -= node_.reserved;
+  });
+  const std::vector<Item> items = object_.objects("services", [&](Object& object) {
+    ServiceCores& service = node_.services.emplace_back();
     service.name = object.word("name", Need::required);
     service.pus = read_cores(object, Need::required);
     service.why = object.text("why");
-    object.finish();
-    node_.services.push_back(std::move(service));
-  }
+  });
   context_.unique(items, node_.services, &ServiceCores::name, "name");
 }
 
@@ -152,73 +244,40 @@ int NodeReader::read_numa(Object& object) {
   const Item at = object.find("numa");
   if (!at) return -1;
   const int numa = context_.whole(at, 0, CpuSet::kCapacity);
-  const auto& nodes = node_.topology.numa_nodes;
-  const bool known = std::any_of(nodes.begin(), nodes.end(),
-                                 [&](const NumaNode& n) { return n.os_index == numa; });
-  if (known) return numa;
+  if (node_.topology.find_numa(numa) != nullptr) return numa;
   context_.fault(at, fmt::format("NUMA node {} does not exist", numa),
                  fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
   return -1;
 }
 
-bool is_pci(std::string_view text) {
-  constexpr std::string_view kForm = "xxxx:xx:xx.x";
-  if (text.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-    if (kForm[i] == 'x' ? !hex : text[i] != kForm[i]) return false;
-  }
-  return text.back() <= '7';
-}
+bool is_pci_root(std::string_view text) { return text.find(':') == 4 && is_pci_place(text, true); }
 
-std::string read_pci(Object& object) {
-  const Item at = object.find("pci");
-  std::string pci = object.context().text(at);
-  if (!pci.empty() && !is_pci(pci)) {
-    object.context().fault(at, fmt::format("{} is not a PCI address", shown(pci)),
-                           "write it like \"0000:18:00.0\", in small letters");
-  }
-  return pci;
-}
-
-/// The way on PCI, as Device::bridges: a root's bus, then bridges.
-std::vector<std::string> read_bridges(Object& object) {
-  std::vector<std::string> bridges;
+/// The address and the way there, as Device::bridges: a root's bus, then bridges.
+template <class Part>
+void read_pci(Object& object, Part& part) {
+  part.pci = object.text_of("pci", "a PCI address", is_pci_address,
+                            "write it like \"0000:18:00.0\", in small letters");
   for (const Item& item : object.elements("bridges", "strings")) {
-    const std::string bridge = object.context().text(item);
-    const bool root = bridges.empty();
-    if (!bridge.empty() && !is_pci(root ? bridge + ":00.0" : bridge))
-      object.context().fault(
-          item, fmt::format("{} is not a PCI {}", shown(bridge), root ? "root" : "bridge"),
-          R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")");
-    bridges.push_back(bridge);
+    const bool root = part.bridges.empty();
+    part.bridges.push_back(object.context().text_of(
+        item, root ? "a PCI root" : "a PCI bridge", root ? is_pci_root : is_pci_address,
+        R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")"));
   }
-  return bridges;
 }
 
-Device NodeReader::read_device(const Item& at, const Device& common, int index) {
-  Object object(context_, at);
+Device NodeReader::read_device(Object& object, const Device& common) {
   Device device = common;
-  device.index = index;
-  device.pci = read_pci(object);
-  device.bridges = read_bridges(object);
+  device.index = static_cast<int>(node_.topology.devices.size());
+  read_pci(object, device);
   device.pus = read_cores(object, Need::optional);
   const int numa = read_numa(object);
   device.numa = numa >= 0 ? numa : numa_of(node_.topology, device.pus);
-  if (numa >= 0 && !object.has("cores")) {
-    for (const NumaNode& node : node_.topology.numa_nodes) {
-      if (node.os_index == numa) device.pus = node.pus;
-    }
-  }
-  object.finish();
+  if (numa >= 0 && !object.has("cores")) device.pus = node_.topology.find_numa(numa)->pus;
   return device;
 }
 
-void NodeReader::read_devices() {
+void NodeReader::read_devices(Object& object) {
   constexpr int kMostParts = 64;
-  const Item at = object_.find("devices");
-  if (!at) return;
-  Object object(context_, at);
   Device common;
   common.vendor = object.choice("vendor", kVendors, Need::required);
   common.model = object.text("model");
@@ -227,45 +286,34 @@ void NodeReader::read_devices() {
   common.subdevices = object.whole("subdevices", 0, kMostParts, 0);
   common.partition = object.text("partition");
   const Item list = object.find("list", Need::required);
-  const std::vector<Item> items = context_.elements(list, "devices");
-  if (items.size() > static_cast<std::size_t>(CpuSet::kCapacity)) {
-    context_.fault(list, fmt::format("{} devices on one node", items.size()));
-    return;
-  }
-  for (const Item& item : items) {
-    const auto index = static_cast<int>(node_.topology.devices.size());
-    node_.topology.devices.push_back(read_device(item, common, index));
-  }
-  context_.unique(items, node_.topology.devices, &Device::pci, "pci");
-  read_links(object);
-  object.finish();
+  if (list.json->items.size() > static_cast<std::size_t>(CpuSet::kCapacity))
+    return context_.fault(list, fmt::format("{} devices on one node", list.json->items.size()));
+  std::vector<Device>& devices = node_.topology.devices;
+  const std::vector<Item> items =
+      object.objects("list", [&](Object& one) { devices.push_back(read_device(one, common)); });
+  context_.unique(items, devices, &Device::pci, "pci");
+  object.objects("links", [&](Object& one) { read_link(one); });
 }
 
-void NodeReader::read_links(Object& devices) {
+void NodeReader::read_link(Object& object) {
   constexpr int kMostLanes = 1024;
-  const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
+  const std::size_t problems_before = context_.count();
   const int last = std::max(static_cast<int>(node_.topology.devices.size()) - 1, 0);
+  Link link;
+  link.from = object.whole("from", 0, last, std::nullopt);
+  link.to = object.whole("to", 0, last, std::nullopt);
+  link.kind = object.text("kind", Need::required);
+  link.lanes = object.whole("lanes", 1, kMostLanes, 1);
+  if (context_.count() != problems_before) return;
+  const auto place = [](const Link& one) { return std::tie(one.from, one.to, one.kind); };
   std::vector<Link>& links = node_.topology.links;
-  for (const Item& item : devices.elements("links", "objects")) {
-    const std::size_t problems_before = context_.count();
-    Object object(context_, item);
-    Link link;
-    link.from = object.whole("from", 0, last, std::nullopt);
-    link.to = object.whole("to", 0, last, std::nullopt);
-    link.kind = object.text("kind", Need::required);
-    link.lanes = object.whole("lanes", 1, kMostLanes, 1);
-    object.finish();
-    if (context_.count() != problems_before) continue;
-    const auto at = std::lower_bound(
-        links.begin(), links.end(), link,
-        [&](const Link& one, const Link& other) { return place(one) < place(other); });
-    if (at != links.end() && place(*at) == place(link))
-      context_.fault(item, "this link appears twice", "count links side by side in \"lanes\"");
-    else if (link.from >= link.to)
-      context_.fault(item, "a link goes from the lower device to the higher", "swap the two");
-    else
-      links.insert(at, std::move(link));
-  }
+  const auto at = std::ranges::lower_bound(links, place(link), {}, place);
+  if (at != links.end() && place(*at) == place(link))
+    context_.fault(object.at(), "this link appears twice", "count links side by side in \"lanes\"");
+  else if (link.from >= link.to)
+    context_.fault(object.at(), "a link goes from the lower device to the higher", "swap the two");
+  else
+    links.insert(at, std::move(link));
 }
 
 /// Of an interface: its NUMA node, or its cores where these are those of several.
@@ -280,21 +328,15 @@ void NodeReader::read_place(Object& object, Nic& nic) {
   if (nic.numa < 0) nic.pus = near;
 }
 
-void NodeReader::read_nics() {
-  for (const Item& item : object_.elements("nics", "objects")) {
-    Object object(context_, item);
-    Nic nic;
-    nic.name = object.text("name");
-    nic.fabric = object.text("fabric");
-    nic.kind = object.choice("kind", kNicKinds);
-    nic.pci = read_pci(object);
-    nic.bridges = read_bridges(object);
-    read_place(object, nic);
-    if (!object.has("name") && !object.has("fabric") && item.json->kind == Json::Kind::object)
-      context_.fault(item, "the interface has no name", R"(add "name" or "fabric")");
-    object.finish();
-    node_.topology.nics.push_back(std::move(nic));
-  }
+void NodeReader::read_nic(Object& object) {
+  Nic& nic = node_.topology.nics.emplace_back();
+  nic.name = object.text("name");
+  nic.fabric = object.text("fabric");
+  nic.kind = object.choice("kind", kNicKinds);
+  read_pci(object, nic);
+  read_place(object, nic);
+  if (!object.has("name") && !object.has("fabric") && object.at().json->kind == Json::Kind::object)
+    context_.fault(object.at(), "the interface has no name", R"(add "name" or "fabric")");
 }
 
 /// The key that a part of the topology was made from.
@@ -327,12 +369,11 @@ NodeModel NodeReader::read() {
   node_.live = object_.choice("use", kUses) == "live";
   if (read_shape()) {
     read_memory();
-    read_extra();
+    object_.objects("memory_only_numa", [&](Object& memory) { read_extra(memory); });
     node_.topology = build_topology(shape_);
-    read_reserved();
     read_services();
-    read_devices();
-    read_nics();
+    object_.object("devices", [&](Object& devices) { read_devices(devices); });
+    object_.objects("nics", [&](Object& nic) { read_nic(nic); });
     check();
   }
   for (const char* key :
@@ -340,12 +381,11 @@ NodeModel NodeReader::read() {
     object_.find(key);
   node_.when = parse_when(object_, {.never = "node_type"});
   node_.origin = parse_origin(object_, Need::optional);
-  object_.finish();
   return std::move(node_);
 }
 
 }  // namespace
 
-NodeModel parse_node(Context& context, const Item& at) { return NodeReader(context, at).read(); }
+NodeModel parse_node(Object& object) { return NodeReader(object).read(); }
 
 }  // namespace hpclaunch::profile

@@ -15,15 +15,15 @@ Template parse_value(Context& context, const Item& at, bool late) {
     if (at.json->kind == Json::Kind::string && at.json->text.empty()) return {};  // an empty value
     return {parse_template(context, at, {.rank = true, .late = late}), Template::Each::once, ""};
   }
-  Object object(context, at);
   Template value;
-  const bool rank = object.choice("each", kEach, Need::required) == "rank";
-  value.each = rank ? Template::Each::rank : Template::Each::unit;
-  value.text = parse_template(context, object.find("item", Need::required),
-                              {.rank = rank, .unit = true, .late = late});
-  const Item join = object.find("join");
-  value.join = join ? context.text(join) : ",";
-  object.finish();
+  Object::inside(context, at, [&](Object& object) {
+    const bool rank = object.choice("each", kEach, Need::required) == "rank";
+    value.each = rank ? Template::Each::rank : Template::Each::unit;
+    value.text = parse_template(context, object.find("item", Need::required),
+                                {.rank = rank, .unit = true, .late = late});
+    const Item join = object.find("join");
+    value.join = join ? context.text(join) : ",";
+  });
   return value;
 }
 
@@ -69,14 +69,12 @@ std::vector<std::string> parse_folders(Object& rule, const Allowed& allowed) {
 }
 
 std::optional<Report> parse_report(Object& rule, const Allowed& allowed) {
-  const Item at = rule.find("report");
-  if (!at) return std::nullopt;
-  Object object(rule.context(), at);
-  Report report;
-  report.severity = object.choice("severity", kSeverities, Need::required);
-  report.message = parse_template(rule.context(), object.find("message", Need::required), allowed);
-  report.fix = object.text("fix");
-  object.finish();
+  std::optional<Report> report;
+  rule.object("report", [&](Object& object) {
+    report = Report{object.choice("severity", kSeverities, Need::required),
+                    parse_template(rule.context(), object.find("message", Need::required), allowed),
+                    object.text("fix")};
+  });
   return report;
 }
 
@@ -104,8 +102,7 @@ void check_once(Object& object) {
 
 }  // namespace
 
-Rule parse_rule(Context& context, const Item& at) {
-  Object object(context, at);
+Rule parse_rule(Object& object) {
   Rule rule;
   rule.id = object.word("id", Need::required);
   rule.when = parse_when(object, {.late = true});
@@ -124,7 +121,6 @@ Rule parse_rule(Context& context, const Item& at) {
   object.need_one_of({"default", "require", "prepend", "unset", "launch", "batch", "core_limit",
                       "make_dirs", "report"},
                      "the rule does nothing");
-  object.finish();
   return rule;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/json_reader.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 
@@ -62,61 +63,27 @@ struct Order {
 template <class Entry>
 void merge(std::vector<Entry>& into, const std::vector<Entry>& from, std::string Entry::*name) {
   for (const Entry& entry : from) {
-    const auto same = std::find_if(into.begin(), into.end(), [&](const Entry& earlier) {
-      return earlier.*name == entry.*name;
-    });
-    if (same == into.end()) {
+    const auto same = std::ranges::find(into, entry.*name, name);
+    if (same == into.end())
       into.push_back(entry);
-    } else {
+    else
       *same = entry;
-    }
   }
 }
 
-void merge_text(std::string& into, const std::string& from) {
-  if (!from.empty()) into = from;
-}
-
 void merge_profile(Profile& into, const Profile& from) {
-  merge_text(into.launcher, from.launcher);
-  merge_text(into.scheduler, from.scheduler);
+  for (std::string Profile::*text :
+       {&Profile::launcher, &Profile::scheduler, &Profile::submit, &Profile::example_host,
+        &Profile::gpu_view, &Profile::device_mode, &Profile::stack, &Profile::fill})
+    if (!(from.*text).empty()) into.*text = from.*text;
   if (from.lsf_launch_node) into.lsf_launch_node = from.lsf_launch_node;
-  merge_text(into.submit, from.submit);
-  merge_text(into.example_host, from.example_host);
   if (from.ranks_per_device != 0) into.ranks_per_device = from.ranks_per_device;
-  merge_text(into.gpu_view, from.gpu_view);
-  merge_text(into.device_mode, from.device_mode);
-  merge_text(into.stack, from.stack);
-  merge_text(into.fill, from.fill);
   merge(into.nodes, from.nodes, &NodeModel::name);
   merge(into.stacks, from.stacks, &Stack::name);
   merge(into.device_modes, from.device_modes, &DeviceMode::name);
   merge(into.bindings, from.bindings, &Binding::id);
   merge(into.rules, from.rules, &Rule::id);
   merge(into.notes, from.notes, &Note::id);
-}
-
-/// The profile without what `merge_profile` collects.
-Profile head_of(const Profile& profile) {
-  Profile head;
-  head.name = profile.name;
-  head.doc = profile.doc;
-  head.part = profile.part;
-  head.extends = profile.extends;
-  head.retired = profile.retired;
-  head.detect = profile.detect;
-  head.expect = profile.expect;
-  head.where = profile.where;
-  head.places = profile.places;
-  return head;
-}
-
-template <class Entry>
-std::vector<std::string> names_of(const std::vector<Entry>& entries) {
-  std::vector<std::string> names;
-  names.reserve(entries.size());
-  for (const Entry& entry : entries) names.push_back(entry.name);
-  return names;
 }
 
 /// What "defaults" and conditions refer to by name.
@@ -129,11 +96,9 @@ struct Names {
     return std::find(known.begin(), known.end(), name) != known.end();
   }
   Error unknown(const std::string& name, const SourceRef& where) const {
-    const auto meant = nearest(name, known);
-    std::string hint = meant           ? fmt::format("did you mean \"{}\"?", *meant)
-                       : known.empty() ? fmt::format("the profile has no {}", what)
-                                       : fmt::format("known: {}", fmt::join(known, ", "));
-    return {ErrorKind::invalid, fmt::format("unknown {} \"{}\"", what, name), std::move(hint),
+    return {ErrorKind::invalid, fmt::format("unknown {} \"{}\"", what, name),
+            known.empty() ? fmt::format("the profile has no {}", what)
+                          : json_reader::suggestion_or_all(name, known),
             where};
   }
 };
@@ -174,7 +139,13 @@ Status check_names(const Profile& profile) {
 Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find) {
   Order order{find};
   if (Status ok = order.add(profile); !ok) return ok.error();
-  Profile resolved = head_of(profile);
+  Profile resolved = profile;  // what is not merged is its own
+  resolved.nodes.clear();
+  resolved.stacks.clear();
+  resolved.device_modes.clear();
+  resolved.bindings.clear();
+  resolved.rules.clear();
+  resolved.notes.clear();
   for (const Profile& one : order.done) merge_profile(resolved, one);
   if (!resolved.part)
     if (Status ok = check_names(resolved); !ok) return ok.error();

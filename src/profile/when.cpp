@@ -123,6 +123,19 @@ bool is_late(const When& when) {
                      [](const Test& test) { return test.fact.starts_with("value."); });
 }
 
+std::string when_text(const When& when) {
+  std::string out;
+  for (const Test& test : when) {
+    if (!out.empty()) out += ", ";
+    const std::string_view sign = test.op == Test::Op::ne ? "is not" : symbol(test.op);
+    out += test.op == Test::Op::is_set ? test.fact + " is set"
+           : test.op == Test::Op::is_unset
+               ? test.fact + " is not set"
+               : fmt::format("{} {} {}", test.fact, sign, listed(test.values));
+  }
+  return out;
+}
+
 std::string met(const When& when, const Facts& facts) {
   std::string out;
   for (const Test& test : when) {

@@ -14,7 +14,7 @@ Setting typed(const std::string& name, const std::string& value) {
 Setting exported(const std::string& name, const std::string& value) {
   return {name,
           {{Layer::builtin, std::string("1"), {"hpclaunch"}, "why"},
-           {Layer::environment, value, {"<environment>"}, "exported before the start"}}};
+           {Layer::environment, value, {"<environment>"}, "from the environment"}}};
 }
 
 std::vector<Diagnostic> diagnostics(std::vector<Setting> env,

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "hpclaunch/check.h"
+#include "hpclaunch/text.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

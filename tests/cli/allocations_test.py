@@ -170,8 +170,8 @@ class Slurm(Job):
 
     def test_a_rank_needs_a_core(self):
         env = self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8")
-        self.no_plan("--ppn", "3", env=env, says=["3 ranks on n1, where the job has 2 cores", "--oversubscribe"])
-        self.no_plan("-n", "11", env=env, says=["10 cores in all", "--ranks 10"])
+        self.no_plan("--ppn", "3", env=env, says=["3 ranks requested on n1, 2 cores granted", "--oversubscribe"])
+        self.no_plan("-n", "11", env=env, says=["10 cores granted in all", "--ranks 10"])
         self.assertEqual(self.plan("--ppn", "3", "--oversubscribe", env=env, launcher="slurm")["world_size"], 6)
 
     def test_whole_nodes_and_other_lists_are_no_parts(self):
@@ -223,8 +223,8 @@ class DevicesPerRank(Job):
         text = self.ok(hpclaunch("plan", *profile, "--devices-per-rank", "2", "-N", "1", "--", "/bin/true", env=self.env()), 0).out
         self.assertIn("2 per rank", text)
         done = hpclaunch("plan", *profile, "--devices-per-rank", "3", "-N", "1", "--", "/bin/true", env=self.env())
-        self.has(done, "devices-left", "left over")
-        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["contradict"])
+        self.has(done, "devices-left", "unused")
+        self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["exclude each other"])
         self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--gpu-view", "all", "--", "/bin/true", env=self.env(), says=["--gpu-view all"])
 
     def test_none(self):

@@ -241,7 +241,7 @@ class Machines(Test):
             ranks = []
             for source, whole in ((["--profile", path], model), (["--profile", "none", "--topology", topology], real)):
                 done = hpclaunch("plan", *source, *words, env=self.env)
-                self.assertTrue(done.out or re.search("cores? allowed", done.err), str(done))
+                self.assertTrue(done.out or re.search("cores? available", done.err), str(done))
                 plan = json.loads(done.out) if done.out else None
                 ranks.append((plan["gpu_view"], [self.place(rank, whole) for rank in plan["classes"][0]["ranks"]]) if plan else done.err)
             self.assertEqual(ranks[0], ranks[1], "%s ranks" % count)

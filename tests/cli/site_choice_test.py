@@ -93,7 +93,7 @@ class WhoDecides(SiteTest):
         self.ok(started.done)
         self.each(started, {"CCL_OP_SYNC": "0", "MASTER_PORT": "29400", "FI_MR_CACHE_MONITOR": "disabled"})
         told = job.hpclaunch("explain", "CCL_OP_SYNC")
-        self.has(told, "overridden", "rule op-sync of profile aurora", "exported before the start")
+        self.has(told, "overridden", "rule op-sync of profile aurora", "from the environment")
 
     def test_a_requirement_that_clashes_names_both_values(self):
         started = self.aurora(2, ZE_FLAT_DEVICE_HIERARCHY="COMPOSITE").run("--verify", "off")

@@ -192,7 +192,7 @@ class Choice(Test):
         self.assertEqual(self.chosen(*self.HYDRA)[:2], (True, "yes"))
         self.assertEqual(self.chosen(*self.HYDRA, "--no-supervise"), (False, "no", "--no-supervise"))
         self.assertEqual(self.chosen(*self.HYDRA, "--supervise"), (True, "yes", "--supervise"))
-        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always stays with its ranks"))
+        self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always supervises its ranks"))
 
     def test_contradictions(self):
         need("mpiexec.hydra")
@@ -204,7 +204,7 @@ class Choice(Test):
     def test_explain(self):
         need("mpiexec.hydra")
         done = self.ok(hpclaunch("explain", *self.HYDRA, "supervise"))
-        self.assertIn("hydra continues when a rank that is no MPI program fails", done.out)
+        self.assertIn("hydra does not stop the job when a rank without MPI fails", done.out)
         done = self.ok(hpclaunch("explain", "--signal", "USR1@60", "--ends-in", "1:00:00", "signal"))
         self.assertRegex(done.out, r"SIGUSR1[\s\S]*60 s before the allocation ends \(--ends-in\s+1:00:00")
 

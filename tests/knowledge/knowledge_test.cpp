@@ -17,10 +17,17 @@ static_assert(sizeof(Row) == 64);
 
 namespace {
 
-Grade grade(const std::string& name, const std::string& value) { return check(name, value).grade; }
+// "" for a correct assignment
+std::string grade(const std::string& name, const std::string& value) {
+  const Diagnostic found = check(name, value);
+  if (found.id.empty()) return "";
+  return found.severity == Severity::error     ? "error"
+         : found.severity == Severity::warning ? "warning"
+                                               : "note";
+}
 
 std::string suggestion(const std::string& name, const std::string& value) {
-  return check(name, value).suggestion;
+  return check(name, value).fix;
 }
 
 Variable of(Type type, std::string_view values = "") {
@@ -108,9 +115,9 @@ TEST_CASE("misspellings lead to variables, and newer names exist", "[knowledge]"
     CHECK_FALSE(find(m.wrong));
     if (!m.meant.empty()) CHECK(find(m.meant));
     CHECK(find_misspelling(m.wrong)->meant == m.meant);
-    const Verdict verdict = check(m.wrong, "1");
-    CHECK(verdict.grade == (m.certain ? Grade::wrong : Grade::doubtful));
-    CHECK(verdict.about == Verdict::About::unknown_name);
+    const Diagnostic verdict = check(m.wrong, "1");
+    CHECK(verdict.severity == (m.certain ? Severity::error : Severity::warning));
+    CHECK(verdict.id == kUnknownVariable);
   }
   for (std::size_t i = 0; i < count(); ++i)
     if (!at(i).successor.empty()) CHECK(find(at(i).successor));
@@ -118,59 +125,57 @@ TEST_CASE("misspellings lead to variables, and newer names exist", "[knowledge]"
 
 TEST_CASE("names: known, nearly known, and the user's own", "[knowledge]") {
   CHECK(suggestion("FI_CXI_OVFLOW_BUF_SIZE", "8") == "FI_CXI_OFLOW_BUF_SIZE=8");
-  CHECK(grade("FI_CXI_OVFLOW_BUF_SIZE", "8") == Grade::wrong);
+  CHECK(grade("FI_CXI_OVFLOW_BUF_SIZE", "8") == "error");
   CHECK(suggestion("NCCL_SOKET_IFNAME", "hsn0") == "NCCL_SOCKET_IFNAME=hsn0");
-  CHECK(grade("NCCL_SOKET_IFNAME", "hsn0") == Grade::doubtful);
-  CHECK(grade("NCCL_OF_ANOTHER_PLANET", "1") == Grade::doubtful);  // a closed set
+  CHECK(grade("NCCL_SOKET_IFNAME", "hsn0") == "warning");
+  CHECK(grade("NCCL_OF_ANOTHER_PLANET", "1") == "warning");  // a closed set
   CHECK(suggestion("NCCL_OF_ANOTHER_PLANET", "1").empty());
   CHECK(suggestion("HIP_VISIBLE_DEVICE", "0") == "HIP_VISIBLE_DEVICES=0");
   CHECK(suggestion("MASTER_ADRR", "n1") == "MASTER_ADDR=n1");
   for (const char* own : {"FOO", "EPOCHS", "WORLD", "CUDA_IS_FUN", "SLURM_MY_NOTE", "OMPI_MCA_btl",
                           "MY_NCCL_DEBUG", "SLURM_SPANK_X", "EBROOTGCC", "A", "_", "NCCL", "RANKS"})
-    CHECK(grade(own, "anything at all") == Grade::fine);
+    CHECK(grade(own, "anything at all") == "");
 }
 
 TEST_CASE("old names are told from names that still work", "[knowledge]") {
-  const Verdict gone = check("NCCL_IB_CUDA_SUPPORT", "1");
-  CHECK(gone.grade == Grade::doubtful);
-  CHECK(gone.about == Verdict::About::old_name);
-  CHECK(gone.suggestion == "NCCL_NET_GDR_LEVEL");
-  const Verdict older = check("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
-  CHECK(older.grade == Grade::remark);
-  CHECK(older.suggestion == "PYTORCH_ALLOC_CONF");
-  CHECK(check("MPIR_PARAM_ENABLE_GPU", "True").about ==
-        Verdict::About::value);  // read as MPIR_CVAR_ENABLE_GPU
-  CHECK(grade("MPIR_PARAM_ENABLE_GPU", "1") == Grade::fine);
+  const Diagnostic gone = check("NCCL_IB_CUDA_SUPPORT", "1");
+  CHECK(gone.severity == Severity::warning);
+  CHECK(gone.id == kOldVariable);
+  CHECK(gone.fix == "NCCL_NET_GDR_LEVEL");
+  const Diagnostic older = check("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
+  CHECK(older.severity == Severity::note);
+  CHECK(older.fix == "PYTORCH_ALLOC_CONF");
+  CHECK(check("MPIR_PARAM_ENABLE_GPU", "True").id == kBadValue);  // read as MPIR_CVAR_ENABLE_GPU
+  CHECK(grade("MPIR_PARAM_ENABLE_GPU", "1") == "");
 }
 
 TEST_CASE("values are judged as each library reads them", "[knowledge]") {
-  CHECK(grade("NCCL_IB_DISABLE", "true") == Grade::wrong);  // strtoll makes it 0
+  CHECK(grade("NCCL_IB_DISABLE", "true") == "error");  // strtoll makes it 0
   CHECK(suggestion("NCCL_IB_DISABLE", "true") == "NCCL_IB_DISABLE=1");
-  CHECK(grade("NCCL_IB_DISABLE", "0x1") == Grade::fine);
-  CHECK(grade("FI_CXI_ODP", "True") == Grade::fine);  // any case in libfabric
-  CHECK(grade("FI_CXI_ODP", "y") == Grade::wrong);
-  CHECK(grade("CCL_ATL_SHM", "true") == Grade::wrong);
+  CHECK(grade("NCCL_IB_DISABLE", "0x1") == "");
+  CHECK(grade("FI_CXI_ODP", "True") == "");  // any case in libfabric
+  CHECK(grade("FI_CXI_ODP", "y") == "error");
+  CHECK(grade("CCL_ATL_SHM", "true") == "error");
   CHECK(suggestion("CCL_ATL_SHM", "off") == "CCL_ATL_SHM=0");
-  CHECK(grade("CCL_LOG_LEVEL", "WARN") == Grade::fine);  // lower-cased by oneCCL
-  CHECK(grade("ZE_FLAT_DEVICE_HIERARCHY", "flat") == Grade::wrong);
+  CHECK(grade("CCL_LOG_LEVEL", "WARN") == "");  // lower-cased by oneCCL
+  CHECK(grade("ZE_FLAT_DEVICE_HIERARCHY", "flat") == "error");
   CHECK(suggestion("ZE_FLAT_DEVICE_HIERARCHY", "flat") == "ZE_FLAT_DEVICE_HIERARCHY=FLAT");
-  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "Yes") == Grade::fine);
-  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "on") == Grade::wrong);
+  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "Yes") == "");
+  CHECK(grade("TORCH_NCCL_BLOCKING_WAIT", "on") == "error");
   CHECK(suggestion("FI_CXI_OFLOW_BUF_SIZE", "8M") == "FI_CXI_OFLOW_BUF_SIZE=8388608");
-  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "101") == Grade::wrong);
-  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "100") == Grade::fine);
-  CHECK(grade("UCX_RNDV_THRESH", "inf") == Grade::fine);
-  CHECK(grade("OMP_NUM_THREADS", "4,2") == Grade::fine);
-  CHECK(grade("OMP_NUM_THREADS", "4,none") == Grade::doubtful);  // no source was read for it
-  CHECK(grade("OMP_PROC_BIND", "SPREAD,close") == Grade::fine);
-  CHECK(grade("NCCL_DEBUG_SUBSYS", "^NET,INIT") == Grade::fine);
-  CHECK(grade("CCL_ALLREDUCE_SCALEOUT", "direct:0-1048576;rabenseifner:1048577-max") ==
-        Grade::fine);
-  CHECK(grade("CCL_ALLREDUCE", "topo;") == Grade::fine);
-  CHECK(grade("CCL_ALLREDUCE", "tree") == Grade::wrong);
-  CHECK(grade("NCCL_NET", "AWS Libfabric") == Grade::fine);
+  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "101") == "error");
+  CHECK(grade("FI_CXI_CQ_FILL_PERCENT", "100") == "");
+  CHECK(grade("UCX_RNDV_THRESH", "inf") == "");
+  CHECK(grade("OMP_NUM_THREADS", "4,2") == "");
+  CHECK(grade("OMP_NUM_THREADS", "4,none") == "warning");  // no source was read for it
+  CHECK(grade("OMP_PROC_BIND", "SPREAD,close") == "");
+  CHECK(grade("NCCL_DEBUG_SUBSYS", "^NET,INIT") == "");
+  CHECK(grade("CCL_ALLREDUCE_SCALEOUT", "direct:0-1048576;rabenseifner:1048577-max") == "");
+  CHECK(grade("CCL_ALLREDUCE", "topo;") == "");
+  CHECK(grade("CCL_ALLREDUCE", "tree") == "error");
+  CHECK(grade("NCCL_NET", "AWS Libfabric") == "");
   for (const char* name : {"NCCL_IB_DISABLE", "NCCL_DEBUG", "OMP_NUM_THREADS", "CCL_ALLREDUCE"})
-    CHECK(grade(name, "") == Grade::fine);
+    CHECK(grade(name, "") == "");
 }
 
 TEST_CASE("messages are one printable line, and suggestions can be typed", "[knowledge]") {
@@ -180,12 +185,12 @@ TEST_CASE("messages are one printable line, and suggestions can be typed", "[kno
                            "NCCL_SOKET_IFNAME", "CCL_WORKER_AFFINITY"})
     for (const std::string& value :
          {nasty, "1," + nasty, "1" + nasty, "topo:" + nasty, "topo;" + nasty}) {
-      const Verdict verdict = check(name, value);
+      const Diagnostic verdict = check(name, value);
       INFO(name);
       CHECK(verdict.message.size() < 900);
-      for (const std::string& text : {verdict.message, verdict.suggestion})
+      for (const std::string& text : {verdict.message, verdict.fix})
         CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }));
-      CHECK(verdict.suggestion.find(';') == std::string::npos);
+      CHECK(verdict.fix.find(';') == std::string::npos);
     }
   CHECK(suggestion("FI_CXI_OVFLOW_BUF_SIZE", "$(reboot)") == "FI_CXI_OFLOW_BUF_SIZE=...");
 }

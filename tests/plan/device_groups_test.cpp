@@ -92,6 +92,24 @@ TEST_CASE("near sets that overlap are divided evenly", "[plan][devices][groups]"
   CHECK(placed(in) == Seats{"0: 0-3", "1: 4-7", "2: 8-11"});
 }
 
+// Which devices get the ranks is decided by number: every other one of three are 0 and 1, although 0 and 2 would have
+// six near cores each. Sets of single devices nest or are disjoint on real machines (hwloc's localities), where that
+// costs nothing; here the plan says that a rank is far.
+TEST_CASE("near sets that overlap: a rank that finds its cores taken is reported",
+          "[plan][devices][groups]") {
+  PlanInput in = test::job_on(test::even_machine(1, 1, 12), 1);
+  test::add_devices({0, 0, 0}, "nvidia", in.node);
+  in.node.devices[0].pus = *CpuSet::parse("0-5");
+  in.node.devices[1].pus = *CpuSet::parse("3-8");
+  in.node.devices[2].pus = *CpuSet::parse("6-11");
+  in.request.ranks_per_node = 2;
+  CHECK(placed(in) == Seats{"0: 0-4", "1: 5-8"});
+  CHECK_FALSE(said(*make_plan(in), "far-from-device"));
+  in.request.cores_per_rank = 6;
+  CHECK(placed(in) == Seats{"0: 0-5", "1: 6-11"});
+  CHECK(said(*make_plan(in), "far-from-device"));
+}
+
 TEST_CASE("links decide where NUMA nodes do not", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 4, 4), 1);
   test::add_devices({0, 0, 1, 1, 2, 2, 3, 3}, "nvidia", in.node);

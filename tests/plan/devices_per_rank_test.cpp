@@ -79,7 +79,7 @@ TEST_CASE("devices that make no full group are named", "[plan][devices]") {
   const auto left = std::find_if(plan->reports.begin(), plan->reports.end(),
                                  [](const Diagnostic& r) { return r.id == "devices-left"; });
   REQUIRE(left != plan->reports.end());
-  CHECK_THAT(left->message, ContainsSubstring("device 3 of each node is left over"));
+  CHECK_THAT(left->message, ContainsSubstring("device 3 of each node is unused"));
 }
 
 TEST_CASE("what cannot be right is refused", "[plan][devices]") {
@@ -99,10 +99,10 @@ TEST_CASE("what cannot be right is refused", "[plan][devices]") {
   in.request.ranks_per_node = 1;
   CHECK(masks(*make_plan(in)) == Masks{"0,1"});
   in.request.ranks_per_device = 1;
-  CHECK_THAT(message(), ContainsSubstring("contradict"));
+  CHECK_THAT(message(), ContainsSubstring("exclude each other"));
   in = input({});
   in.request.devices_per_rank = 2;
-  CHECK_THAT(message(), ContainsSubstring("no devices"));
+  CHECK_THAT(message(), ContainsSubstring("no known devices"));
   in.request.devices_per_rank = 0;
   CHECK(make_plan(in));
 }
@@ -123,7 +123,7 @@ TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]
   in.request.ranks = 9;
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().message ==
-        "9 ranks at 2 per device need 5 devices, and a node has 4");
+        "9 ranks at 2 per device need 5 devices, a node has 4 devices");
   CHECK_THAT(make_plan(in).error().hint, ContainsSubstring("--ranks-per-node 8"));
   in.request.ranks.reset();
   in.request.ranks_per_node = 3;
@@ -195,14 +195,14 @@ std::string advice(const Plan& plan) {
 
 // The device that the advice gives local rank `r` of `size`; nullopt where it gives none.
 std::optional<int> advised(const std::string& text, int r, int size) {
-  const std::size_t begins = text.find("take device ");
+  const std::size_t begins = text.find("use device ");
   if (begins == std::string::npos) return std::nullopt;
-  const std::string how = text.substr(begins + 12);
+  const std::string how = text.substr(begins + 11);
   int number = 0;
   if (std::sscanf(how.c_str(), "LOCAL_RANK // %d", &number) == 1) return r / number;
   if (std::sscanf(how.c_str(), "LOCAL_RANK * %d // LOCAL_WORLD_SIZE", &number) == 1)
     return r * number / size;
-  const std::string list = how.substr(0, how.find(" as "));
+  const std::string list = how.substr(0, how.find(" for "));
   return static_cast<int>(*parse_natural(trim(split(list, ',').at(static_cast<std::size_t>(r)))));
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("what a program is told about shared devices is what the plan has", "[
   in.request.nodes = 1;
   in.request.ranks = 8;
   CHECK(advice(*make_plan(in)) ==
-        "8 ranks share 4 devices, and LOCAL_RANK goes beyond them: a program must take device "
+        "8 ranks share 4 devices: LOCAL_RANK is not always a device number; use device "
         "LOCAL_RANK // 2");
   in = input({0, 0, 0, 0});
   in.request.gpu_view = "all";
@@ -240,7 +240,7 @@ TEST_CASE("advice about shared devices holds on every node", "[plan][devices][la
     const std::string text = advice(*plan);
     if (text.empty()) continue;
     INFO(text);
-    listed += text.find(" as LOCAL_RANK counts up") != std::string::npos ? 1 : 0;
+    listed += text.find(" for LOCAL_RANK 0, 1, ...") != std::string::npos ? 1 : 0;
     for (std::size_t c = 0; c < plan->classes.size(); ++c) {
       const std::vector<RankPlan>& ranks = plan->classes[c].ranks;
       std::vector<int> seen;  // by the driver's number
@@ -371,7 +371,7 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
   CHECK(units() == cards);
   in.request.device_mode = "tiles";
   REQUIRE(!make_plan(in));
-  CHECK(make_plan(in).error().hint == "one of tile, gpu");
+  CHECK(make_plan(in).error().hint == "did you mean --device-mode tile?");
 }
 
 TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
@@ -395,34 +395,34 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
   check(in, {{{"CUDA_VISIBLE_DEVICES=1"},
               2,
-              "--devices-per-rank 2: CUDA_VISIBLE_DEVICES=1 leaves 1 of the node's 4 devices",
-              "let CUDA_VISIBLE_DEVICES have more of them, or use --devices-per-rank 1 or fewer"},
+              "--devices-per-rank 2: CUDA_VISIBLE_DEVICES=1 selects 1 of the node's 4 devices",
+              "add devices to CUDA_VISIBLE_DEVICES, or use --devices-per-rank 1 or fewer"},
              {{"CUDA_VISIBLE_DEVICES=1"},
               5,
-              "--devices-per-rank 5: CUDA_VISIBLE_DEVICES=1 leaves 1 of the node's 4 devices",
+              "--devices-per-rank 5: CUDA_VISIBLE_DEVICES=1 selects 1 of the node's 4 devices",
               "use --devices-per-rank 1 or fewer"},
              {{"CUDA_VISIBLE_DEVICES="},
               2,
-              "CUDA_VISIBLE_DEVICES= leaves none of the node's 4 devices",
-              "let CUDA_VISIBLE_DEVICES have more of them, or leave out --devices-per-rank"},
+              "CUDA_VISIBLE_DEVICES= selects none of the node's 4 devices",
+              "add devices to CUDA_VISIBLE_DEVICES, or omit --devices-per-rank"},
              // the mask has all of the grant
              {{"CUDA_VISIBLE_DEVICES=0,1", "SLURM_JOB_GPUS=2,3"},
               3,
-              "SLURM_JOB_GPUS=2,3 leaves 2 of the node's 4 devices",
-              "ask the batch system for more of them, or use --devices-per-rank 2 or fewer"},
+              "SLURM_JOB_GPUS=2,3 selects 2 of the node's 4 devices",
+              "request more devices, or use --devices-per-rank 2 or fewer"},
              {{"CUDA_VISIBLE_DEVICES=2", "SLURM_JOB_GPUS=2,3"},
               2,
-              "CUDA_VISIBLE_DEVICES=2 leaves 1 of the node's 4 devices",
-              "let CUDA_VISIBLE_DEVICES have more of them, or use --devices-per-rank 1 or fewer"},
+              "CUDA_VISIBLE_DEVICES=2 selects 1 of the node's 4 devices",
+              "add devices to CUDA_VISIBLE_DEVICES, or use --devices-per-rank 1 or fewer"},
              {{"SLURM_GPUS_ON_NODE=1"},
               2,
-              "SLURM_GPUS_ON_NODE=1 leaves 1 of the node's 4 devices",
-              "ask the batch system for more of them, or use --devices-per-rank 1 or fewer"}});
+              "SLURM_GPUS_ON_NODE=1 selects 1 of the node's 4 devices",
+              "request more devices, or use --devices-per-rank 1 or fewer"}});
   in.request.ranks_per_node = 2;
   check(in, {{{"CUDA_VISIBLE_DEVICES=0,1,2"},
               2,
-              "need 4 devices, and CUDA_VISIBLE_DEVICES=0,1,2 leaves 3 of the node's 4 devices",
-              "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 1 or fewer, or "
+              "need 4 devices, CUDA_VISIBLE_DEVICES=0,1,2 selects 3 of the node's 4 devices",
+              "add devices to CUDA_VISIBLE_DEVICES, or use --ranks-per-node 1 or fewer, or "
               "a smaller --devices-per-rank"}});
   in.request.ranks_per_node = 5;
   in.request.ranks_per_device = 2;
@@ -431,29 +431,29 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
   const auto shared = make_plan(in);
   REQUIRE_FALSE(shared);
   CHECK(shared.error().message ==
-        "5 ranks at 2 per device need 3 devices, and CUDA_VISIBLE_DEVICES=0,1 leaves 2 of the "
+        "5 ranks at 2 per device need 3 devices, CUDA_VISIBLE_DEVICES=0,1 selects 2 of the "
         "node's 4 devices");
   CHECK(shared.error().hint ==
-        "let CUDA_VISIBLE_DEVICES have more of them, or use --ranks-per-node 4 or fewer, or a "
+        "add devices to CUDA_VISIBLE_DEVICES, or use --ranks-per-node 4 or fewer, or a "
         "larger --ranks-per-device");
   in.request.ranks_per_device.reset();
   in.request.ranks_per_node.reset();
   in.reachable = {2};
   check(in, {{{"A=b"},
               2,
-              "what can be opened here is 1 of the node's 4 devices",
-              "ask the batch system for more of them, or use --devices-per-rank 1 or fewer"}});
+              "this process can open 1 of the node's 4 devices",
+              "request more devices, or use --devices-per-rank 1 or fewer"}});
   in = input({0, 1}, "intel");
   for (Device& device : in.node.devices) device.subdevices = 2;
   check(in, {{{"ZE_AFFINITY_MASK=3"},
               2,
-              "ZE_AFFINITY_MASK=3 leaves 1 of the node's 4 tiles",
-              "let ZE_AFFINITY_MASK have more of them, or use --devices-per-rank 1 or fewer"}});
+              "ZE_AFFINITY_MASK=3 selects 1 of the node's 4 tiles",
+              "add devices to ZE_AFFINITY_MASK, or use --devices-per-rank 1 or fewer"}});
   in = input({0, 1});
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES="});
   in.request.ranks_per_device = 2;
   CHECK(make_plan(in).error().message ==
-        "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= leaves none of the node's 2 devices");
+        "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= selects none of the node's 2 devices");
 }
 
 TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices][tiles]") {

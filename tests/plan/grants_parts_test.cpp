@@ -137,7 +137,8 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   CHECK(rules(*make_plan(in)) == std::vector<std::string>{"far-from-device", "parts-need-masks"});
   in.request.gpu_view.clear();
   in.request.devices_per_rank = 2;
-  CHECK_THAT(make_plan(in).error().message, ContainsSubstring("a process can have one"));
+  CHECK_THAT(make_plan(in).error().message,
+             ContainsSubstring("a process can use one instance only"));
   in.request.devices_per_rank.reset();
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
@@ -268,9 +269,8 @@ TEST_CASE("Level Zero: entries for COMPOSITE without it", "[grants]") {
   const auto beyond = make_plan(input(machine({0, 2}, "intel", 2), {{"ZE_AFFINITY_MASK", "0,99"}}));
   REQUIRE(beyond);
   CHECK(beyond->reports.front().message ==
-        "ZE_AFFINITY_MASK=\"0,99\": the driver ignores 99");  // what is counted is not why
-  CHECK(fix("0.0,2.1", "FLAT") ==
-        "give it entries that are there");  // no third device there either
-  CHECK(fix("0,4", "FLAT") == "give it entries that are there");
-  CHECK(fix("0.0,1.2", "COMPOSITE") == "give it entries that are there");
+        "ZE_AFFINITY_MASK=\"0,99\": the driver ignores 99");     // what is counted is not why
+  CHECK(fix("0.0,2.1", "FLAT") == "list visible devices only");  // no third device there either
+  CHECK(fix("0,4", "FLAT") == "list visible devices only");
+  CHECK(fix("0.0,1.2", "COMPOSITE") == "list visible devices only");
 }

@@ -1,6 +1,4 @@
 // Linked devices side by side.
-#include "plan/devices/links.h"
-
 #include <algorithm>
 #include <numeric>
 
@@ -158,8 +156,12 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   CHECK(units.left.front().device == 2);
 }
 
-TEST_CASE("never fewer linked neighbours than the order of the cores has", "[links][law]") {
+// A greedy ring, and not the best one (a travelling salesman's): links count last (docs/placement.md), and on the machines
+// that exist (all to all, squares and cubes as above) the two are the same. Here: random links.
+TEST_CASE("never fewer linked neighbours than the order of the cores has, and nearly the most",
+          "[links][law]") {
   int better = 0;
+  int most = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     test::Random random(seed);
     const int count = random.in(3, 6);
@@ -170,10 +172,18 @@ TEST_CASE("never fewer linked neighbours than the order of the cores has", "[lin
     Devices order(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), 0);
     const int natural = linked_neighbours(node, order);
+    int best = 0;
+    do {
+      best = std::max(best, linked_neighbours(node, order));
+    } while (std::next_permutation(order.begin(), order.end()));
     INFO("seed " << seed);
     const Devices ours = devices(node, count);
     CHECK(linked_neighbours(node, ours) >= natural);
+    CHECK(linked_neighbours(node, ours) >= best - 2);
+    if (best == natural) CHECK(std::is_sorted(ours.begin(), ours.end()));
+    most += linked_neighbours(node, ours) == best ? 1 : 0;
     better += linked_neighbours(node, ours) > natural ? 1 : 0;
   }
   CHECK(better > 50);
+  CHECK(most > 300);
 }

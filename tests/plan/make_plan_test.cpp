@@ -88,10 +88,10 @@ TEST_CASE("counts that contradict each other are refused with the numbers", "[pl
     const char* message;
   };
   const Case cases[] = {{3, 0, 0, "3 nodes requested, 2 available (a list)"},
-                        {2, 1, 0, "1 rank on 2 nodes with 1 rank each do not fit together"},
-                        {2, 9, 4, "9 ranks on 2 nodes with 4 ranks each do not fit together"},
+                        {2, 1, 0, "1 rank on 2 nodes contradict 1 rank per node"},
+                        {2, 9, 4, "9 ranks on 2 nodes contradict 4 ranks per node"},
                         {0, 9, 4, "9 ranks at 4 per node need 3 nodes, 2 available (a list)"},
-                        {0, 0, 9, "9 ranks per node, but the node has 8 cores allowed"}};
+                        {0, 0, 9, "9 ranks per node, the node has 8 cores available"}};
   for (const Case& one : cases) {
     PlanInput in = input(2, 8);
     if (one.nodes > 0) in.request.nodes = one.nodes;

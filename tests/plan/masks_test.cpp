@@ -51,7 +51,7 @@ TEST_CASE("CUDA: lists are read as PyTorch's device_count() reads them", "[masks
            Numbers{"-1", {}, "", ""},
        }) {
     INFO(row.list);
-    const Picked read = read_cuda_mask(node, from, row.list);
+    const Picked read = read_mask(node, from, row.list, MaskSyntax::cuda);
     CHECK(devices(read) == row.devices);
     CHECK(read.stopped == row.stopped);
     CHECK(read.repeated == row.repeated);
@@ -77,12 +77,12 @@ TEST_CASE("CUDA: lists are read as PyTorch's device_count() reads them", "[masks
            Numbers{"MIG-1,GPU-b", {-1}, "GPU-b", ""},
        }) {
     INFO(row.list);
-    const Picked read = read_cuda_mask(node, from, row.list);
+    const Picked read = read_mask(node, from, row.list, MaskSyntax::cuda);
     CHECK(devices(read) == row.devices);
     CHECK(read.stopped == row.stopped);
     CHECK(read.repeated == row.repeated);
   }
   // PyTorch heeds the case, so ranks get a name that it finds.
-  CHECK(read_cuda_mask(node, from, "GPU-BC").picks.at(0).name == uuids[3]);
-  CHECK(read_cuda_mask(node, from, "GPU-bc").picks.at(0).name == "GPU-bc");
+  CHECK(read_mask(node, from, "GPU-BC", MaskSyntax::cuda).picks.at(0).name == uuids[3]);
+  CHECK(read_mask(node, from, "GPU-bc", MaskSyntax::cuda).picks.at(0).name == "GPU-bc");
 }

@@ -210,7 +210,7 @@ TEST_CASE("of several fabrics that with the most ports counts", "[nics]") {
   CHECK(kinds({"roce", "infiniband", "roce", "roce"}) == Ints{0, 2, 3});
   CHECK(kinds({"roce", "infiniband", "infiniband", "roce"}) == Ints{1, 2});
   CHECK(nics(in) == Ints{1, 1, 2, 2});
-  CHECK_THAT(reason(in), ContainsSubstring("Left out: cxi0, cxi3 (RoCE beside InfiniBand)"));
+  CHECK_THAT(reason(in), ContainsSubstring("Not used: cxi0, cxi3 (RoCE beside InfiniBand)"));
   in.node.nics[0].speed_mbps = in.node.nics[3].speed_mbps = 400'000;
   in.node.nics[1].speed_mbps = in.node.nics[2].speed_mbps = 100'000;
   CHECK(job_nics(in.node) == Ints{0, 3});  // speed goes first
@@ -226,11 +226,12 @@ TEST_CASE("interfaces that were left out are named, with the reason", "[nics]") 
   in.node.nics[1].state = "down";
   in.node.nics[2].speed_mbps = 100'000;
   in.node.nics[3].speed_mbps = 200'000;
-  CHECK_THAT(reason(in), ContainsSubstring("Left out: hsn0 (Ethernet beside a fabric); hsn1 "
+  CHECK_THAT(reason(in), ContainsSubstring("Not used: hsn0 (Ethernet beside a fabric); hsn1 "
                                            "(down); hsn2 (slower than others)"));
   for (Nic& nic : in.node.nics) nic.state = "down";
   CHECK(reason(in) ==
-        "no interface can carry the job's traffic. Left out: hsn0, hsn1, hsn2, hsn3 (down)");
+        "no network interface can be used for the job's traffic. Not used: hsn0, hsn1, hsn2, hsn3 "
+        "(down)");
 }
 
 TEST_CASE("NCCL and Gloo get the fastest interfaces with an address", "[nics]") {
@@ -288,38 +289,37 @@ std::string sockets(const std::vector<std::string>& ours, const std::string& mas
 TEST_CASE("to sockets RoCE is Ethernet, and the faster goes first", "[nics]") {
   const std::vector<std::string> storage{"st0 roce 25 10.3.0.1", "eth0 ethernet 100 10.0.0.1"};
   CHECK(sockets(storage) ==
-        "=eth0: eth0 (ethernet, 100 Gbit/s) is the fastest here with an address, before st0");
+        "=eth0: eth0 (ethernet, 100 Gbit/s): fastest with an address; not used: st0");
   CHECK(sockets({"r0 roce 400 10.3.0.1", "r1 roce 400 10.3.0.2", "eth0 ethernet 100 10.0.0.1"}) ==
-        "=r0,r1: r0, r1 (roce, 400 Gbit/s) are the fastest here with an address, before eth0");
+        "=r0,r1: r0, r1 (roce, 400 Gbit/s): fastest with an address; not used: eth0");
   CHECK(sockets({"r0 roce 100 10.3.0.1", "eth0 ethernet 100 10.0.0.1"}).empty());
   CHECK(sockets({"r0 roce 0 10.3.0.1", "eth0 ethernet 1 10.0.0.1"}) ==
-        "=eth0: eth0 (ethernet, 1 Gbit/s) is the fastest here with an address, as far as speeds "
-        "are known, before r0");
+        "=eth0: eth0 (ethernet, 1 Gbit/s): fastest with an address, as far as speeds are "
+        "known; not used: r0");
   CHECK(sockets({"hsn0 slingshot 0 10.1.0.1", "eth0 ethernet 100 10.0.0.1"}) ==
-        "=hsn0: hsn0 (slingshot) is of a fabric and has an address, before eth0");
+        "=hsn0: hsn0 (slingshot): fabric with an address; not used: eth0");
   CHECK(sockets({"ib0 infiniband 100 10.1.0.1", "ib1 infiniband 400 10.1.0.2"}) ==
-        "=ib1: ib1 (infiniband, 400 Gbit/s) is the fastest of a fabric here with an address, "
-        "before ib0");
+        "=ib1: ib1 (infiniband, 400 Gbit/s): fastest fabric with an address; not used: ib0");
 }
 
 TEST_CASE("the interface with the address that MASTER_ADDR was given decides", "[nics]") {
   const std::vector<std::string> ethernet{"eth0 ethernet 25 10.0.0.1", "eth1 ethernet 25 10.0.1.1",
                                           "st0 roce 100 10.3.0.1"};
   CHECK(sockets(ethernet, "10.0.1.1") ==
-        "=eth1: eth1 (ethernet, 25 Gbit/s) has the address that MASTER_ADDR was given, before "
+        "=eth1: eth1 (ethernet, 25 Gbit/s): MASTER_ADDR is an address of eth1; not used: "
         "eth0, st0");
   CHECK_THAT(sockets(ethernet, "10.9.9.9"), ContainsSubstring("=st0: "));  // another node's
   CHECK(sockets({"hsn0 slingshot 200 10.1.0.1", "hsn1 slingshot 200 10.1.0.2",
                  "eth0 ethernet 25 10.0.0.1"},
                 "10.1.0.2") ==
-        "=hsn1,hsn0: hsn1, hsn0 (slingshot, 200 Gbit/s) are alike, and hsn1 has the address "
-        "that MASTER_ADDR was given, before eth0");
+        "=hsn1,hsn0: hsn1, hsn0 (slingshot, 200 Gbit/s): MASTER_ADDR is an address of hsn1; "
+        "not used: eth0");
 }
 
 TEST_CASE("a bond is one interface, whatever its slaves", "[nics]") {
   const std::string eth0 = "eth0 ethernet 1 10.0.0.1";
   CHECK(sockets({"bond0 ethernet 10 10.2.0.1", "bond0 ethernet 25 10.2.0.1", eth0}) ==
-        "=bond0: bond0 (ethernet, 25 Gbit/s) is the fastest here with an address, before eth0");
+        "=bond0: bond0 (ethernet, 25 Gbit/s): fastest with an address; not used: eth0");
   CHECK(sockets({"bond0 ethernet 25 10.2.0.1", "bond0 ethernet 25 10.2.0.1"}).empty());
 }
 
@@ -368,7 +368,7 @@ TEST_CASE("what each rank gets, in words", "[words]") {
   in.model = &model;
   in.node.allowed -= model.reserved;
   CHECK(words(in).at(1) ==
-        "GPU 1 on NUMA node 1, NIC cxi1, CPUs 5-7 (3 cores); CPU 4 is kept for the "
+        "GPU 1 on NUMA node 1, NIC cxi1, CPUs 5-7 (3 cores); CPU 4 is reserved for the "
         "system");
   in.model = nullptr;
   CHECK_THAT(words(in).at(1), ContainsSubstring("; CPU 4 is not allowed here"));

@@ -98,14 +98,14 @@ TEST_CASE("ranks are assigned to what each node has room for", "[plan][parts][co
     CHECK(sizes(*plan) == want);
   }
   in.request.ranks = 11;
-  CHECK_THAT(make_plan(in).error().message, ContainsSubstring("10 cores in all (GRANTS)"));
+  CHECK_THAT(make_plan(in).error().message, ContainsSubstring("10 cores granted in all (GRANTS)"));
   in.request.oversubscribe = true;
   CHECK(make_plan(in)->world_size() == 11);
   in.request.oversubscribe = false;
   in.request.ranks.reset();
   in.request.ranks_per_node = 3;
   CHECK_THAT(make_plan(in).error().message,
-             ContainsSubstring("3 ranks on n0, where the job has 2 cores"));
+             ContainsSubstring("3 ranks requested on n0, 2 cores granted"));
   in.request.ranks_per_node.reset();
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 1});  // nothing asked for
   in.slots = {2, 6};

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "hpclaunch/probe.h"
+#include "hpclaunch/profile.h"
 #include "plan/cores/locality.h"
 #include "plan/jobs.h"
 #include "plan/shapes.h"
@@ -120,7 +121,9 @@ TEST_CASE("near sets that nest are divided", "[placement]") {
 
 namespace {
 
-// The poorest rank of each locality group has a plain equal share at least, or the plan says that not.
+// Issue 10: "Every plan has a minimum per rank that is at least what a plain equal share within the locality group
+// gives, or a diagnostic that says why not." The group: ranks whose devices are near the same hardware threads; all
+// ranks without a device. Its equal share: usable cores there divided by these ranks, rounded down.
 void check_poorest(const Topology& node, int ranks) {
   const Plan plan = plan_on(node, ranks);
   std::map<std::string, std::vector<const RankPlan*>> groups;
@@ -155,7 +158,30 @@ int usable(const Topology& node) {
 
 }  // namespace
 
-TEST_CASE("no rank has less than an equal share without a word", "[placement][law]") {
+namespace {
+
+// Every number of ranks up to 24, then doubled, and one rank per core.
+std::vector<int> rank_counts(const Topology& node) {
+  const int cores = usable(node);
+  std::vector<int> counts;
+  for (int ranks = 1; ranks < cores; ranks = ranks < 24 ? ranks + 1 : 2 * ranks)
+    counts.push_back(ranks);
+  counts.push_back(cores);
+  return counts;
+}
+
+void check_all_counts(const Topology& node) {
+  for (const int ranks : rank_counts(node)) {
+    INFO(ranks << " ranks");
+    check_poorest(node, ranks);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("recorded and documented machines: an equal share of the locality group, or the reason",
+          "[placement][law]") {
+  int machines = 0;
   for (const auto& file :
        std::filesystem::recursive_directory_iterator(HPCLAUNCH_SOURCE_DIR "/tests/machines")) {
     const std::string name = file.path().filename().string();
@@ -163,8 +189,33 @@ TEST_CASE("no rank has less than an equal share without a word", "[placement][la
     const Result<Topology> node = read_topology(file.path().string());
     REQUIRE(node);
     INFO(name);
-    for (int ranks = 1; ranks <= std::min(usable(*node), 17); ++ranks) check_poorest(*node, ranks);
+    check_all_counts(*node);
+    ++machines;
   }
+  CHECK(machines > 35);
+  for (const test::Shape& shape :
+       {test::kMi250x, test::kPvc, test::kMi300a, test::kPolaris, test::kA100x8, test::kSummit,
+        test::kSierra, test::kT4, test::kTrillium, test::kFir, test::kGenoa, test::kGh200,
+        test::kOneSided, test::kOneCore}) {
+    INFO(shape.name);
+    check_all_counts(test::build(shape));
+  }
+}
+
+TEST_CASE("nodes of the profiles: an equal share of the locality group, or the reason",
+          "[placement][law]") {
+  int nodes = 0;
+  for (const BuiltinProfile& one : builtin_profiles())
+    for (const NodeModel& model : parse_profile(one.text, std::string(one.file)).profile.nodes) {
+      INFO(one.name << ", " << model.name);
+      check_all_counts(model.topology);
+      ++nodes;
+    }
+  CHECK(nodes > 15);
+}
+
+TEST_CASE("made-up machines: an equal share of the locality group, or the reason",
+          "[placement][law]") {
   test::Random random(3);
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Topology node = seed % 2 == 0 ? test::random_node(seed) : test::random_topology(seed);

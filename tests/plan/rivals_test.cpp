@@ -194,5 +194,8 @@ TEST_CASE("never worse than other planners on made-up machines", "[rivals][law]"
     INFO("seed " << seed);
     better += compare(node, random.in(1, std::min(static_cast<int>(cores), 16)));
   }
-  CHECK(better <= 2);  // near sets of several sizes, where another choice of devices has more cores
+  // On recorded and documented machines (above) it is none. Here near sets have several sizes: fewer ranks than devices
+  // get every n-th device, and another choice has a core more for the poorest rank. A rule that counts the cores
+  // near each choice is a search over choices, for machines that do not exist.
+  CHECK(better <= 2);
 }

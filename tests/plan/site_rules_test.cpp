@@ -342,7 +342,7 @@ TEST_CASE("a mask that hides devices does not claim to show every one", "[units]
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("0,2")));
   for (const Setting* said : {plan->find_env("ZE_AFFINITY_MASK"), plan->find_choice("gpu-view")})
     CHECK(said->history.back().why ==
-          "the devices that ranks use stay visible, the one nearest to local rank i as device i");
+          "each rank sees the devices that ranks use; device i is nearest to local rank i");
 }
 
 TEST_CASE("own view: one device each, as device 0", "[units]") {

@@ -68,8 +68,8 @@ TEST_CASE("ranks get the devices of the vendor that the node lists first", "[pla
   CHECK(plan->find_env("ROCR_VISIBLE_DEVICES") == nullptr);
   REQUIRE(said(*plan, "several-vendors") == 1);
   CHECK(plan->reports.front().message ==
-        "no rank gets the 2 devices of amd: a program uses one vendor's, and the plan is for the 4 "
-        "of nvidia");
+        "the plan uses the 4 devices of nvidia only, not the 2 of amd: a program uses one vendor's "
+        "devices");
 }
 
 TEST_CASE("a profile's vendor goes first, and masks count as its driver does", "[plan][vendors]") {

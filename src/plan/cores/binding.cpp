@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/cores/describe.h"
+#include "plan/cores/share.h"
 
 namespace hpclaunch {
 
@@ -10,31 +10,21 @@ namespace {
 
 // Positions of the cores of each group, groups in the order the rule wants them.
 std::vector<std::vector<int>> groups_of(const Binding& rule, const Topology& node) {
+  std::vector<CpuSet> domains;
+  if (rule.per == Binding::Per::node) domains.push_back(node.all_pus());
+  for (const Package& package : node.packages)
+    if (rule.per == Binding::Per::package) domains.push_back(package.pus);
+  for (const NumaNode& numa : node.numa_nodes)
+    if (rule.per == Binding::Per::numa) domains.push_back(numa.pus);
+  for (const Cache& cache : node.caches)
+    if (rule.per == Binding::Per::l3 && cache.level == 3) domains.push_back(cache.pus);
   std::vector<std::vector<int>> groups;
-  const auto within = [&](const CpuSet& pus) {
+  for (const CpuSet& domain : domains) {
     std::vector<int> cores;
     for (std::size_t c = 0; c < node.cores.size(); ++c)
-      if (pus.contains(node.cores[c].pus)) cores.push_back(static_cast<int>(c));
-    return cores;
-  };
-  switch (rule.per) {
-    case Binding::Per::node:
-      groups.push_back(within(node.all_pus()));
-      break;
-    case Binding::Per::package:
-      for (const Package& package : node.packages) groups.push_back(within(package.pus));
-      break;
-    case Binding::Per::numa:
-      for (const NumaNode& numa : node.numa_nodes) {
-        std::vector<int> cores = within(numa.pus);
-        if (!cores.empty() && std::find(groups.begin(), groups.end(), cores) == groups.end())
-          groups.push_back(std::move(cores));  // memory beside memory has the same cores
-      }
-      break;
-    case Binding::Per::l3:
-      for (const Cache& cache : node.caches)
-        if (cache.level == 3) groups.push_back(within(cache.pus));
-      break;
+      if (domain.contains(node.cores[c].pus)) cores.push_back(static_cast<int>(c));
+    if (!cores.empty() && std::ranges::count(groups, cores) == 0)
+      groups.push_back(std::move(cores));  // memory beside memory has the same cores
   }
   if (rule.groups.empty()) return groups;
   std::vector<std::vector<int>> ordered;

@@ -33,6 +33,11 @@ bool lacks_cpus(const Topology& node, const Device& device) {
   return !pus_of_numa(node, device.numa).intersects(node.allowed);
 }
 
+int count_cores(const Topology& node, const CpuSet& pus) {
+  return static_cast<int>(std::ranges::count_if(
+      node.cores, [&](const Core& core) { return core.pus.intersects(pus); }));
+}
+
 CpuSet numa_around(const Topology& node, const CpuSet& near) {
   return smallest_around(node.numa_nodes, near);
 }

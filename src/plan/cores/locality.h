@@ -24,6 +24,9 @@ CpuSet near_device(const Topology& node, const Device& device);
 /// The device has a NUMA node (or CPUs) of its own, and no usable CPU is there: a cgroup, `lstopo --restrict`.
 bool lacks_cpus(const Topology& node, const Device& device);
 
+/// Cores with hardware threads in `pus`.
+int count_cores(const Topology& node, const CpuSet& pus);
+
 /// The smallest NUMA node and the smallest package that contain all of `near`; empty for none.
 CpuSet numa_around(const Topology& node, const CpuSet& near);
 CpuSet package_around(const Topology& node, const CpuSet& near);

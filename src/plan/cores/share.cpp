@@ -1,6 +1,7 @@
 #include "plan/cores/share.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -19,9 +20,7 @@ struct Domain {
 int count(const Share& share) { return static_cast<int>(share.size()); }
 
 int smallest(const std::vector<Share>& shares) {
-  int least = count(shares.front());
-  for (const Share& share : shares) least = std::min(least, count(share));
-  return least;
+  return count(std::ranges::min(shares, {}, count));
 }
 
 // `sets` are larger first, so that each part is as large as it can be. Cores outside of all are one part.
@@ -39,8 +38,7 @@ Domain tree(Share cores, const std::vector<Share>& sets) {
   }
   if (domain.parts.empty()) return domain;
   if (!rest.empty()) domain.parts.push_back({std::move(rest), {}});
-  std::sort(domain.parts.begin(), domain.parts.end(),
-            [](const Domain& a, const Domain& b) { return a.cores < b.cores; });
+  std::ranges::sort(domain.parts, {}, &Domain::cores);
   return domain;
 }
 
@@ -50,15 +48,13 @@ Domain tree_of(const CoreList& list, bool caches) {
     Share set;
     for (const int c : list.positions)
       if (list.cores[c].pus.intersects(pus)) set.push_back(c);
-    if (!set.empty() && std::find(sets.begin(), sets.end(), set) == sets.end())
-      sets.push_back(std::move(set));
+    if (!set.empty() && std::ranges::count(sets, set) == 0) sets.push_back(std::move(set));
   };
   for (const Package& package : list.node.packages) add(package.pus);
   for (const NumaNode& numa : list.node.numa_nodes) add(numa.pus);
   for (const Cache& cache : list.node.caches)
     if (caches) add(cache.pus);
-  std::stable_sort(sets.begin(), sets.end(),
-                   [](const Share& a, const Share& b) { return a.size() > b.size(); });
+  std::ranges::stable_sort(sets, std::ranges::greater(), count);
   return tree(list.positions, sets);
 }
 
@@ -126,7 +122,7 @@ std::vector<Share> runs_of_parts(const std::vector<Domain>& parts, int ranks) {
     Share share;
     for (std::size_t p = from[r][end]; p < end; ++p)
       share.insert(share.end(), parts[p].cores.begin(), parts[p].cores.end());
-    std::sort(share.begin(), share.end());
+    std::ranges::sort(share);
     shares.insert(shares.begin(), std::move(share));
   }
   return shares;
@@ -227,7 +223,7 @@ Share pack(const CoreList& list, const Domain& domain, int ranks, int width,
     const Share rest = pack(list, domain.parts[p], given[p], width, out);
     unused.insert(unused.end(), rest.begin(), rest.end());
   }
-  std::sort(unused.begin(), unused.end());
+  std::ranges::sort(unused);
   auto at = unused.begin();
   for (; left > 0; --left, at += width) out.emplace_back(at, at + width);
   unused.erase(unused.begin(), at);
@@ -261,7 +257,7 @@ std::vector<Share> even_shares(const CoreList& list, int ranks) {
   const Domain domain = tree_of(list, false);
   std::vector<Share> shares;
   Offers(domain).take(list, ranks, shares);
-  std::sort(shares.begin(), shares.end());
+  std::ranges::sort(shares);
   return shares;
 }
 
@@ -273,14 +269,8 @@ std::vector<Share> exact_shares(const CoreList& list, int ranks, int width) {
   if (wide && caches_cut(list, even) == 0) return even;
   std::vector<Share> packed;
   pack(list, tree_of(list, true), ranks, width, packed);
-  std::sort(packed.begin(), packed.end());
+  std::ranges::sort(packed);
   return wide && caches_cut(list, even) <= caches_cut(list, packed) ? even : packed;
-}
-
-std::vector<Share> shared_cores(int cores, int ranks) {
-  std::vector<Share> shares;
-  for (long r = 0; r < ranks; ++r) shares.push_back({static_cast<int>(r * cores / ranks)});
-  return shares;
 }
 
 }  // namespace hpclaunch

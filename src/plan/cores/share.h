@@ -1,7 +1,9 @@
 #pragma once
-// Which cores each rank gets. Numbers only: no PUs, no names, no devices.
+// Which cores each rank gets: numbers only, no PUs, no names, no devices.
+#include <string>
 #include <vector>
 
+#include "hpclaunch/plan.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch {
@@ -33,8 +35,16 @@ std::vector<Share> even_shares(const CoreList& list, int ranks);
 /// nothing else fits. ranks * width <= cores.
 std::vector<Share> exact_shares(const CoreList& list, int ranks, int width);
 
-/// More ranks than cores: one core each, neighbouring ranks together, as many on each core give or
-/// take one.
-std::vector<Share> shared_cores(int cores, int ranks);
+// ---- describe.cpp: what is to be said of the cores that ranks have ---------------------------------
+
+/// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several.
+void describe_cpus(const Topology& node, RankPlan& rank);
+
+/// A rank with these of the usable cores, described.
+RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, const Share& share);
+
+/// That ranks share cores, cover several NUMA nodes, or leave cores idle.
+std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,
+                                    const std::vector<RankPlan>& ranks, bool shared);
 
 }  // namespace hpclaunch

@@ -1,10 +1,8 @@
 // What a driver counts before any mask.
-#include "plan/devices/allocation.h"
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "hpclaunch/text.h"
 #include "plan/devices/masks.h"
@@ -13,9 +11,7 @@ namespace hpclaunch {
 
 namespace {
 
-bool has(const Indices& all, int one) {
-  return std::find(all.begin(), all.end(), one) != all.end();
-}
+bool has(const Indices& all, int one) { return std::ranges::count(all, one) > 0; }
 
 constexpr const char* kOtherNode =
     "hpclaunch topo shows this node's devices; --topology or --node-type plan for another";
@@ -26,26 +22,25 @@ void warn(const char* id, std::string message, std::string fix, Allocation& allo
 
 void report_unclear(const DeviceList& list, const std::string& message, Allocation& allocation) {
   warn("grant-unclear", fmt::format("{}: {}", list.shown(), message),
-       "keep the batch system's mask of devices, or plan on the node with its vendor's library "
-       "installed, so that devices are known by name",
+       "keep the batch system's device mask, or plan on the node with its vendor's library "
+       "installed, "
+       "which gives devices their names",
        allocation);
 }
 
 // All of a node: Device::index is the driver's count.
-std::vector<Pick> picks_of(const Indices& devices, bool known = true) {
+std::vector<Pick> picks_of(const Indices& devices) {
   std::vector<Pick> picks;
-  picks.reserve(devices.size());
-  for (const int device : devices)
-    picks.push_back({known ? device : -1, -1, device, std::to_string(device)});
+  for (const int device : devices) picks.push_back({device, -1, device, std::to_string(device)});
   return picks;
 }
 
-// A driver that sees these alone counts them anew.
+// A driver that sees these alone counts them from 0.
 std::vector<Pick> counted_anew(const Indices& devices) {
-  std::vector<Pick> picks;
-  for (const int device : devices) {
-    const int number = static_cast<int>(picks.size());
-    picks.push_back({device, -1, number, std::to_string(number)});
+  std::vector<Pick> picks = picks_of(devices);
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    picks[i].number = static_cast<int>(i);
+    picks[i].name = std::to_string(i);
   }
   return picks;
 }
@@ -56,138 +51,123 @@ std::optional<DeviceList> read_list(const PlanInput& input, const char* name, co
   std::optional<DeviceList> listed = parse_list(input.env, name);
   // Where devices are split, each instance is a resource of its own and is counted as one.
   if (!listed || has_split(input.node)) return std::nullopt;
-  for (const int device : listed->devices) {
-    if (has(all, device)) continue;
-    warn("grant-contradicts",
-         fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
-                     device, counted(all.size(), "device")),
-         kOtherNode, allocation);
-    return std::nullopt;
-  }
-  return listed;
+  const auto missing =
+      std::ranges::find_if(listed->devices, [&](int device) { return !has(all, device); });
+  if (missing == listed->devices.end()) return listed;
+  warn("grant-contradicts",
+       fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
+                   *missing, counted(all.size(), "device")),
+       kOtherNode, allocation);
+  return std::nullopt;
 }
 
 bool names_known(const PlanInput& input, const Indices& devices) {
-  return std::all_of(devices.begin(), devices.end(), [&](int index) {
+  return std::ranges::all_of(devices, [&](int index) {
     const Device* device = find_device(input.node, index);
     return device != nullptr && !device->uuid.empty();
   });
 }
 
-bool all_below(const Indices& numbers, int count) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](int n) { return n < count; });
-}
-
-bool all_in(const Indices& numbers, const Indices& list) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](int n) { return has(list, n); });
-}
-
 // A list and no mask: whether the driver counts the list alone is not known.
-void count_without_mask(const PlanInput& input, const DeviceList& list, const Indices& all,
-                        bool by_name, Allocation& allocation) {
-  allocation.counted = picks_of(all);
-  allocation.mine = list.devices;
+void count_without_mask(const PlanInput& input, const DeviceList& list, bool by_name,
+                        Allocation& allocation) {
   if (by_name && names_known(input, list.devices) && !spans_nodes(input)) {
     for (Pick& pick : allocation.counted)
       if (const Device* device = find_device(input.node, pick.device); !device->uuid.empty())
         pick.name = device->uuid;
     allocation.why = list.shown() +
-                     " lists them; they are called by name, which holds inside and outside a "
-                     "device control group";
+                     " lists them; masks use their UUIDs, which are the same inside and outside of "
+                     "a device control group";
     return;
   }
   allocation.why = list.shown() + " lists them, by the node's own numbers";
-  report_unclear(
-      list,
-      "no mask of devices is set, so whether the driver counts these alone is not known; "
-      "masks use the node's numbers, which never lead beyond the grant but may lead to none",
-      allocation);
+  report_unclear(list,
+                 "no device mask is set, so the driver's numbers are not known; masks use the "
+                 "node's numbers, which reach granted devices or none",
+                 allocation);
 }
 
 // A list beside a mask of numbers. `group`: a device control group has the driver count the list alone.
-void count_with_mask(const PlanInput& input, const DeviceList& list, const Indices& all,
-                     const Indices& entries, const Indices& numbers, const std::string& mask,
-                     bool group, Allocation& allocation) {
+void count_with_mask(const PlanInput& input, const DeviceList& list, const Indices& entries,
+                     const Indices& numbers, const std::string& mask, bool group,
+                     Allocation& allocation) {
   const std::string set = mask + "=" + input.env.get(mask);
-  const bool among = all_in(numbers, entries);
-  allocation.counted = picks_of(all);
-  if (among && !all_below(numbers, static_cast<int>(entries.size()))) {
+  const int count = static_cast<int>(entries.size());
+  const bool among = std::ranges::all_of(numbers, [&](int n) { return has(entries, n); });
+  if (among && std::ranges::any_of(numbers, [&](int n) { return n >= count; })) {
     allocation.why = fmt::format("{} has the node's own numbers, as {} does", set, list.shown());
     return;
   }
   allocation.mine.reset();
-  allocation.counted = group ? counted_anew(list.devices) : picks_of(all, false);
-  if (group)
-    allocation.why =
-        fmt::format("{} counts among the devices of {} alone, as inside a device control group",
-                    set, list.shown());
-  else if (among)
-    report_unclear(
-        list,
-        fmt::format("{} may count these alone or all devices of the node; its entries are kept, "
-                    "and where the devices are is not known",
-                    set),
-        allocation);
+  if (group) {
+    allocation.counted = counted_anew(list.devices);
+    allocation.why = fmt::format(
+        "{} counts the devices of {} only, as inside a device control group", set, list.shown());
+    return;
+  }
+  for (Pick& pick : allocation.counted) pick.device = -1;
+  if (among)
+    report_unclear(list,
+                   fmt::format("{} counts either these or all devices of the node; the plan keeps "
+                               "its entries, and device locality is unknown",
+                               set),
+                   allocation);
   else
     warn("grant-contradicts",
-         fmt::format("{} is neither a part of {} nor counts among these {}: its entries are kept, "
-                     "and where the devices are is not known",
-                     set, list.shown(), entries.size()),
-         fmt::format("unset {}, or give it the batch system's value again", mask), allocation);
+         fmt::format("{} contradicts {}: it is no part of it, and does not count these {}; the "
+                     "plan keeps its entries, and device locality is unknown",
+                     set, list.shown(), count),
+         fmt::format("unset {}, or restore the batch system's value", mask), allocation);
 }
 
 // A list of the node's numbers beside a mask that may count these alone.
 void count_list(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list,
-                const Indices& all, Allocation& allocation) {
+                Allocation& allocation) {
   const Indices entries = entries_of(input, vendor, list);
   const int count = static_cast<int>(entries.size());
-  const bool first_ones = entries.back() == count - 1;
   allocation.by = list.name;
   allocation.mine = list.devices;
   std::string mask;
   const std::optional<Indices> numbers = mask_numbers(input, vendor, mask);
   // All can be opened: no control group has the driver count anew.
-  const bool open = input.reachable && input.reachable->size() == all.size();
-  const bool group = numbers && all_below(*numbers, count) && !all_in(*numbers, entries);
-  if (first_ones || (open && !group)) {
-    allocation.counted = picks_of(all);
+  const bool open = input.reachable && input.reachable->size() == allocation.counted.size();
+  const bool group = numbers && std::ranges::all_of(*numbers, [&](int n) { return n < count; }) &&
+                     std::ranges::any_of(*numbers, [&](int n) { return !has(entries, n); });
+  if (entries.back() == count - 1 || (open && !group))
     allocation.why = list.shown() + " lists them";
-    return;
-  }
-  if (numbers)
-    count_with_mask(input, list, all, entries, *numbers, mask, group, allocation);
-  else if (!mask.empty())
-    allocation.counted = picks_of(all);  // a mask of names needs no numbers
-  else
-    count_without_mask(input, list, all, !vendor.keeps_order(), allocation);
+  else if (numbers)
+    count_with_mask(input, list, entries, *numbers, mask, group, allocation);
+  else if (mask.empty())  // a mask of names needs no numbers
+    count_without_mask(input, list, !vendor.keeps_order(), allocation);
 }
 
 // Names of a container's devices; nullopt where it has numbers, or says nothing.
-std::optional<std::vector<Pick>> container_names(const PlanInput& input, const Indices& all) {
+std::optional<std::vector<Pick>> container_names(const PlanInput& input,
+                                                 const std::vector<Pick>& all) {
   const std::string text(trim(input.env.get("NVIDIA_VISIBLE_DEVICES")));
   if (text.find("GPU-") == std::string::npos && text.find("MIG-") == std::string::npos)
     return std::nullopt;
-  std::vector<Pick> picks = read_mask(input.node, picks_of(all), text).picks;
+  std::vector<Pick> picks = read_mask(input.node, all, text, MaskSyntax::rocm).picks;
   if (picks.empty()) return std::nullopt;
-  const auto order = [](const Pick& a, const Pick& b) {
-    return std::pair(a.device, a.instance) < std::pair(b.device, b.instance);
-  };
-  std::stable_sort(picks.begin(), picks.end(), order);  // inside they are counted by address again
+  std::ranges::stable_sort(picks, {}, [](const Pick& pick) {
+    return std::pair(pick.device, pick.instance);
+  });  // inside they are counted by address again
   for (std::size_t i = 0; i < picks.size(); ++i) picks[i].number = static_cast<int>(i);
   return picks;
 }
 
 // A number of devices; which ones is not known.
-void count_number(const PlanInput& input, const Indices& all, Allocation& allocation) {
-  const auto count = parse_natural(input.env.get("SLURM_GPUS_ON_NODE"));
-  if (!count || *count == 0 || *count >= static_cast<long>(all.size())) return;
-  const DeviceList said{"SLURM_GPUS_ON_NODE", input.env.get("SLURM_GPUS_ON_NODE"), {}};
+void count_number(const PlanInput& input, Allocation& allocation) {
+  const DeviceList said{kSlurmGpuCount, input.env.get(kSlurmGpuCount), {}};
+  const auto count = static_cast<std::size_t>(parse_natural(said.text).value_or(0));
+  if (count == 0 || count >= allocation.counted.size()) return;
   allocation.by = said.name;
   allocation.why = said.shown() + " gives a number of devices, not which ones";
-  allocation.counted = picks_of(Indices(all.begin(), all.begin() + *count), false);
+  allocation.counted.resize(count);
+  for (Pick& pick : allocation.counted) pick.device = -1;
   report_unclear(said,
-                 "which of the node's devices these are is not known, so that they are near to "
-                 "no cores in particular and counted from 0",
+                 "which devices of the node these are is not known; the plan counts them from 0, "
+                 "and their locality is unknown",
                  allocation);
 }
 
@@ -205,75 +185,56 @@ std::vector<Pick> instances_of(const Topology& node) {
   return picks;
 }
 
-// Numbers or a number of Slurm's resources; `count` is 0 where nothing is said.
-struct Counted {
-  DeviceList list;
-  std::size_t count = 0;
-};
-
-Counted slurm_counts(const PlanInput& input) {
-  for (const char* name : kSlurmGpuLists) {
-    std::optional<DeviceList> list = parse_list(input.env, name);
-    if (!list) continue;
-    const std::size_t count = list->devices.size();
-    return {std::move(*list), count};
-  }
-  const char* name = "SLURM_GPUS_ON_NODE";
-  const auto count = parse_natural(input.env.get(name));
-  return {{name, input.env.get(name), {}}, static_cast<std::size_t>(count.value_or(0))};
-}
-
 // Instances in place of devices, when no mask names them. Slurm counts them by the names of their device files
 // (_sort_gpu_by_file in its gres_gpu plugin), which is the order of the devices, and of the instances
 // of each as long as their numbers have as many digits.
 void count_instances(const PlanInput& input, Allocation& allocation) {
-  const Counted said = slurm_counts(input);
+  const DeviceList said =
+      slurm_list(input.env).value_or(DeviceList{kSlurmGpuCount, input.env.get(kSlurmGpuCount), {}});
+  const std::size_t count = said.devices.empty()
+                                ? static_cast<std::size_t>(parse_natural(said.text).value_or(0))
+                                : said.devices.size();
   const std::vector<Pick> all = instances_of(input.node);
   std::vector<Pick> mine;
   std::vector<Pick> listed;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto here = std::find_if(allocation.counted.begin(), allocation.counted.end(),
-                                   [&](const Pick& one) { return one.device == all[i].device; });
+    const auto here = std::ranges::find(allocation.counted, all[i].device, &Pick::device);
     if (here == allocation.counted.end()) continue;
     mine.push_back(all[i]);
     if (all[i].instance < 0) mine.back().number = here->number;
     if (mine.back().name.empty()) mine.back().name = here->name;
-    if (has(said.list.devices, static_cast<int>(i))) listed.push_back(mine.back());
+    if (has(said.devices, static_cast<int>(i))) listed.push_back(mine.back());
   }
-  if (said.count == 0 || said.count == mine.size()) return;  // no part of what is here
-  if (said.count > mine.size()) {
-    warn("grant-contradicts",
-         fmt::format("ignoring {}: it grants {}, and {} found here", said.list.shown(),
-                     counted(said.count, "instance"),
-                     mine.size() == 1 ? "1 is" : fmt::format("{} are", mine.size())),
-         kOtherNode, allocation);
-    return;
-  }
-  allocation.by = said.list.name;
-  const bool placed = listed.size() == said.count;
+  if (count == 0 || count == mine.size()) return;  // no part of what is here
+  if (count > mine.size())
+    return warn("grant-contradicts",
+                fmt::format("ignoring {}: it grants {}, {} found", said.shown(),
+                            counted(count, "instance"), mine.size()),
+                kOtherNode, allocation);
+  allocation.by = said.name;
+  const bool placed = listed.size() == count;
   allocation.counted = placed ? listed : mine;
-  allocation.counted.resize(said.count);
-  allocation.why = said.list.shown() + " counts instances of split devices (MIG)";
-  report_unclear(
-      said.list,
-      placed ? "no mask names the instances, so they are taken to be counted in the order "
-               "of their devices"
-             : "no mask names the instances, and which ones these are is not known: as many "
-               "are taken, the first ones",
-      allocation);
+  allocation.counted.resize(count);
+  allocation.why = said.shown() + " counts instances of split devices (MIG)";
+  report_unclear(said,
+                 placed ? "no mask names the instances; the plan counts them in the order of their "
+                          "devices"
+                        : "no mask names the instances; which ones these are is not known, and the "
+                          "plan takes the first ones",
+                 allocation);
 }
 
 // Less than the node has can be opened here: drivers count these alone.
 bool count_open(const PlanInput& input, const Indices& all, Allocation& allocation) {
   if (!input.reachable) return false;
   Indices there;
-  for (const int index : all)
-    if (has(*input.reachable, index)) there.push_back(index);
+  std::ranges::copy_if(all, std::back_inserter(there),
+                       [&](int index) { return has(*input.reachable, index); });
   if (there.size() == all.size()) return false;
   allocation.counted = counted_anew(there);
   allocation.by = "this process";
   allocation.why =
-      fmt::format("{} of the node's {} can be opened here, and drivers count these alone",
+      fmt::format("this process can open {} of the node's {}; drivers count only these",
                   there.size(), counted(all.size(), "device"));
   return true;
 }
@@ -281,32 +242,35 @@ bool count_open(const PlanInput& input, const Indices& all, Allocation& allocati
 // What NVIDIA_VISIBLE_DEVICES says of a container.
 bool count_container(const PlanInput& input, const DeviceVendor& vendor, const Indices& all,
                      Allocation& allocation) {
-  const char* name = "NVIDIA_VISIBLE_DEVICES";
-  if (vendor.container_list.empty()) return false;
-  if (auto names = container_names(input, all)) {
+  const std::string name(vendor.container_list);
+  if (name.empty()) return false;
+  if (auto names = container_names(input, allocation.counted)) {
     allocation.counted = std::move(*names);
     allocation.by = name;
-    allocation.why = "NVIDIA_VISIBLE_DEVICES names what the container has";
+    allocation.why = name + " names the container's devices";
     return true;
   }
-  const auto list = read_list(input, name, all, allocation);
+  const auto list = read_list(input, name.c_str(), all, allocation);
   if (!list) return false;
   std::string mask;
   if (list->devices.size() == all.size()) return true;
   if (mask_numbers(input, vendor, mask)) {
-    count_list(input, vendor, *list, all, allocation);
+    count_list(input, vendor, *list, allocation);
     return true;
   }
   allocation.by = list->name;
   allocation.counted = counted_anew(list->devices);
-  allocation.why =
-      list->shown() + " lists what the container has, and its drivers count these alone";
+  allocation.why = list->shown() + " lists the container's devices; its drivers count only these";
   return true;
 }
 
 }  // namespace
 
 bool Allocation::leaves(int device) const { return !mine || has(*mine, device); }
+
+bool Allocation::unplaced() const {
+  return std::ranges::any_of(counted, [](const Pick& pick) { return pick.device < 0; });
+}
 
 bool spans_nodes(const PlanInput& input) {
   if (input.hosts.size() <= 1 || input.request.nodes.value_or(2) == 1) return false;
@@ -328,14 +292,11 @@ Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {
   }
   for (const char* name : kSlurmGpuLists)
     if (const auto list = read_list(input, name, all, allocation)) {
-      if (list->devices.size() < all.size()) count_list(input, vendor, *list, all, allocation);
+      if (list->devices.size() < all.size()) count_list(input, vendor, *list, allocation);
       return allocation;
     }
   if (count_container(input, vendor, all, allocation) || masked) return allocation;
-  if (split)
-    count_instances(input, allocation);
-  else
-    count_number(input, all, allocation);
+  split ? count_instances(input, allocation) : count_number(input, allocation);
   return allocation;
 }
 

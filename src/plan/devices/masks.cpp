@@ -1,7 +1,10 @@
 #include "plan/devices/masks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <optional>
+#include <cctype>
+#include <numeric>
 
 #include "hpclaunch/text.h"
 
@@ -11,8 +14,8 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
@@ -22,96 +25,50 @@ bool begins(const std::string& name, std::string_view with) {
 
 enum class Match { none, one, unclear };
 
-// The one of `from` that a name leads to. `unclear`: it may be one whose name is not known.
-Match match_gpu(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
-                Pick& found) {
+// The one of `from` that a name, in lower case, leads to. `unclear`: it may be one whose name is not known.
+Match match_name(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
+                 Pick& found) {
+  const bool instances = wanted.starts_with("mig-");
+  if (wanted.size() <= 4 || !(instances || wanted.starts_with("gpu-"))) return Match::none;
   int hits = 0;
-  bool all_known = true;
-  for (const Pick& pick : from) {
-    const Device* device = find_device(node, pick.device);
-    if (device == nullptr || device->uuid.empty()) {
-      all_known = false;
-      continue;
-    }
-    if (pick.instance >= 0 || !begins(device->uuid, wanted)) continue;
-    found = pick;
-    ++hits;
-  }
-  if (hits == 1) return Match::one;
-  return hits == 0 && !all_known ? Match::unclear : Match::none;
-}
-
-Match match_instance(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
-                     Pick& found) {
-  int hits = 0;
-  bool any_known = false;
+  int known = 0;
   for (const Pick& pick : from) {
     const Device* device = find_device(node, pick.device);
     if (device == nullptr) continue;
-    const auto& names = device->instances;
-    any_known = any_known || !names.empty();
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const bool ours = pick.instance < 0 || pick.instance == static_cast<int>(i);
+    const auto names = instances ? device->instances : std::vector<std::string>{device->uuid};
+    known += names.empty() || names.front().empty() ? 0 : 1;
+    for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+      const bool ours = pick.instance < 0 || (instances && pick.instance == i);
       if (!ours || !begins(names[i], wanted)) continue;
       found = pick;
-      found.instance = static_cast<int>(i);
+      if (instances) found.instance = i;
       ++hits;
     }
   }
   if (hits == 1) return Match::one;
-  return any_known ? Match::none : Match::unclear;
-}
-
-// MIG-GPU-<uuid>/<instance>/<compute instance>, as drivers before R470 name instances: the device is
-// known by it, not which instance.
-Match match_old_instance(const Topology& node, const std::vector<Pick>& from,
-                         const std::string& wanted, Pick& found) {
-  const std::size_t slash = wanted.find('/');
-  if (slash == std::string::npos) return Match::none;
-  Pick device;
-  if (match_gpu(node, from, wanted.substr(4, slash - 4), device) == Match::one)
-    found.device = device.device;
-  return Match::unclear;
+  if (wanted.starts_with("mig-gpu-")) {
+    // MIG-GPU-<uuid>/<instance>/<compute instance>, before R470: the device is known, not which instance.
+    const std::size_t slash = wanted.find('/');
+    if (slash == std::string::npos) return Match::none;
+    Pick device;
+    if (match_name(node, from, wanted.substr(4, slash - 4), device) == Match::one)
+      found.device = device.device;
+    return Match::unclear;
+  }
+  const bool complete = instances ? known > 0 : known == static_cast<int>(from.size());
+  return hits > 0 || complete ? Match::none : Match::unclear;
 }
 
 Match match_number(const std::vector<Pick>& from, long number, Pick& found) {
-  const auto at =
-      std::find_if(from.begin(), from.end(), [&](const Pick& one) { return one.number == number; });
+  const auto at = std::ranges::find(from, number, &Pick::number);
   if (at == from.end()) return Match::none;
   found = *at;
   return Match::one;
 }
 
-// `wanted` is in lower case.
-Match match_name(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
-                 Pick& found) {
-  if (wanted.size() > 4 && wanted.starts_with("gpu-")) return match_gpu(node, from, wanted, found);
-  if (wanted.size() <= 4 || !wanted.starts_with("mig-")) return Match::none;
-  const Match match = match_instance(node, from, wanted, found);
-  if (match == Match::one || !wanted.starts_with("mig-gpu-")) return match;
-  return match_old_instance(node, from, wanted, found);
-}
-
-// What entries have led to; by their text where that is not known.
-class Seen {
- public:
-  /// False when it has been there before.
-  bool add(Match match, const Pick& pick, const std::string& entry) {
-    if (match == Match::one && pick.device >= 0)
-      return known_.insert({pick.device, pick.instance}).second;
-    return unknown_.insert(pick.name.empty() ? entry : pick.name).second;
-  }
-
- private:
-  std::set<std::pair<int, int>> known_;
-  std::set<std::string> unknown_;
-};
-
 // What every entry has to begin with; "" for numbers.
 std::string_view cuda_form(std::string_view list) {
-  for (const std::string_view name : {"GPU-", "MIG-"})
-    if (list.starts_with(name)) return name;
-  return "";
+  return list.starts_with("GPU-") || list.starts_with("MIG-") ? list.substr(0, 4) : "";
 }
 
 // PyTorch compares device names with their case; a name in another case is replaced by the device's own.
@@ -121,13 +78,24 @@ std::string own_spelling(const Topology& node, const Pick& pick, const std::stri
   return device->uuid.starts_with(entry) ? entry : device->uuid;
 }
 
-constexpr long kBeyondAll = 2'147'483'647L;  // the number of no device
+// The number that CUDA reads at the front of an entry, as strtoul does: "1gpu2" is 1, "+3" 3, "-0" 0. nullopt
+// for a negative number and where there is none.
+std::optional<long> cuda_number(std::string_view entry) {
+  constexpr long kBeyondAll = 2'147'483'647L;  // the number of no device
+  entry = trim(entry);
+  const bool minus = entry.starts_with('-');
+  if (minus || entry.starts_with('+')) entry.remove_prefix(1);
+  entry = entry.substr(0, entry.find_first_not_of("0123456789"));
+  if (entry.empty()) return std::nullopt;
+  const long number = parse_natural(entry).value_or(kBeyondAll);
+  if (minus && number > 0) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
 const Device* find_device(const Topology& node, int index) {
-  const auto found = std::find_if(node.devices.begin(), node.devices.end(),
-                                  [&](const Device& device) { return device.index == index; });
+  const auto found = std::ranges::find(node.devices, index, &Device::index);
   return found == node.devices.end() ? nullptr : &*found;
 }
 
@@ -140,68 +108,48 @@ bool is_split(const Device& device) {
   return !device.instances.empty() || device.partition == "MIG";
 }
 
-bool has_split(const Topology& node) {
-  return std::any_of(node.devices.begin(), node.devices.end(), is_split);
-}
+bool has_split(const Topology& node) { return std::ranges::any_of(node.devices, is_split); }
 
-Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {
+Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
+                 MaskSyntax syntax) {
+  const bool cuda = syntax == MaskSyntax::cuda;
+  const std::string_view form = cuda ? cuda_form(list) : "";
   Picked read;
-  Seen seen;
+  std::set<std::string> texts;
+  std::set<std::string> reached;
+  bool open = true;
+  const auto stop = [&](std::string_view entry) {
+    if (read.stopped.empty() && !trim(entry).starts_with('-')) read.stopped = entry;
+    open = false;
+  };
   for (const std::string_view piece : split(list, ',')) {
-    const std::string entry(trim(piece));
-    const auto number = parse_natural(entry);
+    const auto number = !cuda          ? parse_natural(trim(piece))
+                        : form.empty() ? cuda_number(piece)
+                                       : std::nullopt;
+    if (cuda && !(form.empty() ? number.has_value() : piece.starts_with(form))) {
+      stop(piece);
+      break;
+    }
+    const std::string entry =
+        cuda && number ? std::to_string(*number) : std::string(cuda ? piece : trim(piece));
+    if (cuda && !texts.insert(entry).second) return {{}, "", entry};
+    if (!open) continue;
     Pick pick;
     const Match match =
         number ? match_number(from, *number, pick) : match_name(node, from, lower(entry), pick);
-    if (match == Match::none || !seen.add(match, pick, lower(entry))) {
-      if (!entry.empty() && entry.front() != '-') read.stopped = entry;
-      break;
+    // What an entry has led to; its text where that is not known.
+    const std::string target = match == Match::one && pick.device >= 0
+                                   ? fmt::format("{}/{}", pick.device, pick.instance)
+                               : !pick.name.empty() ? pick.name
+                               : cuda               ? entry
+                                                    : lower(entry);
+    const bool repeated = match != Match::none && !reached.insert(target).second;
+    if (cuda && repeated) return {{}, "", entry};
+    if (match == Match::none || repeated) {
+      stop(entry);
+      continue;
     }
-    if (!number) pick.name = entry;
-    read.picks.push_back(std::move(pick));
-  }
-  return read;
-}
-
-std::optional<long> cuda_number(std::string_view entry) {
-  entry = trim(entry);
-  const bool minus = !entry.empty() && entry.front() == '-';
-  if (minus || (!entry.empty() && entry.front() == '+')) entry.remove_prefix(1);
-  std::size_t digits = 0;
-  while (digits < entry.size() && entry[digits] >= '0' && entry[digits] <= '9') ++digits;
-  if (digits == 0) return std::nullopt;
-  const long number = parse_natural(entry.substr(0, digits)).value_or(kBeyondAll);
-  if (minus && number > 0) return std::nullopt;
-  return number;
-}
-
-Picked read_cuda_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list) {
-  const std::string_view form = cuda_form(list);
-  Picked none;
-  Picked read;
-  std::vector<std::string> entries;
-  for (const std::string_view piece : split(list, ',')) {
-    const std::optional<long> number = form.empty() ? cuda_number(piece) : std::nullopt;
-    if (form.empty() ? !number : !piece.starts_with(form)) {
-      if (!trim(piece).starts_with('-')) read.stopped = piece;
-      break;
-    }
-    none.repeated = number ? std::to_string(*number) : std::string(piece);
-    if (std::find(entries.begin(), entries.end(), none.repeated) != entries.end()) return none;
-    entries.push_back(none.repeated);
-  }
-  Seen seen;
-  for (const std::string& entry : entries) {
-    Pick pick;
-    const Match match = form.empty() ? match_number(from, *parse_natural(entry), pick)
-                                     : match_name(node, from, lower(entry), pick);
-    if (match == Match::none) {
-      read.stopped = entry;
-      break;
-    }
-    none.repeated = entry;
-    if (!seen.add(match, pick, entry)) return none;
-    if (!form.empty()) pick.name = own_spelling(node, pick, entry);
+    if (!number) pick.name = cuda ? own_spelling(node, pick, entry) : entry;
     read.picks.push_back(std::move(pick));
   }
   return read;
@@ -213,32 +161,27 @@ bool counts_whole(const EnvSnapshot& env) {
 
 Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std::string_view list,
                      bool whole, std::vector<std::string>& ignored) {
-  std::vector<std::pair<int, int>> flat;  // device and tile by the driver's number of tiles
-  std::vector<int> parts;
-  for (const int index : counted) {
-    parts.push_back(tiles_of(node, index));
-    for (int tile = 0; tile < parts.back(); ++tile) flat.emplace_back(index, tile);
-  }
+  std::vector<std::pair<int, std::set<int>>> visible;  // device and tiles, by the driver's number
+  for (const int index : counted)
+    for (int tile = 0; tile < tiles_of(node, index); ++tile) {
+      if (!whole || tile == 0) visible.push_back({index, {}});
+      visible.back().second.insert(tile);
+    }
   Tiles left;
   for (const std::string_view piece : split(list, ',')) {
     const std::string_view entry = trim(piece);
     const std::size_t dot = entry.find('.');
-    const auto first = parse_natural(entry.substr(0, dot));
-    const bool card = dot == std::string_view::npos;
-    const long tile = card ? -1 : parse_natural(entry.substr(dot + 1)).value_or(-1);
-    const auto at = static_cast<std::size_t>(first.value_or(0));
-    const std::size_t count = whole ? counted.size() : flat.size();
-    const bool there = first && at < count && (card || (whole && tile >= 0 && tile < parts[at]));
-    if (!there) {
-      ignored.emplace_back(entry);
-      continue;
+    const auto at = static_cast<std::size_t>(
+        parse_natural(entry.substr(0, dot)).value_or(static_cast<long>(visible.size())));
+    std::set<int> tiles = at < visible.size() ? visible[at].second : std::set<int>();
+    if (dot != std::string_view::npos) {
+      const auto tile = static_cast<int>(parse_natural(entry.substr(dot + 1)).value_or(-1));
+      tiles = whole && tiles.count(tile) > 0 ? std::set<int>{tile} : std::set<int>();
     }
-    if (!whole)
-      left[flat[at].first].insert(flat[at].second);
-    else if (!card)
-      left[counted[at]].insert(static_cast<int>(tile));
+    if (tiles.empty())
+      ignored.emplace_back(entry);
     else
-      for (int each = 0; each < parts[at]; ++each) left[counted[at]].insert(each);
+      left[visible[at].first].insert(tiles.begin(), tiles.end());
   }
   return left;
 }
@@ -250,49 +193,47 @@ std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name) {
   return DeviceList{name, text, set->to_vector()};
 }
 
+std::optional<DeviceList> slurm_list(const EnvSnapshot& env) {
+  for (const char* name : kSlurmGpuLists)
+    if (std::optional<DeviceList> list = parse_list(env, name)) return list;
+  return std::nullopt;
+}
+
 std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
                                     std::string& name) {
   std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
   names.push_back(vendor.opencl_mask);
-  for (const std::string_view one : names) {
-    if (one.empty() || !input.env.has(one)) continue;
-    name = one;
-    Indices numbers;
-    const std::string value = input.env.get(one);
-    for (const std::string_view piece : split(value, ',')) {
-      const std::string_view entry = trim(piece);
-      // Of X.Y of Level Zero X is the device.
-      const auto number = vendor.syntax == MaskSyntax::cuda ? cuda_number(entry)
-                          : vendor.syntax == MaskSyntax::level_zero
-                              ? parse_natural(entry.substr(0, entry.find('.')))
-                              : parse_natural(entry);
-      if (!number && vendor.syntax == MaskSyntax::cuda && !numbers.empty())
-        return numbers;  // the list ends here
-      if (!number) return std::nullopt;
-      numbers.push_back(static_cast<int>(*number));
-    }
-    return numbers;
+  const auto set = std::ranges::find_if(
+      names, [&](std::string_view one) { return !one.empty() && input.env.has(one); });
+  if (set == names.end()) return std::nullopt;
+  name = *set;
+  const bool cuda = vendor.syntax == MaskSyntax::cuda;
+  Indices numbers;
+  const std::string value = input.env.get(name);
+  for (const std::string_view piece : split(value, ',')) {
+    std::string_view entry = trim(piece);
+    if (vendor.syntax == MaskSyntax::level_zero)
+      entry = entry.substr(0, entry.find('.'));  // of X.Y, X is the device
+    const auto number = cuda ? cuda_number(entry) : parse_natural(entry);
+    if (!number && cuda && !numbers.empty()) break;  // the list ends here
+    if (!number) return std::nullopt;
+    numbers.push_back(static_cast<int>(*number));
   }
-  return std::nullopt;
+  return numbers;
 }
 
 std::optional<DeviceList> cards_of_mask(const PlanInput& input) {
   std::string name;
   const std::optional<Indices> numbers = mask_numbers(input, device_vendor("intel"), name);
   const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
-  if (!numbers || parts || counts_whole(input.env)) return std::nullopt;
-  for (const char* variable : kSlurmGpuLists) {
-    std::optional<DeviceList> list = parse_list(input.env, variable);
-    if (!list) continue;
-    bool anew = numbers->size() == list->devices.size();
-    for (std::size_t i = 0; i < list->devices.size(); ++i) {
-      if (find_device(input.node, list->devices[i]) == nullptr) return std::nullopt;
-      anew = anew && (*numbers)[i] == static_cast<int>(i);
-    }
-    if (!anew && *numbers != list->devices) return std::nullopt;
-    return list;
-  }
-  return std::nullopt;
+  std::optional<DeviceList> list = slurm_list(input.env);
+  if (!numbers || parts || counts_whole(input.env) || !list) return std::nullopt;
+  Indices anew(list->devices.size());
+  std::iota(anew.begin(), anew.end(), 0);
+  const bool exist = std::ranges::all_of(
+      list->devices, [&](int device) { return find_device(input.node, device) != nullptr; });
+  if (!exist || (*numbers != anew && *numbers != list->devices)) return std::nullopt;
+  return list;
 }
 
 Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list) {
@@ -304,8 +245,7 @@ Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const Dev
   int next = 0;
   for (const Device& device : input.node.devices)
     for (int tile = 0; tile < std::max(1, device.subdevices); ++tile, ++next)
-      if (std::find(list.devices.begin(), list.devices.end(), device.index) != list.devices.end())
-        tiles.push_back(next);
+      if (std::ranges::count(list.devices, device.index) > 0) tiles.push_back(next);
   return tiles;
 }
 

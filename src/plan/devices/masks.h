@@ -28,25 +28,19 @@ struct Pick {
 /// What is left of a list, and where the driver stopped reading it.
 struct Picked {
   std::vector<Pick> picks;
-  std::string stopped;   ///< the entry that is nothing here; "" when all were read, or at -1
-  std::string repeated;  ///< the entry that has made CUDA's list none by coming a second time
+  std::string stopped;   ///< the entry that is no visible device; "" when all were read, or at -1
+  std::string repeated;  ///< the entry whose repetition makes CUDA see no device
 };
 
-/// What ROCr and HIP leave of `from`, in the list's order. Numbers are Pick::number, names (GPU-, MIG-, unique
-/// beginnings of them, any case) lead to the device or instance that has them. The first entry that is
-/// nothing, or that comes again, ends the list. A name that cannot be judged, because names of devices
-/// are not known, is kept without a device.
-Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list);
-
-/// The number that CUDA reads at the front of an entry, as strtoul does: "1gpu2" is 1, "+3" 3, "-0" 0. nullopt
-/// for a negative number and where there is none.
-std::optional<long> cuda_number(std::string_view entry);
-
-/// What CUDA and PyTorch leave of `from`, in the list's order. All entries have the form of the first: names that
-/// begin with "GPU-", names that begin with "MIG-", or numbers; one of another form ends the list, and so does
-/// one that is nothing. One that comes a second time, be it after one that is nothing here, leaves none.
-/// Blanks are part of a name. A name that cannot be judged is kept without a device.
-Picked read_cuda_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list);
+/// What a driver leaves of `from`, in the list's order. Numbers are Pick::number; names (GPU-, MIG-, unique
+/// beginnings of them, any case) lead to the device or instance that has them. A name that cannot be judged, because
+/// names of devices are not known, is kept without a device.
+/// ROCr and HIP: the first entry that is no device, or is repeated, ends the list.
+/// CUDA and PyTorch: all entries have the form of the first: names that begin with "GPU-", names that begin with
+/// "MIG-", or numbers; one of another form, or that is no device, ends the list. A repeated one, even after the end,
+/// leaves none. Blanks are part of a name.
+Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
+                 MaskSyntax syntax);
 
 /// Tiles by Device::index; a device without tiles has tile 0.
 using Tiles = std::map<int, std::set<int>>;
@@ -55,8 +49,8 @@ using Tiles = std::map<int, std::set<int>>;
 /// of devices with tiles counts tiles.
 bool counts_whole(const EnvSnapshot& env);
 
-/// What Level Zero leaves of `counted` devices (Device::index in the driver's order). An entry that is nothing
-/// does not count, the others do; so do X.Y where tiles are counted. `ignored`: these entries.
+/// What Level Zero leaves of `counted` devices (Device::index in the driver's order). `ignored`: the entries that are
+/// no device, and X.Y where tiles are counted; the others apply.
 Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std::string_view list,
                      bool whole, std::vector<std::string>& ignored);
 
@@ -66,11 +60,9 @@ const Device* find_device(const Topology& node, int index);
 /// Tiles of a device; 1 where it has none, or is not there.
 int tiles_of(const Topology& node, int index);
 
-/// True for a device that processes can have in instances only (MIG), also while it has none.
+/// True for a device that processes use by instance (MIG), also while it has none.
 bool is_split(const Device& device);
 bool has_split(const Topology& node);
-
-// ---- lists of devices as batch systems, containers and users write them --------------------------
 
 using Indices = std::vector<int>;
 
@@ -86,6 +78,9 @@ struct DeviceList {
 /// nullopt where the variable is not set, or has anything but numbers and ranges of them.
 std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name);
 
+/// The first of kSlurmGpuLists that parse_list reads.
+std::optional<DeviceList> slurm_list(const EnvSnapshot& env);
+
 /// Numbers of the first mask of the vendor that is set, in its order, as its driver reads them; nullopt where it has
 /// anything else, or none is set. `name` is the mask's, or as it was.
 std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
@@ -100,5 +95,27 @@ std::optional<DeviceList> cards_of_mask(const PlanInput& input);
 /// What the first mask would hold for all of `list` where the driver counts the whole node: the devices'
 /// numbers, or those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
 Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list);
+
+// ---- allocation.cpp: what of a node's devices is this job's. Facts: Slurm gres.html and sbatch(1), output environment
+// variables (ids of SLURM_JOB_GPUS and SLURM_STEP_GPUS are the node's, also inside a device control group, where
+// CUDA_VISIBLE_DEVICES counts from 0); NVIDIA container toolkit (NVIDIA_VISIBLE_DEVICES).
+
+/// What a driver counts before any mask, and what of that is ours.
+struct Allocation {
+  std::vector<Pick> counted;             ///< in the driver's order
+  std::optional<std::vector<int>> mine;  ///< Device::index, ascending; nullopt: all that is counted
+  std::string by;                        ///< the variable that says so; "" for none
+  std::string why;                       ///< a clause; "" when nothing is to be said
+  std::vector<Diagnostic> reports;
+
+  bool leaves(int device) const;  ///< one that is counted is ours
+  bool unplaced() const;          ///< some are counted, and which they are is not known
+};
+
+/// Pure.
+Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor);
+
+/// True for a plan of several nodes, of which only this one's grant is known.
+bool spans_nodes(const PlanInput& input);
 
 }  // namespace hpclaunch

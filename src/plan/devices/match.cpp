@@ -1,12 +1,15 @@
 #include "plan/devices/match.h"
 
-#include <algorithm>
-#include <map>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
+#include "hpclaunch/text.h"
 #include "plan/cores/allocate.h"
-#include "plan/cores/describe.h"
+#include "plan/cores/locality.h"
 #include "plan/cores/share.h"
-#include "plan/devices/links.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -26,29 +29,20 @@ std::vector<LocalityGroup> locality_groups(const Topology& node,
                                            const std::vector<UsableCore>& cores,
                                            const Units& units) {
   std::vector<LocalityGroup> groups;
-  // By near PUs, and whether these are its own.
-  std::map<std::pair<bool, std::string>, Index> known;
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
     const Unit& unit = units.list[u];
-    const CpuSet& near = unit.pus;
-    const auto [at, fresh] =
-        known.emplace(std::pair(unit.lacks_cpus, near.to_list()), groups.size());
-    if (fresh) {
-      CpuSet last = near.empty() ? all : near;
-      std::vector<CoreSet> within{cores_of(cores, last)};
-      for (const CpuSet& wider : {numa_around(node, near), package_around(node, near), all}) {
-        last |= wider;
-        within.push_back(cores_of(cores, last));
-      }
-      const auto same = std::find_if(groups.begin(), groups.end(), [&](const LocalityGroup& one) {
-        const Unit& first = units.list[one.units.front()];
-        return one.within == within && first.lacks_cpus == unit.lacks_cpus;
-      });
-      at->second = static_cast<Index>(same - groups.begin());
-      if (same == groups.end()) groups.push_back({{}, std::move(within)});
+    CpuSet last = unit.pus.empty() ? all : unit.pus;
+    LocalityGroup group{{}, {cores_of(cores, last)}};
+    for (const CpuSet& wider : {numa_around(node, unit.pus), package_around(node, unit.pus), all}) {
+      last |= wider;
+      group.within.push_back(cores_of(cores, last));
     }
-    groups[at->second].units.push_back(u);
+    const auto same = std::ranges::find_if(groups, [&](const LocalityGroup& one) {
+      return one.within == group.within &&
+             units.list[one.units.front()].lacks_cpus == unit.lacks_cpus;
+    });
+    (same == groups.end() ? groups.emplace_back(std::move(group)) : *same).units.push_back(u);
   }
   return groups;
 }
@@ -64,16 +58,12 @@ std::vector<int> spread(const std::vector<int>& units, int ranks) {
 // Moves ranks one by one from the group with the fewest cores for each to the one with the most, as
 // long as that helps and units stay even.
 void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::vector<int>& ranks) {
-  int total = 0;
-  for (const int count : ranks) total += count;
-  const int units = all.count();
+  const int each = std::accumulate(ranks.begin(), ranks.end(), 0) / all.count();
   const auto near = [&](Index g) {
     const bool none = all.list[groups[g].units.front()].lacks_cpus;
     return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
   };
-  const auto least = [&](Index g) {
-    return static_cast<int>(groups[g].units.size()) * (total / units);
-  };
+  const auto least = [&](Index g) { return static_cast<int>(groups[g].units.size()) * each; };
   const auto most = [&](Index g) { return least(g) + static_cast<int>(groups[g].units.size()); };
   for (;;) {
     Index from = groups.size();
@@ -103,7 +93,6 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
   std::vector<std::vector<int>> assigned(groups.size());
   for (const int unit : assign_units(units, ranks)) assigned[group_of[unit]].push_back(unit);
   std::vector<int> counts;
-  counts.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) counts.push_back(static_cast<int>(one.size()));
   if (!settled) even_out(units, groups, counts);
   for (Index g = 0; g < groups.size(); ++g)
@@ -111,23 +100,16 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
       assigned[g] = spread(groups[g].units, counts[g]);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
   if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return assigned;
-  std::vector<Stretch> stretches;
+  std::vector<Stretch> plain;
   for (Index g = 0; g < groups.size(); ++g) {
-    std::vector<int> order = assigned[g];
+    plain.push_back({groups[g].units, assigned[g]});
+    std::vector<int>& order = plain.back().order;
     order.erase(std::unique(order.begin(), order.end()), order.end());
-    if (!order.empty()) stretches.push_back({groups[g].units, std::move(order)});
   }
-  const std::vector<Stretch> plain = stretches;
-  link_neighbours(node, units, stretches);
-  Index s = 0;
-  for (std::vector<int>& mine : assigned) {
-    if (mine.empty()) continue;
-    std::map<int, int> instead;
-    for (Index i = 0; i < plain[s].order.size(); ++i)
-      instead[plain[s].order[i]] = stretches[s].order[i];
-    for (int& unit : mine) unit = instead[unit];
-    ++s;
-  }
+  const std::vector<Stretch> linked = link_neighbours(node, units, plain);
+  for (Index g = 0; g < groups.size(); ++g)
+    for (int& unit : assigned[g])
+      unit = linked[g].order[std::ranges::find(plain[g].order, unit) - plain[g].order.begin()];
   return assigned;
 }
 
@@ -141,8 +123,8 @@ std::vector<RankSeat> share_seats(const std::vector<LocalityGroup>& groups,
                                   const std::vector<std::vector<int>>& assigned) {
   std::vector<RankSeat> seats;
   for (Index g = 0; g < groups.size(); ++g) {
-    const auto nearest = std::find_if(groups[g].within.begin(), groups[g].within.end(),
-                                      [](const CoreSet& set) { return !set.empty(); });
+    const auto nearest =
+        std::ranges::find_if(groups[g].within, [](const CoreSet& set) { return !set.empty(); });
     const std::vector<int> cores = nearest->to_vector();
     const Index ranks = assigned[g].size();
     for (Index i = 0; i < ranks; ++i)
@@ -156,11 +138,12 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
                                 const std::vector<LocalityGroup>& groups,
                                 const std::vector<std::vector<int>>& assigned, int width) {
   std::vector<int> ranks;
-  ranks.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
   std::vector<RankSeat> seats;
-  for (const Block& block : allocate_cores(groups, ranks, width)) {
+  // Without units exact shares may lie anywhere.
+  const bool anywhere = groups.front().units.empty();
+  for (const Block& block : allocate_cores(groups, ranks, anywhere ? 0 : width)) {
     const CoreList list{node, cores, block.from.to_vector()};
     const auto g = static_cast<Index>(block.group);
     for (Share& share :
@@ -170,25 +153,43 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
   return seats;
 }
 
+Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
+  const int width = std::max(1, want.cores_per_rank);
+  std::string need = counted(want.ranks, "rank") + " per node";
+  if (width > 1)
+    need += fmt::format(" with {} each need {}", counted(width, "core"),
+                        counted(static_cast<long>(want.ranks) * width, "core"));
+  std::string have = fmt::format("the node has {} available", counted(cores, "core"));
+  if (node.allowed.count() > cores)
+    have += fmt::format(" ({})", counted(node.allowed.count(), "hardware thread"));
+  return Error{
+      ErrorKind::usage, fmt::format("{}, {}", need, have),
+      want.ranks <= cores
+          ? fmt::format("use --cpus-per-rank {} or fewer", cores / want.ranks)
+          : fmt::format("use {} per node{}, or share cores with --oversubscribe",
+                        counted(cores / width, "rank"), cores / width > 1 ? " or fewer" : "")};
+}
+
 }  // namespace
 
-std::optional<Matched> match_units(const Topology& node, const Units& units,
-                                   const PlaceRequest& want) {
-  if (units.list.empty()) return std::nullopt;
+Result<Matched> match_units(const Topology& node, const Units& units, const PlaceRequest& want) {
   const std::vector<UsableCore> cores = usable_cores(node);
   const long have = static_cast<long>(cores.size());
   const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!shared && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
-    return std::nullopt;
-  const std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
-  const bool settled = shared || units.filled > 0 || (units.compact && want.ranks < units.count());
-  const auto assigned = assign_groups(node, units, groups, want.ranks, settled);
+    return too_many(want, static_cast<int>(have), node);
+  std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
+  std::vector<std::vector<int>> assigned{std::vector<int>(static_cast<Index>(want.ranks), -1)};
+  if (groups.empty())
+    groups.push_back({{}, std::vector<CoreSet>(kDistances, cores_of(cores, node.allowed))});
+  else
+    assigned =
+        assign_groups(node, units, groups, want.ranks,
+                      shared || units.filled > 0 || (units.compact && want.ranks < units.count()));
   std::vector<RankSeat> seats = shared
                                     ? share_seats(groups, assigned)
                                     : own_seats(node, cores, groups, assigned, want.cores_per_rank);
-  std::stable_sort(seats.begin(), seats.end(), [](const RankSeat& a, const RankSeat& b) {
-    return a.share.front() < b.share.front();
-  });
+  std::ranges::stable_sort(seats, {}, [](const RankSeat& seat) { return seat.share.front(); });
   Matched matched;
   for (const RankSeat& seat : seats) {
     matched.ranks.push_back(rank_on(node, cores, seat.share));
@@ -205,8 +206,8 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   if (units.list.empty() || (units.compact && count < units.count())) return assigned;
   std::vector<int> on(units.list.size(), 0);
   for (const int unit : assigned) ++on[unit];
-  const auto [fewest, most] = std::minmax_element(on.begin(), on.end());
-  if (*most - *fewest > 1) assigned = assign_units(units, count);
+  if (const auto [fewest, most] = std::ranges::minmax(on); most - fewest > 1)
+    assigned = assign_units(units, count);
   const std::vector<std::vector<int>> places = units_by_place(units);
   std::vector<Index> place_of(units.list.size(), 0);
   for (Index p = 0; p < places.size(); ++p)
@@ -223,8 +224,7 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
     for (Index r = 0; r < ranks.size(); ++r) {
       for (int unit = 0; unit < units.count(); ++unit) {  // an emptier unit that is nearer
         int& mine = assigned[r];
-        if (cost(r, unit) >= cost(r, mine)) continue;
-        if (on[unit] >= on[mine]) continue;
+        if (cost(r, unit) >= cost(r, mine) || on[unit] >= on[mine]) continue;
         --on[mine];
         ++on[unit];
         mine = unit;

@@ -7,6 +7,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/cores/binding.h"
+#include "plan/cores/locality.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
@@ -25,15 +26,13 @@ int count_far(const Units& units, const std::vector<int>& assigned,
   return far;
 }
 
-// True when a mask of the batch system or the user has left devices that a rule does not reckon with,
-// and the cores near them suffice.
+// True when a mask of the batch system or the user leaves devices that the rule is not for, and the cores near them
+// suffice.
 bool closer_without_rule(const PlanInput& input, const Units& units,
                          const std::vector<RankPlan>& bound) {
   if (units.given.empty()) return false;
   if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
-  PlaceRequest want;
-  want.ranks = static_cast<int>(bound.size());
-  const std::optional<Matched> near = match_units(input.node, units, want);
+  const Result<Matched> near = match_units(input.node, units, {static_cast<int>(bound.size())});
   return near && count_far(units, near->assigned, near->ranks) == 0;
 }
 
@@ -46,28 +45,22 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
     std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
-    const bool allowed =
-        bound && std::all_of(bound->begin(), bound->end(), [&](const RankPlan& rank) {
-          return input.node.allowed.contains(rank.cpus);
-        });
-    if (!allowed && result.rule != nullptr) continue;
-    if (!allowed) {
-      result.remarks.push_back(fmt::format("the site's rule {} does not fit {} on this node",
-                                           rule->id, counted(ranks, "rank")));
-      continue;
-    }
+    const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
+                        return input.node.allowed.contains(rank.cpus);
+                      });
     if (result.rule != nullptr) {  // a weaker one that would have done, too
-      result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
-      continue;
+      if (fits) result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+    } else if (!fits) {
+      result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node", rule->id,
+                                           counted(ranks, "rank")));
+    } else if (closer_without_rule(input, units, *bound)) {
+      result.remarks.push_back(
+          fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
+    } else {
+      result.ranks = std::move(*bound);
+      result.rule = &*rule;
+      result.condition = met(rule->when, facts);
     }
-    if (closer_without_rule(input, units, *bound)) {
-      result.remarks.push_back(fmt::format("the site's rule {} does not match the devices in {}",
-                                           rule->id, units.given));
-      continue;
-    }
-    result.ranks = std::move(*bound);
-    result.rule = &*rule;
-    result.condition = met(rule->when, facts);
   }
   return result.rule != nullptr;
 }
@@ -80,29 +73,19 @@ void report_small_share(const PlanInput& input, const Units& units,
     groups[assigned[r] < 0 ? "" : units.list[assigned[r]].pus.to_list()].push_back(r);
   for (const auto& [list, members] : groups) {
     const CpuSet near = list.empty() ? input.node.all_pus() : *CpuSet::parse(list);
-    int cores = 0;
-    for (const Core& core : input.node.cores)
-      cores += core.pus.intersects(near & input.node.allowed) ? 1 : 0;
+    const int cores = count_cores(input.node, near & input.node.allowed);
     const int share = cores / static_cast<int>(members.size());
     for (const std::size_t r : members) {
       if (result.ranks[r].cores >= share) continue;
       result.reports.push_back(
           {"uneven-shares", Severity::note,
-           fmt::format("local rank {} has {}; an equal share of {} is {} (ranks stay inside NUMA "
-                       "nodes and near their devices)",
+           fmt::format("local rank {} has {}, fewer than an equal share of {} ({}): ranks stay in "
+                       "NUMA nodes and near their devices",
                        r, counted(result.ranks[r].cores, "core"), counted(cores, "core"), share),
            fmt::format("--cpus-per-rank {}", share)});
       return;
     }
   }
-}
-
-// Ranks on another NUMA node than their device get a remark, however they were placed.
-void note_far_ranks(const Units& units, const std::vector<int>& assigned, NodeRanks& result) {
-  result.far = count_far(units, assigned, result.ranks);
-  if (result.far > 0)
-    result.remarks.push_back(fmt::format("{} of {} have cores that are not near their device",
-                                         result.far, counted(assigned.size(), "rank")));
 }
 
 }  // namespace
@@ -128,27 +111,22 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   if (by_rule(input, facts, units, ranks, result)) {
     assigned = match_bound(input.node, units, result.ranks);
   } else {
-    PlaceRequest want;
-    want.ranks = ranks;
-    want.cores_per_rank = input.request.cores_per_rank.value_or(0);
-    want.oversubscribe = input.request.oversubscribe;
-    if (std::optional<Matched> matched = match_units(input.node, units, want)) {
-      result.ranks = std::move(matched->ranks);
-      assigned = std::move(matched->assigned);
-      for (std::string& remark : matched->remarks) result.remarks.push_back(std::move(remark));
-    } else {
-      Result<Placed> placed = place(input.node, want);
-      if (!placed) return placed.error();
-      result.ranks = std::move(placed->ranks);
-      for (std::string& remark : placed->remarks) result.remarks.push_back(std::move(remark));
-      assigned = assign_units(units, ranks);
-    }
+    Result<Matched> matched =
+        match_units(input.node, units,
+                    {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe});
+    if (!matched) return matched.error();
+    result.ranks = std::move(matched->ranks);
+    assigned = std::move(matched->assigned);
+    result.remarks.insert(result.remarks.end(), matched->remarks.begin(), matched->remarks.end());
   }
   if (result.rule == nullptr && !input.request.cores_per_rank)
     report_small_share(input, units, assigned, result);
   give_units(units, assigned, result.ranks);
   give_nics(input.node, result.ranks);
-  note_far_ranks(units, assigned, result);
+  result.far = count_far(units, assigned, result.ranks);
+  if (result.far > 0)
+    result.remarks.push_back(fmt::format("{} of {} are not on the cores nearest to their device",
+                                         result.far, counted(ranks, "rank")));
   return result;
 }
 

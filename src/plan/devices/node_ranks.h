@@ -29,7 +29,7 @@ struct NodeRanks {
 /// Writes down what each rank gets; `assigned`: positions in `units.list`, -1 for nothing.
 void give_units(const Units& units, const std::vector<int>& assigned, std::vector<RankPlan>& ranks);
 
-/// Errors: as place().
+/// Errors: as match_units().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
                               int ranks);
 

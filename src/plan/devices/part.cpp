@@ -31,12 +31,12 @@ Error too_small(const PlanInput& input, const std::string& host, int cores, int 
   const std::string need =
       width == 1 ? counted(ranks, "rank")
                  : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
-  return request_error(
-      fmt::format("{} on {}, where the job has {} ({})", need, host, counted(cores, "core"),
-                  input.granted_why),
-      cores >= width ? fmt::format("use {} there, or let ranks share cores with --oversubscribe",
-                                   counted(cores / width, "rank"))
-                     : fmt::format("use --cpus-per-rank {} or fewer", cores));
+  return request_error(fmt::format("{} requested on {}, {} granted ({})", need, host,
+                                   counted(cores, "core"), input.granted_why),
+                       cores >= width
+                           ? fmt::format("use {} there, or share cores with --oversubscribe",
+                                         counted(cores / width, "rank"))
+                           : fmt::format("use --cpus-per-rank {} or fewer", cores));
 }
 
 }  // namespace
@@ -56,12 +56,10 @@ bool can_count_through(const PlanInput& input, int nodes) {
 
 std::string why_not_counted(const PlanInput& input) {
   if (!input.launcher.multi_node)
-    return fmt::format("{} starts ranks inside this process's CPUs, which are not the job's",
+    return fmt::format("{} starts ranks on this process's CPUs, which are not the job's",
                        input.launcher.name);
-  return fmt::format(
-      "cores have {} hardware threads here, and which of them were granted is not "
-      "known",
-      threads_per_core(input.node));
+  return fmt::format("cores have {} hardware threads; which of them are granted is not known",
+                     threads_per_core(input.node));
 }
 
 int granted_cores(const Topology& node, int granted) {
@@ -105,19 +103,17 @@ Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes
       taken = true;
     }
   }
-  for (std::size_t n = 0; n < on.size(); ++n)
-    if (on[n] == 0)
-      return too_small(input, input.hosts[n], granted_cores(input.node, input.granted[n]), 1);
-  if (left == 0) return on;
-  const int most = ranks - left;
   int cores = 0;
-  for (std::size_t n = 0; n < on.size(); ++n) cores += granted_cores(input.node, input.granted[n]);
+  for (std::size_t n = 0; n < on.size(); ++n) {
+    const int here = granted_cores(input.node, input.granted[n]);
+    if (on[n] == 0) return too_small(input, input.hosts[n], here, 1);
+    cores += here;
+  }
+  if (left == 0) return on;
   return request_error(
-      fmt::format("{} on {}, of which the job has {} in all ({})", counted(ranks, "rank"),
+      fmt::format("{} requested on {}, {} granted in all ({})", counted(ranks, "rank"),
                   counted(nodes, "node"), counted(cores, "core"), input.granted_why),
-      fmt::format("use --ranks {} or fewer, or let ranks share cores with "
-                  "--oversubscribe",
-                  most));
+      fmt::format("use --ranks {} or fewer, or share cores with --oversubscribe", ranks - left));
 }
 
 }  // namespace hpclaunch

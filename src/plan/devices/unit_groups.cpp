@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "hpclaunch/text.h"
 #include "plan/cores/locality.h"
-#include "plan/devices/links.h"
 #include "plan/devices/units.h"
 #include "plan/environment/settings.h"
 
@@ -21,25 +21,11 @@ template <class Same>
 std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
   std::vector<Cluster> clusters;
   for (const Unit& unit : units) {
-    const auto found = std::find_if(clusters.begin(), clusters.end(), [&](const Cluster& cluster) {
-      return same(cluster.front(), unit);
-    });
-    if (found == clusters.end())
-      clusters.push_back({unit});
-    else
-      found->push_back(unit);
+    const auto found = std::ranges::find_if(
+        clusters, [&](const Cluster& cluster) { return same(cluster.front(), unit); });
+    (found == clusters.end() ? clusters.emplace_back() : *found).push_back(unit);
   }
   return clusters;
-}
-
-// Both inside one smallest part of the node; units of unknown locality are apart.
-bool on_same_numa(const Topology& node, const Unit& a, const Unit& b) {
-  const CpuSet numa = numa_around(node, a.pus);
-  return !numa.empty() && numa == numa_around(node, b.pus);
-}
-
-bool on_same_package(const Topology& node, const Unit& a, const Unit& b) {
-  return package_around(node, a.pus) == package_around(node, b.pus);
 }
 
 void add_group(const Cluster& members, std::vector<Unit>& groups) {
@@ -52,35 +38,6 @@ void add_group(const Cluster& members, std::vector<Unit>& groups) {
     group.more.push_back(members[i]);
   }
   groups.push_back(std::move(group));
-}
-
-// Pieces of one size that divides the groups' need not be cut.
-bool fit_whole(std::size_t size, const std::vector<Cluster>& pieces) {
-  return std::all_of(pieces.begin(), pieces.end(), [&](const Cluster& piece) {
-    return piece.size() == pieces.front().size() && size % piece.size() == 0;
-  });
-}
-
-// Groups of whole pieces, linked ones together. What is too few is returned.
-Cluster take_whole(const Topology& node, std::size_t size, const std::vector<Cluster>& pieces,
-                   std::vector<Unit>& groups) {
-  if (pieces.empty()) return {};
-  Cluster each;
-  for (const Cluster& piece : pieces) {
-    each.push_back(piece.front());
-    each.back().more.assign(piece.begin() + 1, piece.end());
-  }
-  Cluster units;
-  for (Unit& unit : linked_groups(node, std::move(each), size / pieces.front().size())) {
-    const std::vector<Unit> more = std::move(unit.more);
-    unit.more.clear();
-    units.push_back(std::move(unit));
-    units.insert(units.end(), more.begin(), more.end());
-  }
-  auto at = units.begin();
-  const auto step = static_cast<std::ptrdiff_t>(size);
-  for (; units.end() - at >= step; at += step) add_group({at, at + step}, groups);
-  return {at, units.end()};
 }
 
 int lanes_to(const Topology& node, const Cluster& group, const Cluster& piece) {
@@ -104,11 +61,11 @@ std::size_t next_piece(const Topology& node, const Cluster& group, std::size_t n
   return best;
 }
 
-// Groups across the borders of pieces, as few borders in each as can be. Where some units are left over
-// anyway, these are the rest of a piece that a group has a part of, so that groups do not meet in one.
-Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster> pieces,
+// Groups of whole pieces, linked ones together, and across the borders of pieces where sizes differ, as few in each as
+// can be. Where some units are left over anyway, these are the rest of a piece that a group has a part of, so that
+// groups do not meet in one. What is too few is returned.
+Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster> pieces,
                     std::vector<Unit>& groups) {
-  if (fit_whole(size, pieces)) return take_whole(node, size, pieces, groups);
   std::size_t left = 0;
   for (const Cluster& piece : pieces) left += piece.size();
   std::size_t spare = left % size;
@@ -133,32 +90,25 @@ Cluster take_across(const Topology& node, std::size_t size, std::vector<Cluster>
   return over;
 }
 
-Error too_few(int per_rank, const Units& units) {
-  const Shortage& shortage = units.shortage;
-  const std::string fewer = units.list.empty()
-                                ? "leave out --devices-per-rank"
-                                : fmt::format("use --devices-per-rank {} or fewer", units.count());
-  return request_error(
-      fmt::format("--devices-per-rank {}: {}", per_rank,
-                  shortage.by.empty()
-                      ? fmt::format("a node has {}", counted(units.count(), "device"))
-                      : shortage.by),
-      shortage.fix_for(per_rank, fewer));
-}
-
 }  // namespace
 
 Status group_units(const Topology& node, int per_rank, Units& units) {
   const auto size = static_cast<std::size_t>(per_rank);
-  if (units.list.size() < size) return too_few(per_rank, units);
+  if (units.list.size() < size)
+    return request_error(
+        fmt::format("--devices-per-rank {}: {}", per_rank, units.available()),
+        units.shortage.fix_for(
+            per_rank, units.list.empty()
+                          ? "omit --devices-per-rank"
+                          : fmt::format("use --devices-per-rank {} or fewer", units.count())));
   const std::vector<Unit> order = units.list;
   std::vector<Unit> groups;
   std::vector<Unit> rest = order;
   const auto with_room = [&](auto same, auto piece_of) {
     std::vector<Unit> left;
     for (const Cluster& cluster : clustered(rest, same))
-      for (const Unit& unit : take_across(node, size, clustered(cluster, piece_of), groups))
-        left.push_back(unit);
+      std::ranges::copy(take_groups(node, size, clustered(cluster, piece_of), groups),
+                        std::back_inserter(left));
     rest = std::move(left);
   };
   const auto alone = [](const Unit&, const Unit&) { return false; };
@@ -166,9 +116,12 @@ Status group_units(const Topology& node, int per_rank, Units& units) {
     return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
   };
   const auto one_place = [](const Unit& a, const Unit& b) { return a.pus == b.pus; };
-  const auto one_numa = [&](const Unit& a, const Unit& b) { return on_same_numa(node, a, b); };
+  const auto one_numa = [&](const Unit& a, const Unit& b) {  // units of unknown locality are apart
+    const CpuSet numa = numa_around(node, a.pus);
+    return !numa.empty() && numa == numa_around(node, b.pus);
+  };
   const auto one_package = [&](const Unit& a, const Unit& b) {
-    return on_same_package(node, a, b);
+    return package_around(node, a.pus) == package_around(node, b.pus);
   };
   with_room(one_device, alone);
   with_room(one_place, alone);
@@ -176,13 +129,9 @@ Status group_units(const Topology& node, int per_rank, Units& units) {
   with_room(one_package, one_numa);
   with_room([](const Unit&, const Unit&) { return true; }, one_package);
   units.left = std::move(rest);
-  const auto place = [&](const Unit& group) {
-    return std::find_if(order.begin(), order.end(),
-                        [&](const Unit& unit) { return unit.unit == group.unit; }) -
-           order.begin();
-  };
-  std::stable_sort(groups.begin(), groups.end(),
-                   [&](const Unit& a, const Unit& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(groups, {}, [&](const Unit& group) {
+    return std::ranges::find(order, group.unit, &Unit::unit) - order.begin();
+  });
   units.list = std::move(groups);
   units.per_rank = per_rank;
   return Done{};
@@ -206,10 +155,10 @@ void report_left(const Units& units, std::vector<Diagnostic>& reports) {
                         ? fmt::format("{}.{}", unit.device, unit.subdevice)
                         : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
   reports.push_back({"devices-left", Severity::note,
-                     fmt::format("device {} of each node {} left over: {} at {} per rank",
+                     fmt::format("device {} of each node {} unused: {} at {} per rank",
                                  fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
                                  counted(units.total, "device"), units.per_rank),
-                     "choose a --devices-per-rank that divides them"});
+                     "choose a --devices-per-rank that divides their number"});
 }
 
 }  // namespace hpclaunch

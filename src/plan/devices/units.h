@@ -54,6 +54,8 @@ struct Units {
   bool compact = false;                  ///< fewer ranks than units take the first ones
   std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
 
+  /// "a node has 4 devices", or why it has fewer.
+  std::string available() const;
   int count() const { return static_cast<int>(list.size()); }
   int used_by(int ranks) const;  ///< units that so many ranks of a node get
   bool instances() const;        ///< some unit is an instance of a split device
@@ -62,12 +64,22 @@ struct Units {
 /// Errors: `usage` for a mode or view that there is not.
 Result<Units> find_units(const PlanInput& input);
 
+/// Puts the instances of split devices (MIG) in their place; numbers units anew where there are any.
+void split_instances(const Topology& node, Units& units);
+
+/// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it;
+/// `units.shortage` says what has left less than there is.
+void apply_allocation(const PlanInput& input, Units& units);
+
 /// Puts `per_rank` units (2 or more) together that are near one another: near the same cores first,
 /// then on one package, then any. Errors: `usage` when there are not so many, with what has left so few.
 Status group_units(const Topology& node, int per_rank, Units& units);
 
 /// Every unit of the node by itself: the groups' members one after the other, then what is left.
 std::vector<const Unit*> single_units(const Units& units);
+
+/// Lanes between two units, all members of groups counted; parts of one device are nearer than any link.
+int lanes_between(const Topology& node, const Unit& a, const Unit& b);
 
 /// Says which units belong to no rank because --devices-per-rank does not divide their number.
 void report_left(const Units& units, std::vector<Diagnostic>& reports);

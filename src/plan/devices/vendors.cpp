@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -22,21 +23,17 @@ using Vendors = std::vector<std::string>;  // in the node's order, each once
 Vendors vendors_of(const Topology& node) {
   Vendors vendors;
   for (const Device& device : node.devices)
-    if (std::find(vendors.begin(), vendors.end(), device.vendor) == vendors.end())
-      vendors.push_back(device.vendor);
+    if (std::ranges::count(vendors, device.vendor) == 0) vendors.push_back(device.vendor);
   return vendors;
 }
 
 // The one vendor whose drivers read a variable; "" for several or none.
 std::string reader_of(const Vendors& vendors, const std::string& variable) {
-  std::string reader;
-  for (const std::string& vendor : vendors) {
-    const auto& masks = device_vendor(vendor).masks;
-    if (std::find(masks.begin(), masks.end(), variable) == masks.end()) continue;
-    if (!reader.empty()) return "";
-    reader = vendor;
-  }
-  return reader;
+  Vendors readers;
+  std::ranges::copy_if(vendors, std::back_inserter(readers), [&](const std::string& vendor) {
+    return std::ranges::count(device_vendor(vendor).masks, variable) > 0;
+  });
+  return readers.size() == 1 ? readers.front() : "";
 }
 
 std::string by_mode(const PlanInput& input, const Vendors& vendors) {
@@ -59,45 +56,38 @@ std::string by_profile(const PlanInput& input) {
 
 std::string choose(const PlanInput& input, const Vendors& vendors) {
   for (const std::string& wanted : {by_mode(input, vendors), by_profile(input)})
-    if (std::find(vendors.begin(), vendors.end(), wanted) != vendors.end()) return wanted;
+    if (std::ranges::count(vendors, wanted) > 0) return wanted;
   return vendors.front();
 }
 
 // Device::index as it was, by the number that each of the vendor's devices gets.
 std::vector<int> keep(const std::string& vendor, Topology& node) {
+  std::erase_if(node.devices, [&](const Device& device) { return device.vendor != vendor; });
   std::map<int, int> number;
   std::vector<int> index;
-  std::vector<Device> devices;
   for (Device& device : node.devices) {
-    if (device.vendor != vendor) continue;
     number[device.index] = static_cast<int>(index.size());
     index.push_back(device.index);
-    devices.push_back(std::move(device));
-    devices.back().index = number[index.back()];
+    device.index = number[device.index];
   }
-  node.devices = std::move(devices);
-  std::vector<Link> links;
-  for (Link link : node.links) {
-    if (number.count(link.from) == 0 || number.count(link.to) == 0) continue;
+  std::erase_if(node.links, [&](const Link& link) {
+    return number.count(link.from) == 0 || number.count(link.to) == 0;
+  });
+  for (Link& link : node.links) {
     link.from = number[link.from];
     link.to = number[link.to];
-    links.push_back(std::move(link));
   }
-  node.links = std::move(links);
   return index;
 }
 
-Diagnostic report_other_vendors(const Topology& node, const Vendors& vendors,
-                                const std::string& kept) {
-  Vendors others = vendors;
-  others.erase(std::remove(others.begin(), others.end(), kept), others.end());
-  const auto idle = std::count_if(node.devices.begin(), node.devices.end(),
-                                  [&](const Device& device) { return device.vendor != kept; });
+Diagnostic report_other_vendors(const Topology& node, Vendors others, const std::string& kept) {
+  std::erase(others, kept);
+  const auto used = std::ranges::count(node.devices, kept, &Device::vendor);
   return {"several-vendors", Severity::note,
-          fmt::format("no rank gets the {} of {}: a program uses one vendor's, and the plan is for "
-                      "the {} of {}",
-                      counted(idle, "device"), fmt::join(others, ", "),
-                      static_cast<long>(node.devices.size()) - idle, kept),
+          fmt::format("the plan uses the {} of {} only, not the {} of {}: a program uses one "
+                      "vendor's devices",
+                      counted(used, "device"), kept, static_cast<long>(node.devices.size()) - used,
+                      fmt::join(others, ", ")),
           "--devices-per-rank 0 plans without devices"};
 }
 
@@ -113,7 +103,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   if (input.reachable) {
     kept.input.reachable->clear();
     for (std::size_t n = 0; n < kept.index.size(); ++n)
-      if (std::count(input.reachable->begin(), input.reachable->end(), kept.index[n]) > 0)
+      if (std::ranges::count(*input.reachable, kept.index[n]) > 0)
         kept.input.reachable->push_back(static_cast<int>(n));
   }
   return kept;

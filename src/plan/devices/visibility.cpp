@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -12,28 +13,21 @@ namespace hpclaunch {
 
 namespace {
 
-Result<std::string> entry_of(const Units& units, int unit_number) {
-  for (const Unit* unit : single_units(units)) {
-    if (unit->unit != unit_number) continue;
-    if (!unit->name.empty()) return unit->name;
-    Facts facts;
-    facts.rank = {{"unit", std::to_string(unit->unit)},
-                  {"device", std::to_string(unit->place >= 0 ? unit->place : unit->device)},
-                  {"subdevice", std::to_string(std::max(0, unit->subdevice))}};
-    return expand(units.mask_item, facts);
-  }
-  return std::string();
-}
-
 // The mask that reaches these units.
 Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers) {
-  std::string mask;
+  const std::vector<const Unit*> all = single_units(units);
+  std::vector<std::string> entries;
   for (const int number : numbers) {
-    Result<std::string> entry = entry_of(units, number);
+    const Unit& unit = **std::ranges::find(all, number, &Unit::unit);
+    Facts facts;
+    facts.rank = {{"unit", std::to_string(unit.unit)},
+                  {"device", std::to_string(unit.place >= 0 ? unit.place : unit.device)},
+                  {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
+    Result<std::string> entry = unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
     if (!entry) return entry;
-    mask += (mask.empty() ? "" : ",") + *entry;
+    entries.push_back(std::move(*entry));
   }
-  return mask;
+  return fmt::format("{}", fmt::join(entries, ","));
 }
 
 // One mask decides; the others are removed where they are set.
@@ -42,7 +36,7 @@ void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& 
     if (!name.empty() && name != units.mask && input.env.has(name))
       settings.add(
           std::string(name), Layer::computed, Unset{},
-          fmt::format("{} decides alone; a second mask would count what the first has left",
+          fmt::format("only {} is used: a second mask would apply to the devices of the first",
                       units.mask));
 }
 
@@ -55,9 +49,9 @@ void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
 
 void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
               EnvSettings& settings) {
-  if (!units.given.empty()) why += fmt::format("; chosen among what {} had left", units.given);
+  if (!units.given.empty()) why += "; from the devices of " + units.given;
   settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
-  add_pci_order(units, "the mask counts devices in the order of their PCI addresses", settings);
+  add_pci_order(units, "the mask counts devices by PCI address", settings);
   clear_other_masks(input, units, settings);
 }
 
@@ -75,8 +69,7 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
     }
   }
   add_mask(input, units, std::move(mask),
-           units.per_rank > 1 ? "each rank sees its own devices only"
-                              : "each rank sees its own device only",
+           fmt::format("each rank sees only its own device{}", units.per_rank > 1 ? "s" : ""),
            settings);
   return Done{};
 }
@@ -90,77 +83,44 @@ struct Order {
 
 Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   Order order;
-  for (const RankPlan& rank : ranks)
-    if (std::find(order.units.begin(), order.units.end(), rank.unit) == order.units.end())
-      order.units.push_back(rank.unit);
+  const auto add = [&](int unit) {
+    if (std::ranges::count(order.units, unit) == 0) order.units.push_back(unit);
+  };
+  for (const RankPlan& rank : ranks) add(rank.unit);
   order.used = order.units.size();
-  std::vector<int> rest;
-  for (const Unit& unit : units.list)
-    if (std::find(order.units.begin(), order.units.end(), unit.unit) == order.units.end())
-      rest.push_back(unit.unit);
-  std::sort(rest.begin(), rest.end());
-  for (std::size_t i = 0; i < order.used; ++i) {
-    if (order.units[i] != static_cast<int>(i)) order.natural = false;
-    if (i > 0 && order.units[i] < order.units[i - 1]) order.ascending = false;
-  }
-  order.units.insert(order.units.end(), rest.begin(), rest.end());
+  order.ascending = std::ranges::is_sorted(order.units);
+  for (std::size_t i = 0; i < order.used; ++i)
+    order.natural = order.natural && order.units[i] == static_cast<int>(i);
+  for (const Unit& unit : units.list) add(unit.unit);
+  std::sort(order.units.begin() + static_cast<std::ptrdiff_t>(order.used), order.units.end());
   return order;
-}
-
-// What device each rank's is among those that it sees.
-std::vector<int> places_of(const std::vector<RankPlan>& ranks, const std::vector<int>& seen) {
-  std::vector<int> places;
-  places.reserve(ranks.size());
-  for (const RankPlan& rank : ranks)
-    places.push_back(
-        static_cast<int>(std::find(seen.begin(), seen.end(), rank.unit) - seen.begin()));
-  return places;
 }
 
 // How a program that sees all devices finds its own, for each class of nodes: by a formula where one gives
 // what the plan has, else by a list where that is short.
 std::string how_to_divide(const std::vector<std::vector<int>>& places) {
   const auto everywhere = [&](auto device) {
-    return std::all_of(places.begin(), places.end(), [&](const std::vector<int>& ranks) {
+    return std::ranges::all_of(places, [&](const std::vector<int>& ranks) {
       const int size = static_cast<int>(ranks.size());
       for (int r = 0; r < size; ++r)
         if (ranks[r] != device(r, size)) return false;
       return true;
     });
   };
-  std::size_t most = 0;
+  int most = 0;
   int devices = 0;
   for (const std::vector<int>& ranks : places) {
-    most = std::max(most, ranks.size());
-    devices = std::max(devices, 1 + *std::max_element(ranks.begin(), ranks.end()));
+    most = std::max(most, static_cast<int>(ranks.size()));
+    devices = std::max(devices, 1 + *std::ranges::max_element(ranks));
   }
-  const int each = (static_cast<int>(most) + devices - 1) / devices;
+  const int each = (most + devices - 1) / devices;
+  constexpr int kMostListed = 16;
   if (everywhere([&](int r, int) { return r / each; }))
-    return fmt::format(": a program must take device LOCAL_RANK // {}", each);
+    return fmt::format("; use device LOCAL_RANK // {}", each);
   if (everywhere([&](int r, int size) { return r * devices / size; }))
-    return fmt::format(": a program must take device LOCAL_RANK * {} // LOCAL_WORLD_SIZE", devices);
-  constexpr std::size_t kMostListed = 16;
+    return fmt::format("; use device LOCAL_RANK * {} // LOCAL_WORLD_SIZE", devices);
   if (places.size() > 1 || most > kMostListed) return "";
-  return fmt::format(": a program must take device {} as LOCAL_RANK counts up",
-                     fmt::join(places.front(), ", "));
-}
-
-// `places`: of ranks that share devices, by class; nullptr where none do.
-void report_all(const Units& units, bool ascending, const std::vector<std::vector<int>>* places,
-                Plan& placed) {
-  if (units.vendor->keeps_order() && !ascending)
-    placed.reports.push_back(
-        {"device-order", Severity::warning,
-         "the driver keeps its own order of devices, so that device LOCAL_RANK is not the one "
-         "nearest to the rank",
-         "--gpu-view own"});
-  if (places != nullptr)
-    placed.reports.push_back({"shared-devices", Severity::note,
-                              fmt::format("{} share {}, and LOCAL_RANK goes beyond them{}",
-                                          counted(placed.max_local_size(), "rank"),
-                                          counted(units.used_by(placed.max_local_size()), "device"),
-                                          how_to_divide(*places)),
-                              "--gpu-view own makes device 0 the right one on every rank"});
+  return fmt::format("; use device {} for LOCAL_RANK 0, 1, ...", fmt::join(places.front(), ", "));
 }
 
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSettings& settings) {
@@ -178,23 +138,37 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
       order.units.resize(order.used);
       std::sort(order.units.begin(), order.units.end());
     }
-    places.push_back(places_of(one.ranks, order.units));
+    places.emplace_back();  // of each rank's device among those that it sees
+    for (const RankPlan& rank : one.ranks)
+      places.back().push_back(
+          static_cast<int>(std::ranges::find(order.units, rank.unit) - order.units.begin()));
     const Result<std::string> list = mask_of(units, order.units);
     if (!list) return list.error();
     mask.items.emplace_back(one.ranks.size(), *list);
   }
-  report_all(units, ascending, shared ? &places : nullptr, placed);
+  if (units.vendor->keeps_order() && !ascending)
+    placed.reports.push_back(
+        {"device-order", Severity::warning,
+         "the driver keeps its own device order: device LOCAL_RANK is not the one nearest to the "
+         "rank",
+         "--gpu-view own"});
+  if (const int ranks = placed.max_local_size(); shared)
+    placed.reports.push_back(
+        {"shared-devices", Severity::note,
+         fmt::format("{} share {}: LOCAL_RANK is not always a device number{}",
+                     counted(ranks, "rank"), counted(units.used_by(ranks), "device"),
+                     how_to_divide(places)),
+         "--gpu-view own: each rank uses device 0"});
   if (natural) {
     if (differing_models(input.node))
       add_pci_order(units,
-                    "devices are counted in the order of their PCI addresses; by itself CUDA "
-                    "takes the fastest model first",
+                    "the plan counts devices by PCI address; CUDA's default is fastest first",
                     settings);
     return Done{};
   }
   add_mask(input, units, constant_or_per_rank(std::move(mask)),
            !ascending && units.vendor->keeps_order()
-               ? "the devices that ranks use stay visible, in the driver's own order"
+               ? "each rank sees the devices that ranks use, in the driver's own order"
                : why_all(units),
            settings);
   return Done{};
@@ -205,22 +179,21 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
 void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& settings) {
   const std::string name(units.vendor->hierarchy);
   const bool tiles = units.mode == "tile";
-  const bool depends = std::any_of(input.node.devices.begin(), input.node.devices.end(),
-                                   [](const Device& device) { return device.subdevices > 1; });
-  const std::string exported = input.env.get(name);
-  if (!depends && !exported.empty())
-    settings.add(name, Layer::computed, exported,
-                 "as exported: cards of one tile are the same in every hierarchy");
-  else if (tiles && exported == "COMBINED")
-    settings.add(name, Layer::computed, exported,
-                 "as exported: tiles are counted as devices here, in COMBINED as in FLAT");
+  const bool depends = std::ranges::any_of(
+      input.node.devices, [](const Device& device) { return device.subdevices > 1; });
+  std::string value = input.env.get(name);
+  const char* why = tiles ? "the plan counts tiles as devices"
+                          : "the plan counts whole devices; the driver's default is tiles";
+  if (!depends && !value.empty())
+    why = "as exported; devices of one tile are the same in every hierarchy";
+  else if (tiles && value == "COMBINED")
+    why = "as exported; COMBINED counts tiles as devices, as FLAT does";
   else
-    settings.add(name, Layer::computed, std::string(tiles ? "FLAT" : "COMPOSITE"),
-                 tiles ? "tiles are counted as devices here"
-                       : "devices are counted whole here; unset, the driver counts their tiles");
+    value = tiles ? "FLAT" : "COMPOSITE";
+  settings.add(name, Layer::computed, value, why);
 }
 
-// Devices that ranks were asked to leave alone. Sources: CUDA programming guide (an empty list hides
+// --devices-per-rank 0. Sources: CUDA programming guide (an empty list hides
 // all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
 void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
   const std::string why = "--devices-per-rank 0: ranks see no device";
@@ -234,8 +207,8 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
     }
     placed.reports.push_back(
         {"devices-visible", Severity::note,
-         fmt::format("--devices-per-rank 0: ranks still see the devices{}, since no mask of "
-                     "this driver hides all",
+         fmt::format("--devices-per-rank 0: no mask of the driver hides all devices{}, so ranks "
+                     "still see them",
                      vendors.size() > 1 ? " of " + name : ""),
          "tell the program to use the CPU"});
   }
@@ -243,56 +216,51 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
 
 void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
   const bool sees_one = units.view == "own" || units.view == "launcher";
-  if (sees_one && input.request.local_rank != "node")
-    settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
-                 units.per_rank > 1 ? fmt::format("the rank sees its {} devices, as 0 to {}; "
-                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node",
-                                                  units.per_rank, units.per_rank - 1)
-                                    : std::string("the rank sees one device, as device 0; "
-                                                  "HPCLAUNCH_LOCAL_RANK is its place on the node"));
-  else
-    settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
-                 sees_one
-                     ? "--local-rank node: place on the node, although the rank sees one device"
-                     : "place on the node; the device index of most programs");
+  if (!sees_one || input.request.local_rank == "node")
+    return settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
+                        sees_one
+                            ? "--local-rank node: local rank, although the rank sees one device"
+                            : "local rank; most programs use it as the device number");
+  const std::string sees = units.per_rank > 1 ? fmt::format("its {} devices, as 0 to {}",
+                                                            units.per_rank, units.per_rank - 1)
+                                              : std::string("one device, as device 0");
+  settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
+               fmt::format("the rank sees {}; HPCLAUNCH_LOCAL_RANK is its local rank", sees));
 }
 
 // Parts of devices in a view that has whole ones.
 void report_parts(const Units& units, Plan& placed) {
+  const auto report = [&](std::string message) {
+    placed.reports.push_back(
+        {"parts-need-masks", Severity::error, std::move(message), "--gpu-view own"});
+  };
   if (units.view != "all") return;
   if (units.mask_item.find("subdevice") != std::string::npos)
-    placed.reports.push_back(
-        {"parts-need-masks", Severity::error,
-         fmt::format("device mode {} has no view of all: without a mask a process "
-                     "sees whole devices",
-                     units.mode),
-         "--gpu-view own"});
+    report(
+        fmt::format("--gpu-view all does not work in device mode {}: only a mask selects parts "
+                    "of devices",
+                    units.mode));
   if (units.instances() && units.count() > 1)
-    placed.reports.push_back({"parts-need-masks", Severity::error,
-                              "devices are split into instances (MIG): a process that is given "
-                              "several sees only the first",
-                              "--gpu-view own"});
+    report("--gpu-view all does not work in MIG mode: a process sees only the first instance");
 }
 
 }  // namespace
 
 bool differing_models(const Topology& node) {
-  return std::any_of(node.devices.begin(), node.devices.end(), [&](const Device& device) {
+  return std::ranges::any_of(node.devices, [&](const Device& device) {
     return device.model != node.devices.front().model;
   });
 }
 
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Units& units) {
-  if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty())
+  if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty() ||
+      std::ranges::all_of(
+          classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
     return false;
-  if (std::all_of(classes.begin(), classes.end(),
-                  [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
-    return false;
-  decide_own(
-      units,
-      "the driver keeps its own order of devices: with all of them visible device LOCAL_RANK "
-      "would not be the one nearest to the rank");
+  decide_own(units,
+             "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
+             "would not be the nearest");
   return true;
 }
 
@@ -304,17 +272,19 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
     return Done{};
   }
   report_left(units, placed.reports);
-  for (const Diagnostic& said : units.reports)  // the launcher's devices have no names of ours
-    if (units.view != "launcher" || said.id != "names-of-one-node") placed.reports.push_back(said);
+  std::ranges::copy_if(
+      units.reports, std::back_inserter(placed.reports), [&](const Diagnostic& one) {
+        return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
+      });
   const bool named = input.env.has(units.given);
   if (units.list.empty() && !units.given.empty())
     placed.reports.push_back(
         {"no-device-left", Severity::warning,
-         fmt::format("{} leaves no device of this node: ranks are placed as on a node without",
-                     named ? fmt::format("{}=\"{}\"", units.given, input.env.get(units.given))
-                           : "what can be opened here"),
-         named ? fmt::format("unset {}, or ask the batch system for devices", units.given)
-               : "ask the batch system for devices"});
+         fmt::format("{} no device of this node: the plan has none",
+                     named
+                         ? fmt::format("{}=\"{}\" selects", units.given, input.env.get(units.given))
+                         : "this process can open"),
+         fmt::format("{}request devices", named ? fmt::format("unset {}, or ", units.given) : "")});
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);

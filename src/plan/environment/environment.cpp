@@ -25,7 +25,7 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan
   Value leader = constant_or_per_rank(
       per_rank(plan, [](const RankPlan& rank) { return std::to_string(rank.cores); }));
   settings.add(kLeader, Layer::builtin, leader,
-               plan.bind_via == BindVia::none ? "one thread per core of an even share of the node"
+               plan.bind_via == BindVia::none ? "one thread per core of an equal share of the node"
                                               : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
@@ -36,7 +36,7 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan
   const std::string_view outer = split(*typed, ',').front();
   if (parse_natural(trim(outer)).value_or(0) > 0) {
     leader = std::string(trim(outer));
-    why = "follows the OMP_NUM_THREADS that was given";
+    why = "as the given OMP_NUM_THREADS";
   }
   for (const char* name : kOthers) settings.add(name, Layer::builtin, leader, why);
 }
@@ -46,10 +46,10 @@ void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
   const Rendezvous& rendezvous = input.rendezvous;
   if (!rendezvous.address.empty())
     settings.add("MASTER_ADDR", Layer::builtin, rendezvous.address, rendezvous.address_why);
-  // Gloo looks the host name up to find its interface, and some machines' names lead nowhere.
+  // Gloo looks up the host name to find its interface, and some machines' names cannot be resolved.
   if (rendezvous.address == "127.0.0.1")
     settings.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"),
-                 "all ranks are on this machine; loopback works however the host name resolves");
+                 "all ranks are on this machine; loopback does not depend on the host name");
   if (rendezvous.port != 0)
     settings.add("MASTER_PORT", Layer::builtin, std::to_string(rendezvous.port),
                  rendezvous.port_why);
@@ -62,25 +62,21 @@ void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
                  "--master-port");
 }
 
+bool matches(const LauncherTraits::ConflictingVariable& one, const std::string& name) {
+  return one.prefix ? name.starts_with(one.name) : one.name == name;
+}
+
 // What the launcher itself reads: variables that conflict with its command line are removed, and what
 // has no option there is set.
 void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& placed) {
-  const auto remove = [&](const std::string& name,
-                          const LauncherTraits::ConflictingVariable& variable) {
-    Decision removed = decided(Layer::computed, Unset{}, variable.why);
-    if (variable.of_batch) removed.where = kBatchSystem;
-    settings.add(name, std::move(removed));
-  };
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
-    if (!variable.prefix) {
-      if (input.env.has(variable.name)) remove(variable.name, variable);
-      continue;
+    for (const auto& [name, value] : input.env.values()) {
+      if (!matches(variable, name)) continue;
+      Decision removed = decided(Layer::computed, Unset{}, variable.why);
+      if (variable.of_batch) removed.where = kBatchSystem;
+      settings.add(name, std::move(removed));
     }
-    const auto& exported = input.env.values();
-    for (auto at = exported.lower_bound(variable.name);
-         at != exported.end() && at->first.starts_with(variable.name); ++at)
-      remove(at->first, variable);
   }
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     if (!preset.as_root || input.as_root)
@@ -88,29 +84,19 @@ void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& pla
                    preset.why);
 }
 
-// The launcher sets its own variables again for each rank, and may.
-bool is_conflicting(const PlanInput& input, const std::string& name) {
-  const auto& all = input.launcher.conflicting;
-  return std::any_of(all.begin(), all.end(), [&](const auto& one) {
-    return one.prefix ? name.starts_with(one.name) : one.name == name;
-  });
-}
-
 }  // namespace
 
 Status check_names(const Request& options) {
-  const auto bad = [](const std::string& name, const char* option) {
-    return request_error(fmt::format("{}: \"{}\" is no variable name", option, name),
-                         "a name has no \"=\" and is not empty; write --set NAME=VALUE");
-  };
-  const auto good = [](const std::string& name) {
-    return !name.empty() && name.find('=') == std::string::npos &&
-           name.find('\0') == std::string::npos;
+  const auto check = [](const std::string& name, const char* option) -> Status {
+    if (!name.empty() && name.find_first_of(std::string_view("=\0", 2)) == std::string::npos)
+      return Done{};
+    return request_error(fmt::format("{}: invalid variable name \"{}\"", option, name),
+                         "a name must not be empty or contain \"=\": --set NAME=VALUE");
   };
   for (const auto& [name, value] : options.set)
-    if (!good(name)) return bad(name, "--set");
+    if (Status good = check(name, "--set"); !good) return good;
   for (const std::string& name : options.unset)
-    if (!good(name)) return bad(name, "--unset");
+    if (Status good = check(name, "--unset"); !good) return good;
   return Done{};
 }
 
@@ -120,7 +106,7 @@ void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& s
   add_rendezvous(settings, input);
   add_interfaces(input, placed, settings);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
-               "ranks write into a pipe, where Python would hold lines back");
+               "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placed);
   for (const auto& [name, value] : input.request.set)
     settings.add(name, Layer::command_line, value, "--set");
@@ -136,8 +122,10 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_late_rules(input, facts, units, plan, settings);
   plan.env = settings.finish();
-  for (const Setting& setting : plan.env)
-    if (std::holds_alternative<Unset>(setting.value()) && !is_conflicting(input, setting.name))
+  for (const Setting& setting : plan.env)  // the launcher may set its own again for each rank
+    if (std::holds_alternative<Unset>(setting.value()) &&
+        std::ranges::none_of(input.launcher.conflicting,
+                             [&](const auto& one) { return matches(one, setting.name); }))
       plan.removed.push_back(setting.name);
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     plan.launcher_only.push_back(preset.name);
@@ -152,11 +140,10 @@ Status add_wire(const PlanInput& input, Plan& plan) {
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   if (!left_out.empty())
-    plan.reports.push_back(
-        {"ranks-check-less", Severity::note,
-         fmt::format("the ranks do not check {}: HPCLAUNCH_PLAN has no room for it",
-                     fmt::join(left_out, " and ")),
-         "hpclaunch verify compares everything"});
+    plan.reports.push_back({"ranks-check-less", Severity::note,
+                            fmt::format("ranks do not check {}: HPCLAUNCH_PLAN would be too long",
+                                        fmt::join(left_out, " and ")),
+                            "hpclaunch verify checks everything"});
   return Done{};
 }
 

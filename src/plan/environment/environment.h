@@ -6,9 +6,9 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/counts.h"
 #include "plan/devices/units.h"
 #include "plan/environment/settings.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 

@@ -29,9 +29,9 @@ constexpr std::array<std::string_view, 21> kPrefixes = {
 bool goes_along(const std::string& name) {
   // A shell function ("BASH_FUNC_ml%%") is exported too, and no launcher takes its name.
   if (!is_identifier(name)) return false;
-  if (std::find(kOwnOfHost.begin(), kOwnOfHost.end(), name) != kOwnOfHost.end()) return false;
-  return std::none_of(kPrefixes.begin(), kPrefixes.end(),
-                      [&](std::string_view prefix) { return name.starts_with(prefix); });
+  if (std::ranges::count(kOwnOfHost, name) > 0) return false;
+  return std::ranges::none_of(kPrefixes,
+                              [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 // Open MPI and PRRTE hand these to their own daemons, which know better.

@@ -18,19 +18,19 @@ struct Row {
 
 constexpr Row kOwn[] = {
     {Identity::rank, "RANK", "global rank; torch.distributed env:// reads it"},
-    {Identity::rank, "ROLE_RANK", "global rank; torchrun's name for it in a role"},
-    {Identity::node, "GROUP_RANK", "place of the node; torchrun's name for it"},
-    {Identity::node, "NODE_RANK", "place of the node; Lightning's name for it"},
-    {Identity::node, "CROSS_RANK", "place of the node; DeepSpeed's name for it"},
-    {Identity::local_rank, "HPCLAUNCH_LOCAL_RANK", "place on the node, in every GPU view"},
-    {Identity::node, "HPCLAUNCH_NODE", "place of the node in the job"},
+    {Identity::rank, "ROLE_RANK", "global rank (torchrun)"},
+    {Identity::node, "GROUP_RANK", "node number (torchrun)"},
+    {Identity::node, "NODE_RANK", "node number (Lightning)"},
+    {Identity::node, "CROSS_RANK", "node number (DeepSpeed)"},
+    {Identity::local_rank, "HPCLAUNCH_LOCAL_RANK", "local rank, in every GPU view"},
+    {Identity::node, "HPCLAUNCH_NODE", "node number"},
     {Identity::local_size, "LOCAL_WORLD_SIZE", "ranks on this node"},
-    {Identity::local_size, "LOCAL_SIZE", "ranks on this node; DeepSpeed's name for it"},
+    {Identity::local_size, "LOCAL_SIZE", "ranks on this node (DeepSpeed)"},
     {Identity::local_size, "HPCLAUNCH_LOCAL_SIZE", "ranks on this node"},
     {Identity::ranks, "WORLD_SIZE", "ranks in the job"},
-    {Identity::ranks, "ROLE_WORLD_SIZE", "ranks in the job; torchrun's name for it in a role"},
-    {Identity::nodes, "GROUP_WORLD_SIZE", "nodes in the job; torchrun's name for it"},
-    {Identity::nodes, "CROSS_SIZE", "nodes in the job; DeepSpeed's name for it"},
+    {Identity::ranks, "ROLE_WORLD_SIZE", "ranks in the job (torchrun)"},
+    {Identity::nodes, "GROUP_WORLD_SIZE", "nodes in the job (torchrun)"},
+    {Identity::nodes, "CROSS_SIZE", "nodes in the job (DeepSpeed)"},
 };
 
 // torchrun's constants. Lightning and idr_torch take the identity from the names above when they find

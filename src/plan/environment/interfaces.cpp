@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 
@@ -16,14 +17,13 @@ namespace {
 constexpr const char* kNccl = "NCCL_SOCKET_IFNAME";
 constexpr const char* kGloo = "GLOO_SOCKET_IFNAME";
 
-// Bridges, tunnels and the like that container and virtual machine software makes on each node for
-// itself: they have addresses and lead nowhere.
+// Bridges and tunnels of containers and virtual machines: they have addresses and reach no other node.
 bool is_virtual(std::string_view name) {
   constexpr std::array<std::string_view, 14> kBeginnings = {
       "lo",   "docker",  "veth",   "br-", "virbr",  "vnet", "cni",
       "cali", "flannel", "cilium", "lxc", "podman", "tun",  "tap"};
-  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                     [&](std::string_view lead) { return name.substr(0, lead.size()) == lead; });
+  return std::ranges::any_of(kBeginnings,
+                             [&](std::string_view lead) { return name.starts_with(lead); });
 }
 
 bool is_candidate(const Nic& nic) {
@@ -44,8 +44,7 @@ std::vector<const Nic*> candidates(const Topology& node) {
   std::vector<const Nic*> all;
   for (const Nic& nic : node.nics) {
     if (!is_candidate(nic)) continue;
-    const auto same = std::find_if(all.begin(), all.end(),
-                                   [&](const Nic* known) { return known->name == nic.name; });
+    const auto same = std::ranges::find(all, nic.name, &Nic::name);
     if (same == all.end())
       all.push_back(&nic);
     else if (rank_of(nic) > rank_of(**same))
@@ -55,30 +54,27 @@ std::vector<const Nic*> candidates(const Topology& node) {
 }
 
 bool carries(const Nic& nic, const std::string& address) {
-  return !address.empty() &&
-         std::find(nic.addresses.begin(), nic.addresses.end(), address) != nic.addresses.end();
+  return !address.empty() && std::ranges::count(nic.addresses, address) > 0;
 }
 
 // MASTER_ADDR as typed or exported; "" where hpclaunch chooses it.
 std::string typed_master(const PlanInput& input) {
-  for (const auto& [name, value] : input.request.set)
-    if (name == "MASTER_ADDR") return value;
-  if (!input.request.master_addr.empty()) return input.request.master_addr;
-  const std::string* exported = input.env.find("MASTER_ADDR");
-  return exported == nullptr ? "" : *exported;
+  const auto& typed = input.request.set;
+  const auto set =
+      std::ranges::find(typed, "MASTER_ADDR", [](const auto& one) { return one.first; });
+  if (set != typed.end()) return set->second;
+  const std::string& option = input.request.master_addr;
+  return option.empty() ? input.env.get("MASTER_ADDR") : option;
 }
 
 bool was_given(const PlanInput& input, const std::string& name) {
   const Request& typed = input.request;
-  return input.env.has(name) ||
-         std::any_of(typed.set.begin(), typed.set.end(),
-                     [&](const auto& one) { return one.first == name; }) ||
-         std::find(typed.unset.begin(), typed.unset.end(), name) != typed.unset.end();
+  return input.env.has(name) || std::ranges::count(typed.unset, name) > 0 ||
+         std::ranges::any_of(typed.set, [&](const auto& one) { return one.first == name; });
 }
 
 std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
   std::vector<std::string> names;
-  names.reserve(nics.size());
   for (const Nic* nic : nics) names.push_back(nic->name);
   return names;
 }
@@ -88,7 +84,7 @@ std::string described(const std::vector<const Nic*>& nics) {
   std::vector<std::string> facts;
   for (const Nic* nic : nics) {
     const std::string kind = nic->kind.empty() ? "interface" : nic->kind;
-    if (std::find(facts.begin(), facts.end(), kind) == facts.end()) facts.push_back(kind);
+    if (std::ranges::count(facts, kind) == 0) facts.push_back(kind);
   }
   if (const int speed = nics.front()->speed_mbps; speed > 0)
     facts.push_back(fmt::format("{} Gbit/s", static_cast<double>(speed) / 1000));
@@ -99,26 +95,18 @@ std::string described(const std::vector<const Nic*>& nics) {
 // an address of this node.
 std::string reason(const std::vector<const Nic*>& chosen, const std::vector<const Nic*>& others,
                    const Nic* leader) {
-  const bool one = chosen.size() == 1;
   const bool own = has_own_ip(*chosen.front());
-  const auto same_kind = [&](const Nic* nic) { return has_own_ip(*nic) == own; };
-  const bool by_speed = std::any_of(others.begin(), others.end(), same_kind);
-  const bool all_known = std::all_of(others.begin(), others.end(), [&](const Nic* nic) {
-    return !same_kind(nic) || nic->speed_mbps > 0;
-  });
-  const char* are = one ? "is" : "are";
-  std::string why = described(chosen) + " ";
-  if (leader != nullptr)
-    why += one ? "has the address that MASTER_ADDR was given"
-               : fmt::format("are alike, and {} has the address that MASTER_ADDR was given",
-                             leader->name);
-  else if (by_speed)
-    why += fmt::format("{} the fastest{} here with an address{}", are, own ? " of a fabric" : "",
-                       all_known ? "" : ", as far as speeds are known");
-  else
-    why += fmt::format("{} of a fabric and {} an address", are, one ? "has" : "have");
-  if (!others.empty()) why += fmt::format(", before {}", fmt::join(names_of(others), ", "));
-  return why;
+  std::vector<const Nic*> alike;
+  std::ranges::copy_if(others, std::back_inserter(alike),
+                       [&](const Nic* nic) { return has_own_ip(*nic) == own; });
+  std::string why = leader != nullptr ? "MASTER_ADDR is an address of " + leader->name
+                    : alike.empty()   ? "fabric with an address"
+                    : own             ? "fastest fabric with an address"
+                                      : "fastest with an address";
+  if (leader == nullptr && std::ranges::count(alike, 0, &Nic::speed_mbps) > 0)
+    why += ", as far as speeds are known";
+  if (!others.empty()) why += fmt::format("; not used: {}", fmt::join(names_of(others), ", "));
+  return described(chosen) + ": " + why;
 }
 
 }  // namespace
@@ -130,12 +118,13 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
   if (was_given(input, kNccl) || was_given(input, kGloo)) return;
   const std::vector<const Nic*> all = candidates(*input.live);
   if (all.size() < 2) return;
-  const auto better = [](const Nic* a, const Nic* b) { return rank_of(*a) < rank_of(*b); };
   const std::string typed = typed_master(input);
   const auto leader =
-      std::find_if(all.begin(), all.end(), [&](const Nic* nic) { return carries(*nic, typed); });
+      std::ranges::find_if(all, [&](const Nic* nic) { return carries(*nic, typed); });
   const bool led = leader != all.end();
-  const Nic& best = led ? **leader : **std::max_element(all.begin(), all.end(), better);
+  const Nic& best =
+      led ? **leader
+          : **std::ranges::max_element(all, {}, [](const Nic* nic) { return rank_of(*nic); });
   std::vector<const Nic*> chosen;
   std::vector<const Nic*> others;
   for (const Nic* nic : all) {
@@ -143,7 +132,8 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
     const bool alike = led && !has_own_ip(best) ? nic == &best : rank_of(*nic) == rank_of(best);
     (alike ? chosen : others).push_back(nic);
   }
-  if (others.empty() && !has_own_ip(best)) return;  // which one leads there is not known here
+  if (others.empty() && !has_own_ip(best))
+    return;  // which one reaches other nodes is not known here
   const std::string& rendezvous = led ? typed : input.rendezvous.address;
   std::stable_partition(chosen.begin(), chosen.end(),
                         [&](const Nic* nic) { return carries(*nic, rendezvous); });

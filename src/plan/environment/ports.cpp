@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 
 #include "hpclaunch/make_plan.h"
@@ -18,39 +17,26 @@ std::uint64_t spread(std::string_view key) {
   return hash ^ (hash >> 33);
 }
 
-// The ports from `from` up that the kernel does not hand out, counted from 0.
-class Outside {
- public:
-  Outside(int from, int ephemeral_first, int ephemeral_last)
-      : from_(from),
-        below_(std::clamp(ephemeral_first, from, kHighest + 1) - from),
-        above_from_(std::clamp(ephemeral_last + 1, from + below_, kHighest + 1)) {}
-
-  int count() const { return below_ + kHighest + 1 - above_from_; }
-  int at(int index) const { return index < below_ ? from_ + index : above_from_ + index - below_; }
-
- private:
-  static constexpr int kHighest = 65535;
-  int from_;
-  int below_;
-  int above_from_;
-};
+// The ports from `from` up that the kernel does not hand out.
+std::vector<int> outside(int from, int ephemeral_first, int ephemeral_last) {
+  std::vector<int> ports;
+  for (int port = from; port <= 65535; ++port)
+    if (port < ephemeral_first || port > ephemeral_last) ports.push_back(port);
+  return ports;
+}
 
 }  // namespace
 
 std::vector<int> candidate_ports(std::string_view key, int ephemeral_first, int ephemeral_last) {
   constexpr int kUnregistered = 10000;  // below are the ports that services have by registration
   constexpr int kUnprivileged = 1024;
-  constexpr int kTries = 64;
-  Outside ports(kUnregistered, ephemeral_first, ephemeral_last);
-  if (ports.count() < kTries) ports = Outside(kUnprivileged, ephemeral_first, ephemeral_last);
-  if (ports.count() < kTries)
-    ports = Outside(kUnregistered, kUnregistered + 1024, 65535);  // it takes all
+  constexpr std::size_t kTries = 64;
+  std::vector<int> ports = outside(kUnregistered, ephemeral_first, ephemeral_last);
+  if (ports.size() < kTries) ports = outside(kUnprivileged, ephemeral_first, ephemeral_last);
+  if (ports.size() < kTries) ports = outside(kUnregistered, kUnregistered + 1024, 65535);
   std::vector<int> tries;
   const std::uint64_t start = spread(key);
-  for (std::uint64_t i = 0; i < kTries; ++i)
-    tries.push_back(
-        ports.at(static_cast<int>((start + i) % static_cast<std::uint64_t>(ports.count()))));
+  for (std::uint64_t i = 0; i < kTries; ++i) tries.push_back(ports[(start + i) % ports.size()]);
   return tries;
 }
 

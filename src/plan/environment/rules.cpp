@@ -2,19 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/cores/locality.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {
 
 namespace {
-
-void add_once(const std::string& item, std::vector<std::string>& items) {
-  if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
-}
 
 class Applying {
  public:
@@ -57,34 +53,33 @@ class Applying {
     plan_.choices.push_back(Setting{name, {std::move(decision)}});
   }
 
-  // Reports a value that cannot be made.
-  void cannot(const std::string& what, const Error& error) {
+  // What was made; nullopt, with a report, where a fact is not set.
+  template <class Made>
+  std::optional<Made> made(Result<Made> result, const std::string& what) {
+    if (result) return std::move(*result);
     plan_.reports.push_back(
         {rule_.id, Severity::warning,
-         fmt::format("rule {} leaves {} alone: {}", rule_.id, what, error.message), error.hint});
-  }
-
-  std::optional<std::string> expanded(const std::string& text, const std::string& what) {
-    Result<std::string> made = expand(text, facts_);
-    if (made) return std::move(*made);
-    cannot(what, made.error());
+         fmt::format("rule {} does not set {}: {}", rule_.id, what, result.error().message),
+         result.error().hint});
     return std::nullopt;
   }
 
+  std::optional<std::string> expanded(const std::string& text, const std::string& what) {
+    return made(expand(text, facts_), what);
+  }
+
+  std::optional<Value> value_of(const Assignment& one) {
+    return made(evaluate(one.value, facts_, units_, plan_), one.name);
+  }
+
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
-    for (const Assignment& one : assignments) {
-      Result<Value> value = evaluate(one.value, facts_, units_, plan_);
-      if (value)
-        decide(one.name, layer, std::move(*value));
-      else
-        cannot(one.name, value.error());
-    }
+    for (const Assignment& one : assignments)
+      if (std::optional<Value> value = value_of(one)) decide(one.name, layer, std::move(*value));
   }
 
   void prepend(const Assignment& one) {
-    Result<Value> value = evaluate(one.value, facts_, units_, plan_);
-    if (!value) return cannot(one.name, value.error());
-    const auto* text = std::get_if<std::string>(&*value);
+    const std::optional<Value> value = value_of(one);
+    const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
     if (text == nullptr) return;
     const std::string* old = settings_.so_far(one.name);
     if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
@@ -96,13 +91,12 @@ class Applying {
     const auto found = rule_.launch.find(plan_.launcher);
     if (found == rule_.launch.end()) return;
     for (const std::string& flag : found->second) {
-      const std::optional<std::string> text = expanded(flag, "the launcher's " + flag);
+      const std::optional<std::string> text = expanded(flag, "launcher flag " + flag);
       if (!text) continue;
       const std::string name = text->substr(0, text->find('='));
       auto& args = plan_.profile_args;
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
-      if (name.starts_with("-") && name != "-o")
-        args.erase(std::remove_if(args.begin(), args.end(), same), args.end());
+      if (name.starts_with("-") && name != "-o") std::erase_if(args, same);
       args.push_back(*text);
       choose(name, *text);
     }
@@ -112,17 +106,17 @@ class Applying {
     for (const auto& [scheduler, list] : rule_.batch)
       if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
         for (const std::string& text : list) {
-          const auto directive = expanded(text, "the directive " + text);
+          const auto directive = expanded(text, "directive " + text);
           if (!directive) continue;
-          add_once(*directive, plan_.batch);
+          if (std::ranges::count(plan_.batch, *directive) == 0) plan_.batch.push_back(*directive);
           choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
 
   void directory(const std::string& dir) {
-    const std::optional<std::string> path = expanded(dir, "the directory " + dir);
+    const std::optional<std::string> path = expanded(dir, "directory " + dir);
     if (!path) return;
-    add_once(*path, plan_.make_dirs);
+    if (std::ranges::count(plan_.make_dirs, *path) == 0) plan_.make_dirs.push_back(*path);
     choose("directories", fmt::format("{}", fmt::join(plan_.make_dirs, " ")));
   }
 
@@ -166,9 +160,8 @@ void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Pl
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
   if (input.profile == nullptr || input.profile->stacks.empty()) {
     if (input.request.stack.empty()) return std::optional<Setting>();
-    return request_error(
-        fmt::format("--stack {}: no profile in use has stacks", input.request.stack),
-        "leave it out, or name a profile with --profile");
+    return request_error(fmt::format("--stack {}: the profile has no stacks", input.request.stack),
+                         "omit it, or choose a profile with --profile");
   }
   const Profile& profile = *input.profile;
   Setting setting{"stack", {}};
@@ -179,8 +172,8 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
   if (setting.history.back().why.empty())
     setting.history.back().why = standard->doc + "; the default of " + profile.name;
   for (const Stack& stack : profile.stacks) {
-    const auto when = std::find_if(stack.when.begin(), stack.when.end(),
-                                   [&](const When& w) { return holds(w, facts); });
+    const auto when =
+        std::ranges::find_if(stack.when, [&](const When& one) { return holds(one, facts); });
     if (when == stack.when.end()) continue;
     setting.history.push_back(decided_by_rule(Layer::environment, stack.name, stack.name,
                                               stack.origin, met(*when, facts)));
@@ -202,11 +195,7 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
 
 Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
                          std::string condition) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  decision.where = origin.where;
-  decision.why = origin.why;
+  Decision decision{layer, std::move(value), origin.where, origin.why};
   decision.rule = id;
   decision.profile = origin.profile;
   decision.source = origin.source;
@@ -263,9 +252,7 @@ void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
       fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
       most = std::max(most, rank.cores);
     }
-  int usable = 0;
-  for (const Core& core : input.node.cores)
-    usable += core.pus.intersects(input.node.allowed) ? 1 : 0;
+  int usable = count_cores(input.node, input.node.allowed);
   if (knows_amounts(input, plan.nodes()))
     usable = granted_cores(input.node, plan.classes.front().granted);
   const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
@@ -285,7 +272,7 @@ void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, P
   if (input.profile == nullptr) return;
   const auto late = [](const Rule& rule) { return is_late(rule.when); };
   const std::vector<Rule>& rules = input.profile->rules;
-  if (std::none_of(rules.begin(), rules.end(), late)) return;
+  if (std::ranges::none_of(rules, late)) return;
   for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
   for (const Setting& setting : settings.finish()) {
     if (const auto* text = std::get_if<std::string>(&setting.value()))

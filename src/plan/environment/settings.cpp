@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "hpclaunch/text.h"
 
@@ -13,20 +14,13 @@ namespace {
 
 const SourceRef kCommandLine{"<command line>"};
 
-SourceRef source_of(Layer layer) {
-  if (layer == Layer::command_line) return kCommandLine;
-  return SourceRef{layer == Layer::environment ? "<environment>" : "hpclaunch"};
-}
-
 }  // namespace
 
 Decision decided(Layer layer, Value value, std::string why) {
-  Decision decision;
-  decision.layer = layer;
-  decision.value = std::move(value);
-  decision.where = source_of(layer);
-  decision.why = std::move(why);
-  return decision;
+  const SourceRef where = layer == Layer::command_line  ? kCommandLine
+                          : layer == Layer::environment ? SourceRef{"<environment>"}
+                                                        : SourceRef{"hpclaunch"};
+  return {layer, std::move(value), where, std::move(why)};
 }
 
 Setting choice(std::string name, Layer layer, std::string value, std::string why) {
@@ -46,11 +40,10 @@ std::string suggest(const char* option, const std::string& name,
 
 Value constant_or_per_rank(PerRank values) {
   const std::string first = values.items.front().front();
-  const auto same = [&](const auto& items) {
-    return std::all_of(items.begin(), items.end(),
-                       [&](const std::string& item) { return item == first; });
-  };
-  if (std::all_of(values.items.begin(), values.items.end(), same)) return first;
+  const bool same = std::ranges::all_of(values.items, [&](const auto& items) {
+    return std::ranges::count(items, first) == std::ssize(items);
+  });
+  if (same) return first;
   return values;
 }
 
@@ -70,24 +63,23 @@ const std::string* EnvSettings::so_far(const std::string& name) const {
   const std::string* exported = env_.find(name);
   const auto found = settings_.find(name);
   if (found == settings_.end()) return exported;
-  const std::string* weak = nullptr;
-  for (auto d = found->second.rbegin(); d != found->second.rend(); ++d) {
-    const auto* text = std::get_if<std::string>(&d->value);
-    if (d->layer == Layer::profile_require) return text;
-    if (d->layer == Layer::profile_default && weak == nullptr) weak = text;
-  }
-  return exported != nullptr ? exported : weak;
+  const auto last = [&](Layer layer) {
+    const auto at = std::find_if(found->second.rbegin(), found->second.rend(),
+                                 [&](const Decision& one) { return one.layer == layer; });
+    return at == found->second.rend() ? nullptr : &at->value;
+  };
+  if (const Value* required = last(Layer::profile_require))
+    return std::get_if<std::string>(required);
+  return exported != nullptr ? exported : std::get_if<std::string>(last(Layer::profile_default));
 }
 
 std::vector<Setting> EnvSettings::finish() const {
   std::vector<Setting> result;
   for (const auto& [name, decisions] : settings_) {
     std::vector<Decision> history = decisions;
-    if (const std::string* exported = env_.find(name)) {
-      history.push_back(decided(Layer::environment, *exported, "exported before the start"));
-    }
-    std::stable_sort(history.begin(), history.end(),
-                     [](const Decision& a, const Decision& b) { return a.layer < b.layer; });
+    if (const std::string* exported = env_.find(name))
+      history.push_back(decided(Layer::environment, *exported, "from the environment"));
+    std::ranges::stable_sort(history, {}, &Decision::layer);
     result.push_back(Setting{name, std::move(history)});
   }
   return result;

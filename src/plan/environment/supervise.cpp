@@ -1,8 +1,6 @@
 // Whether hpclaunch supervises the ranks until they stop (docs/reference/supervise.md).
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 #include "plan/environment/settings.h"
@@ -17,39 +15,33 @@ std::string needed_by(const PlanInput& input) {
   return input.request.output.report.empty() ? "" : "--report";
 }
 
+constexpr const char* kLocal = "the local launcher always supervises its ranks";
+
 Error cannot_leave(const PlanInput& input) {
   if (input.launcher.name == "local")
-    return request_error("--no-supervise: the local launcher always stays with its ranks",
-                         "leave it out, or choose another launcher with --launcher NAME");
+    return request_error(fmt::format("--no-supervise: {}", kLocal),
+                         "omit it, or choose another launcher with --launcher NAME");
   const std::string option = needed_by(input);
-  return request_error(
-      fmt::format("--no-supervise and {}: {} needs hpclaunch to stay", option, option),
-      fmt::format("leave out --no-supervise, or {}", option));
+  return request_error(fmt::format("--no-supervise and {} exclude each other", option),
+                       fmt::format("omit --no-supervise, or {}", option));
 }
 
-void add_choice(const PlanInput& input, Plan& plan) {
+Setting supervise_choice(const PlanInput& input, const Plan& plan) {
   const std::string needed = needed_by(input);
   const std::string& launcher = input.launcher.name;
-  Layer layer = Layer::builtin;
-  std::string why;
-  if (input.request.supervise) {
-    layer = Layer::command_line;
-    why = *input.request.supervise ? "--supervise" : "--no-supervise";
-  } else if (launcher == "local") {
-    why = "the local launcher always stays with its ranks";
-  } else if (!needed.empty()) {
-    layer = Layer::computed;
-    why = needed + " needs it";
-  } else if (!input.launcher.termination.fails_fast) {
-    why = fmt::format(
-        "{} continues when a rank that is no MPI program fails, and its exit status is not "
-        "the rank's",
-        launcher);
-  } else {
-    why = fmt::format("{} ends all ranks when one fails", launcher);
-  }
-  const bool stays = plan.supervise || launcher == "local";
-  plan.choices.push_back(choice("supervise", layer, stays ? "yes" : "no", std::move(why)));
+  const auto chosen = [&](Layer layer, std::string why) {
+    return choice("supervise", layer, plan.supervise || launcher == "local" ? "yes" : "no",
+                  std::move(why));
+  };
+  if (input.request.supervise)
+    return chosen(Layer::command_line, *input.request.supervise ? "--supervise" : "--no-supervise");
+  if (launcher == "local") return chosen(Layer::builtin, kLocal);
+  if (!needed.empty()) return chosen(Layer::computed, "required by " + needed);
+  if (!input.launcher.termination.fails_fast)
+    return chosen(Layer::builtin, launcher +
+                                      " does not stop the job when a rank without MPI fails, "
+                                      "or return its exit status");
+  return chosen(Layer::builtin, launcher + " stops all ranks when one fails");
 }
 
 }  // namespace
@@ -61,7 +53,7 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   plan.supervise =
       !local && input.request.supervise.value_or(needed || !input.launcher.termination.fails_fast);
   plan.time_limit_signal = input.time_limit_signal;
-  add_choice(input, plan);
+  plan.choices.push_back(supervise_choice(input, plan));
   if (plan.time_limit_signal.signal != 0)
     plan.choices.push_back(choice("signal", Layer::command_line,
                                   time_limit_signal_name(plan.time_limit_signal.signal),
@@ -69,7 +61,7 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   return Done{};
 }
 
-// A shell that is itself in a step holds the resources that a step of ours would wait for.
+// A step of ours would wait for the resources of the step that this shell is in.
 // Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
 void note_step(const PlanInput& input, Plan& plan) {
   constexpr long kReserved = 0xfffffff0;
@@ -78,11 +70,10 @@ void note_step(const PlanInput& input, Plan& plan) {
   const std::optional<long> number = parse_natural(step, kReserved - 1);
   if (!number) return;
   plan.inside_step = true;
-  plan.choices.push_back(
-      choice("inside-step", Layer::environment, step,
-             fmt::format("{} is set: this shell is a step of the job and holds its nodes, so the "
-                         "ranks' step has to share them",
-                         input.launcher.step_var)));
+  plan.choices.push_back(choice(
+      "inside-step", Layer::environment, step,
+      fmt::format("{} is set: this shell is a job step, and the ranks' step shares its nodes",
+                  input.launcher.step_var)));
 }
 
 }  // namespace hpclaunch

@@ -1,9 +1,11 @@
 #include "hpclaunch/wire.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include "hpclaunch/hosts.h"
@@ -31,20 +33,19 @@ std::string escape_key(std::string_view name) {
 }
 
 bool all_equal(const std::vector<std::string>& items) {
-  return std::adjacent_find(items.begin(), items.end(), std::not_equal_to<>()) == items.end();
+  return std::ranges::adjacent_find(items, std::ranges::not_equal_to()) == items.end();
 }
+
+bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 /// `items` are escaped already.
 std::string field(std::string_view key, const std::vector<std::string>& items) {
-  std::string out = fmt::format(":{}={}", key, items.front());
-  if (all_equal(items)) return out;
-  for (std::size_t i = 1; i < items.size(); ++i) out += "/" + items[i];
-  return out;
+  return fmt::format(":{}={}", key,
+                     all_equal(items) ? items.front() : fmt::format("{}", fmt::join(items, "/")));
 }
 
 std::vector<std::string> escape_all(const std::vector<std::string>& values) {
   std::vector<std::string> out;
-  out.reserve(values.size());
   for (const std::string& value : values) out.push_back(escape(value));
   return out;
 }
@@ -52,23 +53,17 @@ std::vector<std::string> escape_all(const std::vector<std::string>& values) {
 Error invalid(std::string message) { return Error{ErrorKind::invalid, std::move(message)}; }
 
 Status check_per_rank(const std::string& name, const PerRank& value, const Plan& plan) {
-  if (value.items.size() != plan.classes.size()) {
+  if (value.items.size() != plan.classes.size())
     return invalid(fmt::format("{} has values for {} node classes, the plan has {}", name,
                                value.items.size(), plan.classes.size()));
-  }
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
     const std::size_t want = plan.classes[c].ranks.size();
-    const std::size_t have = value.items[c].size();
-    if (have != want || want == 0) {
+    if (value.items[c].size() != want || want == 0)
       return invalid(fmt::format("{} has {} for the {} of node class {}", name,
-                                 have == 1 ? "1 value" : fmt::format("{} values", have),
-                                 want == 1 ? "1 rank" : fmt::format("{} ranks", want), c));
-    }
-    for (const std::string& item : value.items[c]) {
-      if (item.find('\0') != std::string::npos) {
-        return invalid(fmt::format("a value of {} has a zero byte", name));
-      }
-    }
+                                 counted(value.items[c].size(), "value"), counted(want, "rank"),
+                                 c));
+    if (std::ranges::any_of(value.items[c], has_zero))
+      return invalid(fmt::format("a value of {} has a zero byte", name));
   }
   return Done{};
 }
@@ -80,19 +75,16 @@ Result<std::vector<const Setting*>> wire_settings(const Plan& plan) {
     const PerRank* per_rank = std::get_if<PerRank>(&setting.value());
     if (per_rank == nullptr && !std::holds_alternative<RankFact>(setting.value())) continue;
     const std::string& name = setting.name;
-    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
-      return invalid(fmt::format("\"{}\" cannot be the name of a variable", escape(name)));
-    if (per_rank != nullptr) {
-      const Status checked = check_per_rank(name, *per_rank, plan);
-      if (!checked) return checked.error();
-    }
+    if (name.empty() || name.find('=') != std::string::npos || has_zero(name))
+      return invalid(fmt::format("\"{}\" is not a valid variable name", escape(name)));
+    if (per_rank != nullptr)
+      if (const Status checked = check_per_rank(name, *per_rank, plan); !checked)
+        return checked.error();
     out.push_back(&setting);
   }
-  if (out.size() > kMaxWireVariables) {
-    return Error{ErrorKind::unsupported,
-                 fmt::format("{} variables differ by rank, the shim has room for {}", out.size(),
-                             kMaxWireVariables)};
-  }
+  if (out.size() > kMaxWireVariables)
+    return Error{ErrorKind::unsupported, fmt::format("{} variables differ by rank, the limit is {}",
+                                                     out.size(), kMaxWireVariables)};
   return out;
 }
 
@@ -108,7 +100,7 @@ struct Payload {
 
 /// True when one item does for every rank of every class.
 bool same_everywhere(const PerRank& value) {
-  return std::all_of(value.items.begin(), value.items.end(), [&](const auto& items) {
+  return std::ranges::all_of(value.items, [&](const auto& items) {
     return all_equal(items) && items.front() == value.items.front().front();
   });
 }
@@ -129,36 +121,26 @@ void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   out.add("verify", fmt::format(":verify={}", to_string(plan.verify)));
   if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
   if (!plan.make_dirs.empty())
-    out.add("the directories to make", field("dir", escape_all(plan.make_dirs)));
+    out.add("directories to create", field("dir", escape_all(plan.make_dirs)));
   add_stay(plan, out);
-  std::string runs;
-  for (const NodeRun& run : plan.layout) {
-    runs += fmt::format("{}{}*{}", runs.empty() ? "" : "/", run.node_class, run.nodes);
-  }
-  out.add("the layout of the nodes", ":layout=" + runs);
-}
-
-// Ranks whose CPUs are counted, not named. False: these are named.
-bool add_parts(const NodeClass& node_class, Payload& out) {
-  if (node_class.ranks.front().part_first < 0) return false;
-  std::vector<std::string> parts;
-  parts.reserve(node_class.ranks.size());
-  for (const RankPlan& rank : node_class.ranks)
-    parts.push_back(fmt::format("{}-{}", rank.part_first, rank.part_last));
-  if (node_class.granted > 0) out.add("granted", fmt::format(":granted={}", node_class.granted));
-  out.add("the parts of the CPUs", field("part", parts));
-  return true;
+  std::vector<std::string> runs;
+  for (const NodeRun& run : plan.layout)
+    runs.push_back(fmt::format("{}*{}", run.node_class, run.nodes));
+  out.add("the node layout", fmt::format(":layout={}", fmt::join(runs, "/")));
 }
 
 void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
   const bool expect = plan.bind_via == BindVia::launcher;
   if (plan.bind_via == BindVia::none || (expect && plan.verify == Verify::off)) return;
-  if (add_parts(node_class, out)) return;
+  const bool by_part = node_class.ranks.front().part_first >= 0;  // CPUs are counted, not named
   std::vector<std::string> lists;
-  lists.reserve(node_class.ranks.size());
-  for (const RankPlan& rank : node_class.ranks) lists.push_back(rank.cpus.to_list());
+  for (const RankPlan& rank : node_class.ranks)
+    lists.push_back(by_part ? fmt::format("{}-{}", rank.part_first, rank.part_last)
+                            : rank.cpus.to_list());
   if (all_equal(lists) && lists.front().empty()) return;
-  out.add("the lists of CPUs", field(expect ? "expect" : "cpus", lists));
+  if (by_part && node_class.granted > 0)
+    out.add("granted", fmt::format(":granted={}", node_class.granted));
+  out.add("the CPU lists", field(by_part ? "part" : expect ? "expect" : "cpus", lists));
 }
 
 // One mark per node. Not for names that a host does not call itself. For many nodes one character has to do: it
@@ -182,10 +164,8 @@ std::string constant_marks(const Plan& plan) {
   std::string marks;
   for (const Setting& setting : plan.env) {
     const auto* text = std::get_if<std::string>(&setting.value());
-    const auto& own = plan.launcher_only;
-    if (std::find(own.begin(), own.end(), setting.name) != own.end()) continue;
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) ||
-        is_path_list(setting.name))
+        is_path_list(setting.name) || std::ranges::count(plan.launcher_only, setting.name) > 0)
       continue;
     if (plan.invented_hosts && text->find(short_host(plan.hosts.front())) != std::string::npos)
       continue;
@@ -209,10 +189,8 @@ std::string rendezvous_port(const Plan& plan) {
   if (address == nullptr || port == nullptr) return {};
   const auto* number = std::get_if<std::string>(&port->value());
   const bool ours = address->history.back().layer == Layer::builtin;
-  if (!ours || number == nullptr || number->empty() || number->size() > 5 ||
-      number->find_first_not_of("0123456789") != std::string::npos)
-    return {};
-  return ":port=" + *number;
+  const bool valid = number != nullptr && number->size() <= 5 && parse_natural(*number);
+  return ours && valid ? ":port=" + *number : "";
 }
 
 // What only checks, as far as there is room; `rest` is what the wire has without it.
@@ -225,42 +203,33 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
     else if (left_out != nullptr)
       left_out->emplace_back(what);
   };
-  add(constant_marks(plan), true, "the constants of the environment");
+  add(constant_marks(plan), true, "constant variables");
   if (plan.nodes() > 1 && !plan.invented_hosts)
-    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here,
-        "on which host they are");
+    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here, "their host");
   return text;
 }
 
 Error too_long(std::size_t size, const Payload& payload) {
   const auto largest =
-      std::max_element(payload.bytes.begin(), payload.bytes.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+      std::ranges::max_element(payload.bytes, {}, [](const auto& one) { return one.second; });
   return Error{
       ErrorKind::unsupported,
-      fmt::format("the plan takes {} bytes in HPCLAUNCH_PLAN, the limit is {}; {} of them are "
-                  "for {}",
-                  size, kMaxWireBytes, largest->second, largest->first),
+      fmt::format(
+          "HPCLAUNCH_PLAN would have {} bytes, the limit is {}; the largest part is {} ({})", size,
+          kMaxWireBytes, largest->first, largest->second),
       "use fewer ranks per node, nodes that are more alike, or shorter values"};
 }
 
 Status check_names(const Plan& plan, const RankVariables& names) {
-  if (!is_identifier(names.rank)) {
-    return invalid(fmt::format("\"{}\" cannot hold a launcher's rank", escape(names.rank)));
-  }
-  if (!names.local_rank.empty() && !is_identifier(names.local_rank)) {
+  if (!is_identifier(names.rank))
+    return invalid(fmt::format("\"{}\" is not a valid rank variable", escape(names.rank)));
+  if (!names.local_rank.empty() && !is_identifier(names.local_rank))
     return invalid(
-        fmt::format("\"{}\" cannot hold a launcher's local rank", escape(names.local_rank)));
-  }
-  if (plan.classes.size() > kMaxWireClasses) {
+        fmt::format("\"{}\" is not a valid local rank variable", escape(names.local_rank)));
+  if (plan.classes.size() > kMaxWireClasses)
     return Error{ErrorKind::unsupported,
-                 fmt::format("the plan has {} kinds of nodes, the shim has room for {}",
-                             plan.classes.size(), kMaxWireClasses)};
-  }
-  return Done{};
-}
-
-Status check_limits(const Plan& plan) {
+                 fmt::format("the plan has {} kinds of nodes, the limit is {}", plan.classes.size(),
+                             kMaxWireClasses)};
   constexpr std::size_t kMaxDigits = 18;
   constexpr std::size_t kMaxPath = 4095;
   const std::string& core = plan.core_limit;
@@ -268,10 +237,10 @@ Status check_limits(const Plan& plan) {
       core.size() <= kMaxDigits && core.find_first_not_of("0123456789") == std::string::npos;
   if (core != "unlimited" && !is_number)
     return invalid(
-        fmt::format("\"{}\" is no core limit: a number of bytes or unlimited", escape(core)));
+        fmt::format("invalid core limit \"{}\" (a number of bytes, or unlimited)", escape(core)));
   for (const std::string& path : plan.make_dirs)
-    if (!path.starts_with('/') || path.size() > kMaxPath || path.find('\0') != std::string::npos)
-      return invalid(fmt::format("\"{}\" is no absolute path of a directory to make", path));
+    if (!path.starts_with('/') || path.size() > kMaxPath || has_zero(path))
+      return invalid(fmt::format("directory to create: \"{}\" is not an absolute path", path));
   return Done{};
 }
 
@@ -289,10 +258,7 @@ std::string wire_mark(std::string_view text, int size) {
 
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
                                 std::vector<std::string>* left_out) {
-  const Status checked = check_names(plan, names);
-  if (!checked) return checked.error();
-  const Status limits = check_limits(plan);
-  if (!limits) return limits.error();
+  if (const Status checked = check_names(plan, names); !checked) return checked.error();
   const auto settings = wire_settings(plan);
   if (!settings) return settings.error();
 
@@ -307,7 +273,7 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
     }
   }
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    out.add("the classes", fmt::format(":class={}", plan.classes[c].ranks.size()));
+    out.add("the node classes", fmt::format(":class={}", plan.classes[c].ranks.size()));
     for (const Setting* setting : *settings) {
       const PerRank* value = std::get_if<PerRank>(&setting->value());
       if (value == nullptr || same_everywhere(*value)) continue;

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/text.h"
+#include "plan/cores/share.h"
+
+namespace hpclaunch {
+
+void describe_cpus(const Topology& node, RankPlan& rank) {
+  std::set<int> packages;
+  std::set<int> numa;
+  rank.cores = 0;
+  for (const Core& core : node.cores) {
+    if (!core.pus.intersects(rank.cpus)) continue;
+    ++rank.cores;
+    packages.insert(core.package);
+    numa.insert(core.numa);
+  }
+  rank.package = packages.size() == 1 ? *packages.begin() : -1;
+  rank.numa = numa.size() == 1 ? *numa.begin() : -1;
+}
+
+RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, const Share& share) {
+  RankPlan rank;
+  for (const int c : share) rank.cpus |= cores[c].pus;
+  describe_cpus(node, rank);
+  return rank;
+}
+
+std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,
+                                    const std::vector<RankPlan>& ranks, bool shared) {
+  std::vector<std::string> remarks;
+  const std::string all = counted(ranks.size(), "rank");
+  if (shared) remarks.push_back(fmt::format("{} share {}", all, counted(cores.size(), "core")));
+  std::set<int> numa;
+  CpuSet used;
+  CpuSet idle;
+  int idle_cores = 0;
+  for (const RankPlan& rank : ranks) used |= rank.cpus;
+  for (const UsableCore& core : cores) {
+    numa.insert(node.cores[core.position].numa);
+    if (core.pus.intersects(used)) continue;
+    idle |= core.pus;
+    ++idle_cores;
+  }
+  const auto spanning =
+      std::count_if(ranks.begin(), ranks.end(), [](const RankPlan& rank) { return rank.numa < 0; });
+  if (numa.size() > 1 && spanning > 0)
+    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
+                                  all, numa.size()));
+  if (idle_cores > 0)
+    remarks.push_back(
+        fmt::format("{} left idle (CPUs {})", counted(idle_cores, "core"), idle.to_list()));
+  return remarks;
+}
+
+}  // namespace hpclaunch

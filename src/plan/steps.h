@@ -1,0 +1,62 @@
+#pragma once
+// The steps of make_plan.cpp that are not about devices, cores or environment: one source file each.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "plan/devices/node_ranks.h"
+#include "plan/devices/units.h"
+
+namespace hpclaunch {
+
+// ---- counts.cpp: how many ranks on how many nodes --------------------------------------------------
+
+struct Counts {
+  std::vector<int> ranks_on;     ///< one entry per node used, in host order; each >= 1
+  std::vector<Setting> choices;  ///< "nodes", "ranks-per-node", "ranks"
+
+  int nodes() const { return static_cast<int>(ranks_on.size()); }
+  int most() const;  ///< ranks on the fullest node
+  int ranks() const;
+  bool even() const;
+};
+
+/// What was typed, what the allocation says, what the node suggests.
+/// Errors: `usage` when the counts contradict each other, or exceed the nodes or their devices; `unsupported`
+/// for several nodes under a launcher of one machine.
+Result<Counts> decide_counts(const PlanInput& input, const Units& units);
+
+// ---- layout.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
+
+using LaidOut = std::vector<NodeRanks>;  ///< one per class
+
+/// Sets Plan::classes and Plan::layout, one class per number of ranks on a node and size of its granted part;
+/// neighbouring nodes of one class form a run. Where the driver's order of devices asks for another view,
+/// sets it in `units` and `facts`, and lays out again. Errors: as match_units().
+Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Units& units,
+                        Facts& facts, Plan& plan);
+
+/// Sets Plan::bind_via, and adds the choices "cpu-bind" and "bind-via".
+/// Errors: `unsupported` for what was typed and is not possible.
+Status decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid, Plan& plan);
+
+// ---- words.cpp: what each rank of a node gets, in words --------------------------------------------
+
+/// The choice "placement": for each local rank "GPU 2 on NUMA node 1, NIC cxi1, CPUs 17-23 (7 cores);
+/// CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but their cores have one text.
+Setting placement_choice(const PlanInput& input, const Plan& plan);
+
+/// The choice "devices"; nullopt without any. `linked`: neighbours are chosen by their links.
+std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan);
+
+/// The choice "nics"; nullopt where no rank has one.
+std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan);
+
+// ---- reports.cpp ---------------------------------------------------------------------------------------
+
+/// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
+/// nodes than the site has.
+void report_placement(const PlanInput& input, const Units& units, Plan& plan);
+
+}  // namespace hpclaunch
