@@ -74,7 +74,8 @@ void exports_against_profile(const Plan& plan, std::vector<Diagnostic>& diagnost
         {"export-against-profile", Severity::warning,
          fmt::format("ignoring your {}=\"{}\": profile {} (rule {}) {}: {}", setting.name,
                      secret ? "<hidden>" : *was, last.profile, last.rule, after, last.why),
-         fmt::format("--set {}=... overrides the profile", setting.name)});
+         fmt::format("hpclaunch explain {}; --set {}=... overrides the profile", setting.name,
+                     setting.name)});
   }
 }
 

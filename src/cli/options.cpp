@@ -26,7 +26,10 @@ void declare_placement(Parser& parser, Request& request) {
                 "Devices per rank, near each other; 0: none visible");
   parser.number("--cpus-per-rank", request.cores_per_rank, "N", 1, kMostCores,
                 "Cores per rank, with all their hardware threads");
-  parser.flag("--oversubscribe", request.oversubscribe, "Allow more ranks than cores");
+  parser.number("--threads-per-core", request.threads_per_core, "N", 1, kMostCores,
+                "Hardware threads used of each core; 1: the first of each");
+  parser.flag("--oversubscribe", request.oversubscribe,
+              "Allow more ranks than cores: hardware threads first, then shared ones");
   parser.text("--hostfile", request.hostfile, "FILE",
               "Hosts, one per line: host, host:4 or host slots=4");
   parser.number("--het-group", request.het_group, "N", 0, kMostGroups,

@@ -100,9 +100,30 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   return plan;
 }
 
+// --threads-per-core: the node with the first hardware threads of each core only.
+PlanInput with_threads(PlanInput input, int threads) {
+  CpuSet used;
+  int most = 1;
+  for (const Core& core : input.node.cores) most = std::max(most, core.pus.count());
+  for (int& granted : input.granted)
+    granted = std::max(1, granted / most * std::min(threads, most));
+  for (Core& core : input.node.cores) {
+    std::vector<int> pus = (core.pus & input.node.allowed).to_vector();
+    if (pus.empty()) continue;
+    pus.resize(std::min(pus.size(), static_cast<std::size_t>(threads)));
+    core.pus = CpuSet{};
+    for (const int pu : pus) core.pus.add(pu);
+    used |= core.pus;
+  }
+  input.node.allowed &= used;
+  return input;
+}
+
 }  // namespace
 
-Result<Plan> make_plan(const PlanInput& input) {
+Result<Plan> make_plan(const PlanInput& whole) {
+  const std::optional<int>& threads = whole.request.threads_per_core;
+  const PlanInput input = threads ? with_threads(whole, *threads) : whole;
   const std::optional<OneVendor> kept = keep_one_vendor(input);
   if (!kept) return plan_one_vendor(input);
   Result<Plan> plan = plan_one_vendor(kept->input);

@@ -118,11 +118,15 @@ class Aurora(SiteTest):
                 self.laws(bound_sets(started.argv), tiles, NODES["aurora"])
                 self.assertEqual(sorted(tiles), tiles)
 
-    def test_three_ranks_on_a_tile_are_refused(self):
-        started = self.aurora(1).run("--ppn", "36")
-        self.ok(started.done, 125)
-        self.assertIsNone(started.argv)
-        self.has(started.done, "[ccs-three]", "1, 2 or 4", "not started", "--force")
+    def test_odd_ranks_on_a_tile_take_the_next_larger_split(self):
+        for ppn, split in ((24, 2), (30, 4), (36, 4), (48, 4), (52, 4)):
+            with self.subTest(ppn=ppn):
+                started = self.aurora(1).run("--ppn", str(ppn))
+                self.ok(started.done)
+                self.assertEqual({rank["ZEX_NUMBER_OF_CCS"] for rank in started.ranks.values()},
+                                 {",".join("%d:%d" % (tile, split) for tile in range(12))})
+                self.assertEqual("[ccs-three]" in started.done.err, ppn in (30, 36))
+                self.assertEqual("[ccs-too-many]" in started.done.err, ppn == 52)
 
     def test_ranks_say_when_their_cores_are_not_there(self):
         started = self.aurora(1).run()

@@ -480,3 +480,11 @@ TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices
     CHECK(masks(*plan, "ZE_AFFINITY_MASK").at(1) == "1");
   }
 }
+
+TEST_CASE("--devices-per-rank needs devices", "[plan][devices]") {
+  PlanInput in = input({});
+  in.request.devices_per_rank = 1;
+  CHECK_FALSE(make_plan(in));
+  in.request.devices_per_rank = 0;
+  CHECK(make_plan(in));
+}

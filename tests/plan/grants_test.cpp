@@ -150,7 +150,8 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
     REQUIRE(plan);
     std::string text;
     for (const Diagnostic& report : plan->reports)
-      text += fmt::format("{} {}", report.id, to_string(report.severity));
+      if (report.id != "idle-cores")
+        text += fmt::format("{} {}", report.id, to_string(report.severity));
     return text;
   };
   const Env fastest = {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}};
@@ -161,7 +162,7 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
   PlanInput in = planned(fastest);
   in.request.set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
   CHECK(said(in).empty());
-  CHECK(make_plan(planned(fastest))->reports.front().fix == "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  CHECK(make_plan(planned(fastest))->reports.back().fix == "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   in = planned({});
   in.request.unset = {"CUDA_DEVICE_ORDER"};
   CHECK(said(in) == "device-order warning");

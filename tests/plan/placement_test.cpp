@@ -225,6 +225,73 @@ TEST_CASE("made-up machines: an equal share of the locality group, or the reason
   }
 }
 
+TEST_CASE("fewer ranks than devices share all cores, the nearest first", "[placement]") {
+  for (const test::Shape& shape :
+       {test::kMi250x, test::kPvc, test::kMi300a, test::kPolaris, test::kA100x8, test::kSummit,
+        test::kT4, test::kTrillium, test::kGenoa, test::kGh200, test::kOneSided}) {
+    const Topology node = test::build(shape);
+    for (int ranks = 1; ranks < static_cast<int>(shape.near.size()); ++ranks) {
+      INFO(shape.name << " with " << ranks << " ranks");
+      const Plan plan = plan_on(node, ranks);
+      CpuSet taken;
+      for (const RankPlan& rank : plan.classes[0].ranks) {
+        CHECK_FALSE(rank.cpus.intersects(taken));
+        taken |= rank.cpus;
+        const CpuSet near = near_device(node, node.devices[static_cast<std::size_t>(rank.device)]);
+        CHECK(rank.cpus.intersects(near));
+      }
+      if (std::string(shape.name) == test::kOneSided.name && ranks > 1) {
+        CHECK(said(plan, "idle-cores"));  // no device is near package 0
+        continue;
+      }
+      CHECK(taken == node.allowed);
+      CHECK_FALSE(said(plan, "idle-cores"));
+    }
+  }
+  CHECK(cores_of(test::kMi250x, 1) == Cores{56});
+  CHECK(cores_of(test::kMi250x, 2) == Cores{28, 28});
+  CHECK(cores_of(test::kPolaris, 3) == Cores{16, 8, 8});
+  CHECK(cores_of(test::kOneSided, 1) == Cores{64});
+  CHECK(cores_of(test::kOneSided, 2) == Cores{16, 16});
+}
+
+TEST_CASE("idle cores are named where half of the node is idle", "[placement]") {
+  CHECK(said(plan_on(test::build(test::kOneSided), 4), "idle-cores"));
+  CHECK_FALSE(said(plan_on(test::build(test::kTrillium), 4), "idle-cores"));
+}
+
+TEST_CASE("ranks on one core get hardware threads of their own", "[placement]") {
+  Topology node;
+  for (int c = 0; c < 2; ++c) {
+    Core core{0, 0, {}};
+    for (int t = 0; t < 8; ++t) core.pus.add(t * 2 + c);
+    node.cores.push_back(core);
+  }
+  node.packages.push_back({0, "", node.all_pus()});
+  node.numa_nodes.push_back({0, 0, node.all_pus()});
+  node.allowed = node.all_pus();
+  const auto lists = [&](int ranks, std::optional<int> threads) {
+    PlanInput in = test::job_on(node, 1);
+    in.request.ranks_per_node = ranks;
+    in.request.oversubscribe = true;
+    in.request.threads_per_core = threads;
+    const Result<Plan> plan = make_plan(in);
+    REQUIRE(plan);
+    std::vector<std::string> cpus;
+    for (const RankPlan& rank : plan->classes[0].ranks) cpus.push_back(rank.cpus.to_list());
+    return cpus;
+  };
+  using Lists = std::vector<std::string>;
+  CHECK(lists(4, {}) == Lists{"0,2,4,6", "8,10,12,14", "1,3,5,7", "9,11,13,15"});
+  CHECK(lists(16, {}) == Lists{"0", "2", "4", "6", "8", "10", "12", "14", "1", "3", "5", "7", "9",
+                               "11", "13", "15"});
+  CHECK(lists(4, 1) == Lists{"0", "0", "1", "1"});
+  CHECK(lists(4, 2) == Lists{"0", "2", "1", "3"});
+  CHECK(lists(2, 1) == Lists{"0", "1"});
+  CHECK(lists(1, 2) == Lists{"0-3"});
+  CHECK(lists(32, {})[1] == "0");
+}
+
 TEST_CASE("on recordings of lstopo every rank has its own cores, near its device",
           "[placement][law]") {
   int with_devices = 0;

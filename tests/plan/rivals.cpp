@@ -233,7 +233,9 @@ int farthest(const Topology& node, const RivalRank& rank) {
   int far = kNear;
   for (const Device& device : node.devices)
     if (std::find(rank.devices.begin(), rank.devices.end(), device.index) != rank.devices.end())
-      far = std::max(far, distance(node, near_of(node, device), rank.cpus));
+      for (const Core& core : node.cores)
+        if (core.pus.intersects(rank.cpus))
+          far = std::max(far, distance(node, near_of(node, device), core.pus & rank.cpus));
   return far;
 }
 

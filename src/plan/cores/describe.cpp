@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -27,6 +28,20 @@ RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, con
   for (const int c : share) rank.cpus |= cores[c].pus;
   describe_cpus(node, rank);
   return rank;
+}
+
+void deal_threads(std::vector<RankPlan>& ranks) {
+  std::map<int, std::vector<RankPlan*>> on;  // by the first hardware thread of the core
+  for (RankPlan& rank : ranks) on[rank.cpus.first()].push_back(&rank);
+  for (const auto& [first, members] : on) {
+    const std::vector<int> threads = members.front()->cpus.to_vector();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t from = i * threads.size() / members.size();
+      const std::size_t to = std::max(from + 1, (i + 1) * threads.size() / members.size());
+      members[i]->cpus = CpuSet{};
+      for (std::size_t t = from; t < to; ++t) members[i]->cpus.add(threads[t]);
+    }
+  }
 }
 
 std::vector<std::string> remarks_on(const Topology& node, const std::vector<UsableCore>& cores,

@@ -48,6 +48,8 @@ CpuSet package_around(const Topology& node, const CpuSet& near) {
 
 int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus) {
   if (near.empty() || cpus.empty() || near.contains(cpus)) return kNear;
+  const CpuSet usable = near & node.allowed;
+  if (!usable.empty() && cpus.contains(usable)) return kNear;
   if (numa_around(node, near).contains(cpus)) return kSameNuma;
   if (package_around(node, near).contains(cpus)) return kSamePackage;
   return kElsewhere;

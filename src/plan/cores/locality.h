@@ -13,7 +13,8 @@ enum Distance : int {
 };
 inline constexpr int kDistances = 4;
 
-/// Distance of the farthest of `cpus` from something near `near`; kNear where either is empty.
+/// Distance of the farthest of `cpus` from something near `near`; kNear where either is empty, and where
+/// `cpus` has all usable ones of `near` (a rank that has more cores besides).
 int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
 
 /// Hardware threads of a NUMA node, and those near a device: its own, else its NUMA node's. Empty

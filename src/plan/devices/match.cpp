@@ -153,6 +153,54 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
   return seats;
 }
 
+// Cores that no rank has go to ranks that have all cores near their device: those on the NUMA node of such ranks
+// are divided among them. Where there are fewer ranks than NUMA nodes, each other node goes whole to the nearest
+// of these ranks, of several to the one with the fewest cores.
+void give_idle_cores(const Topology& node, const std::vector<UsableCore>& cores, const Units& units,
+                     std::vector<RankSeat>& seats) {
+  std::vector<Share> idle;  // by NUMA node
+  std::map<int, Index> at;
+  for (Index c = 0; c < cores.size(); ++c) {
+    const int numa = node.cores[cores[c].position].numa;
+    if (at.emplace(numa, idle.size()).second) idle.emplace_back();
+    idle[at[numa]].push_back(static_cast<int>(c));
+  }
+  const int last = seats.size() < idle.size() ? kElsewhere : kSameNuma;
+  for (Share& share : idle)
+    std::erase_if(share, [&](int core) {
+      return std::any_of(seats.begin(), seats.end(), [&](const RankSeat& seat) {
+        return std::binary_search(seat.share.begin(), seat.share.end(), core);
+      });
+    });
+  const auto owns_near = [&](const RankSeat& seat) {
+    CpuSet mine;
+    for (const int core : seat.share) mine |= cores[core].pus;
+    return mine.contains(units.list[seat.unit].pus & node.allowed);
+  };
+  for (int far = kNear; far <= last; ++far)
+    for (Share& share : idle) {
+      CpuSet pus;
+      for (const int core : share) pus |= cores[core].pus;
+      std::vector<RankSeat*> nearest;
+      for (RankSeat& seat : seats)
+        if (owns_near(seat) && distance(node, units.list[seat.unit].pus, pus) <= far)
+          nearest.push_back(&seat);
+      if (nearest.empty() || share.empty()) continue;
+      if (far > kSameNuma)
+        nearest = {*std::min_element(nearest.begin(), nearest.end(),
+                                     [](const RankSeat* a, const RankSeat* b) {
+                                       return a->share.size() < b->share.size();
+                                     })};
+      for (Index i = 0; i < nearest.size(); ++i) {
+        Share& mine = nearest[i]->share;
+        mine.insert(mine.end(), share.begin() + i * share.size() / nearest.size(),
+                    share.begin() + (i + 1) * share.size() / nearest.size());
+        std::sort(mine.begin(), mine.end());
+      }
+      share.clear();
+    }
+}
+
 Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
   const int width = std::max(1, want.cores_per_rank);
   std::string need = counted(want.ranks, "rank") + " per node";
@@ -189,12 +237,16 @@ Result<Matched> match_units(const Topology& node, const Units& units, const Plac
   std::vector<RankSeat> seats = shared
                                     ? share_seats(groups, assigned)
                                     : own_seats(node, cores, groups, assigned, want.cores_per_rank);
+  if (want.use_idle && !shared && want.cores_per_rank == 0 &&
+      want.ranks * units.per_rank < units.total)
+    give_idle_cores(node, cores, units, seats);
   std::ranges::stable_sort(seats, {}, [](const RankSeat& seat) { return seat.share.front(); });
   Matched matched;
   for (const RankSeat& seat : seats) {
     matched.ranks.push_back(rank_on(node, cores, seat.share));
     matched.assigned.push_back(seat.unit);
   }
+  if (shared) deal_threads(matched.ranks);
   matched.remarks = remarks_on(node, cores, matched.ranks, shared);
   return matched;
 }

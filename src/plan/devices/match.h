@@ -13,6 +13,7 @@ struct PlaceRequest {
   int ranks = 1;               ///< on this node, >= 1
   int cores_per_rank = 0;      ///< exact number; 0: an even share
   bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
+  bool use_idle = false;       ///< fewer ranks than devices get the cores that no rank is near, too
 };
 
 struct Matched {

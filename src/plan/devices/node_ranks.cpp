@@ -8,6 +8,7 @@
 #include "hpclaunch/text.h"
 #include "plan/cores/binding.h"
 #include "plan/cores/locality.h"
+#include "plan/cores/share.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
@@ -15,13 +16,12 @@ namespace hpclaunch {
 
 namespace {
 
-int count_far(const Units& units, const std::vector<int>& assigned,
+int count_far(const Topology& node, const Units& units, const std::vector<int>& assigned,
               const std::vector<RankPlan>& ranks) {
   int far = 0;
   for (std::size_t r = 0; r < assigned.size(); ++r) {
     if (assigned[r] < 0) continue;
-    const CpuSet& near = units.list[assigned[r]].pus;
-    if (!near.empty() && !near.contains(ranks[r].cpus)) ++far;
+    if (distance(node, units.list[assigned[r]].pus, ranks[r].cpus) != kNear) ++far;
   }
   return far;
 }
@@ -31,20 +31,47 @@ int count_far(const Units& units, const std::vector<int>& assigned,
 bool closer_without_rule(const PlanInput& input, const Units& units,
                          const std::vector<RankPlan>& bound) {
   if (units.given.empty()) return false;
-  if (count_far(units, match_bound(input.node, units, bound), bound) == 0) return false;
+  if (count_far(input.node, units, match_bound(input.node, units, bound), bound) == 0) return false;
   const Result<Matched> near = match_units(input.node, units, {static_cast<int>(bound.size())});
-  return near && count_far(units, near->assigned, near->ranks) == 0;
+  return near && count_far(input.node, units, near->assigned, near->ranks) == 0;
+}
+
+// The cores that a rule gives to the ranks of a node. A rule gives one rank cores near one device: with
+// --devices-per-rank, a rank has the cores of each of its devices.
+std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanInput& input,
+                                                const Units& units, int ranks) {
+  if (units.per_rank == 1) return apply_binding(rule, input.node, ranks);
+  Units singles = units;
+  singles.list.clear();
+  for (const Unit* unit : single_units(units)) singles.list.push_back(*unit);
+  const auto bound = apply_binding(rule, input.node, singles.count());
+  if (!bound) return std::nullopt;
+  const std::vector<int> single_of = match_bound(input.node, singles, *bound);
+  std::vector<RankPlan> result;
+  for (const int group : assign_units(units, ranks)) {
+    RankPlan rank;
+    for (std::size_t b = 0; b < bound->size(); ++b) {
+      if (single_of[b] / units.per_rank != group) continue;
+      rank.cpus |= (*bound)[b].cpus;
+      rank.roles.insert((*bound)[b].roles.begin(), (*bound)[b].roles.end());
+    }
+    describe_cpus(input.node, rank);
+    result.push_back(std::move(rank));
+  }
+  return result;
 }
 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
              NodeRanks& result) {
   if (input.profile == nullptr || input.request.cores_per_rank) return false;
-  facts.job["ranks_per_node"] = std::to_string(ranks);
+  const int bound_ranks =
+      units.per_rank == 1 ? ranks : static_cast<int>(single_units(units).size());
+  facts.job["ranks_per_node"] = std::to_string(bound_ranks);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
+    std::optional<std::vector<RankPlan>> bound = bind_ranks(*rule, input, units, ranks);
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });
@@ -52,7 +79,7 @@ bool by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
       if (fits) result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
     } else if (!fits) {
       result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node", rule->id,
-                                           counted(ranks, "rank")));
+                                           counted(bound_ranks, "rank")));
     } else if (closer_without_rule(input, units, *bound)) {
       result.remarks.push_back(
           fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
@@ -88,6 +115,28 @@ void report_small_share(const PlanInput& input, const Units& units,
   }
 }
 
+// Half of the cores or more idle, where no number of cores was typed.
+void report_idle(const PlanInput& input, const NodeRanks& placed,
+                 std::vector<Diagnostic>& reports) {
+  CpuSet used;
+  for (const RankPlan& rank : placed.ranks) used |= rank.cpus;
+  int usable = 0;
+  int idle = 0;
+  for (const Core& core : input.node.cores) {
+    if (!core.pus.intersects(input.node.allowed)) continue;
+    ++usable;
+    idle += core.pus.intersects(used) ? 0 : 1;
+  }
+  const int ranks = static_cast<int>(placed.ranks.size());
+  if (2 * idle < usable || usable < 2 * ranks) return;
+  reports.push_back(
+      {"idle-cores", Severity::note,
+       fmt::format("{} of {} are idle: {} the cores near {} device{}", idle,
+                   counted(usable, "core"), ranks == 1 ? "the rank has" : "ranks have",
+                   ranks == 1 ? "its" : "their", ranks == 1 ? "" : "s"),
+       fmt::format("--cpus-per-rank {}", usable / ranks)});
+}
+
 }  // namespace
 
 void give_units(const Units& units, const std::vector<int>& assigned,
@@ -111,9 +160,9 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   if (by_rule(input, facts, units, ranks, result)) {
     assigned = match_bound(input.node, units, result.ranks);
   } else {
-    Result<Matched> matched =
-        match_units(input.node, units,
-                    {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe});
+    Result<Matched> matched = match_units(input.node, units,
+                                          {ranks, input.request.cores_per_rank.value_or(0),
+                                           input.request.oversubscribe, input.profile == nullptr});
     if (!matched) return matched.error();
     result.ranks = std::move(matched->ranks);
     assigned = std::move(matched->assigned);
@@ -121,9 +170,14 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   }
   if (result.rule == nullptr && !input.request.cores_per_rank)
     report_small_share(input, units, assigned, result);
+  // A site's rule may keep cores free; what a grant or a mask took away may be another job's.
+  const bool whole = units.devices == static_cast<int>(input.node.devices.size());
+  const bool asked = result.rule != nullptr && ranks * units.per_rank >= units.total;
+  if (!input.request.cores_per_rank && !units.list.empty() && whole && !asked)
+    report_idle(input, result, result.reports);
   give_units(units, assigned, result.ranks);
   give_nics(input.node, result.ranks);
-  result.far = count_far(units, assigned, result.ranks);
+  result.far = count_far(input.node, units, assigned, result.ranks);
   if (result.far > 0)
     result.remarks.push_back(fmt::format("{} of {} are not on the cores nearest to their device",
                                          result.far, counted(ranks, "rank")));

@@ -51,7 +51,7 @@ bool knows_amounts(const PlanInput& input, int nodes) {
 
 bool can_count_through(const PlanInput& input, int nodes) {
   return knows_amounts(input, nodes) && threads_per_core(input.node) == 1 &&
-         input.launcher.multi_node;
+         !input.request.threads_per_core && input.launcher.multi_node;
 }
 
 std::string why_not_counted(const PlanInput& input) {

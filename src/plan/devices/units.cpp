@@ -84,17 +84,17 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
 // Options about devices that contradict one another, or the node.
 Status check_typed(const PlanInput& input) {
   const Request& typed = input.request;
-  const int each = typed.devices_per_rank.value_or(1);
-  if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 1))
+  const int each = typed.devices_per_rank.value_or(0);
+  if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 0))
     return request_error(fmt::format("{}: the node has no known devices",
                                      typed.ranks_per_device ? "--ranks-per-device"
-                                     : each > 1             ? "--devices-per-rank"
+                                     : each > 0             ? "--devices-per-rank"
                                                             : "--gpu-view"),
                          "omit it, or plan for a node with devices (--profile, --topology)");
   if (typed.devices_per_rank && typed.ranks_per_device)
     return request_error("--devices-per-rank and --ranks-per-device exclude each other",
                          "omit one of them");
-  if (each == 0 && !typed.gpu_view.empty())
+  if (typed.devices_per_rank == 0 && !typed.gpu_view.empty())
     return request_error(
         fmt::format("--devices-per-rank 0 and --gpu-view {} exclude each other", typed.gpu_view),
         "omit one of them");
