@@ -36,7 +36,10 @@ enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, k
 
 /// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/reference/supervise.md).
 struct TerminationPolicy {
-  bool fails_fast = true;  ///< one rank that exits non-zero stops the job, MPI program or not
+  bool fails_fast = true;     ///< one rank that exits non-zero stops the job, MPI program or not
+  bool hides_status = false;  ///< its exit status may be that of a rank which it ended itself
+  bool stop_is_recorded = false;        ///< every rank that it stops lives to report that
+  bool queues = false;                  ///< it may wait for free nodes, as long as that takes
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {
@@ -104,6 +107,7 @@ struct LauncherTraits {
     bool as_root = false;  ///< only where user 0 starts the job; yields to an exported value
   };
   std::vector<Preset> presets = {};  ///< ascending name; set in the launcher's environment
+  bool errors_elsewhere = false;  ///< an argument of the user redirects the ranks' standard error
   /// Variable with the step's number inside a step of this launcher; "" when it has no steps.
   std::string step_var = {};
 };

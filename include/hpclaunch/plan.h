@@ -129,10 +129,11 @@ std::string_view to_string(Verify verify);
 
 /// Output of the ranks, and how they are stopped.
 struct OutputOptions {
-  bool label = false;         ///< prefix each line with the rank
-  std::string log_dir;        ///< one file per rank below it; "" for none
-  double grace_seconds = 30;  ///< between TERM and KILL
-  std::string report = {};    ///< file for the JSON job report; "" for none
+  bool label = false;                     ///< prefix each line with the rank
+  std::string log_dir;                    ///< one file per rank below it; "" for none
+  double grace_seconds = 30;              ///< between TERM and KILL
+  std::string report = {};                ///< file for the JSON job report; "" for none
+  std::optional<int> start_seconds = {};  ///< for every node to start; 0: no limit
 };
 
 /// A signal to every rank before the allocation ends.

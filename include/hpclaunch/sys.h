@@ -63,17 +63,17 @@ Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
 /// 32768..60999 when it cannot be read.
 std::pair<int, int> ephemeral_ports();
 
-/// A free port, and the lock that reserves it among launches of hpclaunch.
+/// A free port, and the lock that reserves it among launches of hpclaunch by this user on this machine.
 struct PortClaim {
   int port = 0;
   int lock =
-      -1;  ///< held until closed, also across exec when kept open; the port itself stays unbound
+      -1;  ///< until closed, also across exec when kept open; -1: the user has no directory for it
 };
 
 /// Claims the first of `candidates` that a program could listen on, on all addresses of this host, and
-/// that no other hpclaunch of this network namespace holds.
+/// that no other hpclaunch of this user holds. With `host`, a port of that other host: not listened on.
 /// Errors: `system` when there is none; the message has the first one's reason.
-Result<PortClaim> claim_port(const std::vector<int>& candidates);
+Result<PortClaim> claim_port(const std::vector<int>& candidates, const std::string& host = "");
 
 /// The address by which other nodes reach this host, when its name leads to loopback only: the first one
 /// that is not link-local, of an interface that is up and not loopback; those of cards, and of what stands
@@ -132,14 +132,18 @@ struct Ended {
   bool clean = true;       ///< nothing of what it started is left
 };
 
+/// Nodes that have not started by then are named.
+inline constexpr long kStartPatience = 30'000;  // ms
+
 /// Runs `argv` and gives each line of its stdout, without the newline, to `line` with the UNIX time of
-/// its arrival; stderr is ours. Its stdin stays open and empty. When the limit has passed, or
+/// its arrival; stderr is ours. `late` is called once, after kStartPatience. Its stdin stays open and empty. When the limit has passed, or
 /// at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
 /// that it has started and that has become our child.
 /// Errors: as exec; `system` when there is no pipe or process.
 Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
                         double limit_seconds, double grace_seconds,
-                        const std::function<void(std::string_view, double)>& line);
+                        const std::function<void(std::string_view, double)>& line,
+                        const std::function<void()>& late = {});
 
 /// How a rank ended.
 struct RankExit {
@@ -148,6 +152,7 @@ struct RankExit {
   int exit_status = 0;  ///< when `signal` is 0
   int signal = 0;       ///< 0: it exited
   bool core = false;    ///< with a core dump
+  int sent = 0;         ///< by the launcher before that, of the signals that end programs; 0: none
   double seconds = 0;   ///< after the start of the job
 
   bool failed() const { return signal != 0 || exit_status != 0; }
@@ -167,6 +172,7 @@ struct SilentRanks {
   std::string host;
   std::string ranks;  ///< "8-15"
   int count = 0;
+  bool whole_node = false;  ///< all its ranks, after they had started
 };
 
 /// How a job went; --report writes it.
@@ -175,8 +181,9 @@ struct Ending {
   std::optional<RankFailure> first;
   int ok = 0;                        ///< ranks that ended with 0
   int failed = 0;                    ///< on their own, `first` included
-  int ended = 0;                     ///< by hpclaunch or the launcher, after the first failure
+  int ended = 0;                     ///< by hpclaunch or the launcher
   std::vector<SilentRanks> silent;   ///< in node order
+  bool node_first = false;           ///< a silent node failed before `first`
   std::optional<int> launcher_exit;  ///< nullopt: local, or killed
   std::optional<int> launcher_signal;
   int passed_on = 0;  ///< last signal of the user that was forwarded; 0: none
@@ -189,6 +196,10 @@ struct Ending {
 /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
 /// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
+
+/// `directory`, or where a launch has logged there before a new one below it, for the logs of ranks that other
+/// processes open. Both are created, and rank 0's file. Errors: `system` with the path.
+Result<std::string> claim_log_directory(const std::string& directory, int ranks);
 
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
 /// ended; docs/reference/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.

@@ -14,6 +14,7 @@
 //   verify=off|warn|strict
 //   core=BYTES|unlimited  soft limit of a core dump, as far as the hard limit allows
 //   dir=PATH/...    absolute paths of directories to make, in this order, with mode 0700
+//   log=PATH        a staying shim copies the program's output to PATH/rank-3.log
 //   port=N          rank 0 sees whether it can listen there
 //   same=NAME*MARK/...  constants, each with the mark of its planned value: compared with what has arrived
 //   absent=NAME/...  variables that must not be there: removed, and reported

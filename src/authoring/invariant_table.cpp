@@ -49,27 +49,50 @@ std::string reserved_free(InvariantContext& context, const Sample& one) {
   return "";
 }
 
+std::vector<int> devices_of(const RankPlan& rank) {
+  std::vector<int> devices;
+  if (rank.device >= 0) devices.push_back(rank.device);
+  for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
+  return devices;
+}
+
+CpuSet pus_near(const InvariantContext& context, int index) {
+  const std::vector<Device>& devices = context.model->topology.devices;
+  const auto device = std::ranges::find(devices, index, &Device::index);
+  return device == devices.end() ? CpuSet{} : device->pus;
+}
+
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
-  const std::vector<Device>& devices = context.model->topology.devices;
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
-    const auto device = std::ranges::find(devices, rank.device, &Device::index);
-    if (device != devices.end() && !device->pus.empty() && !device->pus.contains(rank.cpus))
+    CpuSet all;
+    bool known = false;
+    for (const int index : devices_of(rank)) {
+      const CpuSet near = pus_near(context, index);
+      all |= near;
+      known = known || !near.empty();
+      if (!near.empty() && !near.intersects(rank.cpus))
+        return fmt::format("rank {} has CPUs {}, none of them near its device {} ({})", number,
+                           rank.cpus.to_list(), index, near.to_list());
+    }
+    if (known && !all.contains(rank.cpus))
       return fmt::format(
-          "rank {} has CPUs {}, but its device {} is near {}, and the plan does not report it",
-          number, rank.cpus.to_list(), device->index, device->pus.to_list());
+          "rank {} has CPUs {}, but its devices are near {}, and the plan does not report it",
+          number, rank.cpus.to_list(), all.to_list());
     ++number;
   }
   return "";
 }
 
-int units_of(const InvariantContext& context, const std::string& mode) {
-  const DeviceMode* found = context.profile->find_mode(mode);
-  int units = 0;
-  for (const Device& device : context.model->topology.devices)
-    units += found != nullptr && found->subdevices ? std::max(1, device.subdevices) : 1;
-  return units;
+std::string own_device(InvariantContext& context, const Sample& one) {
+  if (context.model->topology.devices.empty()) return "";
+  int number = 0;
+  for (const RankPlan& rank : ranks_of(one)) {
+    if (rank.device < 0) return fmt::format("rank {} has no device", number);
+    ++number;
+  }
+  return "";
 }
 
 std::size_t pieces(const std::string& text, const std::string& join) {
@@ -179,17 +202,26 @@ void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
 
 }  // namespace
 
-const std::array<Invariant, 9> kInvariants = {{
+const std::array<Invariant, 10> kInvariants = {{
     {"counts", "as many ranks as requested", counts},
     {"cores-apart", "no core in two ranks", cores_apart},
     {"reserved-free", "no reserved core is used", reserved_free},
     {"near-device", "each rank is near its device, or the plan reports it", near_device},
+    {"own-device", "each rank has a device where the node has any", own_device},
     {"list-length", "lists of a rule have one item per rank or unit", list_lengths},
     {"known-variable", "every variable and value is known to the catalogue", variables_known},
     {"launch-line", "the launcher line and the shim's message can be rendered", launch_line},
     {"local-rank", "LOCAL_RANK is a visible device, or the plan reports it", local_rank},
     {"repeatable", "the same input gives the same plan", repeatable, true},
 }};
+
+int units_of(const InvariantContext& context, const std::string& mode) {
+  const DeviceMode* found = context.profile->find_mode(mode);
+  int units = 0;
+  for (const Device& device : context.model->topology.devices)
+    units += found != nullptr && found->subdevices ? std::max(1, device.subdevices) : 1;
+  return units;
+}
 
 bool reports(const Plan& plan, std::string_view id) {
   return std::ranges::find(plan.reports, id, &Diagnostic::id) != plan.reports.end();

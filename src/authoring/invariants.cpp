@@ -23,12 +23,14 @@ struct Asked {
   std::string view;
   int nodes = 1;
   int ranks = 1;
+  int devices = 1;  // of each rank
 
   std::string typed(const std::string& node_type) const {
     std::string text = fmt::format("--node-type {}", node_type);
     if (!stack.empty()) text += " --stack " + stack;
     if (!mode.empty()) text += " --device-mode " + mode;
     if (!view.empty()) text += " --gpu-view " + view;
+    if (devices > 1) text += fmt::format(" --devices-per-rank {}", devices);
     return text + fmt::format(" -N {} --ppn {}", nodes, ranks);
   }
 };
@@ -98,6 +100,10 @@ class Sweep {
         for (int ranks = 1; ranks <= pus; ++ranks)
           for (const std::string& view : views)
             one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
+        const int units = units_of(context_, mode);
+        for (int each = 2; each <= units; ++each)  // the last: one process that has the node
+          for (int ranks = 1; ranks * each <= units; ++ranks)
+            one({stack, mode, "", 1, ranks, each}, false);
         if (!input_.launcher.multi_node) continue;
         const int devices = static_cast<int>(context_.model->topology.devices.size());
         for (const int nodes : sizes_of(profile)) {
@@ -120,6 +126,8 @@ class Sweep {
     input_.request.stack = asked.stack;
     input_.request.device_mode = asked.mode;
     input_.request.gpu_view = asked.view;
+    input_.request.devices_per_rank.reset();
+    if (asked.devices > 1) input_.request.devices_per_rank = asked.devices;
     const Result<Plan> plan = make_plan(input_);
     ++count_.plans;
     if (!plan) {

@@ -37,6 +37,9 @@ struct Sample {
   const Plan* again = nullptr;  ///< planned a second time from the same; nullptr: not done here
 };
 
+/// Devices of a node, or parts of them, in this device mode.
+int units_of(const InvariantContext& context, const std::string& mode);
+
 /// Holds when `violation` returns "".
 struct Invariant {
   const char* name;
@@ -45,7 +48,7 @@ struct Invariant {
   bool needs_again = false;  ///< checked only where there is a second plan
 };
 
-extern const std::array<Invariant, 9> kInvariants;
+extern const std::array<Invariant, 10> kInvariants;
 
 /// Whether the plan has a diagnostic with this id.
 bool reports(const Plan& plan, std::string_view id);

@@ -55,6 +55,7 @@ void declare_site(Parser& parser, Request& request) {
 
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
+  constexpr int kMostSeconds = 86'400;
   parser.group("Launch");
   parser.text("--launcher", request.launcher, "NAME",
               fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
@@ -75,6 +76,8 @@ void declare_launch(Parser& parser, Request& request) {
   parser.text("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", request.output.grace_seconds,
                  "Seconds between SIGTERM and SIGKILL when ranks are stopped");
+  parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
+                "Stop when a node has not started by then; 0: never (600; none under srun)");
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");

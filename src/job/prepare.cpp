@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "hpclaunch/hosts.h"
@@ -101,9 +102,10 @@ void add_identities(const BatchJob& batch, LauncherTraits& traits) {
 }
 
 // The launcher's traits, and what this job adds to them.
-LauncherTraits traits_of(const Means& means, const Site& site) {
+LauncherTraits traits_of(const Means& means, const Site& site, const Request& request) {
   LauncherTraits traits = means.launcher.launcher->traits;
   add_identities(site.batch, traits);
+  traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
   for (const Scheduler* other : site.batch.inherited)
     if (!other->inherited_prefix.empty() && traits.name != other->launcher)
       traits.conflicting.push_back({std::string(other->inherited_prefix),
@@ -134,13 +136,16 @@ PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNod
   input.slots_why = site.hosts.slots_why;
   input.env = env;
   input.as_root = means.as_root;
-  input.launcher = traits_of(means, site);
+  input.launcher = traits_of(means, site, request);
   input.launcher_why = means.launcher.why;
   input.rendezvous = means.rendezvous.rendezvous;
   request.command = means.command;
   if (request.het_group && input.launcher.name == "slurm")
     request.launcher_args.insert(request.launcher_args.begin(),
                                  fmt::format("--het-group={}", *request.het_group));
+  // Ranks of other nodes open their logs themselves.
+  if (std::string& logs = request.output.log_dir; !logs.empty() && input.launcher.name != "local")
+    logs = std::filesystem::absolute(logs).lexically_normal();
   input.request = std::move(request);
   input.time_limit_signal = means.signal.signal;
   input.time_limit_why = means.signal.why;

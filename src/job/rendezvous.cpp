@@ -10,11 +10,15 @@ namespace hpclaunch::job {
 
 namespace {
 
-// Equal launches get equal ports, so that a dry run shows what a run does; jobs get different ones.
-std::string port_key(const Request& request, const BatchJob& batch) {
-  const std::string command = fmt::format("{}", fmt::join(request.command, " "));
-  if (batch.scheduler != nullptr) return fmt::format("{}/{}", batch.key, command);
-  return fmt::format("{}/{}/{}", sys::user_id(), sys::working_directory(), command);
+// Equal launches get equal ports, so that a dry run shows what a run does; jobs get different ones, also
+// those that only a common variable tells apart (JOB_ID of an SGE job without a host file).
+std::string port_key(const Request& request, const BatchJob& batch, const EnvSnapshot& env) {
+  std::string key = fmt::format("{}/{}", sys::user_id(), sys::working_directory());
+  for (const Scheduler& one : schedulers())
+    if (const std::string id = env.get(one.job_variable); one.common_variable && !id.empty())
+      key += "/" + id;
+  if (batch.scheduler != nullptr) key = batch.key;
+  return fmt::format("{}/{}", key, fmt::join(request.command, " "));
 }
 
 // A port that the user chose is checked, not changed.
@@ -67,18 +71,15 @@ Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSna
     return claimed;
   }
   const auto [low, high] = sys::ephemeral_ports();
-  const std::vector<int> candidates = candidate_ports(port_key(request, site.batch), low, high);
-  point.port = candidates.front();
-  point.port_why = fmt::format("outside the kernel's ephemeral range {}-{}", low, high);
-  if (!here) {
-    point.port_why += fmt::format("; not checked, since rank 0 runs on {}", first);
-    return claimed;
-  }
-  const Result<sys::PortClaim> claim = sys::claim_port(candidates);
+  const std::vector<int> candidates =
+      candidate_ports(port_key(request, site.batch, env), low, high);
+  const Result<sys::PortClaim> claim = sys::claim_port(candidates, here ? "" : first);
   if (!claim) return claim.error();
   point.port = claim->port;
-  point.port_why += "; currently free on this host";
   claimed.lock = claim->lock;
+  point.port_why = fmt::format("outside the kernel's ephemeral range {}-{}", low, high);
+  point.port_why += here ? "; currently free on this host"
+                         : fmt::format("; not checked, since rank 0 runs on {}", first);
   return claimed;
 }
 

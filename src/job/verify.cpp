@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <set>
+
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/wire.h"
 #include "job/steps.h"
@@ -80,6 +83,16 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& en
   return prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
 }
 
+// Of which no rank has reported; "" for none.
+std::string missing_nodes(const Plan& plan, const std::vector<RankReport>& reports) {
+  Difference missing;
+  std::set<int> known;
+  for (const RankReport& report : reports) known.insert(report.node);
+  for (int node = 0; node < plan.nodes(); ++node)
+    if (!known.contains(node)) missing.nodes.push_back(node);
+  return missing.nodes.empty() ? "" : where_text(plan, missing);
+}
+
 Result<Verification> collect(const Plan& plan, const Prepared& prepared, const EnvSnapshot& env,
                              double limit_seconds, const OtherLines& other) {
   Verification result;
@@ -88,6 +101,8 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, const E
   Result<Argv> argv = report_line_of(plan, prepared, seen.env);
   if (!argv) return argv.error();
   result.argv = std::move(*argv);
+  if (const int start = plan.output.start_seconds.value_or(0); start > 0)
+    limit_seconds = std::min<double>(limit_seconds, start);
   seen.limit_seconds = limit_seconds;
   ReportPieces pieces;
   const auto take = [&](std::string_view line, double at) {
@@ -102,8 +117,13 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, const E
       ++seen.garbled;
     }
   };
+  const auto late = [&] {
+    if (const std::string nodes = missing_nodes(plan, seen.reports); !nodes.empty())
+      other(fmt::format("hpclaunch: still waiting for {}, {} s after the start", nodes,
+                        sys::kStartPatience / 1000));
+  };
   const Result<sys::Ended> ended =
-      sys::listen_to(result.argv, seen.env, limit_seconds, kGraceSeconds, take);
+      sys::listen_to(result.argv, seen.env, limit_seconds, kGraceSeconds, take, late);
   if (!ended) return ended.error();
   result.ended = *ended;
   seen.garbled += pieces.unfinished();
@@ -153,7 +173,8 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   plan.command = report_command(request, module, *python);
   Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
-  if (result->seen.reports.empty()) return no_report(result->ended, module, limit_seconds);
+  if (result->seen.reports.empty())
+    return no_report(result->ended, module, result->seen.limit_seconds);
   result->seen.names = request.names;
   look_up_hosts(prepared.plan, result->seen);
   result->comparison = compare(prepared.plan, prepared.node, result->seen);
@@ -190,11 +211,30 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
   return diagnostics;
 }
 
+namespace {
+
+// The logs of ranks under a launcher: where those of earlier launches are not.
+Status place_logs(const LauncherTraits& traits, Plan& plan) {
+  if (plan.output.log_dir.empty()) return Done{};
+  Result<std::string> place = sys::claim_log_directory(plan.output.log_dir, plan.world_size());
+  if (!place) return place.error();
+  plan.output.log_dir = *std::move(place);
+  Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+  if (!wire) return wire.error();
+  plan.wire = *std::move(wire);
+  return Done{};
+}
+
+}  // namespace
+
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env) {
-  const EnvSnapshot changed = launch_environment(prepared.plan, env);
   if (prepared.plan.launcher == "local")
-    return sys::run_local(prepared.plan, changed, prepared.shim);
-  if (prepared.plan.supervise) return sys::run_supervised(prepared.plan, prepared.argv, changed);
+    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
+  Plan plan = prepared.plan;
+  if (const Status logs = place_logs(prepared.launcher.launcher->traits, plan); !logs)
+    return logs.error();
+  const EnvSnapshot changed = launch_environment(plan, env);
+  if (plan.supervise) return sys::run_supervised(plan, prepared.argv, changed);
   std::vector<int> keep;
   if (prepared.port_lock >= 0) keep.push_back(prepared.port_lock);
   return sys::exec(prepared.argv, changed, keep);

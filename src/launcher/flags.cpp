@@ -312,13 +312,15 @@ Found on_failure(const Given& given, const Plan&) {
                        "other ranks may go on, or stop although none has failed", "omit it"});
 }
 
+bool moves_errors(const Given& given) {
+  if (given.flag->decides != Decides::errors_copied) return given.flag->decides == Decides::errors;
+  return given.text_of_value().find(":nocopy") != std::string::npos;
+}
+
 Found errors(const Given& given, const Plan& plan) {
-  const std::string value = given.value.value_or("a file");
-  const bool copied =
-      given.flag->decides == Decides::errors_copied && value.find(":nocopy") == std::string::npos;
-  if (!plan.supervise || copied) return std::nullopt;
+  if (!plan.supervise || !moves_errors(given)) return std::nullopt;
   return clash(given,
-               {"standard error of the ranks read by hpclaunch", value,
+               {"standard error of the ranks read by hpclaunch", given.value.value_or("a file"),
                 "hpclaunch cannot see how ranks exit: the first failure stays unknown, and a job "
                 "that succeeded counts as lost",
                 "--no-supervise, or redirect inside the program"});
@@ -370,6 +372,13 @@ std::vector<Diagnostic> arg_clashes(const Plan& plan) {
   for (const Given& given : read_flags(*table, plan.launcher_args))
     if (Found found = compare(given, plan)) clashes.push_back(std::move(*found));
   return clashes;
+}
+
+bool redirects_errors(std::string_view launcher, const std::vector<std::string>& args) {
+  const FlagTable* table = flags_of(launcher);
+  if (table == nullptr) return false;
+  const std::vector<Given> all = read_flags(*table, args);
+  return std::any_of(all.begin(), all.end(), moves_errors);
 }
 
 std::vector<std::string> without_placement(std::string_view launcher,

@@ -37,7 +37,6 @@ constexpr FlagTable kTable = {.flags = kFlags};
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
   Line line(plan, {program.path, "run"}, Line::Spelling::getopt);
   line.require(check_even(plan, "flux run"));
-  line.refuse_log_dir("flux run", "");
   line.add({"-N", fmt::format("{}", plan.nodes())}, {"--nodes", "-N"});
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"--ntasks", "-n"});
   line.add({"-x"}, {"--exclusive", "-x"});
@@ -69,16 +68,18 @@ const Launcher flux = {
     .rank_mark = "FLUX_TASK_RANK",
     .rank_variables = "FLUX_TASK_RANK FLUX_TASK_LOCAL_ID FLUX_JOB_SIZE FLUX_JOB_NNODES",
     .mpi = "mpich openmpi",
-    .traits =
-        {.name = "flux",
-         .rank_var = "FLUX_TASK_RANK",
-         .local_rank_var = "FLUX_TASK_LOCAL_ID",
-         .binds_sets = true,
-         .multi_node = true,
-         .distribution = Distribution::even,
-         // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
-         .termination = {.steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}},
-                         .sent = {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}}}},
+    .traits = {.name = "flux",
+               .rank_var = "FLUX_TASK_RANK",
+               .local_rank_var = "FLUX_TASK_LOCAL_ID",
+               .binds_sets = true,
+               .multi_node = true,
+               .distribution = Distribution::even,
+               // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
+               .termination = {.hides_status = true,
+                               .queues = true,
+                               .steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}},
+                               .sent =
+                                   {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}}}},
     .flags = &kTable,
     .render = render};
 

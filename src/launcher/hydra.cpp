@@ -54,8 +54,6 @@ bool uses_srun(const EnvSnapshot& env) {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   Line line(plan, {mpiexec.path}, Line::Spelling::words);
-  line.refuse_log_dir("mpiexec of MPICH",
-                      "--launcher-arg -outfile-pattern --launcher-arg DIR/rank-%r.log");
   if (!line.given({"hosts", "host", "hostlist", "machine", "machines", "machinelist", "f",
                    "hostfile", "machinefile"})) {
     if (mpiexec.uses_srun && !plan.whole_allocation &&
@@ -83,6 +81,7 @@ const FlagTable kHydraFamily = {.words = true, .flags = kFamily};
 // Runs of 4.0.2: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
 TerminationPolicy hydra_termination() {
   return {.fails_fast = false,
+          .hides_status = true,
           .steps = {{kKill, 10'000}},
           .on_parent_death = kKill,
           .sent = {{kHup, kTerm}, {kUsr2, 0}}};

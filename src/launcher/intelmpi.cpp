@@ -24,8 +24,6 @@ constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraF
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   Line line(plan, {mpiexec.path}, Line::Spelling::words);
-  line.refuse_log_dir("mpiexec of Intel MPI",
-                      "--launcher-arg=-outfile-pattern --launcher-arg=DIR/rank-%r.log");
   const bool machines = line.given({"machinefile", "machine"});
   if (!machines) {
     line.require(check_filled(plan, "mpiexec of Intel MPI",

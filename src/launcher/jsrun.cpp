@@ -49,7 +49,6 @@ Status check_layout(const Plan& plan) {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
   Line line(plan, {program.path}, Line::Spelling::getopt);
-  line.refuse_log_dir("jsrun", "--launcher-arg=--stdio_mode --launcher-arg=individual");
   if (!line.given({"-U", "--erf_input"})) {
     line.require(check_layout(plan));
     line.add({"-n", fmt::format("{}", plan.nodes())}, {"-n", "--nrs"});
@@ -78,7 +77,8 @@ const Launcher jsrun = {.name = "jsrun",
                         .traits = {.name = "jsrun",
                                    .rank_var = "JSM_NAMESPACE_RANK",
                                    .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
-                                   .multi_node = true},
+                                   .multi_node = true,
+                                   .termination = {.queues = true}},
                         .flags = &kTable,
                         .render = render};
 

@@ -58,13 +58,6 @@ void Line::require(const Status& status) {
   if (status_) status_ = status;
 }
 
-void Line::refuse_log_dir(std::string_view program, std::string_view instead) {
-  if (plan_.output.log_dir.empty()) return;
-  require(unsupported(
-      fmt::format("{} cannot write a log file per rank and keep the output", program),
-      instead.empty() ? "omit --log-dir" : fmt::format("omit --log-dir, or pass {}", instead)));
-}
-
 void Line::add_hosts(const HostOption& option, const std::string& list) {
   const bool fits = list.size() <= kMaxArgument;
   const bool joined = option.list.ends_with('=') || option.list.ends_with(':');

@@ -38,7 +38,6 @@ class Line {
   void add(Argv words) { argv_.insert(argv_.end(), words.begin(), words.end()); }
   void add(Argv words, Names unless);  ///< nothing where one of `unless` is given
   void require(const Status& status);
-  void refuse_log_dir(std::string_view program, std::string_view instead);
 
   /// How a launcher is given many hosts: in one argument, else in the plan's file of hosts.
   struct HostOption {

@@ -81,7 +81,6 @@ void add_placement(const Plan& plan, Line& line) {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
   Line line(plan, {mpirun.path}, Line::Spelling::words);
-  line.refuse_log_dir("mpirun of Open MPI", "--launcher-arg=--output-filename --launcher-arg=DIR");
   if (!is_orte(mpirun.version)) return finish_prrte(plan, line, shim);
   line.add({"-np", fmt::format("{}", plan.world_size())}, {"n", "np", "c"});
   add_placement(plan, line);

@@ -39,7 +39,6 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   Line line(plan, {mpiexec.path}, Line::Spelling::words);
   line.require(
       check_filled(plan, "mpiexec of PALS", fmt::format("-N {} --ppn {}", filled, per_node)));
-  line.refuse_log_dir("mpiexec of PALS", "");
   line.add({"--np", fmt::format("{}", plan.world_size())}, {"n", "np"});
   line.add({"--ppn", fmt::format("{}", per_node)}, {"ppn"});
   if (!plan.whole_allocation && !line.given({"hosts", "host", "hostlist", "hostfile", "f"}))
@@ -79,6 +78,8 @@ const Launcher pals = {
                .binds_sets = true,
                .multi_node = true,
                .distribution = Distribution::fill,
+               // The highest of all ranks; 143 after a rank's exit with 1 has been reported.
+               .termination = {.hides_status = true},
                .conflicting =
                    one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
                                 "PALS_HOSTFILE PALS_HOSTLIST",

@@ -21,7 +21,6 @@ constexpr const char* kAsRoot = "PRRTE refuses to run as root unless all four ar
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
   Line line(plan, {prterun.path, "--personality", "ompi"}, Line::Spelling::words);
-  line.refuse_log_dir("prterun", "");
   return finish_prrte(plan, line, shim);
 }
 

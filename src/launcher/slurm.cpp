@@ -65,7 +65,6 @@ std::string mask(const CpuSet& cpus) {
 Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
   Line line(plan, {srun.path}, Line::Spelling::getopt);
   line.require(check_even(plan, "srun"));
-  line.refuse_log_dir("srun", "--launcher-arg=--output=DIR/rank-%t.log");
   line.add({fmt::format("--nodes={}", plan.nodes())}, {"--nodes", "-N"});
   line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
   // srun warns where they contradict each other, and then ignores the former.
@@ -125,7 +124,11 @@ const Launcher slurm = {
          .multi_node = true,
          .distribution = Distribution::even,
          // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
-         .termination = {.variable = "SLURM_DISABLE_STATUS=1",
+         // Its status is the highest of all ranks, those among them that it ended (143).
+         .termination = {.hides_status = true,
+                         .stop_is_recorded = true,
+                         .queues = true,
+                         .variable = "SLURM_DISABLE_STATUS=1",
                          .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
          .conflicting = one_by_one(
              {{"SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE "

@@ -226,6 +226,8 @@ std::string plan_to_json(const Plan& plan) {
       Json{{"label", plan.output.label},
            {"log_dir", plan.output.log_dir.empty() ? Json(nullptr) : text(plan.output.log_dir)},
            {"grace_seconds", plan.output.grace_seconds},
+           {"start_seconds",
+            plan.output.start_seconds ? Json(*plan.output.start_seconds) : Json(nullptr)},
            {"report", plan.output.report.empty() ? Json(nullptr) : text(plan.output.report)}};
   out["supervise"] = plan.supervise;
   out["notice"] = plan.time_limit_signal.signal == 0

@@ -35,6 +35,12 @@ void report_services(const PlanInput& input, Plan& plan) {
 // Flags for devices come from the profile; without any, every rank would get the first device.
 void report_view(const Units& units, Plan& plan) {
   if (units.view != "launcher") return;
+  if (!units.shortage.mask.empty())
+    plan.reports.push_back(
+        {"launcher-view", Severity::error,
+         fmt::format("--gpu-view launcher gives out all devices of the job, but {}",
+                     units.shortage.by),
+         fmt::format("unset {}, or use --gpu-view own", units.shortage.mask)});
   const auto& args = plan.profile_args;
   if (std::ranges::any_of(
           args, [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))

@@ -20,7 +20,7 @@ constexpr std::array kFacts = std::to_array<FactInfo>({
     {"cpus", Scope::rank, "CPU list of the rank"},
     {"device", Scope::rank, "device of the rank's unit, by the driver's count"},
     {"device_mode", Scope::job, "name of the device mode"},
-    {"devices", Scope::job, "devices of the node"},
+    {"devices", Scope::job, "devices that the job has on a node"},
     {"env.", Scope::group, "what was exported"},
     {"even", Scope::job, "yes when every node has the same ranks, else no"},
     {"gpu_view", Scope::job, "own, all or launcher"},

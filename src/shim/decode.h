@@ -64,6 +64,7 @@ struct Plan {
   Verify verify = Verify::warn;
   Text core;         ///< "unlimited" or bytes; empty: the limit stays
   Text directories;  ///< escaped paths, '/' between; empty: none
+  Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
   Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
   Text same;     ///< NAME*MARK with '/' between; empty: none
@@ -169,6 +170,7 @@ constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   if (key == "verify") return read_verify(column, plan.verify);
   if (key == "core") return read_core(column, plan);
   if (key == "dir") return all_valid(plan.directories = column, valid_path);
+  if (key == "log") return valid_path(plan.logs = column);
   if (key == "layout") return plan.layout = column, true;
   if (key == "port") return is_number(column, plan.port) && plan.port > 0 && plan.port <= kMaxPort;
   if (key == "same") return all_valid(plan.same = column, valid_same);

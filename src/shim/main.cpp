@@ -149,8 +149,8 @@ void find_place(char** environment, Plan& plan, Place& place) {
 /// Stops when the launcher did not distribute the ranks as planned.
 void check_place(char** environment, const Plan& plan, Place& place) {
   const bool inside = locate(plan, place);
-  const bool records = plan.stay != Stay::no && find(environment, "HPCLAUNCH_RECORDS") == "1";
-  if (inside && records) recorded = &place;
+  record_key = find(environment, "HPCLAUNCH_RECORDS");
+  if (inside && plan.stay != Stay::no && record_key.size > 0) recorded = &place;
   int local = 0;
   const Text value = find(environment, plan.local_name);
   const bool known = plan.local_name.size > 0 && value.at != nullptr && is_number(value, local);

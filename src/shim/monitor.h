@@ -31,32 +31,50 @@ class Tail {
   }
   bool ends_line() const { return total_ == 0 || at(total_ - 1) == '\n'; }
 
-  /// Gives each of the last `lines` lines, the oldest first, to `use`.
+  /// Gives the last ten lines to `use`, the oldest first; from the last Python traceback on, with those that
+  /// led to it, where that is more. Of more than kMostLines the first and the last ones.
   template <class Use>
-  void each(int lines, Use use) const {
-    const long long oldest = total_ > kRoom ? total_ - kRoom : 0;
-    long long start = ends_line() ? total_ - 1 : total_;
-    const long long end = start;
-    for (; start > oldest; --start) {
-      if (at(start - 1) == '\n' && --lines == 0) break;
-    }
-    static char line[kRoom];
+  void each(Use use) const {
+    static char bytes[kRoom];
     int size = 0;
-    for (long long i = start; i < end; ++i) {
-      if (at(i) != '\n') {
-        line[size++] = at(i);
-        continue;
-      }
-      use(Text(line, size));
-      size = 0;
+    for (long long i = total_ > kRoom ? total_ - kRoom : 0; i < total_; ++i) bytes[size++] = at(i);
+    if (size == 0) return;
+    const Text all(bytes, bytes[size - 1] == '\n' ? size - 1 : size);
+    int count = 0;
+    int from = -1;
+    bool linked = false;  // the next traceback explains the one before it
+    Text line;
+    Text rest = all;
+    for (bool more = true; more; ++count) {
+      more = cut(rest, '\n', line);
+      if (has(line, "above exception")) linked = true;
+      if (!has(line, "Traceback (most recent call last)")) continue;
+      if (!linked) from = count;
+      linked = false;
     }
-    if (end > start || size > 0) use(Text(line, size));
+    if (from < 0 || from > count - kLines) from = count > kLines ? count - kLines : 0;
+    const bool whole = count - from <= kMostLines;
+    rest = all;
+    for (int i = 0; i < count; ++i) {
+      cut(rest, '\n', line);
+      if (!whole && i == from + kMostLines / 2) use(Text("..."));
+      if (i >= from && (whole || i < from + kMostLines / 2 || i >= count - kMostLines / 2))
+        use(line);
+    }
   }
 
  private:
-  static constexpr int kRoom = 8192;
+  static constexpr int kRoom = 32768;
+  static constexpr int kLines = 10;
+  static constexpr int kMostLines = 100;
+
+  static constexpr bool has(Text line, Text part) {
+    for (int i = 0; i + part.size <= line.size; ++i)
+      if (Text(line.at + i, part.size) == part) return true;
+    return false;
+  }
   char at(long long position) const { return bytes_[static_cast<unsigned>(position) % kRoom]; }
-  char bytes_[kRoom] = {};
+  inline static char bytes_[kRoom];  // no page of it is touched before the program writes
   long long total_ = 0;
 };
 
@@ -79,13 +97,9 @@ class RankMonitor {
     constexpr int kSignalFlags = SFD_CLOEXEC | SFD_NONBLOCK;
     long result = call(SYS_signalfd4, -1, &forwarded, sizeof forwarded, kSignalFlags);
     signals_ = static_cast<int>(result);
-    int ends[2];
-    if (result >= 0) result = call(SYS_pipe2, ends, O_CLOEXEC);
-    for (int i = 0; i < 2 && result >= 0; ++i) {  // 0, 1 or 2 may have been closed
-      if (ends[i] > kStderr) continue;
-      result = call(SYS_fcntl, ends[i], F_DUPFD_CLOEXEC, kStderr + 1);
-      ends[i] = static_cast<int>(result);
-    }
+    if (plan_.logs.size > 0) log_ = open_log();
+    int into[2] = {-1, -1};
+    for (int i = log_ < 0 ? 1 : 0; i < 2 && result >= 0; ++i) result = open_pipe(from_[i], into[i]);
     const int self = own_pid();
     if (result >= 0) result = child_ = fork();
     if (result < 0) not_forked(static_cast<int>(-result));
@@ -93,13 +107,13 @@ class RankMonitor {
       recorded = nullptr;  // the monitor records our end
       call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
       if (call(SYS_getppid) != self) leave(kFailed);
-      call(SYS_dup3, ends[1], kStderr, 0);
+      for (int i = 0; i < 2; ++i)
+        if (into[i] >= 0) call(SYS_dup3, into[i], i + 1, 0);
       set_mask(before);
       return true;
     }
     if (records_ && place_.local == 0) record(place_, child_).add(" begun").print();
-    errors_ = ends[0];
-    call(SYS_fcntl, errors_, F_SETFL, O_NONBLOCK);
+    for (const int from : from_) call(SYS_fcntl, from, F_SETFL, O_NONBLOCK);
     keep_only_own_files();
     return false;
   }
@@ -107,15 +121,16 @@ class RankMonitor {
   [[noreturn]] void run() {
     siginfo_t end = {};
     while (!ended(end)) {
-      pollfd wanted[2] = {{errors_, POLLIN, 0}, {signals_, POLLIN, 0}};
+      pollfd wanted[3] = {{from_[0], POLLIN, 0}, {from_[1], POLLIN, 0}, {signals_, POLLIN, 0}};
       const long left = until_time_limit_signal();
       const timespec limit = {left, 0};
-      call(SYS_ppoll, wanted, 2, left < 0 ? nullptr : &limit, nullptr, 0);
-      forward_stderr();
+      call(SYS_ppoll, wanted, 3, left < 0 ? nullptr : &limit, nullptr, 0);
+      forward_output();
       forward_signals();
       if (until_time_limit_signal() == 0) send_time_limit_signal();
     }
-    forward_stderr();
+    alive_ = false;
+    forward_output();
     finish(end);
   }
 
@@ -126,15 +141,59 @@ class RankMonitor {
     stop(kFailed, line);
   }
 
+  /// 0, 1 or 2 may have been closed before. The descriptor or an error.
+  static long above_standard(long fd) {
+    return fd < 0 || fd > kStderr ? fd : call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kStderr + 1);
+  }
+
+  static long open_pipe(int& from, int& into) {
+    int ends[2];
+    const long result = call(SYS_pipe2, ends, O_CLOEXEC);
+    if (result < 0) return result;
+    from = static_cast<int>(above_standard(ends[0]));
+    into = static_cast<int>(above_standard(ends[1]));
+    return from < into ? from : into;
+  }
+
+  /// PATH/rank-03.log, its number as wide as the last rank's. -1, and a line: it cannot be opened.
+  int open_log() const {
+    static char path[kMaxPath + 32];
+    static char directory[kMaxPath];
+    read_path(plan_.logs, directory);
+    int size = 0;
+    const auto add = [&](Text text) {
+      for (int i = 0; i < text.size; ++i) path[size++] = text.at[i];
+    };
+    add(directory);
+    add("/rank-");
+    int unit = 1;
+    for (int last = world_size(plan_) - 1; last >= 10; last /= 10) unit *= 10;
+    for (; unit > 0; unit /= 10) path[size++] = static_cast<char>('0' + place_.rank / unit % 10);
+    add(".log");
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    long file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
+    if (file == -ENOENT && call(SYS_mkdirat, AT_FDCWD, directory, 0777) == 0)
+      file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
+    if (file >= 0) return static_cast<int>(above_standard(file));
+    Line line = rank_line(place_);
+    line.add("cannot open the log file ").add(Text(path)).add(" (errno ");
+    line.add(static_cast<int>(-file)).add(")").print();
+    return -1;
+  }
+
   /// A launcher sees from its end of a pipe or socket that the program has ended: no copies of ours.
   void keep_only_own_files() {
     close(0);
-    close(1);
-    const int low = errors_ < signals_ ? errors_ : signals_;
-    const int high = errors_ < signals_ ? signals_ : errors_;
-    close_from(kStderr + 1, low - 1);
-    close_from(low + 1, high - 1);
-    close_from(high + 1, -1);
+    if (log_ < 0) close(1);
+    for (int first = kStderr + 1;;) {
+      int next = -1;
+      const int own[] = {from_[0], from_[1], signals_, log_};
+      for (const int fd : own)
+        if (fd >= first && (next < 0 || fd < next)) next = fd;
+      close_from(first, next < 0 ? -1 : next - 1);
+      if (next < 0) return;
+      first = next + 1;
+    }
   }
   /// `last` -1: all that there are.
   static void close_from(int first, int last) {
@@ -170,36 +229,60 @@ class RankMonitor {
       const int signal = static_cast<int>(seen.ssi_signo);
       if (signal == kOrphaned) kill_all();
       // The launcher signals the process group; a program may have left it, as timeout(1) does.
-      const bool apart = call(SYS_getpgid, child_) != call(SYS_getpgid, 0);
+      const bool apart = alive_ && call(SYS_getpgid, child_) != call(SYS_getpgid, 0);
+      const bool ends =
+          signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+      const bool own = static_cast<int>(seen.ssi_pid) == child_;  // "kill 0" in a script
+      if (ends && !own) sent_ = signal;
       if (signal != SIGCHLD && apart) call(SYS_kill, child_, signal);
     }
   }
 
-  void forward_stderr() {
+  void forward_output() {
+    for (int i = 0; i < 2; ++i)
+      if (from_[i] >= 0) forward(i);
+  }
+
+  void forward(int stream) {
     static char bytes[65536];
     for (;;) {
-      const long size = call(SYS_read, errors_, bytes, sizeof bytes);
+      const long size = call(SYS_read, from_[stream], bytes, sizeof bytes);
       if (size == 0) {  // the program has closed it
-        close(errors_);
-        errors_ = -1;
+        close(from_[stream]);
+        from_[stream] = -1;
       }
       if (size <= 0) return;
-      tail_.add(bytes, static_cast<int>(size));
-      for (long done = 0; done < size;) {
-        const long part = call(SYS_write, kStderr, bytes + done, size - done);
-        if (part < 0 && part != -EINTR) break;
-        if (part > 0) done += part;
-      }
+      if (stream == 1) tail_.add(bytes, static_cast<int>(size));
+      if (log_ >= 0) write_all(log_, bytes, size);
+      write_all(stream + 1, bytes, size);
+    }
+  }
+
+  static void write_all(int to, const char* bytes, long size) {
+    for (long done = 0; done < size;) {
+      const long part = call(SYS_write, to, bytes + done, size - done);
+      if (part < 0 && part != -EINTR) return;
+      if (part > 0) done += part;
     }
   }
 
   void write_records(const siginfo_t& end, bool failed) const {
-    constexpr int kLines = 10;
     if (failed)
-      tail_.each(kLines,
-                 [&](Text text) { record(place_, child_).add(" tail=").add(text, true).print(); });
+      tail_.each([&](Text text) { record(place_, child_).add(" tail=").add(text, true).print(); });
     write_end(place_, child_, end.si_code == CLD_EXITED ? " exit=" : " signal=", end.si_status,
-              end.si_code == CLD_DUMPED);
+              end.si_code == CLD_DUMPED, sent_);
+  }
+
+  /// A launcher ends ranks with the same signals as anybody else, but this process with them. Some signal one
+  /// process after the other: ours may be on its way, and be KILL.
+  void await_own_signal(const siginfo_t& end) {
+    forward_signals();
+    const int by = end.si_code == CLD_EXITED ? 0 : end.si_status;
+    if (sent_ != 0 || (by != SIGTERM && by != SIGKILL && by != SIGINT && by != SIGHUP)) return;
+    pollfd wanted = {signals_, POLLIN, 0};
+    constexpr timespec kPause = {0, 50'000'000};
+    call(SYS_ppoll, &wanted, 1, &kPause, nullptr, 0);
+    forward_signals();
   }
 
   /// Where no records are read. What ends ranks from outside needs no line.
@@ -218,10 +301,11 @@ class RankMonitor {
     call(SYS_kill, call(SYS_getpgid, 0) == own_pid() ? 0 : own_pid(), SIGKILL);
   }
 
-  [[noreturn]] void finish(const siginfo_t& end) const {
+  [[noreturn]] void finish(const siginfo_t& end) {
     const bool exited = end.si_code == CLD_EXITED;
     const bool failed = !exited || end.si_status != 0;
     if (!tail_.ends_line() && (failed || records_)) Line("").print();
+    if (records_ && failed) await_own_signal(end);
     if (records_)
       write_records(end, failed);
     else if (failed)
@@ -246,8 +330,11 @@ class RankMonitor {
   const Place& place_;
   bool records_;
   bool signal_sent_ = false;
+  int sent_ = 0;       // the last one that ends programs
+  bool alive_ = true;  // the program: its number may be another one's afterwards
   int child_ = -1;
-  int errors_ = -1;
+  int from_[2] = {-1, -1};  // the program's stdout, where it has a log, and stderr
+  int log_ = -1;
   int signals_ = -1;
   Tail tail_;
 };

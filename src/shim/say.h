@@ -77,14 +77,21 @@ inline timespec wall_clock() {
   return now;
 }
 
+/// HPCLAUNCH_RECORDS, drawn by hpclaunch for this job: by it a record is known from what a program prints.
+/// The program's environment does not have it, so that a log of another job, a job inside this one or a rank
+/// that prints what it knows cannot end or excuse the job by accident. It keeps no secret from a program that
+/// reads /proc/PPID/environ on purpose.
+inline Text record_key = {};
+
 inline Line record(const Place& place, int pid) {
-  Line line("@hpclaunch rank=");
-  line.add(place.rank).add(" node=").add(place.node).add(" host=").add(host_name());
-  return line.add(" pid=").add(pid);
+  Line line("@hpclaunch ");
+  line.add(record_key).add(" rank=").add(place.rank).add(" node=").add(place.node);
+  return line.add(" host=").add(host_name()).add(" pid=").add(pid);
 }
 
-/// `how` is " exit=" or " signal=".
-inline void write_end(const Place& place, int pid, const char* how, int status, bool core) {
+/// `how` is " exit=" or " signal="; `sent`: the last signal to end that came from outside, 0 for none.
+inline void write_end(const Place& place, int pid, const char* how, int status, bool core,
+                      int sent = 0) {
   const auto digits = [](long number, char* out, int count) {
     for (int i = count - 1; i >= 0; --i, number /= 10)
       out[i] = static_cast<char>('0' + number % 10);
@@ -100,6 +107,7 @@ inline void write_end(const Place& place, int pid, const char* how, int status, 
   line.add(" at=").add(static_cast<int>(now.tv_sec / kBillion)).add(low).add(".").add(micro);
   line.add(how).add(status);
   if (core) line.add(" core=1");
+  if (sent != 0) line.add(" sent=").add(sent);
   line.print();
 }
 

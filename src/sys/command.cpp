@@ -35,6 +35,11 @@ class Command {
     std::string text;
   };
 
+  void call(const std::function<void()>& late, long at) {
+    late_ = late;
+    late_at_ = at;
+  }
+
   /// `read` is called whenever a stream has got more text; `signals` may be null.
   template <class Read>
   Ended run(std::vector<Stream*> streams, Signals* signals, Read read) {
@@ -45,7 +50,12 @@ class Command {
       if (signals != nullptr) wait.on(signals->fd());
       wait.on(child_.fd());
       wait.until(deadline());
+      wait.until(late_at_);
       wait.run();
+      if (late_at_ != kNever && clock_ms() >= late_at_) {
+        late_at_ = kNever;
+        late_();
+      }
       for (Stream* stream : streams) {
         if (stream->fd < 0 || !wait.ready(stream->fd)) continue;
         if (!read_some(stream->fd, stream->text)) stream->fd = -1;
@@ -103,6 +113,8 @@ class Command {
   int last_signal_;  // for what is left of its process group when it has ended
   long kill_at_ = kNever;
   long ended_at_ = kNever;
+  long late_at_ = kNever;
+  std::function<void()> late_;
   Ended ended_;
 };
 
@@ -148,7 +160,8 @@ std::string Captured::complaint() const {
 
 Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
                         double limit_seconds, double grace_seconds,
-                        const std::function<void(std::string_view, double)>& line) {
+                        const std::function<void(std::string_view, double)>& line,
+                        const std::function<void()>& late) {
   Pipe input;
   Pipe output;
   if (!input.open() || !output.open()) return system_error("cannot create a pipe");
@@ -169,7 +182,9 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
   input.close_read();
   output.close_write();
   Command::Stream out{output.read_end, {}};
-  Ended ended = Command(*pid, limit_seconds, grace_seconds).run({&out}, &signals, [&] {
+  Command command(*pid, limit_seconds, grace_seconds);
+  if (late) command.call(late, clock_ms() + kStartPatience);
+  Ended ended = command.run({&out}, &signals, [&] {
     const double at = wall_clock();
     take_lines(out.text, [&](std::string_view whole) { line(whole, at); });
   });

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,16 +77,18 @@ bool no_children() {
 
 bool end_descendants(double limit_seconds) {
   const long limit = clock_ms() + static_cast<long>(limit_seconds * 1000);
+  Signals ends(signal_set({SIGCHLD}));
   for (;;) {
+    ends.discard();  // before the look: a later one wakes us
     reap_all();
     if (no_children()) return true;
     if (clock_ms() > limit) return false;
-    // With nothing alive in sight, something was on its way to us or to its end: look again at
-    // once.
-    if (signal_children(SIGKILL) > 0) {
-      const timespec pause{0, 200'000};
-      nanosleep(&pause, nullptr);
-    }
+    // With nothing alive in sight, something was on its way to us or to its end: look again at once.
+    if (signal_children(SIGKILL) == 0) continue;
+    Wait wait;
+    wait.on(ends.fd());
+    wait.until(limit + 1);
+    wait.run();
   }
 }
 

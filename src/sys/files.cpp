@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
@@ -53,18 +54,42 @@ double wall_clock() {
 
 unsigned user_id() { return getuid(); }
 
+namespace {
+
+constexpr long kPipePatience = 10'000;  // ms
+
+// False: nothing came, and nobody closed it.
+bool wait_for_input(int fd, long patience = kPipePatience) {
+  Wait wait;
+  wait.on(fd);
+  wait.until(patience == kNever ? kNever : clock_ms() + patience);
+  wait.run();
+  return patience == kNever || wait.ready(fd);
+}
+
+}  // namespace
+
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   const auto refused = [&](ErrorKind kind) {
     return Error{kind, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno))};
   };
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  // A pipe that nobody writes to would block the open already.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0)
     return refused(errno == ENOENT || errno == ENOTDIR ? ErrorKind::not_found : ErrorKind::system);
+  struct stat info {};
+  const bool pipe = fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
   std::string text;
   char buffer[1 << 16];
   for (;;) {
+    if (pipe && !wait_for_input(fd)) {
+      close(fd);
+      return Error{ErrorKind::system,
+                   fmt::format("cannot read \"{}\": a pipe without input for {} s", path,
+                               kPipePatience / 1000)};
+    }
     const ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_input(fd, kNever)))) continue;
     if (got < 0) {
       Error error = refused(ErrorKind::system);
       close(fd);

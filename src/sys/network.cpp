@@ -1,18 +1,19 @@
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "hpclaunch/sys.h"
@@ -36,20 +37,36 @@ std::pair<int, int> ephemeral_ports() {
 
 namespace {
 
-// An address in the abstract name space belongs to one network namespace, as ports do, leaves no file
-// and is given up with the last descriptor. It stands for the port without occupying it.
-// -1: another process has it.
-int lock_port(int port) {
-  const int lock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (lock < 0) return -1;
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const std::string text = fmt::format("hpclaunch-port-{}", port);
-  std::memcpy(name.sun_path + 1, text.data(), text.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  if (bind(lock, reinterpret_cast<const sockaddr*>(&name), size) == 0) return lock;
-  close(lock);
+// A file that only this user can open; -1 where there is none. Others may write to these directories, so
+// that what is there already need not be ours.
+int open_locks() {
+  const std::string user = std::to_string(geteuid());
+  for (const std::string& path :
+       {"/run/user/" + user + "/hpclaunch-ports", "/dev/shm/hpclaunch-ports-" + user,
+        "/tmp/hpclaunch-ports-" + user}) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat info {};
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        (info.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+      return fd;
+    if (fd >= 0) close(fd);
+  }
   return -1;
+}
+
+// Locks the byte of the file that stands for the port: another launch of this user takes another port. The
+// lock ends with the last descriptor, also after an exec, and leaves the port itself free. Ports belong to
+// one network namespace, or to `host` where that is another one. False: another launch has it.
+bool lock_port(int locks, const std::string& host, int port) {
+  struct stat info {};
+  stat("/proc/self/ns/net", &info);
+  const std::size_t where =
+      host.empty() ? std::hash<ino_t>{}(info.st_ino) : std::hash<std::string>{}(host);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_start = static_cast<off_t>(where & 0x7fff'ffff) << 16 | port;
+  lock.l_len = 1;
+  return fcntl(locks, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 // As a server does it: SO_REUSEADDR, bind, listen. 0, or errno.
@@ -85,20 +102,23 @@ int try_listen(int port) {
 
 }  // namespace
 
-Result<PortClaim> claim_port(const std::vector<int>& candidates) {
+Result<PortClaim> claim_port(const std::vector<int>& candidates, const std::string& host) {
   std::string first_reason;
+  const int locks = open_locks();
   for (const int port : candidates) {
-    const int lock = lock_port(port);
-    int why = EADDRINUSE;
-    if (lock >= 0) {
-      why = try_listen(port);
-      if (why == 0) return PortClaim{port, lock};
-      close(lock);
+    std::string reason = fmt::format("port {} is reserved by another hpclaunch", port);
+    if (locks < 0 || lock_port(locks, host, port)) {
+      const int why = host.empty() ? try_listen(port) : 0;
+      if (why == 0) return PortClaim{port, locks};
+      if (why == EMFILE || why == ENFILE)
+        return Error{ErrorKind::system,
+                     fmt::format("cannot look for a free port: {}", std::strerror(why)),
+                     "raise the limit of open files (ulimit -n)"};
+      reason = fmt::format("port {}: {}", port, std::strerror(why));
     }
-    if (first_reason.empty())
-      first_reason = lock < 0 ? fmt::format("port {} is reserved by another hpclaunch", port)
-                              : fmt::format("port {}: {}", port, std::strerror(why));
+    if (first_reason.empty()) first_reason = reason;
   }
+  if (locks >= 0) close(locks);
   return Error{ErrorKind::system,
                candidates.size() == 1
                    ? first_reason

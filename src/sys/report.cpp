@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/text.h"
@@ -32,15 +33,23 @@ std::vector<std::string> Tail::lines(std::size_t count) const {
   if (rest.size() > kBytes) rest.remove_prefix(rest.size() - kBytes);
   while (!rest.empty() && std::strchr("\r\n \t", rest.back()) != nullptr) rest.remove_suffix(1);
   std::vector<std::string> found;
-  while (!rest.empty() && found.size() < count) {
-    const std::size_t newline = rest.rfind('\n');
-    std::string_view line = newline == std::string_view::npos ? rest : rest.substr(newline + 1);
+  if (rest.empty()) return found;
+  std::size_t from = std::string::npos;
+  bool linked = false;  // the next traceback explains the one before it
+  for (std::string_view line : split(rest, '\n')) {
     while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    const std::size_t bar = line.rfind('\r');
-    found.emplace_back(bar == std::string_view::npos ? line : line.substr(bar + 1));
-    rest = newline == std::string_view::npos ? std::string_view{} : rest.substr(0, newline);
+    line.remove_prefix(line.rfind('\r') + 1);  // npos + 1 is 0
+    if (line.find("above exception") != std::string_view::npos) linked = true;
+    if (line.find("Traceback (most recent call last)") != std::string_view::npos &&
+        !std::exchange(linked, false))
+      from = found.size();
+    found.emplace_back(line);
   }
-  std::reverse(found.begin(), found.end());
+  from = std::min(from, found.size() - std::min(found.size(), count));
+  found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(from));
+  if (std::ssize(found) <= kMostLines) return found;
+  found[kMostLines / 2] = "...";
+  found.erase(found.begin() + kMostLines / 2 + 1, found.end() - kMostLines / 2);
   return found;
 }
 
@@ -72,12 +81,17 @@ std::string forwarded_text(int signal) {
   return fmt::format("sent {} to the ranks", signal_name(signal));
 }
 
+std::string log_path(const std::string& directory, int rank, int ranks) {
+  return fmt::format("{}/rank-{:0{}}.log", directory, rank, std::to_string(ranks - 1).size());
+}
+
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by, const std::string& log) {
   const RankFailure& first = *ending.first;
-  std::string text = fmt::format(
-      "hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
-      ranks == 1 ? " failed" : " failed first", first.host, first.pid, cause(first), first.seconds);
+  std::string text =
+      fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
+                  ranks == 1 || ending.node_first ? " failed" : " failed first", first.host,
+                  first.pid, cause(first), first.seconds);
   if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
   const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));

@@ -13,17 +13,22 @@ namespace hpclaunch::sys {
 /// The last bytes that a rank wrote, on both streams together.
 class Tail {
  public:
-  static constexpr std::size_t kBytes = 16 * 1024;
+  static constexpr std::size_t kBytes = 32 * 1024;
+  static constexpr std::ptrdiff_t kMostLines = 100;
 
   void add(std::string_view bytes);
 
-  /// At most `count` lines, oldest first, of the last kBytes. Of a line that a progress bar has
-  /// rewritten, only its last text; without blank lines at the end.
+  /// The last `count` lines of the last kBytes, oldest first; from the last Python traceback on, with those
+  /// that led to it, where that is more. Of more than kMostLines the first and the last ones. Of a line that
+  /// a progress bar has rewritten, only its last text; without blank lines at the end.
   std::vector<std::string> lines(std::size_t count) const;
 
  private:
   std::string bytes_;
 };
+
+/// Of a job that ended well, but whose output could not be written.
+inline constexpr int kOutputLostStatus = 125;
 
 /// How a child ended, as waitid(2) has it.
 RankExit exit_of(const siginfo_t& info);
@@ -49,6 +54,9 @@ std::string forwarded_text(int signal);
 /// file, "" for none.
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by = "hpclaunch", const std::string& log = "");
+
+/// DIRECTORY/rank-03.log, its number as wide as the last rank's.
+std::string log_path(const std::string& directory, int rank, int ranks);
 
 inline constexpr std::string_view kUnkillable =
     "hpclaunch: some processes did not end after SIGKILL (ps shows state D)\n";

@@ -69,7 +69,7 @@ sigset_t unless_ignored(std::initializer_list<int> signals);
 inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-/// Set for the shims of a launch that reads their records.
+/// The key of the records, for the shims of a launch that reads them.
 inline constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";
 
 }  // namespace hpclaunch::sys

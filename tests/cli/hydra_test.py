@@ -134,8 +134,16 @@ class OneNode(Hydra):
         done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--label", "--launcher", "hydra", "--", "/bin/echo", "x"))
         self.assertEqual(sorted(done.out.splitlines()), ["[0] x", "[1] x"])
 
-    def test_log_dir_is_refused_not_ignored(self):
-        self.refused(125, "run", "-n", "1", "--launcher", "hydra", "--log-dir", self.folder, "--", "/bin/true", says=["log", "-outfile-pattern"])
+    def test_a_log_per_rank(self):
+        """Written by the ranks' side, raw; the output comes as well, and nothing of an earlier launch is touched."""
+        logs = self.folder + "/logs"
+        for place in (logs, logs + "/2"):
+            done = hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--label", "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; echo err >&2; exit $RANK")
+            self.ok(done, 1)
+            self.has(done, "out 0", "out 1", "full output of rank 1: %s/rank-1.log" % place)
+            for rank in range(2):
+                with open("%s/rank-%d.log" % (place, rank)) as file:
+                    self.assertEqual(sorted(file), ["err\n", "out %d\n" % rank])
 
 
 class Clashes(Hydra):

@@ -53,7 +53,7 @@ class Slurm(Job):
     def test_the_line_as_srun_gets_it(self):
         self.program("srun", "printf '%s\\n' \"$@\"")
         done = self.ok(hpclaunch("run", "-N", "2", "--ppn", "2", "--oversubscribe", "--bind-via", "shim", "--label", "--launcher-arg=--mpi=none",
-                                 "--", "/bin/echo", "a b", "", env=self.slurm("n[1-2]")))
+                                 "--no-supervise", "--", "/bin/echo", "a b", "", env=self.slurm("n[1-2]")))
         self.assertEqual(done.out.split("\n"), ["--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--distribution=block", "--cpu-bind=none",
                                                 "--export=ALL", "--kill-on-bad-exit=1", "--wait=0", "--label", "--mpi=none", "--",
                                                 support.shim_path(), "/bin/echo", "a b", "", ""])

@@ -85,7 +85,15 @@ TEST_CASE("each law finds the plan that breaks it") {
   }
   SECTION("far from the device, and silent about it") {
     std::swap(made.ranks()[0].device, made.ranks()[1].device);
-    CHECK_THAT(made.breach("near-device"), ContainsSubstring("does not report it"));
+    CHECK_THAT(made.breach("near-device"), ContainsSubstring("none of them near its device 1"));
+  }
+  SECTION("far from one of two devices") {
+    made.ranks()[0].more_units = {{1, 1, -1}};
+    CHECK_THAT(made.breach("near-device"), ContainsSubstring("none of them near its device 1"));
+  }
+  SECTION("no device") {
+    made.ranks()[1].device = -1;
+    CHECK(made.breach("own-device") == "rank 1 has no device");
   }
   SECTION("a list that is too short") {
     made.value("A_LIST") = std::string("0");

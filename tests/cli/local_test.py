@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """hpclaunch run on this machine, without any launcher."""
 import os
+import re
+import subprocess
 import sys
 
 import support
-from support import Test, clean_env, cpu_list, hpclaunch
+from support import Test, clean_env, cpu_list, execute, hpclaunch, need
 
 ALLOWED = os.sched_getaffinity(0)
 
@@ -88,6 +90,37 @@ class Ranks(Test):
         self.assertEqual(sorted(done.out.splitlines()), sorted(line for line in done.out.splitlines() if line.endswith("hello")))
         self.assertEqual(len(set(done.out.splitlines())), 2)
         self.assertEqual(len([line for line in done.err.splitlines() if line.endswith("oops")]), 2)
+
+    def test_jobs_that_only_a_number_tells_apart_have_different_ports(self):
+        """SGE's JOB_ID without a host file; two equal launches side by side in one job, too."""
+        def port(job):
+            [setting] = [s for s in self.json("plan", "-n", "1", env=clean_env(JOB_ID=job))["env"] if s["name"] == "MASTER_PORT"]
+            return setting["value"]
+        self.assertNotEqual(port("7"), port("8"))
+        self.assertEqual(port("7"), port("7"))
+        first = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--", "/bin/sh", "-c", "echo $MASTER_PORT; exec cat >/dev/null"],
+                                 env=clean_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        taken = first.stdout.readline().strip()
+        second = self.ok(hpclaunch("run", "-n", "1", "--", "/bin/sh", "-c", "echo $MASTER_PORT; exec cat >/dev/null"))
+        first.communicate(timeout=support.LIMIT)
+        self.assertNotEqual(second.out.strip(), taken)
+
+    def test_nothing_sleeps(self):
+        """From the command line to the program's first instruction, and after its end, daemons of it included."""
+        need("strace")
+        daemon = ["/bin/sh", "-c", "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &) ; exit 0"]
+        for words in (["run", "--dry-run", "--topology", support.machine("laptop-8.xml"), "-n", "2", "--", "/bin/true"], ["plan", "-n", "1"],
+                      ["run", "-n", "2", "--oversubscribe", "--", "/bin/true"], ["run", "-n", "1", "--", *daemon],
+                      ["run", "-n", "2", "--oversubscribe", "--", "/bin/sh", "-c", "kill -9 $$"]):
+            with self.subTest(words):
+                file = self.folder + "/calls"
+                execute(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=nanosleep,clock_nanosleep,execve", "-o", file, support.HPCLAUNCH, *words],
+                        env=support.clean_env())
+                with open(file) as calls:
+                    lines = calls.read().splitlines()
+                sleepers = {line.split()[0] for line in lines if re.search(r'execve\("/(usr/)?bin/sleep"', line)}
+                self.assertEqual([line for line in lines if "nanosleep" in line and line.split()[0] not in sleepers], [])
+                self.assertTrue(any("execve(" in line for line in lines), "nothing traced")
 
     def test_log_dir(self):
         logs = os.path.join(self.folder, "new", "logs")

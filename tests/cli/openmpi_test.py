@@ -103,8 +103,16 @@ class OneNode(OpenMpi):
         self.assertNotEqual(done.status, 0)
         self.assertNotIn("ran\n", done.out)
 
-    def test_log_dir_is_refused_not_ignored(self):
-        self.refused(125, "run", "-n", "1", *self.words, "--log-dir", self.folder, "--", "/bin/true", says=["log", "--output-filename"])
+    def test_a_log_per_rank(self):
+        """Written by the ranks' side, raw; the output comes as well, and nothing of an earlier launch is touched."""
+        logs = self.folder + "/logs"
+        for place in (logs, logs + "/2"):
+            done = hpclaunch("run", "-n", "2", *self.words, "--label", "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; echo err >&2; exit $RANK")
+            self.ok(done, 1)
+            self.has(done, "out 0", "out 1", "full output of rank 1: %s/rank-1.log" % place)
+            for rank in range(2):
+                with open("%s/rank-%d.log" % (place, rank)) as file:
+                    self.assertEqual(sorted(file), ["err\n", "out %d\n" % rank])
 
     def test_nothing_stays(self):
         run = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "2", *self.words, "--", "/bin/sh", "-c", 'echo $$; exec sleep 600'],

@@ -150,6 +150,17 @@ class Report(Test):
         self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--report", path, "--", "/bin/true"))
         self.assertEqual([self.record(path)["status"], self.record(path)["ranks"]["ok"]], [0, 2])
 
+    def test_a_traceback_is_shown_from_its_first_line_on(self):
+        """The user's own frame is at its top, above all the library's."""
+        need("mpiexec.hydra")
+        script = self.file("mine.py", "import os, time\nif os.environ['RANK'] == '0': time.sleep(1000)\n"
+                                      "def library(n):\n    return library(n - 1) if n else {}['missing']\ndef library2(n):\n    return library3(n)\n"
+                                      "def library3(n):\n    return library(n)\n" + "".join("def l%d():\n    return l%d()\n" % (i, i + 1) for i in range(12)) +
+                                      "def l12():\n    return library2(1)\nl0()  # mine\n")
+        for launcher in "local", "hydra":
+            done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", launcher, "--grace", "1", "--", "/usr/bin/python3", script), 1)
+            self.has(done, "  | Traceback (most recent call last):\n", "    l0()  # mine\n", "  | KeyError: 'missing'\n")
+
     def test_a_start_that_failed(self):
         path = self.folder + "/r.json"
         self.ok(hpclaunch("run", "--report", path, "--", "/no/such/program"), 127)
@@ -193,6 +204,15 @@ class Choice(Test):
         self.assertEqual(self.chosen(*self.HYDRA, "--no-supervise"), (False, "no", "--no-supervise"))
         self.assertEqual(self.chosen(*self.HYDRA, "--supervise"), (True, "yes", "--supervise"))
         self.assertEqual(self.chosen("-n", "1"), (False, "yes", "the local launcher always supervises its ranks"))
+
+    def test_where_the_launchers_status_hides_the_ranks(self):
+        """srun gives 143 for a rank's SEGV, KILL and ABRT; an argument that redirects stderr hides records, too."""
+        self.file("bin/srun", "#!/bin/sh\necho slurm 23.02.1\n", 0o755)
+        slurm = ["-n", "1", "-N", "1", "--launcher", self.folder + "/bin/srun"]
+        self.assertEqual(self.chosen(*slurm), (True, "yes", "slurm may return the exit status of a rank that it stopped"))
+        self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x")[:2], (False, "no"))
+        self.assertEqual(self.chosen(*slurm, "--launcher-arg=--error=x", "--supervise")[:2], (True, "yes"))
+        self.assertEqual(self.chosen(*slurm, "--log-dir", "logs"), (True, "yes", "required by --log-dir"))
 
     def test_contradictions(self):
         need("mpiexec.hydra")

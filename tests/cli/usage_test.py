@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Help, version, suggestions, exit statuses, and that nothing starts when something is wrong."""
+import json
 import os
 import re
 
@@ -244,6 +245,21 @@ class Streams(Test):
                                       env=support.clean_env(), timeout=support.LIMIT)
             self.assertEqual(done.returncode, status, words)
             self.assertIn(b"hpclaunch: cannot write the output", done.stderr)
+
+    def test_a_pipe_is_read_and_none_is_waited_for_for_ever(self):
+        import subprocess
+        pipe, text = self.folder + "/pipe", self.folder + "/text"
+        os.mkfifo(pipe)
+        self.file("text", "here\n")
+        files = (["plan", "--hostfile", pipe, "-N", "1"], ["plan", "--topology", pipe, "-n", "1"], ["plan", "--profile", pipe, "-n", "1"], ["profile", "validate", pipe])
+        started = [subprocess.Popen([support.HPCLAUNCH, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=support.clean_env()) for words in files]
+        for child in started:
+            err = child.communicate(timeout=support.LIMIT)[1]
+            self.assertEqual(child.returncode, 2, err)
+            self.assertIn(b"a pipe without input for 10 s", err)
+        late = subprocess.run(["/bin/sh", "-c", "(sleep 1; cat %s) >%s & exec %s plan --json -N 1 --hostfile %s" % (text, pipe, support.HPCLAUNCH, pipe)],
+                              stdout=subprocess.PIPE, env=support.clean_env(), timeout=support.LIMIT)
+        self.assertEqual(json.loads(late.stdout)["hosts"], ["here"])
 
     def test_no_colour_outside_a_terminal(self):
         for words in (["topo"], ["plan", "-n", "1"], ["explain", "-n", "1"]):

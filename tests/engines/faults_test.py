@@ -21,14 +21,14 @@ LAUNCHERS = ("slurm", "hydra", "openmpi")
 
 
 class Faults(engines.Test):
-    nodes = 2
+    nodes = 3
 
-    def in_job(self, launcher, *words, env=None, ppn="2", command="run"):
+    def in_job(self, launcher, *words, env=None, ppn="2", command="run", nodes=2):
         """(node, command line, environment) of hpclaunch with this launcher where it is at home."""
         argv = [support.HPCLAUNCH, command, "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *words]
         if launcher == "slurm":
-            return "login", ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", *argv], env or self.cluster.environment("login")
-        return "n1", argv, env or self.cluster.pbs(2, int(ppn), **ROOT_MAY)
+            return "login", ["salloc", "-Q", "-N%d" % nodes, "--exclusive", "--overcommit", *argv], env or self.cluster.environment("login")
+        return "n1", argv, env or self.cluster.pbs(nodes, int(ppn), **ROOT_MAY)
 
     def do(self, launcher, *words, **more):
         node, argv, env = self.in_job(launcher, *words, **more)
@@ -70,16 +70,17 @@ class Faults(engines.Test):
                 self.report()
                 self.nothing_left(but=["slurmstepd"])
 
-    def while_it_runs(self, launcher, script, act, limit):
-        """Starts a job, acts when all four ranks have begun; (status, stderr) of its end."""
+    def while_it_runs(self, launcher, script, act, limit, nodes=2):
+        """Starts a job, acts when all ranks have begun; (status, stderr) of its end."""
         begun = os.path.join(self.folder, launcher)
         os.mkdir(begun)
-        node, argv, env = self.in_job(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", "touch $0/$RANK; " + script, begun)
+        words = ["--supervise", "--grace", "2", "--", "/bin/sh", "-c", "touch $0/$RANK; " + script, begun]
+        node, argv, env = self.in_job(launcher, *words, nodes=nodes)
         silent, talker = os.pipe()
         process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         os.close(silent)
         try:
-            wait_until(lambda: len(os.listdir(begun)) == 4 or process.poll() is not None, 60, "the ranks did not begin")
+            wait_until(lambda: len(os.listdir(begun)) == 2 * nodes or process.poll() is not None, 60, "the ranks did not begin")
             if process.poll() is None:
                 act()
             _, err = process.communicate(timeout=limit)
@@ -87,7 +88,7 @@ class Faults(engines.Test):
             os.close(talker)
             if process.poll() is None:
                 process.kill()
-        self.assertEqual(len(os.listdir(begun)), 4, err)
+        self.assertEqual(len(os.listdir(begun)), 2 * nodes, err)
         return process.returncode, err
 
     def test_dead_node(self):
@@ -104,6 +105,74 @@ class Faults(engines.Test):
                 self.assertNotEqual(status, 0, err)
                 self.assertIn("n2", err)
                 self.nothing_left(but=["slurmstepd"])
+
+    def test_the_node_that_crashed_is_named_and_no_rank_elsewhere(self):
+        """Of three nodes the second one crashes; the launcher ends the ranks of the others, which are not to blame."""
+        if not self.cluster.spaces:
+            return
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                try:
+                    status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), 150, nodes=3)
+                finally:
+                    self.cluster.start("n2")
+                self.assertNotEqual(status, 0, err)
+                self.assertNotIn("@hpclaunch", err)
+                said = [line for line in err.splitlines() if line.startswith("hpclaunch: ") and "site" not in line and "--profile" not in line]
+                if launcher == "hydra":  # mpiexec ends at once, and with it all that ranks could report
+                    self.assertIn("a node was lost, or the launcher failed", said[0])
+                elif launcher == "openmpi":  # whose stop may lose the record of a rank, or of a node's
+                    self.assertRegex(said[0], "^hpclaunch: (node n2|one of 2 nodes) failed first: no exit status from ranks 2-3 on n2")
+                    self.assertRegex(said[1], "^hpclaunch: the launcher stopped [1-4] ranks?$")
+                else:
+                    self.assertEqual(said[:2], ["hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2", "hpclaunch: the launcher stopped 4 ranks"])
+                self.nothing_left(but=["slurmstepd"])
+
+    def test_the_exact_status_is_the_default(self):
+        """srun's own status of a job in which it stopped ranks is 143, whatever happened before."""
+        for launcher in LAUNCHERS:
+            for how, status in (("kill -9 $$", 137), ("kill -SEGV $$", 139), ("kill -ABRT $$", 134), ("exit 7", 7)):
+                with self.subTest(launcher + ": " + how):
+                    self.ok(self.do(launcher, "--grace", "2", *self.one_ends(how)), status)
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_an_old_log_neither_ends_nor_excuses_a_job(self):
+        line = "@hpclaunch %srank=%d node=%d host=n1 pid=77 at=%f exit=%d"
+        for key in ("", "0123456789abcdef "):
+            kills = self.file("kills", line % (key, 1, 0, time.time(), 9) + "\n")
+            blesses = self.file("blesses", "".join(line % (key, rank, rank // 2, time.time(), 0) + "\n" for rank in range(4)))
+            for launcher in LAUNCHERS:
+                with self.subTest(launcher):
+                    done = self.ok(self.do(launcher, "--supervise", "--", "/bin/sh", "-c", "cat %s >&2; sleep 0.5" % kills))
+                    self.assertEqual(done.err.count("exit=9"), 4)  # as text
+                    done = self.do(launcher, "--supervise", "--grace", "1", "--", "/bin/sh", "-c", "cat %s >&2; [ $RANK = 3 ] && kill -9 $$; exec sleep %s" % (blesses, SLEEP))
+                    self.ok(done, 137)
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_a_log_per_rank(self):
+        """The file of each rank is written on its node, under every launcher."""
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                logs = os.path.join(self.folder, launcher + "-logs")
+                os.mkdir(logs, 0o777)
+                os.chmod(logs, 0o777)
+                done = self.ok(self.do(launcher, "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; echo err >&2"))
+                for rank in range(4):
+                    self.assertIn("out %d\n" % rank, done.out)
+                    with open("%s/rank-%d.log" % (logs, rank)) as file:
+                        self.assertEqual(sorted(file), ["err\n", "out %d\n" % rank])
+
+    def test_no_node_ever_begins(self):
+        """Hydra's launcher hangs: the nodes are named after 30 s, and the job is ended at the limit, for run as for verify."""
+        hang = self.file("hang", "#!/bin/sh\nexec sleep 987\n", 0o755)
+        by_it = ["--launcher-arg=-launcher", "--launcher-arg=ssh", "--launcher-arg=-launcher-exec", "--launcher-arg=" + hang, "--start-timeout", "33"]
+        done = self.ok(self.do("hydra", *by_it, "--hostfile", self.file("hosts", "n2\nn3\n"), "--", "/bin/true"), 125)
+        self.has(done, "hpclaunch: still waiting for ranks 0-1 on n2, ranks 2-3 on n3, 30 s after the start",
+                 "hpclaunch: ranks 0-1 on n2, ranks 2-3 on n3 did not start within 33 s; stopped hydra")
+        self.nothing_left()
+        done = self.ok(self.do("hydra", *by_it, "--hostfile", self.file("hosts", "n2\nn3\n"), command="verify"), 2)
+        self.has(done, "hpclaunch: still waiting for n2, n3, 30 s after the start", "no rank reported within 33 seconds")
+        self.nothing_left()
 
     def test_node_that_never_begins(self):
         """Hydra waits for it for ever, and the ranks of the other node for its ranks: it is named while they do."""

@@ -238,14 +238,6 @@ TEST_CASE("Hydra's proxies follow srun's order where srun starts them", "[launch
   CHECK(passes(true));
 }
 
-TEST_CASE("a log file per rank is refused, not left out", "[launcher]") {
-  for (const char* launcher : {"pals", "slurm", "flux"}) {
-    Plan plan = two_nodes();
-    plan.output.log_dir = "logs";
-    CHECK_THAT(refusal(launcher, plan).message, ContainsSubstring("log file per rank"));
-  }
-}
-
 namespace {
 
 std::vector<std::string> cut(const std::string& text, char separator) {

@@ -151,7 +151,7 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-b"});
   const auto two = make_plan(in);
   REQUIRE(two);
-  CHECK(two->reports.empty());
+  CHECK(rules(*two).empty());
   CHECK(masks_of(*two, {}, "CUDA_VISIBLE_DEVICES") == "1");
 }
 

@@ -536,7 +536,7 @@ class Staying(unittest.TestCase):
     def records(self, err):
         found = []
         for line in err.splitlines():
-            match = re.fullmatch(r"@hpclaunch rank=(\d+) node=0 host=%s pid=\d+ (?:tail=(.*)|at=(\d{10,}\.\d{6}) (.*))" % re.escape(HOST), line)
+            match = re.fullmatch(r"@hpclaunch k3y rank=(\d+) node=0 host=%s pid=\d+ (?:tail=(.*)|at=(\d{10,}\.\d{6}) (.*))" % re.escape(HOST), line)
             if match:
                 found.append(match.group(2) if match.group(3) is None else (int(match.group(1)), match.group(4)))
                 if match.group(3) is not None:
@@ -544,10 +544,10 @@ class Staying(unittest.TestCase):
         return found
 
     def test_records_for_whoever_reads_them(self):
-        ask = "HPCLAUNCH_RECORDS=1"
+        ask = "HPCLAUNCH_RECORDS=k3y"
         for rank, begun in ((0, 1), (2, 0)):
             lines = self.stay("exit 0", ask, rank=rank)[2].splitlines()
-            self.assertEqual([bool(re.fullmatch(r"@hpclaunch rank=0 node=0 host=%s pid=\d+ begun" % re.escape(HOST), line)) for line in lines],
+            self.assertEqual([bool(re.fullmatch(r"@hpclaunch k3y rank=0 node=0 host=%s pid=\d+ begun" % re.escape(HOST), line)) for line in lines],
                              [True, False] if begun else [False])
         self.assertEqual(self.records(self.stay("echo x >&2; env", ask)[2]), [(0, "exit=0")])
         self.assertNotIn(b"HPCLAUNCH", self.stay("env", ask)[1])
@@ -563,8 +563,48 @@ class Staying(unittest.TestCase):
         status, _, err = run_plan(":rank=R:stay=exit:layout=0*1:class=1", "R=0", ask, arguments=("/opt/none",))
         self.assertEqual((status, self.records(err)[-1]), (127, (0, "exit=127")))
 
+    def test_a_traceback_is_recorded_from_its_first_line_on(self):
+        ask = "HPCLAUNCH_RECORDS=k3y"
+        script = "echo Traceback '(most recent call last):' >&2; i=0; while [ $i -lt %d ]; do i=$((i+1)); echo f$i >&2; done; exit 1"
+        self.assertEqual(self.records(self.stay("seq 99 >&2; " + script % 30, ask)[2]),
+                         ["Traceback (most recent call last):"] + ["f%d" % i for i in range(1, 31)] + [(0, "exit=1")])
+        lines = self.records(self.stay(script % 500, ask)[2])
+        self.assertEqual((lines[1], lines[49:52], lines[-2:], len(lines)), ("f1", ["f49", "...", "f451"], ["f500", (0, "exit=1")], 102))
+        chain = "(%s); echo >&2; echo 'During handling of the above exception, another exception occurred:' >&2; %s" % (script % 12, script % 12)
+        self.assertEqual(len(self.records(self.stay(chain, ask)[2])), 29)
+
+    def test_who_ended_it_is_recorded(self):
+        """A signal to the group is the launcher's; one to the program alone is not."""
+        for to_group, sent in (True, " sent=15"), (False, ""):
+            plan = wire(":rank=R:stay=exit:layout=0*1:class=1").decode()
+            child = subprocess.Popen([SHIM, "/bin/sh", "-c", "echo $$; exec sleep 1000"], env={"R": "0", "HPCLAUNCH_PLAN": plan, "HPCLAUNCH_RECORDS": "k3y", "PATH": os.environ["PATH"]},
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            program = int(child.stdout.readline())
+            (os.killpg if to_group else os.kill)(child.pid if to_group else program, signal.SIGTERM)
+            err = child.communicate(timeout=60)[1].decode()
+            self.assertEqual(self.records(err)[-1], (0, "signal=15" + sent))
+        child = self.start("", "kill 0; sleep 1000", HPCLAUNCH_RECORDS="k3y")
+        self.assertEqual(self.records(child.communicate(timeout=60)[1].decode())[-1], (0, "signal=15"))
+        trap = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+        child = self.start("", trap, HPCLAUNCH_RECORDS="k3y")
+        child.stdout.readline()
+        os.killpg(child.pid, signal.SIGTERM)
+        self.assertEqual(self.records(child.communicate(timeout=60)[1].decode())[-1], (0, "exit=3 sent=15"))
+
+    def test_a_log_has_all_output_and_so_has_the_launcher(self):
+        with tempfile.TemporaryDirectory() as folder:
+            more = ":log=%s" % (folder + "/logs").replace("/", "%2F")
+            for rank in range(2):
+                self.assertEqual(self.stay("echo out; echo err >&2; cat", more=more, rank=rank)[1:], (b"out\n", "err\n"))
+            for name in "rank-0.log", "rank-1.log":
+                with open(os.path.join(folder, "logs", name), encoding="ascii") as file:
+                    self.assertEqual(sorted(file), ["err\n", "out\n"])
+            status, out, err = self.stay("echo out", more=":log=%2Fdev%2Fnull")
+            self.assertEqual((status, out), (0, b"out\n"))
+            self.assertIn("cannot open the log file /dev/null/rank-0.log (errno 20)", err)
+
     def test_a_rank_that_does_not_start_is_recorded(self):
-        status, _, err = run_plan(":rank=R:verify=strict:stay=kill:layout=0*1:class=1:expect=8191", "R=0", "HPCLAUNCH_RECORDS=1", arguments=("/bin/true",))
+        status, _, err = run_plan(":rank=R:verify=strict:stay=kill:layout=0*1:class=1:expect=8191", "R=0", "HPCLAUNCH_RECORDS=k3y", arguments=("/bin/true",))
         found = self.records(err)
         self.assertEqual((status, len(found), found[-1]), (125, 2, (0, "exit=125")))
         self.assertIn("planned 8191", found[0])
@@ -583,7 +623,7 @@ class Staying(unittest.TestCase):
             while os.path.exists("/proc/%d/exe" % pid) and self.alive(pid):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
-        for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_RECORDS": "1"}, 1):  # a reader ends the others itself
+        for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_RECORDS": "k3y"}, 1):  # a reader ends the others itself
             done = subprocess.run([SHIM, "/bin/" + program], env={"R": "0", "HPCLAUNCH_PLAN": plan, **ask}, start_new_session=True, timeout=60, stderr=subprocess.DEVNULL)
             self.assertEqual(done.returncode, status)
 
@@ -595,9 +635,9 @@ class Staying(unittest.TestCase):
         except OSError:
             return False
 
-    def start(self, more, script):
+    def start(self, more, script, **extra):
         plan = wire(":rank=R:stay=exit%s:layout=0*1:class=4" % more).decode()
-        return subprocess.Popen([SHIM, "/bin/sh", "-c", script], env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]},
+        return subprocess.Popen([SHIM, "/bin/sh", "-c", script], env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"], **extra},
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
     TRAP = "trap 'echo got; exit 3' USR1; echo ready; while :; do sleep 0.05; done"

@@ -273,6 +273,38 @@ TEST_CASE("the last lines of a rank", "[local][report]") {
   CHECK(tail.lines(10).front().size() < Tail::kBytes);
 }
 
+TEST_CASE("a Python traceback is shown from its first line on", "[local][report]") {
+  const std::string start = "Traceback (most recent call last):\n";
+  const auto frames = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "  File \"f" + std::to_string(i) + "\"\n";
+    return text;
+  };
+  const auto shown = [](const std::string& text) {
+    Tail tail;
+    tail.add(text);
+    return tail.lines(10);
+  };
+  const std::string before = frames(30);
+  std::vector<std::string> lines =
+      shown(before + "[rank0]: " + start + frames(40) + "ValueError\n");
+  REQUIRE(lines.size() == 42);
+  CHECK(lines.front() == "[rank0]: Traceback (most recent call last):");
+  // The cause, and what was raised while it was handled; not what was handled before.
+  const std::string chain = start + frames(20) +
+                            "KeyError\n\nDuring handling of the above exception, "
+                            "another exception occurred:\n\n" +
+                            start + frames(20) + "E\n";
+  CHECK(shown(start + frames(20) + "Handled\n" + before + chain).size() == 47);
+  lines = shown(start + "  File \"mine\"\n" + frames(500) + "RuntimeError\n");
+  REQUIRE(lines.size() == 101);
+  CHECK(lines[1] == "  File \"mine\"");
+  CHECK(lines[50] == "...");
+  CHECK(lines.back() == "RuntimeError");
+  CHECK(shown(start + frames(1) + "E\n").size() == 3);
+  CHECK(shown(before + start + frames(1) + "E\n").size() == 10);
+}
+
 TEST_CASE("the report", "[local][report]") {
   hpclaunch::sys::Ending ending;
   hpclaunch::sys::RankFailure& first = ending.first.emplace();

@@ -1,4 +1,5 @@
 """The local launcher as a stranger meets it: local_test.py DRIVER."""
+import itertools
 import os
 import pty
 import re
@@ -280,6 +281,20 @@ class NothingSurvives(unittest.TestCase):
         self.setUp()
         self.kill(1, 2)
 
+    def test_kill_of_all_three(self):
+        """In any order, none of them with time to act: ranks and their children end all the same."""
+        for order in itertools.permutations(range(3)):
+            job = Job("-n", 2, SH, "-c", "(sleep 1000 & echo up; wait) & sleep 1000 & wait")
+            for _ in range(2):
+                self.assertEqual(os.read(job.process.stdout.fileno(), 3), b"up\n")
+            chain = job.chain()
+            for place in range(3):
+                os.kill(chain[place], signal.SIGSTOP)
+            for place in order:
+                os.kill(chain[place], signal.SIGKILL)
+            job.until_gone()
+            job.wait()
+
     def test_kill_of_the_guard_is_harmless(self):
         go = os.path.join(self.folder.name, "go")
         job = Job("-n", 2, SH, "-c", "echo ready; while [ ! -e $0 ]; do sleep 0.05; done; echo end", go)
@@ -430,10 +445,10 @@ class Output(unittest.TestCase):
         self.assertEqual(job.process.wait(LIMIT), 128 + signal.SIGTERM)
         job.wait()
 
-    def test_full_disk_is_said_and_survived(self):
+    def test_full_disk_is_said_and_no_success(self):
         with open("/dev/full", "wb") as full:
             job = run("-n", 2, SH, "-c", "echo $RANK", stdout=full)
-        self.assertEqual(job.status, 0)
+        self.assertEqual(job.status, 125)
         self.assertEqual(job.err.count(b"cannot write the ranks' output: No space left"), 1)
 
 
@@ -479,7 +494,7 @@ class Limits(unittest.TestCase):
         script = f"ulimit -n 100; exec {DRIVER} -n 200 /bin/true"
         done = subprocess.run([SH, "-c", script], capture_output=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 125)
-        self.assertIn(b"200 ranks need 464 open files, 100 are allowed", done.stderr)
+        self.assertIn(b"200 ranks need 664 open files, 100 are allowed", done.stderr)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,17 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstddef>
 #include <deque>
 #include <string>
+#include <vector>
 
+#include "hpclaunch/sys.h"
 #include "support/catch.h"
 #include "sys/outward.h"
 
@@ -50,6 +57,51 @@ class Host {
 };
 
 }  // namespace
+
+TEST_CASE("a port is claimed once, by this user alone", "[network]") {
+  using hpclaunch::sys::claim_port;
+  const auto [low, high] = hpclaunch::sys::ephemeral_ports();
+  std::vector<int> ports;
+  for (int port = low - 40; port < low; ++port) ports.push_back(port);
+  const auto first = claim_port(ports);
+  const auto second = claim_port(ports);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->port != second->port);
+  CHECK_FALSE(claim_port({first->port}));
+  // A port of another host is another one, and claimed as well: two launches for that host from here differ.
+  const auto there = claim_port({first->port}, "n7");
+  REQUIRE(there);
+  CHECK_FALSE(claim_port({first->port}, "n7"));
+  CHECK(claim_port({first->port}, "n8"));
+  close(first->lock);
+  CHECK(claim_port({first->port}));
+
+  // What any user may bind, an abstract name, is no lock.
+  const int squatter = socket(AF_UNIX, SOCK_DGRAM, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "hpclaunch-port-" + std::to_string(ports.back());
+  text.copy(name.sun_path + 1, text.size());
+  bind(squatter, reinterpret_cast<sockaddr*>(&name),
+       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size()));
+  CHECK(claim_port({ports.back()}));
+  close(squatter);
+  close(second->lock);
+  close(there->lock);
+}
+
+TEST_CASE("a failing socket is not reported as a port in use", "[network]") {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  setrlimit(RLIMIT_NOFILE, &none);
+  const auto claim = hpclaunch::sys::claim_port({20'000, 20'001});
+  setrlimit(RLIMIT_NOFILE, &before);
+  REQUIRE_FALSE(claim);
+  CHECK(claim.error().message == "cannot look for a free port: Too many open files");
+}
 
 TEST_CASE("the address of a card, IPv4 where it has one", "[network]") {
   CHECK(Host().outward() == "(none)");

@@ -1,4 +1,5 @@
-// supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--out FILE] LAUNCHER [ARGS...]
+// supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--start-timeout SECONDS]
+//                   [--out FILE] LAUNCHER [ARGS...]
 //
 // What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --slow: the
 // launcher is one that does not end the other ranks when one fails. FILE gets what would go to --report.
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
     if (option == "--launcher") plan.launcher = value;
     if (option == "--grace") plan.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
+    if (option == "--start-timeout") plan.output.start_seconds = std::atoi(value);
   }
   if (const auto* known = hpclaunch::find_launcher(plan.launcher))
     plan.termination = known->traits.termination;

@@ -25,7 +25,8 @@ def head(rank):
     while rank >= first + layout[node]:
         first += layout[node]
         node += 1
-    return (tag % rank if "%" in tag else tag) + "@hpclaunch rank=%d node=%d host=n%d pid=%d " % (rank, node, node + 1, 1000 + rank)
+    place = (os.environ["HPCLAUNCH_RECORDS"], rank, node, node + 1, 1000 + rank)
+    return (tag % rank if "%" in tag else tag) + "@hpclaunch %s rank=%d node=%d host=n%d pid=%d " % place
 def err(text):
     os.write(2, text.encode("latin-1"))
 def end(rank, how="exit=0", tail=(), at=None):
@@ -111,7 +112,7 @@ begin = time.time()
 time.sleep(0.3)
 end(6, 'exit=1', at=begin + 0.2)
 end(5, 'exit=7', tail=['one', 'two'], at=begin + 0.1)
-for rank in (0, 1, 2, 3, 4, 7): end(rank, 'signal=15', at=begin + 0.3)
+for rank in (0, 1, 2, 3, 4, 7): end(rank, 'signal=15 sent=15', at=begin + 0.3)
 sys.exit(143)
 """)
         self.assertEqual(job.status, 7)
@@ -124,6 +125,25 @@ sys.exit(143)
         job = self.run_job("end(0, 'signal=11 core=1')\nsys.exit(11)", layout="1")
         self.assertEqual(job.status, 139)
         self.assertIn("rank 0 failed: host n1, pid 1000, SIGSEGV (signal 11, core dumped)", job.err)
+
+    def test_a_node_that_fell_silent_is_named_first(self):
+        """The launcher has noticed it, and ended the others: no rank of these is to blame."""
+        job = self.run_job("[err(head(rank) + 'begun\\n') for rank in (0, 4)]\n[end(rank, 'signal=15 sent=15') for rank in range(4)]\nsys.exit(143)")
+        self.assertEqual(job.status, 143)
+        self.assertEqual(job.err, "hpclaunch: node n2 failed first: no exit status from ranks 4-7 on n2\nhpclaunch: the launcher stopped 4 ranks\n"
+                                  "hpclaunch: other exited with status 143\n")
+
+    def test_nodes_that_never_start(self):
+        """The launcher waits for ever: the job is ended at the limit, and says for whom it waited."""
+        for started, missing in (((), "ranks 0-3 on n1, ranks 4-7 on n2"), ((4,), "ranks 0-3 on n1")):
+            job = self.run_job("[err(head(rank) + 'begun\\n') for rank in %r]\ntime.sleep(1000)" % (started,), "--start-timeout", "1")
+            self.assertEqual([job.status, job.err.splitlines()[0]], [125, "hpclaunch: %s did not start within 1 s; stopped other" % missing])
+        job = self.run_job("time.sleep(2)\n[end(rank) for rank in ranks]", "--start-timeout", "0")
+        self.assertEqual([job.status, job.err], [0, ""])
+
+    def test_a_full_device_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.run_job("err('lost\\n')\n[end(rank) for rank in ranks]", stderr=full).status, 125)
 
     def test_a_lost_node_is_no_success(self):
         job = self.run_job("[end(rank) for rank in range(4)]")
@@ -155,8 +175,9 @@ sys.exit(143)
             self.assertIn(text.encode(), done.stderr)
 
     def test_records_are_asked_for(self):
-        job = self.run_job("print(os.environ['HPCLAUNCH_RECORDS'])\nend(0)", layout="1")
-        self.assertEqual(job.out, "1\n")
+        keys = [self.run_job("print(os.environ['HPCLAUNCH_RECORDS'])\nend(0)", layout="1").out for _ in range(2)]
+        self.assertRegex(keys[0], "^[0-9a-f]{16}\n$")
+        self.assertNotEqual(*keys)
         job = self.run_job("print(os.environ['SLURM_DISABLE_STATUS'])\nend(0)", "--launcher", "slurm", layout="1")
         self.assertEqual(job.out, "1\n")
 
@@ -203,16 +224,21 @@ for rank in ranks:
         self.assertEqual([job.status, job.out, job.err], [0, "hello you\n", "\n"])
 
     def test_records_of_another_job_are_text(self):
-        other = "@hpclaunch rank=1 node=1 host=n2 pid=5 at=1.5 exit=3\n"
-        job = self.run_job("err(%r)\n[end(rank) for rank in ranks]\nend(1, 'exit=4')" % other)
-        self.assertEqual(job.status, 0)
-        self.assertIn(other, job.err)
-        self.assertIn("exit=4\n", job.err)
+        """A log that a rank prints again neither ends a healthy job nor excuses a killed one."""
+        for key in ("", "0123456789abcdef "):
+            kills = "@hpclaunch %srank=1 node=0 host=n1 pid=5 at=1.5 exit=9\n" % key
+            job = self.run_job("err(%r)\n[end(rank) for rank in ranks]" % kills)
+            self.assertEqual([job.status, job.err], [0, kills])
+            blesses = "".join("@hpclaunch %srank=%d node=%d host=n1 pid=5 at=%f exit=0\n" % (key, rank, rank // 4, time.time()) for rank in range(8))
+            job = self.run_job("err(%r)" % blesses)
+            self.assertEqual(job.status, 137)
+            self.assertTrue(job.err.startswith(blesses))
 
-    def test_nodes_begin_once(self):
-        job = self.run_job("[err(head(rank) + 'begun\\n') for rank in (0, 4, 1, 4)]\n[end(rank) for rank in ranks]")
-        self.assertEqual(job.status, 0)
-        self.assertEqual([line.split(" host")[0] for line in job.err.splitlines()], ["@hpclaunch rank=1 node=0", "@hpclaunch rank=4 node=1"])
+    def test_no_record_leaks(self):
+        """Whatever comes twice, late, or before its node's begin."""
+        job = self.run_job("[err(head(rank) + 'begun\\n') for rank in (0, 4, 4)]\nend(1, tail=['x'])\nerr(head(0) + 'begun\\n')\n"
+                           "[end(rank) for rank in ranks]\nend(1, 'exit=4', tail=['y'])")
+        self.assertEqual([job.status, job.err], [0, ""])
 
     def test_an_open_stderr_that_nobody_ends_is_not_waited_for(self):
         # It has left the marks and the job: only the pipe is still open.
@@ -260,7 +286,7 @@ def daemon(ignore):
     def test_a_launcher_that_goes_on_after_a_failure_is_told(self):
         job = self.run_job("""
 def term(*a):
-    end(0, 'signal=15')
+    end(0, 'signal=15 sent=15')
     os._exit(15)
 signal.signal(signal.SIGTERM, term)
 end(1, 'exit=7')
@@ -275,7 +301,7 @@ class Signals(Test):
 def got(number, frame):
     note(signal.Signals(number).name)
     if number in (signal.SIGTERM, signal.SIGINT):
-        [end(rank, 'signal=%d' % number) for rank in ranks]
+        [end(rank, 'signal=%d sent=%d' % (number, number)) for rank in ranks]
         os._exit(1)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, got)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <set>
 
 #include "hpclaunch/text.h"
 #include "plan/devices/masks.h"
@@ -246,6 +247,12 @@ Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                           left == 0 ? "none" : std::to_string(left),
                           counted(result.whole, tiles ? "tile" : "device"));
   result.fix = masked ? fmt::format("add devices to {}", by) : "request more devices";
+  if (!masked || left == 0) return result;
+  result.mask = by;
+  std::set<int> devices;
+  for (const Unit& unit : all)
+    if (allocation.leaves(unit.device)) devices.insert(unit.device);
+  result.granted = static_cast<int>(devices.size());
   return result;
 }
 
@@ -327,6 +334,9 @@ void apply_allocation(const PlanInput& input, Units& units) {
     add_granted_choice(input, allocation, units);
   }
   units.shortage = why_fewer(input, allocation, all, units);
+  if (units.shortage.mask.empty()) return;
+  units.reports.push_back({"mask-restricts", Severity::note, units.shortage.by,
+                           fmt::format("unset {} to use all devices", units.shortage.mask)});
 }
 
 }  // namespace hpclaunch

@@ -171,7 +171,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   if (result.rule == nullptr && !input.request.cores_per_rank)
     report_small_share(input, units, assigned, result);
   // A site's rule may keep cores free; what a grant or a mask took away may be another job's.
-  const bool whole = units.devices == static_cast<int>(input.node.devices.size());
+  const bool whole = units.shortage.by.empty();
   const bool asked = result.rule != nullptr && ranks * units.per_rank >= units.total;
   if (!input.request.cores_per_rank && !units.list.empty() && whole && !asked)
     report_idle(input, result, result.reports);

@@ -222,6 +222,10 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
     decide(Layer::computed, "own",
            "the launcher's flags spread ranks over all devices, --ranks-per-device fills some");
+  if (units.view == "launcher" && !units.shortage.mask.empty())
+    decide(Layer::computed, "own",
+           fmt::format("the launcher's flags give out all devices, and {} selects some",
+                       units.shortage.mask));
   if (units.instances())
     decide(Layer::computed, "own", "a process sees only the first of several MIG instances");
   if (units.per_rank > 1)

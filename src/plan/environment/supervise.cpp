@@ -12,6 +12,7 @@ namespace {
 // The option that cannot do without; "" for none.
 std::string needed_by(const PlanInput& input) {
   if (input.time_limit_signal.signal != 0) return "--signal";
+  if (!input.request.output.log_dir.empty()) return "--log-dir";
   return input.request.output.report.empty() ? "" : "--report";
 }
 
@@ -41,6 +42,12 @@ Setting supervise_choice(const PlanInput& input, const Plan& plan) {
     return chosen(Layer::builtin, launcher +
                                       " does not stop the job when a rank without MPI fails, "
                                       "or return its exit status");
+  if (input.launcher.errors_elsewhere)
+    return chosen(Layer::builtin,
+                  "a launcher argument redirects standard error, where ranks report their exit");
+  if (input.launcher.termination.hides_status)
+    return chosen(Layer::builtin,
+                  launcher + " may return the exit status of a rank that it stopped");
   return chosen(Layer::builtin, launcher + " stops all ranks when one fails");
 }
 
@@ -50,8 +57,11 @@ Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
   const bool needed = !needed_by(input).empty();
   if (input.request.supervise == false && (local || needed)) return cannot_leave(input);
-  plan.supervise =
-      !local && input.request.supervise.value_or(needed || !input.launcher.termination.fails_fast);
+  const bool hidden = input.launcher.termination.hides_status && !input.launcher.errors_elsewhere;
+  plan.supervise = !local && input.request.supervise.value_or(
+                                 needed || hidden || !input.launcher.termination.fails_fast);
+  // Where no record arrives, every node would seem not to start.
+  if (input.launcher.errors_elsewhere && !plan.output.start_seconds) plan.output.start_seconds = 0;
   plan.time_limit_signal = input.time_limit_signal;
   plan.choices.push_back(supervise_choice(input, plan));
   if (plan.time_limit_signal.signal != 0)

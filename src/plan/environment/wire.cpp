@@ -111,6 +111,8 @@ void add_stay(const Plan& plan, Payload& out) {
     if (plan.time_limit_signal.signal > 0)
       out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,
                                     plan.time_limit_signal.at));
+    if (!plan.output.log_dir.empty())
+      out.add("the directory of logs", field("log", escape_all({plan.output.log_dir})));
   }
   if (plan.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
 }
@@ -238,7 +240,9 @@ Status check_names(const Plan& plan, const RankVariables& names) {
   if (core != "unlimited" && !is_number)
     return invalid(
         fmt::format("invalid core limit \"{}\" (a number of bytes, or unlimited)", escape(core)));
-  for (const std::string& path : plan.make_dirs)
+  std::vector<std::string> paths = plan.make_dirs;
+  if (plan.supervise && !plan.output.log_dir.empty()) paths.push_back(plan.output.log_dir);
+  for (const std::string& path : paths)
     if (!path.starts_with('/') || path.size() > kMaxPath || has_zero(path))
       return invalid(fmt::format("directory to create: \"{}\" is not an absolute path", path));
   return Done{};

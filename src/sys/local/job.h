@@ -26,8 +26,11 @@ struct Logs {
 /// <directory>/rank-3.log, the number as wide as the largest rank's; the directory and those above
 /// it are created. When it contains a log of an earlier launch, <directory>/2, /3, ... is created
 /// and used instead: nothing is overwritten, and no log mixes two launches. Errors: `system` with
-/// the path.
-Result<Logs> open_logs(const std::string& directory, int ranks);
+/// the path. Only the first `files` are opened.
+Result<Logs> open_logs(const std::string& directory, int ranks, int files);
+
+/// Open files of the supervisor: two pipes, the end of another one and perhaps a log for every rank, and a few more.
+constexpr int files_needed(int ranks, bool logs) { return ranks * (logs ? 4 : 3) + 64; }
 
 /// Everything that the supervisor needs, complete before it is forked.
 struct Job {

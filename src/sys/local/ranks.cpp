@@ -24,6 +24,10 @@ Supervisor::Supervisor(const Job& job, int control)
 
 Status Supervisor::start() {
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
+  death_pipe_.open();
+  const int highest =
+      fcntl(death_pipe_.write_end, F_DUPFD_CLOEXEC, files_needed(job_.ranks, !logs_.empty()) - 1);
+  if (highest >= 0) close(std::exchange(death_pipe_.write_end, highest));
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   Pipe execs;  // every rank has the writing end until its exec closes it
   if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
@@ -80,7 +84,21 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   const pid_t pid = start_beside(state.start, stack_top);
   if (pid < 0) return start_error(-pid);
   by_pid_[pid] = rank;
+  kill_with_us(pid);
   return Done{};
+}
+
+// KILL for the rank's process group when this process dies, from the kernel: its children would survive
+// the death of all three processes of the launcher, which end them otherwise. The end of the last writer of a
+// pipe is a signal (O_ASYNC, F_SETSIG) to the owner of each open reading end. A dying process closes its
+// descriptors from the highest down (Linux 4.3, task_work.c), so the writing end is the highest.
+void Supervisor::kill_with_us(pid_t group) {
+  const std::string path = fmt::format("/proc/self/fd/{}", death_pipe_.read_end);
+  const int end = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (end < 0) return;
+  fcntl(end, F_SETOWN, -group);
+  fcntl(end, F_SETSIG, SIGKILL);
+  fcntl(end, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
 Error Supervisor::start_error(int error) const { return exec_error(job_.argv[0], error); }
@@ -138,6 +156,7 @@ void Supervisor::write_log(int rank, std::string_view bytes) {
   const int error = errno;
   close(file);
   file = -1;
+  output_lost_ = true;
   if (!std::exchange(log_failed_, true))
     say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
                     job_.logs.paths[static_cast<std::size_t>(rank)], std::strerror(error)));

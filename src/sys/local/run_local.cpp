@@ -20,6 +20,7 @@
 #include "hpclaunch/sys.h"
 #include "sys/descendants.h"
 #include "sys/local/job.h"
+#include "sys/report.h"
 #include "sys/start.h"
 
 namespace hpclaunch::sys::local {
@@ -35,12 +36,11 @@ int make_directory(const std::string& path, bool named) {
   return failed ? failed.value() : made ? 0 : EEXIST;
 }
 
-// All files of `directory`, newly created. errno; EEXIST when one of them exists.
-int create(const std::string& directory, int ranks, Logs& logs) {
+// The first `files` of `directory`, newly created. errno; EEXIST when one of them exists.
+int create(const std::string& directory, int ranks, int files, Logs& logs) {
   logs = {directory, {}, {}};
-  const std::size_t width = std::to_string(ranks - 1).size();
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::string path = fmt::format("{}/rank-{:0{}}.log", directory, rank, width);
+  for (int rank = 0; rank < files; ++rank) {
+    const std::string path = log_path(directory, rank, ranks);
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) {
       const int error = errno;
@@ -56,13 +56,16 @@ int create(const std::string& directory, int ranks, Logs& logs) {
 
 }  // namespace
 
-Result<Logs> open_logs(const std::string& directory, int ranks) {
+Result<Logs> open_logs(const std::string& directory, int ranks, int files) {
   Logs logs;
   if (directory.empty()) return logs;
   for (int launch = 1; launch < kMostLaunches; ++launch) {
     const std::string place = launch == 1 ? directory : fmt::format("{}/{}", directory, launch);
     int error = make_directory(place, launch == 1);
-    if (error == 0) error = create(place, ranks, logs);
+    if (error == 0) error = create(place, ranks, files, logs);
+    if (error == 0 && launch > 1)
+      std::fprintf(stderr, "hpclaunch: %s contains logs of an earlier launch; writing to %s\n",
+                   directory.c_str(), place.c_str());
     if (error == 0) return logs;
     if (error != EEXIST) {
       return Error{ErrorKind::system,
@@ -84,12 +87,11 @@ using local::Job;
 using local::Outcome;
 
 constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
-constexpr int kOtherFiles = 64;  // besides those of the ranks
 
-// Two pipes and perhaps a log for every rank need the hard limit. `before` is what ranks get.
+// They may need the hard limit. `before` is what ranks get.
 Status raise_file_limit(int ranks, bool logs, rlimit& before) {
   if (getrlimit(RLIMIT_NOFILE, &before) != 0) return Done{};
-  const rlim_t needed = static_cast<rlim_t>(ranks) * (logs ? 3 : 2) + kOtherFiles;
+  const auto needed = static_cast<rlim_t>(local::files_needed(ranks, logs));
   if (before.rlim_cur >= needed) return Done{};
   rlimit raised = before;
   raised.rlim_cur = raised.rlim_max;
@@ -120,13 +122,9 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   if (const Status status = raise_file_limit(job.ranks, with_logs, job.files); !status) {
     return status.error();
   }
-  Result<local::Logs> logs = local::open_logs(plan.output.log_dir, job.ranks);
+  Result<local::Logs> logs = local::open_logs(plan.output.log_dir, job.ranks, job.ranks);
   if (!logs) return logs.error();
   job.logs = *std::move(logs);
-  if (with_logs && job.logs.directory != plan.output.log_dir) {
-    std::fprintf(stderr, "hpclaunch: %s contains logs of an earlier launch; writing to %s\n",
-                 plan.output.log_dir.c_str(), job.logs.directory.c_str());
-  }
   return job;
 }
 
@@ -192,6 +190,13 @@ Result<Ending> launch(const Job& job) {
 }
 
 }  // namespace
+
+Result<std::string> claim_log_directory(const std::string& directory, int ranks) {
+  const Result<local::Logs> logs = local::open_logs(directory, ranks, 1);
+  if (!logs) return logs.error();
+  for (const int file : logs->files) close(file);
+  return logs->directory;
+}
 
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
   fill_standard_files();

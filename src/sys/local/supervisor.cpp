@@ -128,6 +128,7 @@ void Supervisor::write_screen() {
   screen_.add(std::move(pieces_));
   screen_.pump();
   if (const int error = screen_.take_error()) {
+    output_lost_ = true;
     say(fmt::format("hpclaunch: cannot write the ranks' output: {}; the job continues\n",
                     std::strerror(error)));
   }
@@ -220,8 +221,9 @@ Ending Supervisor::ending() const {
   Ending ending = counts_;
   ending.status = first_                  ? first_->status()
                   : screen_.reader_gone() ? 128 + SIGPIPE
-                  : clean_                ? 0
-                                          : 128 + SIGKILL;
+                  : !clean_               ? 128 + SIGKILL
+                  : output_lost_          ? kOutputLostStatus
+                                          : 0;
   if (!first_) return ending;
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;

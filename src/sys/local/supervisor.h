@@ -50,6 +50,7 @@ class Supervisor {
 
  private:
   Status start_rank(int rank, const Start& common, char* stack_top);
+  void kill_with_us(pid_t group);
   Error start_error(int error) const;
   void wait_for_events();
   void take_control();
@@ -76,6 +77,7 @@ class Supervisor {
   int control_;
   Signals children_;  // SIGCHLD
   int pipes_ = -1;    // epoll of the ranks' output
+  Pipe death_pipe_;   // see kill_with_us
   long started_ = 0;
   Screen screen_;
   Lines lines_;
@@ -92,6 +94,7 @@ class Supervisor {
   bool interrupted_ = false;  // the user has sent something that ends programs
   bool int_seen_ = false;
   bool log_failed_ = false;
+  bool output_lost_ = false;
   bool reported_ = false;
   bool time_limit_signal_sent_ = false;
   bool clean_ = true;

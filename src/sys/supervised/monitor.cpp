@@ -15,7 +15,13 @@
 namespace hpclaunch::sys::supervised {
 namespace {
 
-constexpr long kStartPatience = 30'000;  // ms for the next node, once one has started
+constexpr long kStartLimit = 600'000;  // ms until it is too late, unless the user says otherwise
+
+// ms; kNever: it may take any time.
+long start_limit(const Plan& plan) {
+  if (plan.output.start_seconds) return *plan.output.start_seconds * 1000L;
+  return plan.termination.queues ? kNever : kStartLimit;
+}
 
 }  // namespace
 
@@ -24,9 +30,12 @@ Monitor::Monitor(const Plan& plan, const Launcher& launcher, Signals& signals)
       launcher_(launcher),
       signals_(signals),
       ranks_(plan),
-      splitter_({plan.world_size(), plan.nodes()}) {
+      splitter_({plan.world_size(), plan.nodes(), fmt::format("@hpclaunch {} ", launcher.key)}) {
   facts_.started = launcher.started;
   facts_.time_limit_signal = plan.time_limit_signal;
+  if (plan.output.start_seconds == 0) return;
+  name_missing_at_ = clock_ms() + kStartPatience;
+  if (const long limit = start_limit(plan); limit != kNever) start_by_ = clock_ms() + limit;
 }
 
 Ending Monitor::run() {
@@ -41,6 +50,7 @@ Ending Monitor::run() {
     advance();
     write_screen();
   }
+  if (output_lost_ && ending_.status == 0) ending_.status = kOutputLostStatus;
   return ending_;
 }
 
@@ -54,6 +64,7 @@ void Monitor::wait_for_events() {
   wait.until(splitter_.next_flush());
   wait.until(settle_until_);
   wait.until(end_at_);
+  wait.until(name_missing_at_);
   wait.until(start_by_);
   if (phase_ == Phase::draining && !screen_.full()) wait.until(clock_ms());
   wait.run();
@@ -135,9 +146,7 @@ void Monitor::read_errors() {
 
 void Monitor::take(Splitter::Sink& sink) {
   add(pieces_, Stream::err, sink.text);
-  for (const Record& record : sink.records) {
-    if (!ranks_.add(record, facts_.started, wall_clock())) say(record.line + '\n');
-  }
+  for (const Record& record : sink.records) ranks_.add(record, facts_.started, wall_clock());
   sink = {};
 }
 
@@ -165,19 +174,26 @@ void Monitor::advance() {
 }
 
 // MPICH's Hydra waits for ever for a node that it cannot reach, and the other ranks wait for its ranks.
-void Monitor::warn_of_missing_nodes(long now) {
+void Monitor::await_nodes(long now) {
+  if (plan_.output.start_seconds == 0) return;
   if (ranks_.started_nodes() > started_nodes_) {
     started_nodes_ = ranks_.started_nodes();
-    start_by_ = now + kStartPatience;
+    name_missing_at_ = now + kStartPatience;
   }
   const bool ending = failure_seen_ || end_at_ != kNever;
-  if (ranks_.all_started() || ending) start_by_ = kNever;
-  if (start_by_ == kNever || now < start_by_) return;
-  start_by_ = kNever;
+  if (ranks_.all_started() || ending) name_missing_at_ = start_by_ = kNever;
+  if (start_by_ != kNever && now >= start_by_) {
+    name_missing_at_ = start_by_ = kNever;
+    facts_.start_seconds = start_limit(plan_) / 1000;
+    end_at_ = now;
+  }
+  if (name_missing_at_ == kNever || now < name_missing_at_) return;
+  name_missing_at_ = kNever;
   say(
-      fmt::format("hpclaunch: still waiting for {}, {} s after the last other node\n"
+      fmt::format("hpclaunch: still waiting for {}, {} s after {}\n"
                   "hpclaunch: try: read the launcher's messages above, or run hpclaunch verify\n",
-                  ranks_.not_started(), kStartPatience / 1000));
+                  ranks_.not_started(), kStartPatience / 1000,
+                  started_nodes_ > 0 ? "the last other node" : "the start"));
 }
 
 void Monitor::advance_running(long now) {
@@ -193,7 +209,7 @@ void Monitor::advance_running(long now) {
   }
   if (ranks_.all_ended() && !std::exchange(end_seen_, true) && end_at_ == kNever)
     end_at_ = now + grace;
-  warn_of_missing_nodes(now);
+  await_nodes(now);
   if (end_at_ != kNever && now >= end_at_) next_step(now);
 }
 
@@ -225,7 +241,7 @@ void Monitor::say(const std::string& text) {
 void Monitor::write_screen() {
   screen_.add(std::move(pieces_));
   screen_.pump();
-  screen_.take_error();
+  output_lost_ = screen_.take_error() != 0 || output_lost_;
 }
 
 }  // namespace hpclaunch::sys::supervised

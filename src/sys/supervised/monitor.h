@@ -4,7 +4,7 @@
 //   running --launcher exits--> cleanup (TERM, 2 s, KILL to descendants) --> draining --> reported
 //      |
 //      +-- first failure: 50 ms, then grace; all ranks ended: grace; the user's signal: grace;
-//          second Ctrl-C: at once --> one step of TerminationPolicy after the other
+//          second Ctrl-C, nodes that do not start: at once --> one step of TerminationPolicy after the other
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +30,7 @@ struct Launcher {
   pid_t pid = 0;
   int errors = -1;            ///< its stderr; non-blocking
   double started = 0;         ///< UNIX time
+  std::string key;            ///< of this job's records
   bool shares_group = false;  ///< our process group: a terminal's signals reach it without us
   bool alone = true;          ///< every child of this process belongs to this job
 };
@@ -49,7 +50,7 @@ class Monitor {
   void take(Splitter::Sink& sink);
   void advance();
   void advance_running(long now);
-  void warn_of_missing_nodes(long now);
+  void await_nodes(long now);
   void next_step(long now);
   void finish();
   void write_screen();
@@ -68,8 +69,9 @@ class Monitor {
   std::optional<RankExit> launcher_exit_;
   Ending ending_;
   long settle_until_ = kNever;
-  long end_at_ = kNever;    // until then the launcher may exit by itself
-  long start_by_ = kNever;  // for the nodes that have not reported
+  long end_at_ = kNever;           // until then the launcher may exit by itself
+  long name_missing_at_ = kNever;  // nodes that have not reported
+  long start_by_ = kNever;         // when it is too late for them
   int started_nodes_ = 0;
   std::size_t steps_ = 0;  // of TerminationPolicy::steps that were taken
   bool failure_seen_ = false;
@@ -77,6 +79,7 @@ class Monitor {
   bool int_seen_ = false;
   bool childless_ = false;
   bool drained_ = false;
+  bool output_lost_ = false;
 };
 
 }  // namespace hpclaunch::sys::supervised

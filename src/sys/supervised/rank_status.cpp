@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/text.h"
@@ -13,13 +14,8 @@ namespace hpclaunch::sys::supervised {
 namespace {
 
 constexpr std::size_t kMostTailBytes = 4 * 1024 * 1024;  // of all ranks
-constexpr std::size_t kTailLines = 10;
+constexpr std::size_t kTailLines = Tail::kMostLines + 1;
 constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
-
-bool is_stopped(const RankExit& end) {
-  const int signal = end.signal != 0 ? end.signal : end.exit_status - 128;
-  return signal == SIGTERM || signal == SIGKILL || signal == SIGINT;
-}
 
 int count(const std::vector<SilentRanks>& nodes) {
   int sum = 0;
@@ -51,7 +47,11 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 }  // namespace
 
 RankStatus::RankStatus(const Plan& plan)
-    : launcher_(plan.launcher), hosts_(plan.hosts), ranks_(plan.world_size()) {
+    : launcher_(plan.launcher),
+      logs_(plan.output.log_dir),
+      stop_is_recorded_(plan.termination.stop_is_recorded),
+      hosts_(plan.hosts),
+      ranks_(plan.world_size()) {
   first_ranks_ = {0};
   for (const NodeRun& run : plan.layout) {
     const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
@@ -67,47 +67,43 @@ int RankStatus::node_of(int rank) const {
   return static_cast<int>(after - first_ranks_.begin()) - 1;
 }
 
-// False: it is known to have started.
-bool RankStatus::start_node(int node) {
-  if (node_started_[static_cast<std::size_t>(node)]) return false;
+void RankStatus::start_node(int node) {
+  if (node_started_[static_cast<std::size_t>(node)]) return;
   node_started_[static_cast<std::size_t>(node)] = true;
   ++started_nodes_;
-  return true;
 }
 
-bool RankStatus::add(const Record& record, double started, double now) {
-  if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return false;
-  if (record.is_begin)
-    return record.rank == first_ranks_[static_cast<std::size_t>(record.node)] &&
-           start_node(record.node);
+void RankStatus::add(const Record& record, double started, double now) {
+  if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return;
   std::optional<RankExit>& end = ends_[static_cast<std::size_t>(record.rank)];
-  if (end) return false;
+  if (end) return;
   start_node(record.node);
+  if (record.is_begin) return;
   if (record.is_tail) {
     std::vector<std::string>& tail = tails_[record.rank];
-    if (tail_bytes_ + record.tail.size() > kMostTailBytes || tail.size() >= kTailLines) return true;
+    if (tail_bytes_ + record.tail.size() > kMostTailBytes || tail.size() >= kTailLines) return;
     tail_bytes_ += record.tail.size();
     tail.push_back(record.tail);
-    return true;
+    return;
   }
   end = record;
   const bool possible = end->seconds >= started && end->seconds <= now + kSettle / 1000.0;
   if (!possible) end->seconds = now;
   ++ended_;
-  if (!end->failed()) return true;
+  if (!end->failed()) return;
   ++failures_;
   if (record.host != hosts_[static_cast<std::size_t>(record.node)])
     other_host_[record.rank] = record.host;
-  return true;
 }
 
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
-// local launcher. Of equally early ones the lower rank.
-const RankExit* RankStatus::first_failure() const {
+// local launcher. Of equally early ones the lower rank. What the launcher ended has not failed by itself,
+// unless the user has asked for it.
+const RankExit* RankStatus::first_failure(const JobFacts& facts) const {
   const RankExit* first = nullptr;
   const RankExit* crash = nullptr;
   for (const std::optional<RankExit>& end : ends_) {
-    if (!end || !end->failed()) continue;
+    if (!end || !end->failed() || (end->sent != 0 && !facts.user_ends)) continue;
     if (first == nullptr || end->seconds < first->seconds) first = &*end;
     if (is_crash(*end) && (crash == nullptr || end->seconds < crash->seconds)) crash = &*end;
   }
@@ -142,6 +138,7 @@ std::vector<SilentRanks> RankStatus::silent() const {
       here.count += rank - begin;
       here.ranks += (here.ranks.empty() ? "" : ",") + range(begin, rank);
     }
+    here.whole_node = node_started_[node] && here.count == last - first_ranks_[node];
     if (here.count > 0) nodes.push_back(std::move(here));
   }
   return nodes;
@@ -165,22 +162,57 @@ std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts
   if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
     forwarded = facts.forwarded;
   return failure_report(ending, ranks_, forwarded,
-                        facts.stopped_by_us ? "hpclaunch" : "the launcher");
+                        facts.stopped_by_us ? "hpclaunch" : "the launcher",
+                        logs_.empty() ? "" : log_path(logs_, ending.first->rank, ranks_));
 }
 
 std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
                                      const JobFacts& facts) const {
   if (ending.silent.empty()) return {};
+  const bool all = count(ending.silent) == ranks_;
   std::string why = "node lost, or killed with the launcher";
   if (ended_ == 0 && launcher.status() == 0) {
     why = "the launcher may redirect standard error";
-  } else if (count(ending.silent) == ranks_ && launcher.exit_status != 0 && !facts.user_ends &&
+  } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends &&
              !facts.launcher_stuck) {
     why = "the launcher may not have started them";
+  } else if (all && all_started() && !facts.user_ends && !facts.launcher_stuck) {
+    why =
+        "a node was lost, or the launcher failed; hpclaunch verify names nodes that do not answer";
   } else if (ending.first || facts.user_ends || facts.launcher_stuck) {
     why = "killed later, or node lost";
   }
   return fmt::format("hpclaunch: no exit status from {}: {}\n", named(ending.silent), why);
+}
+
+// Nodes that fell silent as a whole before the launcher stopped ranks elsewhere: what it reacted to. After a
+// rank's own failure silence says less: many launchers stop ranks in a way that leaves no record.
+bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
+  const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
+  if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
+  return !ending.first || (stop_is_recorded_ && whole == std::ssize(ending.silent));
+}
+
+std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
+                               const JobFacts& facts) const {
+  std::string text;
+  if (ending.node_first) {
+    std::vector<SilentRanks> lost;
+    std::ranges::copy_if(ending.silent, std::back_inserter(lost), &SilentRanks::whole_node);
+    const std::string nodes = lost.size() == 1
+                                  ? "node " + lost[0].host
+                                  : (stop_is_recorded_ ? "" : "one of ") +
+                                        counted(static_cast<long>(lost.size()), "node");
+    text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
+  }
+  if (ending.first)
+    text += failed_ranks(ending, facts);
+  else if (facts.user_ends && ending.status != 0)
+    text += fmt::format("hpclaunch: {}\n", forwarded_text(facts.forwarded));
+  else if (ending.ended > 0)
+    text += fmt::format("hpclaunch: the launcher stopped {}{}\n", counted(ending.ended, "rank"),
+                        ending.node_first ? "" : "; no rank failed before");
+  return ending.node_first ? text : text + silent_ranks(ending, launcher, facts);
 }
 
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
@@ -201,30 +233,34 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
   ending.passed_on = facts.forwarded;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
-  const RankExit* first = first_failure();
+  const RankExit* first = first_failure(facts);
   if (first != nullptr) ending.first = failure(*first, facts.started);
   for (const std::optional<RankExit>& end : ends_) {
     if (!end) continue;
-    const bool stopped = &*end != first && is_stopped(*end);
+    const bool stopped = &*end != first && end->sent != 0;
     ++(!end->failed() ? ending.ok : stopped ? ending.ended : ending.failed);
   }
   ending.silent = silent();
-  if (ending.first) {
-    ending.status = ending.first->status();
-  } else if (facts.launcher_stuck && ending.ok == ranks_) {
-    ending.status = 0;
-  } else if (launcher.failed()) {
-    ending.status = launcher.status();
-  } else if (!ending.silent.empty()) {
-    ending.status = facts.user_ends ? 128 + facts.forwarded : kSilenceStatus;
-  }
-  if (ending.first)
-    summary.report = failed_ranks(ending, facts);
-  else if (facts.user_ends && ending.status != 0)
-    summary.report = fmt::format("hpclaunch: {}\n", forwarded_text(facts.forwarded));
-  summary.report += silent_ranks(ending, launcher, facts);
-  summary.report += launcher_end(ending, launcher, facts);
+  ending.node_first = node_first(ending, facts);
+  ending.status = status(ending, launcher, facts);
+  if (facts.start_seconds > 0)
+    summary.report = fmt::format(
+        "hpclaunch: {} did not start within {} s; stopped {}\n"
+        "hpclaunch: try: read the launcher's messages above, or --start-timeout SECONDS\n",
+        not_started(), facts.start_seconds, launcher_);
+  else
+    summary.report = causes(ending, launcher, facts) + launcher_end(ending, launcher, facts);
   return summary;
+}
+
+int RankStatus::status(const Ending& ending, const RankExit& launcher,
+                       const JobFacts& facts) const {
+  if (facts.start_seconds > 0) return kNotStartedStatus;
+  if (ending.first) return ending.first->status();
+  if (facts.launcher_stuck && ending.ok == ranks_) return 0;
+  if (launcher.failed()) return launcher.status();
+  if (ending.silent.empty() && ending.ended == 0) return 0;
+  return facts.user_ends ? 128 + facts.forwarded : kSilenceStatus;
 }
 
 }  // namespace hpclaunch::sys::supervised

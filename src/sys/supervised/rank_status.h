@@ -17,6 +17,7 @@ struct JobFacts {
   bool user_ends = false;       ///< one of them ends programs
   bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
+  long start_seconds = 0;       ///< the limit within which some nodes did not start; 0: none such
   TimeLimitSignal time_limit_signal;
 };
 
@@ -29,14 +30,17 @@ struct Summary {
 /// keeps a shim from reporting it, so 128 + 9.
 inline constexpr int kSilenceStatus = 137;
 
+/// Of a job that never was complete, as of one that did not start.
+inline constexpr int kNotStartedStatus = 125;
+
 class RankStatus {
  public:
   explicit RankStatus(const Plan& plan);
 
-  /// False: it cannot be true (a rank on another node than planned, a second end): show it as text.
+  /// A record that comes twice or late adds nothing.
   /// `now`: UNIX time here. A time in a record that lies before the start or after `now` comes from a
   /// clock that is wrong; `now` is taken instead.
-  bool add(const Record& record, double started, double now);
+  void add(const Record& record, double started, double now);
 
   int failures() const { return failures_; }
   bool all_ended() const { return ended_ == ranks_; }
@@ -48,17 +52,22 @@ class RankStatus {
 
  private:
   int node_of(int rank) const;
-  const RankExit* first_failure() const;
-  bool start_node(int node);
+  const RankExit* first_failure(const JobFacts& facts) const;
+  void start_node(int node);
   RankFailure failure(const RankExit& end, double started) const;
   std::vector<SilentRanks> silent() const;
+  int status(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
+  bool node_first(const Ending& ending, const JobFacts& facts) const;
+  std::string causes(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
   std::string launcher_;
+  std::string logs_;  // their directory; "" for none
+  bool stop_is_recorded_;
   std::vector<std::string> hosts_;
   std::vector<int> first_ranks_;               // of each node, and behind the last one
   std::vector<std::optional<RankExit>> ends_;  // with UNIX time

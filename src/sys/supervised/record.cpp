@@ -8,7 +8,6 @@
 namespace hpclaunch::sys::supervised {
 namespace {
 
-constexpr std::string_view kMarker = "@hpclaunch ";
 constexpr long kMostPids = 1L << 22;  // PID_MAX_LIMIT
 constexpr int kMostSignals = 64;
 constexpr std::size_t kLongestHost = 255;
@@ -60,23 +59,27 @@ bool take_time(std::string_view& text, double& at) {
   return true;
 }
 
+// True when it is the last field, or there is none.
+bool take_sent(std::string_view& text, Record& record) {
+  return text.empty() || (take_number(text, "sent", 1, kMostSignals, record.sent) && text.empty());
+}
+
 bool take_end(std::string_view text, Record& record) {
   if (!take_time(text, record.seconds)) return false;
-  if (take_number(text, "exit", 0, 255, record.exit_status)) return text.empty();
+  if (take_number(text, "exit", 0, 255, record.exit_status)) return take_sent(text, record);
   if (!take_number(text, "signal", 1, kMostSignals, record.signal)) return false;
-  if (text.empty()) return true;
   int core = 0;
-  record.core = take_number(text, "core", 1, 1, core);
-  return record.core && text.empty();
+  if (text.starts_with("core=") && !take_number(text, "core", 1, 1, core)) return false;
+  record.core = core == 1;
+  return take_sent(text, record);
 }
 
 }  // namespace
 
 std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) {
-  if (!text.starts_with(kMarker)) return std::nullopt;
+  if (!text.starts_with(bounds.marker)) return std::nullopt;
   Record record;
-  record.line = text;
-  text.remove_prefix(kMarker.size());
+  text.remove_prefix(bounds.marker.size());
   if (!take_number(text, "rank", 0, bounds.ranks - 1, record.rank)) return std::nullopt;
   if (!take_number(text, "node", 0, bounds.nodes - 1, record.node)) return std::nullopt;
   const std::optional<std::string_view> host = take(text, "host");
@@ -156,11 +159,11 @@ void Splitter::feed(std::string_view bytes, long now, Sink& to) {
 // How much of the line so far can be no part of a record or its tag.
 std::size_t Splitter::releasable() const {
   const std::string_view line = held_;
-  const std::size_t marker = line.find(kMarker);
+  const std::size_t marker = line.find(bounds_.marker);
   if (marker != std::string_view::npos) return is_tag(line.substr(0, marker)) ? 0 : marker;
   std::size_t before = line.size();  // a marker may start at the end
-  for (std::size_t size = std::min(kMarker.size() - 1, line.size()); size > 0; --size) {
-    if (kMarker.starts_with(line.substr(line.size() - size))) {
+  for (std::size_t size = std::min(bounds_.marker.size() - 1, line.size()); size > 0; --size) {
+    if (std::string_view(bounds_.marker).starts_with(line.substr(line.size() - size))) {
       before = line.size() - size;
       break;
     }
@@ -171,8 +174,8 @@ std::size_t Splitter::releasable() const {
 // A whole line, or the rest of one. The first place that holds a record counts, since the last field of
 // a record may hold anything.
 void Splitter::take_line(std::string_view line, Sink& to) {
-  for (std::size_t at = line.find(kMarker); at != std::string_view::npos;
-       at = line.find(kMarker, at + 1)) {
+  for (std::size_t at = line.find(bounds_.marker); at != std::string_view::npos;
+       at = line.find(bounds_.marker, at + 1)) {
     std::string_view text = line.substr(at);
     if (text.back() == '\r') text.remove_suffix(1);
     std::optional<Record> record = parse_record(text, bounds_);
@@ -204,7 +207,7 @@ void Splitter::release(Sink& to) {
 
 long Splitter::next_flush() const {
   if (held_.empty()) return -1;
-  const bool marked = held_.find(kMarker) != std::string::npos;
+  const bool marked = held_.find(bounds_.marker) != std::string::npos;
   return since_ + (marked ? kPatience : kQuiet);
 }
 

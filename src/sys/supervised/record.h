@@ -1,13 +1,13 @@
 #pragma once
 // The records of the shims on stderr, found in the launcher's output. Pure.
 //
-//   @hpclaunch rank=0 node=0 host=n1 pid=120 begun           the first rank of each node
-//   @hpclaunch rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
-//   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7
-//   @hpclaunch rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1]
+//   @hpclaunch KEY rank=0 node=0 host=n1 pid=120 begun           the first rank of each node
+//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
+//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7
+//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1] [sent=15]
 //
-// The program of a rank can write such lines too: they are read strictly, and whatever is no record
-// is shown as text.
+// KEY is drawn for this job and known to its shims only (HPCLAUNCH_RECORDS), so that a record of another job,
+// which a program may print, is text like any other.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +19,6 @@ namespace hpclaunch::sys::supervised {
 
 /// Exit status 0 to 255, or signal 1 to 64; `seconds` is UNIX time on the rank's node.
 struct Record : RankExit {
-  std::string line;  ///< as it came, from "@hpclaunch" on
   int node = 0;
   std::string host;
   bool is_begin = false;
@@ -27,13 +26,14 @@ struct Record : RankExit {
   std::string tail;  ///< of stderr, one line
 };
 
-/// How many ranks and nodes there are: numbers beyond are no record's.
+/// What the records of one job look like: numbers beyond its ranks and nodes are no record's.
 struct Bounds {
   int ranks = 1;
   int nodes = 1;
+  std::string marker;  ///< "@hpclaunch KEY ", with which each begins
 };
 
-/// `text` from "@hpclaunch" to the end of the line, without the newline.
+/// `text` from the marker to the end of the line, without the newline.
 std::optional<Record> parse_record(std::string_view text, const Bounds& bounds);
 
 /// "[3] ", "3: ", "n1 3: ", "[1,3]<stderr>:": what launchers put in front of a line, with or without the
@@ -48,7 +48,7 @@ class Splitter {
   static constexpr long kPatience = 2000;  ///< ms for which the beginning of a record is held back
   static constexpr long kQuiet = 100;      ///< ms for which a tag is
 
-  explicit Splitter(Bounds bounds) : bounds_(bounds) {}
+  explicit Splitter(Bounds bounds) : bounds_(std::move(bounds)) {}
 
   struct Sink {
     std::string text;             ///< to be shown

