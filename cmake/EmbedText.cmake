@@ -1,15 +1,15 @@
-# cmake -DINPUT=FILE -DOUTPUT=FILE.cpp -DNAME=kName -P EmbedText.cmake: a text file as a C string, one
-# literal per line.
+# cmake -DINPUT=FILE -DOUTPUT=FILE.cpp -DNAME=kName -DMODULE=job -DHEADER=programs.h -P EmbedText.cmake: a text file
+# as a C string that the header declares in the module's namespace, one literal per line.
 file(READ ${INPUT} text)
 string(REPLACE "\\" "\\\\" text "${text}")
 string(REPLACE "\"" "\\\"" text "${text}")
 string(REPLACE "?" "\\?" text "${text}")
 string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
-file(WRITE ${OUTPUT}.tmp "#include \"authoring/command.h\"
+file(WRITE ${OUTPUT}.tmp "#include \"${MODULE}/${HEADER}\"
 #pragma GCC diagnostic ignored \"-Woverlength-strings\"
-namespace hpclaunch::authoring {
+namespace hpclaunch::${MODULE} {
 const char* const ${NAME} =
     \"${text}\";
-}  // namespace hpclaunch::authoring
+}  // namespace hpclaunch::${MODULE}
 ")
 file(RENAME ${OUTPUT}.tmp ${OUTPUT})

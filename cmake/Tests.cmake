@@ -233,7 +233,7 @@ set_tests_properties(local.black-box PROPERTIES LABELS local TIMEOUT 600)
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs topo devices plan drift explain prefixes local hydra openmpi mpi_standins supervise launchers allocations verify ddp profile profile_new sites site_choice examples)
+  foreach(topic usage docs topo devices plan drift explain prefixes local hydra openmpi mpi_standins supervise launchers allocations verify ddp identity programs outside profile profile_new sites site_choice examples)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
@@ -324,6 +324,7 @@ if(TARGET hpclaunch AND NOT HPCLAUNCH_SANITIZE)
     set_tests_properties(engines.${topic} PROPERTIES LABELS engines TIMEOUT ${limit})
   endfunction()
   hpclaunch_engine_test(matrix 900)
+  hpclaunch_engine_test(identity 300)
   hpclaunch_engine_test(cluster 300)
   hpclaunch_engine_test(training 600)
   hpclaunch_engine_test(failures 600)

@@ -1,5 +1,6 @@
 #pragma once
 // Names of hosts and lists of them, as batch systems and host files write them.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ struct HostSlots {
   friend bool operator==(const HostSlots&, const HostSlots&) = default;
 };
 
-/// Reads a host file: a host per line, as "host", "host:4" (Hydra) or "host slots=4" (Open MPI). Blank
+/// Reads a host file: a host per line, as "host", "host:4" (Hydra) or "host slots=4", also with "max_slots=8" (Open MPI). Blank
 /// lines and what follows '#' do not count. A repeated host, as in a PBS node file, adds its
 /// slots (one per line where none is written) and keeps its first place.
 /// Errors: `invalid` with file and line; also when there is no host at all.
@@ -29,6 +30,9 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 /// "4(x2),3" as SLURM_TASKS_PER_NODE has it: 4, 4, 3. Counts are 1 at least.
 /// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text);
+
+/// What no host name has: "\"n1:2\" is not a host name". nullopt for a name.
+std::optional<std::string> strange_in_host(std::string_view host);
 
 /// True for text that is an address and no name: digits and dots only, or with a colon.
 bool is_address(std::string_view host);

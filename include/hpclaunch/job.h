@@ -105,6 +105,13 @@ struct ChosenLauncher {
 /// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
 std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env);
 
+/// How a script finds the first host of its job, where the plan has a stand-in for it.
+struct LateHost {
+  std::string name;     ///< the stand-in; "" where the hosts are known
+  std::string command;  ///< of sh; "": there is none
+  std::string job;      ///< "Slurm job"
+};
+
 struct Prepared {
   Topology node;
   Plan plan;
@@ -114,6 +121,7 @@ struct Prepared {
   std::string shim;               ///< absolute
   std::vector<std::string> argv;  ///< the launch line; empty without a program
   std::vector<Diagnostic> diagnostics;
+  LateHost late_host;  ///< where the hosts of the plan are invented
   int port_lock = -1;  ///< see sys::PortClaim
 };
 
@@ -132,6 +140,16 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
 /// ascending name; the shim sets what differs by rank. Comments have the deciding layer and the
 /// reason.
 std::vector<EnvChange> environment_changes(const Plan& plan);
+
+/// What a shell script has to do before the launch line.
+struct ShellChanges {
+  std::string preamble;  ///< finds the first host of the job; "" where the plan knows it
+  std::vector<EnvChange> changes;
+};
+
+/// environment_changes, with the job's first host where the plan has a stand-in. Errors: `unsupported` where the
+/// launch line, if it is used `with_argv`, names hosts, or no command finds the first one.
+Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv);
 
 /// `env` with the changes applied.
 EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);

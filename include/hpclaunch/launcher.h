@@ -18,9 +18,10 @@ using Argv = std::vector<std::string>;
 
 /// A launcher that was found on this machine.
 struct LauncherFacts {
-  std::string path;        ///< absolute; a bare name in plans for machines that have the program
-  std::string version;     ///< "4.0.2"; "" when unknown
-  bool uses_srun = false;  ///< Launcher::uses_srun of the environment
+  std::string path;           ///< absolute; a bare name in plans for machines that have the program
+  std::string version;        ///< "4.0.2"; "" when unknown
+  bool uses_srun = false;     ///< Launcher::uses_srun of the environment
+  std::string mpi_type = {};  ///< srun's --mpi for the program's MPI library; "" for the default
 };
 
 /// A text that `PROGRAM --version` prints.
@@ -48,6 +49,13 @@ struct Launcher {
   bool shared_names = false;        ///< other launchers' programs have the same names
   bool by_version = false;          ///< its flags depend on the version
   std::string_view rank_mark = {};  ///< set in its ranks and nowhere else; "" for none
+  /// Set in its ranks, separated by blanks ("NAME*": all that begin so). Those of another launch mislead
+  /// programs and are removed.
+  std::string_view rank_variables = {};
+  /// What each of its tasks is told, where a batch system's script and tools find the same variables.
+  std::vector<IdentityVariables> identity = {};
+  std::string_view mpi =
+      {};  ///< MPI libraries whose ranks find each other: "mpich", "openmpi"; "" none
   LauncherTraits traits = {};
   const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.

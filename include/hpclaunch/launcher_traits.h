@@ -58,6 +58,24 @@ struct TerminationPolicy {
   }
 };
 
+/// A part of a rank's identity, as launchers and batch systems give it to each task.
+enum class Identity {
+  rank,
+  local_rank,
+  node,        ///< position of the node, from 0
+  local_size,  ///< ranks on the node
+  ranks,       ///< in all
+  nodes,
+  counts,  ///< "4(x2),3": ranks on each node
+  hosts,   ///< "a,b"
+};
+
+/// Variables with the same part of the identity, separated by blanks.
+struct IdentityVariables {
+  Identity what = Identity::rank;
+  std::string_view names;
+};
+
 /// What the chosen launcher can do.
 struct LauncherTraits {
   std::string name;            ///< one of kLauncherNames
@@ -79,6 +97,8 @@ struct LauncherTraits {
     bool prefix = false;       ///< every variable whose name begins with `name`
   };
   std::vector<ConflictingVariable> conflicting = {};  ///< removed from the launcher's environment
+  /// Of the job's batch system, where its tasks are not the ranks: the shim sets them for each rank.
+  std::vector<IdentityVariables> batch_identity = {};
   /// A variable of the launcher's own for what its command line cannot express.
   struct Preset {
     std::string name;

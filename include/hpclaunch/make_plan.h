@@ -29,6 +29,7 @@ struct JobFacts {
   std::string id = "0";            ///< "0" outside a job
   std::string user;
   bool whole_allocation = false;  ///< PlanInput::hosts is the job's own list
+  bool invented_hosts = false;    ///< they stand for those of a job that does not run yet
 };
 
 struct PlanInput {

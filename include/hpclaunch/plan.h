@@ -181,6 +181,9 @@ struct Plan {
   /// Absolute path of a file with exactly these, one per line; "" for none.
   std::string hosts_file;
   bool whole_allocation = false;   ///< hosts are the job's own list, known to the launcher
+  bool invented_hosts = false;     ///< `hosts` stand for those of a job that does not run yet
+  bool first_is_here = false;      ///< hpclaunch runs on the first host
+  bool shared_cpus = false;        ///< ranks of a node have CPUs in common
   std::vector<NodeClass> classes;  ///< never empty
   std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; block distribution
   std::vector<Setting> choices;    ///< counts, binding, launcher, ...

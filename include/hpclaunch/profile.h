@@ -266,10 +266,12 @@ struct Profile {
   std::string launcher;                 ///< launcher; "" for any
   std::string scheduler;                ///< one of kSchedulers (src/profile/parse.h); "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
-  int ranks_per_device = 0;             ///< 0: not said
-  std::string gpu_view;                 ///< "own", "all", "launcher"; "" not said
-  std::string device_mode;              ///< the default one; "" for the first
-  std::string stack;                    ///< the default one; "" for the first
+  std::string submit;        ///< options of sbatch, qsub, ... that every job needs: "-A PROJECT"
+  std::string example_host;  ///< a compute node as the batch system names it; "" not said
+  int ranks_per_device = 0;  ///< 0: not said
+  std::string gpu_view;      ///< "own", "all", "launcher"; "" not said
+  std::string device_mode;   ///< the default one; "" for the first
+  std::string stack;         ///< the default one; "" for the first
   std::string fill;  ///< devices of fewer ranks than devices: "spread", "compact"; "" not said
   std::vector<NodeModel> nodes;  ///< the first is the default
   std::vector<Stack> stacks;

@@ -37,7 +37,8 @@ struct EnvChange {
   /// Printed on a line before it where the format has comments; newlines become spaces, other
   /// control bytes \xHH; "" for none.
   std::string comment;
-  bool secret = false;  ///< a script refers to the variable instead of its value
+  bool secret = false;     ///< a script refers to the variable instead of its value
+  std::string shell = {};  ///< a word of sh that makes the value where the script runs; "": `value`
 };
 
 /// One word for the shell's command line: evaluating it gives the bytes back, any but NUL. Plain words
@@ -56,11 +57,13 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
                                bool comments);
 
 /// A POSIX shell script that does what `run` does: the changes, then `exec` of the argv.
-/// `needs`: further remarks for a reader; they become comments at the top.
+/// `needs`: further remarks for a reader; they become comments at the top. `preamble`: lines of sh before the
+/// changes, which use what they set.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
                                   const std::vector<std::string>& argv, bool comments,
-                                  const std::vector<std::string>& needs = {});
+                                  const std::vector<std::string>& needs = {},
+                                  std::string_view preamble = {});
 
 /// The machine as a text tree: packages, NUMA nodes, caches, cores, PUs, memory, and what is
 /// allowed.

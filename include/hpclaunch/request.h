@@ -49,6 +49,7 @@ struct Request {
   std::optional<bool> supervise;
   std::string signal;   ///< "USR1@300": time-limit signal and seconds before the end
   std::string ends_in;  ///< "HH:MM:SS"
+  bool force = false;   ///< start in spite of errors, and outside an allocation
 
   std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
 };

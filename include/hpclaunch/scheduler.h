@@ -24,6 +24,7 @@ struct HostList {
   std::string slots_why;
   bool slots_are_cores = false;  ///< slots count cores: no number of ranks where devices are
   bool allocation = false;       ///< the batch system's own list, which its launcher has too
+  bool invented = false;         ///< stand-ins: the job will have others
   std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
   std::string granted_why;
 };
@@ -63,7 +64,14 @@ struct Scheduler {
   std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
 
-  std::string_view launcher = {};  ///< its own launcher
+  std::string_view launcher = {};    ///< its own launcher
+  std::string_view allocate = {};    ///< interactive job: {nodes} nodes, one hour
+  std::string_view submit = {};      ///< command that queues a script
+  std::string_view first_host = {};  ///< shell command in a job's script: prints its first host
+  /// With `submit` on PATH and one of these files (the first may be named by `configured_by`) this machine
+  /// belongs to such a system.
+  std::string_view configured_by = {};
+  std::span<const std::string_view> configurations = {};
   std::string_view inherited_prefix =
       {};  ///< its variables, harmful when inherited by another's job
   std::string_view inherited_why = {};
@@ -71,6 +79,7 @@ struct Scheduler {
 
 /// Every batch system that is known, innermost first.
 std::span<const Scheduler> schedulers();
+const Scheduler* find_scheduler(std::string_view name);  ///< nullptr: there is none
 
 /// The job that this process is in. One value, found once; everything else reads it.
 struct BatchJob {

@@ -24,6 +24,7 @@
 //   end=with-parent  SIGKILL when the process above dies
 //   hosts=MARKS     three characters for each node, of its short host name in lower case; "..." where the
 //                   plan's name need not be what the host calls itself
+//   order=MARKS     the same in one character, "." for "...": a host with another mark is not the plan's
 //   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
 //   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's
@@ -47,8 +48,8 @@ inline constexpr int kMaxWireBytes = 32 * 1024;
 inline constexpr int kMaxWireClasses = 1024;   ///< node classes
 inline constexpr int kMaxWireVariables = 256;  ///< variables set for one rank
 
-/// Checks of hosts and constants are left out where the whole would grow beyond this, or beyond so many
-/// nodes: three characters do not distinguish more.
+/// Checks of hosts and constants are left out where the whole would grow beyond this. Three characters do not
+/// distinguish more than so many nodes.
 inline constexpr int kMaxCheckedWireBytes = 24 * 1024;
 inline constexpr int kMaxWireHosts = 4096;
 

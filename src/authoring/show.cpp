@@ -286,6 +286,8 @@ std::string head_text(const Profile& profile, const std::string& file) {
   line("launcher", profile.launcher);
   line("scheduler", profile.scheduler);
   if (profile.lsf_launch_node) line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false");
+  line("submit", profile.submit);
+  line("example host", profile.example_host);
   line("stack", profile.stack);
   line("mode", profile.device_mode);
   line("gpu view", profile.gpu_view);
@@ -327,6 +329,8 @@ Json as_object(const Profile& profile, const std::string& file) {
   put(object, "launcher", profile.launcher);
   put(object, "scheduler", profile.scheduler);
   if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
+  put(object, "submit", profile.submit);
+  put(object, "example_host", profile.example_host);
   Json& defaults = object["defaults"] = Json::object();
   if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;
   put(defaults, "gpu_view", profile.gpu_view);

@@ -15,10 +15,12 @@ int env(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
-  const Result<std::string> text = render_env(
-      *env_format_from(args.format), job::environment_changes(prepared->plan), args.verbose);
+  const Result<job::ShellChanges> made = job::shell_changes(*prepared, false);
+  if (!made) return report(session, made.error());
+  const Result<std::string> text =
+      render_env(*env_format_from(args.format), made->changes, args.verbose);
   if (!text) return report(session, text.error());
-  return print_all(session, *text);
+  return print_all(session, made->preamble + *text);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "hpclaunch/sys.h"
 
@@ -10,7 +12,6 @@ struct Args {
   bool dry_run = false;
   bool verbose = false;
   bool show_secrets = false;
-  bool force = false;
   bool preflight = false;
 };
 
@@ -33,10 +34,16 @@ std::vector<std::string> script_notes(const Plan& plan) {
 }
 
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
-  std::vector<EnvChange> changes = job::environment_changes(prepared.plan);
-  for (EnvChange& change : changes) change.secret = is_secret(change.name) && !args.show_secrets;
+  Result<job::ShellChanges> made = job::shell_changes(prepared, true);
+  if (!made) return report(session, made.error());
+  for (EnvChange& change : made->changes)
+    change.secret = is_secret(change.name) && !args.show_secrets;
+  std::vector<std::string> notes = script_notes(prepared.plan);
+  if (!made->preamble.empty())
+    notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",
+                                prepared.late_host.job));
   const Result<std::string> script =
-      render_script(changes, prepared.argv, args.verbose, script_notes(prepared.plan));
+      render_script(made->changes, prepared.argv, args.verbose, notes, made->preamble);
   if (!script) return report(session, script.error());
   return print_all(session, *script);
 }
@@ -58,13 +65,14 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.argv = prepared.argv;
   report(session, prepared.diagnostics);
   if (args.dry_run) return dry_run(args, prepared, session);
-  if (has_errors(prepared.diagnostics) && !args.force) return fail(record, not_started(), session);
+  if (has_errors(prepared.diagnostics) && !args.launch.force)
+    return fail(record, not_started(), session);
   if (args.preflight) {
     const Result<std::vector<Diagnostic>> found =
         job::preflight(prepared, session.env, kPreflightSeconds, other_lines(session));
     if (!found) return fail(record, found.error(), session);
     report(session, *found);
-    if (has_errors(*found) && !args.force) return fail(record, not_started(), session);
+    if (has_errors(*found) && !args.launch.force) return fail(record, not_started(), session);
   }
   Result<sys::Ending> ending = job::start(prepared, session.env);
   if (!ending) return fail(record, ending.error(), session);
@@ -107,7 +115,7 @@ Runner declare_run(Parser& parser) {
               "With --dry-run: print the values of tokens, keys and passwords");
   parser.flag("--preflight", args->preflight,
               "Check every node first, and start only without errors");
-  parser.flag("--force", args->force, "Start in spite of errors");
+  parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "

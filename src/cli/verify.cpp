@@ -16,7 +16,6 @@ using Json = nlohmann::ordered_json;
 struct Args {
   Request launch;
   bool json = false;
-  bool force = false;
   std::string module;
   double timeout_seconds = 120;
 };
@@ -95,7 +94,7 @@ int verify(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
-  if (has_errors(prepared->diagnostics) && !args.force) return report(session, not_started());
+  if (has_errors(prepared->diagnostics) && !args.launch.force) return report(session, not_started());
   const Result<job::Verification> result =
       job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));
   if (!result) return report(session, result.error());
@@ -117,7 +116,7 @@ Runner declare_verify(Parser& parser) {
   parser.text("--import", args->module, "MODULE",
               "Report after Python has imported MODULE, as in --import torch");
   parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
-  parser.flag("--force", args->force, "Start in spite of errors");
+  parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");

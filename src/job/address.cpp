@@ -1,5 +1,4 @@
-// MASTER_ADDR as it resolves here, before a start on several nodes.
-
+// MASTER_ADDR: that it leads to the host of rank 0, as far as can be told from here.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,59 +12,119 @@ namespace hpclaunch::job {
 
 namespace {
 
-bool share(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+using Addresses = std::vector<std::string>;
+
+bool share(const Addresses& a, const Addresses& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& one) {
     return std::find(b.begin(), b.end(), one) != b.end();
   });
 }
 
-std::vector<std::string> own_addresses() {
-  std::vector<std::string> all;
-  for (const Interface& one : sys::interfaces())
-    all.insert(all.end(), one.addresses.begin(), one.addresses.end());
-  return all;
+bool is_loopback_name(const std::string& name) {
+  return sys::is_loopback(name) || name == "localhost" || name == "0.0.0.0" || name == "::";
 }
+
+// Of one link, so that it means another machine on each node, or none.
+bool is_link_local(const std::string& address) {
+  return address.starts_with("169.254.") || short_host(address).starts_with("fe80:");
+}
+
+// All of this machine's, and those that every machine has.
+bool are_here(const Addresses& addresses) {
+  Addresses own;
+  for (const Interface& one : sys::interfaces())
+    own.insert(own.end(), one.addresses.begin(), one.addresses.end());
+  return share(addresses, own) || std::any_of(addresses.begin(), addresses.end(), is_loopback_name);
+}
+
+class Check {
+ public:
+  Check(const Plan& plan, const std::string& name, Diagnostics& diagnostics)
+      : plan_(plan), name_(name), first_(plan.hosts.front()), diagnostics_(diagnostics) {}
+
+  // By the text alone. False: nothing more can be said.
+  bool text() {
+    const std::string again = fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_);
+    if (name_.empty()) return add("address-empty", Severity::error, "MASTER_ADDR is empty", again);
+    if (plan_.nodes() < 2) return true;
+    if (is_loopback_name(name_)) return loopback(name_);
+    if (is_link_local(name_))
+      return add("address-link-local", Severity::error,
+                 fmt::format("MASTER_ADDR {} is link-local, but the job has {} nodes", name_,
+                             plan_.nodes()),
+                 "--master-addr with an address that all nodes reach");
+    return true;
+  }
+
+  void resolved() {
+    const Result<Addresses> found = sys::resolve(name_);
+    const bool in_job = std::any_of(plan_.hosts.begin(), plan_.hosts.end(), is_here);
+    // Outside the job, a name of its host list may be known to its nodes only.
+    if (!found && name_ == first_ && !in_job) return;
+    if (!found) {
+      add("address-unknown", in_job ? Severity::error : Severity::warning,
+          fmt::format("MASTER_ADDR {} does not resolve here: {}", name_, found.error().message),
+          "--master-addr with a name or an address that every node can resolve");
+      return;
+    }
+    if (plan_.nodes() > 1 && !found->empty() &&
+        std::all_of(found->begin(), found->end(), sys::is_loopback)) {
+      loopback(found->front());
+      return;
+    }
+    compare(*found, in_job);
+  }
+
+ private:
+  bool add(const char* rule, Severity severity, std::string message, std::string fix) {
+    diagnostics_.push_back({rule, severity, std::move(message), std::move(fix)});
+    return false;
+  }
+
+  bool loopback(const std::string& address) {
+    return add("address-loopback", Severity::error,
+               fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", name_,
+                           address, plan_.nodes()),
+               "--master-addr with an address that all nodes reach");
+  }
+
+  void compare(const Addresses& found, bool in_job) {
+    if (same_host(name_, first_)) return;
+    const bool here = plan_.first_is_here;
+    if (here && are_here(found)) return;
+    const Result<Addresses> of_first = sys::resolve(first_);
+    if (of_first && share(found, *of_first)) return;
+    if (!in_job && are_here(found))
+      add("address-here", Severity::warning,
+          fmt::format("MASTER_ADDR {} is this machine, which is not a node of the job", name_),
+          fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_));
+    else if (here || of_first)  // rank 0 listens here, or on a host that may have more addresses
+      add("address-elsewhere", here ? Severity::error : Severity::warning,
+          fmt::format("MASTER_ADDR {} is {}, but rank 0 runs on {}, which is {}", name_,
+                      fmt::join(found, ", "), first_,
+                      here ? "this machine" : fmt::format("{}", fmt::join(*of_first, ", "))),
+          fmt::format("unset MASTER_ADDR (maybe of another job); rank 0 runs on {}", first_));
+  }
+
+  const Plan& plan_;
+  const std::string& name_;
+  const std::string& first_;
+  Diagnostics& diagnostics_;
+};
 
 }  // namespace
 
-void check_address(const Plan& plan, Diagnostics& diagnostics) {
+void check_address(const Plan& plan, const Request& request, Purpose purpose,
+                   Diagnostics& diagnostics) {
   const Setting* setting = plan.find_env("MASTER_ADDR");
   const auto* name = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
-  if (plan.nodes() < 2 || name == nullptr) return;
-  const auto add = [&](const char* rule, std::string message, std::string fix) {
-    diagnostics.push_back({rule, Severity::warning, std::move(message), std::move(fix)});
-  };
-  const std::string& first = plan.hosts.front();
-  const Result<std::vector<std::string>> found = sys::resolve(*name);
-  const bool here_in_job = std::any_of(plan.hosts.begin(), plan.hosts.end(), is_here);
-  // Outside the job, a name of its host list may be known to its nodes only.
-  if (!found && *name == first && !here_in_job) return;
-  if (!found) {
-    add("address-unknown",
-        fmt::format("MASTER_ADDR {} does not resolve here: {}", *name, found.error().message),
-        "--master-addr with a name or an address that every node can resolve");
-    return;
-  }
-  if (!found->empty() && std::all_of(found->begin(), found->end(), sys::is_loopback)) {
-    add("address-loopback",
-        fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", *name,
-                    found->front(), plan.nodes()),
-        "--master-addr with an address that all nodes reach");
-    return;
-  }
-  if (same_host(*name, first)) return;
-  const Result<std::vector<std::string>> of_first = sys::resolve(first);
-  if (of_first && share(*found, *of_first)) return;
-  if (is_here(first) && share(*found, own_addresses())) return;
-  if (!here_in_job && share(*found, own_addresses()))
-    add("address-here",
-        fmt::format("MASTER_ADDR {} is this machine, which is not a node of the job", *name),
-        fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first));
-  else if (of_first)
-    add("address-elsewhere",
-        fmt::format("MASTER_ADDR {} is {}, but rank 0 runs on {}, which is {}", *name,
-                    fmt::join(*found, ", "), first, fmt::join(*of_first, ", ")),
-        fmt::format("unset MASTER_ADDR (maybe of another job); rank 0 runs on {}", first));
+  if (name == nullptr || plan.world_size() < 2) return;
+  const bool given = setting->history.back().layer != Layer::builtin;
+  if (plan.nodes() < 2 && !given) return;
+  Check check(plan, *name, diagnostics);
+  if (!check.text() || plan.invented_hosts) return;
+  const bool of_this_machine = given && plan.first_is_here && request.topology.empty();
+  if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
 }  // namespace hpclaunch::job

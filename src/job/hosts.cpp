@@ -87,7 +87,7 @@ bool only_here(const HostList& hosts) {
 HostList invented_hosts(int nodes) {
   HostList hosts;
   for (int n = 1; n <= nodes; ++n) hosts.names.push_back(fmt::format("node{:05}", n));
-  hosts.allocation = true;
+  hosts.allocation = hosts.invented = true;
   hosts.why = "invented: the batch system's hosts replace them in a job";
   return hosts;
 }

@@ -110,13 +110,13 @@ std::vector<std::string> candidates(const EnvSnapshot& env) {
   return paths;
 }
 
-// The first program on PATH that says it is a known launcher.
-Result<ChosenLauncher> search(const EnvSnapshot& env) {
+// The first program on PATH that says it is a known launcher, one for the program's MPI library.
+Result<ChosenLauncher> search(const EnvSnapshot& env, const MpiLibrary& mpi) {
   std::vector<std::string> instead;
   for (const std::string& path : candidates(env)) {
     const auto identity = ask(path);
     const Launcher* found = identity ? find_launcher(identity->name) : nullptr;
-    if (found != nullptr)
+    if (found != nullptr && fits(*found, mpi))
       return ChosenLauncher{
           found,
           {path, identity->version},
@@ -181,15 +181,40 @@ std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const Batc
   return std::nullopt;
 }
 
+// The first plugin that srun has for the program's MPI library; "" for srun's default.
+std::string mpi_type(const ChosenLauncher& srun, const MpiLibrary& mpi, const EnvSnapshot& env) {
+  constexpr double kSeconds = 5;
+  if (mpi.srun_types.empty() || srun.launcher->name != "slurm" || env.has("SLURM_MPI_TYPE"))
+    return {};
+  const Result<sys::Captured> list = sys::capture({srun.facts.path, "--mpi=list"}, kSeconds);
+  if (!list) return {};
+  std::string text = list->out + list->err;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == ','; }, ' ');
+  for (const std::string& type : mpi.srun_types)
+    for (const std::string_view word : split(text, ' '))
+      if (word == type) return type;
+  return {};
+}
+
 Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, const Site& site,
-                              const std::string& preferred, bool must_exist) {
+                              const std::string& preferred, const MpiLibrary& mpi,
+                              bool must_exist) {
   if (!request.launcher.empty()) return typed(request.launcher, env, must_exist);
   const bool one_here =
       only_here(site.hosts) || (request.nodes == 1 && is_here(site.hosts.names.front()));
   if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
-  if (one_here) return local_launcher("one node, this one: no launcher needed");
-  if (std::optional<ChosenLauncher> own = of_batch_system(env, site.batch)) return std::move(*own);
-  return search(env);
+  if (one_here && mpi.family.empty())
+    return local_launcher("one node, this one: no launcher needed");
+  if (std::optional<ChosenLauncher> own = of_batch_system(env, site.batch)) {
+    own->facts.mpi_type = mpi_type(*own, mpi, env);
+    return std::move(*own);
+  }
+  if (Result<ChosenLauncher> found = search(env, mpi); found) {
+    if (!mpi.family.empty()) found->why += "; " + mpi.why;
+    return found;
+  }
+  return one_here ? local_launcher("one node, this one: no launcher needed") : search(env, {});
 }
 
 }  // namespace
@@ -205,8 +230,8 @@ Error unknown_launcher(const std::string& wanted, std::string_view who) {
 
 Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
                                        const Site& site, const std::string& preferred,
-                                       bool must_exist) {
-  Result<ChosenLauncher> launcher = choose(request, env, site, preferred, must_exist);
+                                       const MpiLibrary& mpi, bool must_exist) {
+  Result<ChosenLauncher> launcher = choose(request, env, site, preferred, mpi, must_exist);
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;
@@ -214,7 +239,7 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
 
 std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env) {
   if (std::optional<ChosenLauncher> own = of_batch_system(env, find_batch(env))) return own;
-  Result<ChosenLauncher> found = search(env);
+  Result<ChosenLauncher> found = search(env, {});
   if (!found || !found->launcher->traits.multi_node) return std::nullopt;
   return std::move(*found);
 }

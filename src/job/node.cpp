@@ -78,6 +78,16 @@ void find_reachable(const Site& site, JobNode& job) {
   job.reachable = std::move(reachable);
 }
 
+// A file of this very machine, under a caller's narrower mask.
+void keep_to_own_mask(Topology& node) {
+  constexpr std::size_t kMost = 4096;
+  const Result<std::string> online = sys::read_file("/sys/devices/system/cpu/online", kMost);
+  const Result<CpuSet> all = CpuSet::parse(online ? trim(*online) : "");
+  const Result<CpuSet> mask = CpuSet::parse(sys::affinity());
+  if (all && mask && all->contains(node.all_pus()) && node.allowed.intersects(*mask))
+    node.allowed &= *mask;
+}
+
 }  // namespace
 
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
@@ -176,6 +186,7 @@ Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const 
   if (by_file) {
     Result<Topology> file = read_topology(request.topology, kProbeSeconds);
     if (!file) return file.error();
+    if (site.is_here && !live) keep_to_own_mask(*file);
     const std::string name = "the node of " + request.topology;
     if (live && judge_drift(*file, *live, name, 0, devices, how, diagnostics))
       node = {replanned(*live, *file), nullptr, false, true, live->allowed.count()};

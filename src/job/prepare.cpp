@@ -8,7 +8,9 @@
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "job/node.h"
+#include "job/programs.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -45,6 +47,7 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
 // What is found out while the probe works.
 struct Means {
   std::vector<std::string> command;  // resolved
+  MpiLibrary mpi;                    // of the program
   ChosenLauncher launcher;
   ClaimedRendezvous rendezvous;
   PlannedSignal signal;
@@ -57,8 +60,9 @@ Result<Means> find_means(const Request& request, const EnvSnapshot& env, Purpose
   Result<std::vector<std::string>> command = resolve(request, env, purpose, diagnostics);
   if (!command) return command.error();
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
+  MpiLibrary mpi = mpi_of(*command, env);
   Result<ChosenLauncher> launcher =
-      choose_launcher(request, env, site, preferred, purpose == Purpose::start);
+      choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   if (!launcher->remark.empty())
     diagnostics.push_back({"launcher-not-here", Severity::note, launcher->remark});
@@ -68,13 +72,39 @@ Result<Means> find_means(const Request& request, const EnvSnapshot& env, Purpose
   if (!shim) return shim.error();
   Result<PlannedSignal> signal = find_signal(request, env, site.batch, diagnostics);
   if (!signal) return signal.error();
-  return Means{std::move(*command), std::move(*launcher), std::move(*rendezvous),
-               std::move(*signal),  std::move(*shim),     sys::user_id() == 0};
+  return Means{std::move(*command), std::move(mpi),   std::move(*launcher), std::move(*rendezvous),
+               std::move(*signal),  std::move(*shim), sys::user_id() == 0};
+}
+
+// Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
+// the allocation, else removed where this process has inherited them.
+void add_identities(const BatchJob& batch, LauncherTraits& traits) {
+  constexpr const char* kWhy = "of another launch; programs would take it for this rank's";
+  for (const Launcher& one : launchers()) {
+    const auto gives = [&](const Scheduler* system) {
+      return system != nullptr && system->launcher == one.name;
+    };
+    std::vector<std::string_view> names = split(one.rank_variables, ' ');
+    for (const IdentityVariables& variables : one.identity) {
+      if (one.name == traits.name) continue;
+      if (gives(batch.scheduler) || gives(batch.outer))
+        traits.batch_identity.push_back(variables);
+      else
+        for (const std::string_view name : split(variables.names, ' ')) names.push_back(name);
+    }
+    for (std::string_view name : names) {
+      const bool prefix = name.ends_with('*');
+      if (prefix) name.remove_suffix(1);
+      if (!name.empty())
+        traits.conflicting.push_back({std::string(name), kWhy, true, false, prefix});
+    }
+  }
 }
 
 // The launcher's traits, and what this job adds to them.
 LauncherTraits traits_of(const Means& means, const Site& site, const Request& request) {
   LauncherTraits traits = means.launcher.launcher->traits;
+  add_identities(site.batch, traits);
   traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
   for (const Scheduler* other : site.batch.inherited)
     if (!other->inherited_prefix.empty() && traits.name != other->launcher)
@@ -180,6 +210,8 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   Site site;
   if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
     return found.error();
+  const Status inside = check_allocation(request, env, site, purpose, prepared.diagnostics);
+  if (!inside) return inside.error();
   Result<Means> means = Error{};
   const auto meanwhile = [&] {
     means = find_means(request, env, purpose, site, prepared.diagnostics);
@@ -188,10 +220,14 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   if (!means) return means.error();
   if (!node) return node.error();
   PlanInput input = plan_input(request, env, site, std::move(*node), *means);
+  const MpiLibrary mpi = means->mpi;
   input.libraries = find_libraries(site.profile(), env);
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
   if (const Status done = complete(input, std::move(*means), prepared); !done) return done.error();
-  if (purpose == Purpose::start) check_address(prepared.plan, prepared.diagnostics);
+  check_program(request, prepared.plan, prepared.diagnostics);
+  check_mpi(mpi, prepared.launcher, prepared.plan, prepared.diagnostics);
+  check_address(prepared.plan, request, purpose, prepared.diagnostics);
+  prepared.late_host = late_host(site, prepared.plan);
   return prepared;
 }
 

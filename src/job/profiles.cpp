@@ -121,6 +121,42 @@ std::string hints_text(const Detection& found) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+Result<Detection> detect(const EnvSnapshot& env, const std::vector<std::string>& hosts,
+                         std::map<std::string, Error>& unusable,
+                         std::vector<Diagnostic>& diagnostics) {
+  const Result<std::vector<ProfileEntry>> entries = list_profiles(env, &diagnostics);
+  if (!entries) return entries.error();
+  const Result<std::vector<SiteSignals>> sites = all_signals(*entries, unusable);
+  if (!sites) return sites.error();
+  return detect_site(*sites, env, hosts);
+}
+
+// --profile against where the job evidently is: the site that is detected, else the batch system.
+void report_other_site(const Profile& profile, const EnvSnapshot& env,
+                       const std::vector<std::string>& hosts,
+                       std::vector<Diagnostic>& diagnostics) {
+  std::map<std::string, Error> unusable;
+  std::vector<Diagnostic> unused;
+  const Result<Detection> found = detect(env, hosts, unusable, unused);
+  const BatchJob batch = find_batch(env);
+  const auto runs = [&](const Scheduler* system) {
+    return system != nullptr && system->name == profile.scheduler;
+  };
+  const bool own =
+      found && (found->profile.empty() || found->profile == profile.name ||
+                std::count(profile.extends.begin(), profile.extends.end(), found->profile) > 0);
+  std::string where;
+  if (found && !own)
+    where = fmt::format("{} ({})", found->profile, fmt::join(found->proofs, "; "));
+  else if (!profile.scheduler.empty() && !runs(batch.scheduler) && !runs(batch.outer))
+    where = fmt::format("a {} job, and {} has {}", batch.scheduler->title, profile.name,
+                        find_scheduler(profile.scheduler)->title);
+  if (!where.empty())
+    diagnostics.push_back({"profile-elsewhere", Severity::warning,
+                           fmt::format("--profile {}, but this is {}", profile.name, where),
+                           found && !own ? "omit --profile" : "--profile none, or the site's own"});
+}
+
 void report_retired(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
   if (!profile.retired) return;
   const Retirement& end = *profile.retired;
@@ -213,12 +249,10 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
   if (!ref.empty()) {
     chosen.why = "--profile " + ref;
   } else {
-    const Result<std::vector<ProfileEntry>> entries = list_profiles(env, &diagnostics);
-    if (!entries) return entries.error();
     std::map<std::string, Error> unusable;
-    const Result<std::vector<SiteSignals>> sites = all_signals(*entries, unusable);
-    if (!sites) return sites.error();
-    const Detection found = detect_site(*sites, env, hosts);
+    const Result<Detection> detected = detect(env, hosts, unusable, diagnostics);
+    if (!detected) return detected.error();
+    const Detection& found = *detected;
     if (!found.rivals.empty()) return conflict(found);
     if (const auto own = unusable.find(found.profile); own != unusable.end())
       return Error{own->second.kind,
@@ -250,6 +284,7 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
                  fmt::format("{} is a part for profiles, not a site", profile->name),
                  "hpclaunch profile list"};
   report_retired(*profile, diagnostics);
+  if (in_job && !ref.empty()) report_other_site(*profile, env, hosts, diagnostics);
   chosen.profile = std::move(*profile);
   return chosen;
 }

@@ -45,9 +45,11 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
       site.model != nullptr && !in_job && request.hostfile.empty() && request.launcher != "local";
   if (elsewhere && purpose == Purpose::show) {
     site.hosts = invented_hosts(requested_nodes(request));
+    if (!profile->example_host.empty()) site.hosts.names.front() = profile->example_host;
     site.is_here = false;
   }
   site.facts.whole_allocation = site.hosts.allocation;
+  site.facts.invented_hosts = site.hosts.invented;
   return Done{};
 }
 

@@ -58,6 +58,23 @@ JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env);
 Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose, Site& site,
                  Diagnostics& diagnostics);
 
+/// The MPI library that a program is linked with.
+struct MpiLibrary {
+  std::string family;  ///< "mpich", "openmpi"; "" for none, or none that is known
+  std::string title;
+  std::string why;                      ///< "/usr/bin/prog needs libmpi.so.40"
+  std::vector<std::string> srun_types;  ///< of srun's --mpi, best first
+};
+
+/// By the program's ELF file; for a Python script that imports mpi4py, by the extension in its environment.
+MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env);
+
+bool fits(const Launcher& launcher, const MpiLibrary& mpi);
+
+/// "mpi-mismatch": every rank would be alone in its MPI_COMM_WORLD.
+void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Plan& plan,
+               Diagnostics& diagnostics);
+
 /// --launcher, else `preferred` (the profile's, "" for none), else the local one when the only node
 /// is this machine, else the batch system's own, else the first known one on PATH.
 ///
@@ -65,9 +82,10 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
 /// remark. A preferred one yields to the local one where that is possible. `PROGRAM --version` is
 /// run only where several launchers share the program's name and none was named. Errors: `usage`
 /// for an unknown name, `program_not_found` with what was found instead.
+/// Where nothing is typed or preferred, one that fits `mpi` goes before one that does not.
 Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
                                        const Site& site, const std::string& preferred,
-                                       bool must_exist);
+                                       const MpiLibrary& mpi, bool must_exist);
 
 /// `usage` for a name that no launcher has; `who` begins the message.
 Error unknown_launcher(const std::string& wanted, std::string_view who);
@@ -119,7 +137,17 @@ Result<PlannedSignal> find_signal(const Request& request, const EnvSnapshot& env
 /// "2026-11-21T22:00:05Z"
 std::string utc(long long unix_time);
 
-/// What is wrong with MASTER_ADDR as seen from here, before a start on several nodes.
-void check_address(const Plan& plan, Diagnostics& diagnostics);
+/// What is wrong with MASTER_ADDR as seen from here. A given name is looked up before a start, and in plans for this
+/// machine.
+void check_address(const Plan& plan, const Request& request, Purpose purpose,
+                   Diagnostics& diagnostics);
+
+/// A login node, by the profile or by a batch system that is installed here. Errors: `usage` before a start
+/// without --force; else a diagnostic.
+Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
+                        Purpose purpose, Diagnostics& diagnostics);
+
+/// For invented hosts: how a script finds the first one in its job.
+LateHost late_host(const Site& site, const Plan& plan);
 
 }  // namespace hpclaunch::job

@@ -37,6 +37,7 @@ Plan one_rank_per_node(const Plan& plan) {
   one.classes = {NodeClass{{RankPlan{}}}};
   one.layout = {NodeRun{0, plan.nodes()}};
   one.bind_via = BindVia::none;
+  one.shared_cpus = false;
   one.core_limit.clear();
   one.make_dirs.clear();
   one.launcher_args = without_placement(one.launcher, std::move(one.launcher_args));

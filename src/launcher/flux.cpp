@@ -66,6 +66,8 @@ const Launcher flux = {
     .programs = {"flux"},
     .recognition = {.texts = {{"libflux-core:", "libflux-core:"}}, .name_parts = {"flux"}},
     .rank_mark = "FLUX_TASK_RANK",
+    .rank_variables = "FLUX_TASK_RANK FLUX_TASK_LOCAL_ID FLUX_JOB_SIZE FLUX_JOB_NNODES",
+    .mpi = "mpich openmpi",
     .traits = {.name = "flux",
                .rank_var = "FLUX_TASK_RANK",
                .local_rank_var = "FLUX_TASK_LOCAL_ID",

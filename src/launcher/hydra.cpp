@@ -94,6 +94,8 @@ const Launcher hydra = {
                     .name_parts = {"hydra", "mpich"}},
     .shared_names = true,
     .rank_mark = "PMI_FD",
+    .rank_variables = "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS",
+    .mpi = "mpich",
     .traits = {.name = "hydra",
                .rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",

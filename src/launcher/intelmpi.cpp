@@ -47,6 +47,7 @@ const Launcher intelmpi = {
     .programs = {"mpiexec.hydra", "mpiexec", "mpirun"},
     .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},
     .shared_names = true,
+    .mpi = "mpich",
     .traits = {.name = "intelmpi",
                .rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",

@@ -28,6 +28,10 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
 const Launcher local = {
     .name = "local",
     .rank_mark = "HPCLAUNCH_LOCAL_RANK",
+    // Of launchers that hpclaunch never starts: MVAPICH2's and Horovod's.
+    .rank_variables =
+        "MV2_COMM_WORLD_* HOROVOD_RANK HOROVOD_SIZE HOROVOD_LOCAL_RANK "
+        "HOROVOD_LOCAL_SIZE HOROVOD_CROSS_RANK HOROVOD_CROSS_SIZE",
     .traits = {.name = "local",
                .rank_var = "HPCLAUNCH_LOCAL_RANK",  // one node: the global rank is the local one
                .local_rank_var = "HPCLAUNCH_LOCAL_RANK"},

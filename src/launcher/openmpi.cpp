@@ -103,6 +103,10 @@ const Launcher openmpi = {
     .shared_names = true,
     .by_version = true,
     .rank_mark = "OMPI_COMM_WORLD_RANK",
+    .rank_variables =
+        "OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_WORLD_SIZE OMPI_WORLD_LOCAL_SIZE "
+        "OMPI_MCA_orte_hnp_uri OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_ess_*",
+    .mpi = "openmpi",
     .traits = {.name = "openmpi",
                .rank_var = "OMPI_COMM_WORLD_RANK",
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -120,7 +124,7 @@ const Launcher openmpi = {
                     {"OMPI_MCA_mca_base_env_list",
                      "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
                      "--set NAME=VALUE passes one on"},
-                    {.name = "OMPI_MCA_rmaps_ PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps_",
+                    {.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
                      .why = kPlacesRanks,
                      .prefix = true}}),
                .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},

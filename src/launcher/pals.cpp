@@ -68,6 +68,10 @@ const Launcher pals = {
                     .texts = {{"[global_options] [command_options]", std::nullopt}}},
     .shared_names = true,
     .rank_mark = "PALS_RANKID",
+    .rank_variables =
+        "PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PMI_LOCAL_RANK "
+        "PMI_LOCAL_SIZE PMI_UNIVERSE_SIZE",
+    .mpi = "mpich openmpi",
     .traits = {.name = "pals",
                .rank_var = "PALS_RANKID",
                .local_rank_var = "PALS_LOCAL_RANKID",

@@ -45,6 +45,8 @@ const Launcher prrte = {
     .programs = {"prterun"},
     .recognition = {.texts = {{"(PRRTE)", "(PRRTE)"}}, .name_parts = {"prterun"}},
     .shared_names = true,
+    .rank_variables = "PMIX_RANK PMIX_NAMESPACE PMIX_LOCAL_RANK PMIX_SERVER_URI* PRTE_LAUNCHED",
+    .mpi = "openmpi",
     .traits = {.name = "prrte",
                .rank_var = "OMPI_COMM_WORLD_RANK",
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -52,7 +54,7 @@ const Launcher prrte = {
                .names_variables = true,
                .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
                .conflicting =
-                   one_by_one({{.name = "OMPI_MCA_rmaps_ PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps_",
+                   one_by_one({{.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
                                 .why = "changes how prterun places or binds ranks",
                                 .prefix = true}}),
                .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},

@@ -67,7 +67,10 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   line.require(check_even(plan, "srun"));
   line.add({fmt::format("--nodes={}", plan.nodes())}, {"--nodes", "-N"});
   line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
-  line.add({fmt::format("--ntasks-per-node={}", plan.max_local_size())}, {"--ntasks-per-node"});
+  // srun warns where they contradict each other, and then ignores the former.
+  if (plan.world_size() == plan.max_local_size() * plan.nodes())
+    line.add({fmt::format("--ntasks-per-node={}", plan.max_local_size())}, {"--ntasks-per-node"});
+  if (plan.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
   if (!plan.whole_allocation && !line.given({"--nodelist", "-w", "--nodefile", "-F"})) {
     line.require(check_order_of_srun(
         plan, "srun", "order the host file by name, or omit it and use the job's own nodes"));
@@ -84,6 +87,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
              {"--cpu-bind", "--cpu_bind"});
     if (!plan.gpu_view.empty()) line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
   }
+  if (!srun.mpi_type.empty()) line.add({"--mpi=" + srun.mpi_type}, {"--mpi"});
   line.add({"--export=ALL"}, {"--export"});
   line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
   line.add({"--wait=0"}, {"--wait", "-W"});
@@ -94,52 +98,63 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
 
 }  // namespace
 
-const Launcher slurm =
-    {.name = "slurm",
-     .programs = {"srun"},
-     // Without a configuration in reach it complains instead of printing its version.
-     .recognition = {.texts = {{"slurm ", "slurm", true},
-                               {"slurm-wlm ", "slurm", true},
-                               {"srun: ", std::nullopt, true}},
-                     .name_parts = {"srun"}},
-     .traits =
-         {.name = "slurm",
-          .rank_var = "SLURM_PROCID",
-          .local_rank_var = "SLURM_LOCALID",
-          .binds_sets = true,
-          .multi_node = true,
-          .distribution = Distribution::even,
-          // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
-          // Its status is the highest of all ranks, those among them that it ended (143).
-          .termination = {.hides_status = true,
-                          .stop_is_recorded = true,
-                          .queues = true,
-                          .variable = "SLURM_DISABLE_STATUS=1",
-                          .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
-          .conflicting = one_by_one(
-              {{"SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE "
-                "SLURM_DISTRIBUTION SLURM_EXPORT_ENV SRUN_EXPORT_ENV SLURM_GPU_BIND "
-                "SLURM_TRES_BIND SLURM_LABELIO",
-                "presets an option of srun that hpclaunch passes", true},
-               {"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"},
-               {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"},
-               {"SLURM_STDERRMODE SLURM_STDOUTMODE",
-                "redirects output, and with it how each rank exited; "
-                "--launcher-arg=--output=FILE redirects it for this launch"},
-               {"SLURM_GRES SLURM_STEP_GRES", "gives srun's step other devices than the job has",
-                false, true},
-               // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
-               {"SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_EXACT SLURM_EXCLUSIVE "
-                "SLURM_GPUS_PER_TASK SLURM_HINT SLURM_NTASKS_PER_GPU SLURM_THREADS_PER_CORE "
-                "SLURM_TRES_PER_TASK",
-                "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
-                true}}),
-          // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
-          .presets = {{"SLURM_STDINMODE", "0",
-                       "standard input goes to rank 0, as under other launchers; "
-                       "--launcher-arg=--input=all sends it to all"}},
-          .step_var = "SLURM_STEP_ID"},
-     .flags = &kTable,
-     .render = render};
+const Launcher slurm = {
+    .name = "slurm",
+    .programs = {"srun"},
+    // Without a configuration in reach it complains instead of printing its version.
+    .recognition = {.texts = {{"slurm ", "slurm", true},
+                              {"slurm-wlm ", "slurm", true},
+                              {"srun: ", std::nullopt, true}},
+                    .name_parts = {"srun"}},
+    // Source: slurm src/common/env.c. A batch script has the first three as a task of its own, all 0.
+    .identity = {{Identity::rank, "SLURM_PROCID"},
+                 {Identity::local_rank, "SLURM_LOCALID"},
+                 {Identity::node, "SLURM_NODEID"},
+                 {Identity::local_size, "SLURM_NTASKS_PER_NODE"},
+                 {Identity::ranks, "SLURM_NTASKS SLURM_NPROCS SLURM_STEP_NUM_TASKS"},
+                 {Identity::nodes, "SLURM_NNODES SLURM_STEP_NUM_NODES"},
+                 {Identity::counts, "SLURM_TASKS_PER_NODE SLURM_STEP_TASKS_PER_NODE"},
+                 {Identity::hosts, "SLURM_STEP_NODELIST"}},
+    .mpi = "mpich openmpi",
+    .traits =
+        {.name = "slurm",
+         .rank_var = "SLURM_PROCID",
+         .local_rank_var = "SLURM_LOCALID",
+         .binds_sets = true,
+         .multi_node = true,
+         .distribution = Distribution::even,
+         // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
+         // Its status is the highest of all ranks, those among them that it ended (143).
+         .termination = {.hides_status = true,
+                         .stop_is_recorded = true,
+                         .queues = true,
+                         .variable = "SLURM_DISABLE_STATUS=1",
+                         .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
+         .conflicting = one_by_one(
+             {{"SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE "
+               "SLURM_DISTRIBUTION SLURM_EXPORT_ENV SRUN_EXPORT_ENV SLURM_GPU_BIND "
+               "SLURM_TRES_BIND SLURM_LABELIO",
+               "presets an option of srun that hpclaunch passes", true},
+              {"SLURM_NTASKS_PER_NODE", "presets an option of srun that hpclaunch passes", true},
+              {"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"},
+              {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"},
+              {"SLURM_STDERRMODE SLURM_STDOUTMODE",
+               "redirects output, and with it how each rank exited; "
+               "--launcher-arg=--output=FILE redirects it for this launch"},
+              {"SLURM_GRES SLURM_STEP_GRES", "gives srun's step other devices than the job has",
+               false, true},
+              // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
+              {"SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_EXACT SLURM_EXCLUSIVE "
+               "SLURM_GPUS_PER_TASK SLURM_HINT SLURM_NTASKS_PER_GPU SLURM_THREADS_PER_CORE "
+               "SLURM_TRES_PER_TASK",
+               "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
+               true}}),
+         // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
+         .presets = {{"SLURM_STDINMODE", "0",
+                      "standard input goes to rank 0, as under other launchers; "
+                      "--launcher-arg=--input=all sends it to all"}},
+         .step_var = "SLURM_STEP_ID"},
+    .flags = &kTable,
+    .render = render};
 
 }  // namespace hpclaunch::launcher

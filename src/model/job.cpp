@@ -48,8 +48,12 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
     const std::string_view rest = trim(line.substr(blank));
     if (!rest.starts_with("slots="))
       return bad(fmt::format("\"{}\" is not understood", shown(rest, kMostOfLine)));
-    slots = rest.substr(6);
+    slots = rest.substr(6, first_of(rest.substr(6), [](char c) { return c == ' ' || c == '\t'; }));
     has_slots = true;
+    // Open MPI's limit for --oversubscribe: hpclaunch counts the ranks itself.
+    const std::string_view more = trim(rest.substr(6 + slots.size()));
+    if (!more.empty() && !more.starts_with("max_slots=") && !more.starts_with("max-slots="))
+      return bad(fmt::format("\"{}\" is not understood", shown(more, kMostOfLine)));
   } else if (const std::size_t colon = name.find(':');
              colon != std::string_view::npos &&
              name.find(':', colon + 1) == std::string_view::npos) {
@@ -100,6 +104,13 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     return Error{ErrorKind::invalid, "host file: it is empty", "write one host per line",
                  SourceRef{file, 0}};
   return hosts;
+}
+
+std::optional<std::string> strange_in_host(std::string_view host) {
+  const auto strange = [](char c) { return c == ':' || is_strange(c); };
+  if (!host.empty() && host.front() != '-' && first_of(host, strange) == std::string_view::npos)
+    return std::nullopt;
+  return fmt::format("\"{}\" is not a host name", shown(host, kMostOfLine));
 }
 
 bool is_address(std::string_view host) {

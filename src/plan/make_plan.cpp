@@ -19,6 +19,8 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   const bool all = nodes == static_cast<int>(input.hosts.size());
   plan.hosts.assign(input.hosts.begin(), input.hosts.begin() + nodes);
   plan.whole_allocation = input.job.whole_allocation && all;
+  plan.invented_hosts = input.job.invented_hosts;
+  plan.first_is_here = input.first_is_here;
   if (all) plan.hosts_file = input.hosts_file;
   plan.launcher = input.launcher.name;
   plan.verify = input.request.verify;
@@ -26,6 +28,18 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   plan.output = input.request.output;
   plan.launcher_args = input.request.launcher_args;
   plan.command = input.request.command;
+}
+
+bool shares_cpus(const NodeClass& node) {
+  CpuSet used;
+  int parts_end = -1;
+  return std::any_of(node.ranks.begin(), node.ranks.end(), [&](const RankPlan& rank) {
+    const bool shared =
+        used.intersects(rank.cpus) || (rank.part_first >= 0 && rank.part_first <= parts_end);
+    used |= rank.cpus;
+    parts_end = std::max(parts_end, rank.part_last);
+    return shared;
+  });
 }
 
 // In the order of Plan::choices.
@@ -71,6 +85,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   const Result<LaidOut> laid = lay_out(input, counts->ranks_on, *units, facts, plan);
   if (!laid) return laid.error();
   if (!units->list.empty()) plan.gpu_view = units->view;
+  plan.shared_cpus = std::any_of(plan.classes.begin(), plan.classes.end(), shares_cpus);
   add_placed_facts(input, plan, facts);
   if (const Status chosen = add_choices(input, std::move(*stack), *counts, *units, *laid, plan);
       !chosen)

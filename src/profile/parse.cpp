@@ -164,6 +164,8 @@ void parse_members(Object& object, Profile& profile) {
   profile.scheduler = object.choice("scheduler", kSchedulers);
   if (const Item launch_node = object.find("lsf_launch_node"))
     profile.lsf_launch_node = object.context().truth(launch_node);
+  profile.submit = object.text("submit");
+  profile.example_host = object.text("example_host");
   object.object("defaults", [&](Object& defaults) { parse_defaults(defaults, profile); });
   parse_detect(object, profile);
   profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");

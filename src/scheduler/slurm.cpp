@@ -146,6 +146,12 @@ Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, c
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  "scontrol show hostnames > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
+  for (const std::string& host : *names)
+    if (const auto strange = strange_in_host(host))
+      return Error{ErrorKind::unsupported,
+                   fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange),
+                   "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, "
+                   "then --hostfile hosts.txt; or --nodes 1"};
   HostList hosts = hosts_from_names(
       *names, *group < 0 ? fmt::format("the nodes of Slurm job {}", job)
                          : fmt::format("the nodes of component {} of heterogeneous Slurm job {}",

@@ -21,6 +21,10 @@ constexpr Words kSlurmTimeLeft[] = {"squeue", "-h", "-j", "{job}", "-o", "%L"};
 constexpr Words kLsfHosts[] = {"LSB_MCPU_HOSTS", "LSB_HOSTS"};
 constexpr Words kLsfTimeLeft[] = {"bjobs", "-noheader", "-o", "time_left", "{job}"};
 
+constexpr Words kPbsConfigurations[] = {"/etc/pbs.conf"};
+constexpr Words kSlurmConfigurations[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"};
+constexpr Words kFluxConfigurations[] = {"/run/flux/local"};
+
 constexpr Scheduler kSchedulers[] = {
     {.name = "flux",
      .title = "Flux",
@@ -32,7 +36,11 @@ constexpr Scheduler kSchedulers[] = {
      .hosts = flux_hosts,
      .ask_time_left = kFluxTimeLeft,
      .time_left = flux_time_left,
-     .launcher = "flux"},
+     .launcher = "flux",
+     .allocate = "flux alloc -N {nodes} -t 60m",
+     .submit = "flux batch",
+     .first_host = "flux hostlist --nth=0 local",
+     .configurations = kFluxConfigurations},
     {.name = "pbs",
      .title = "PBS",
      .job_variable = "PBS_JOBID",
@@ -40,7 +48,12 @@ constexpr Scheduler kSchedulers[] = {
      .one_per_line = true,
      .hosts = pbs_hosts,
      .ask_time_left = kPbsTimeLeft,
-     .time_left = pbs_time_left},
+     .time_left = pbs_time_left,
+     .allocate = "qsub -I -l select={nodes} -l walltime=01:00:00",
+     .submit = "qsub",
+     .first_host = "head -n 1 \"$PBS_NODEFILE\"",
+     .configured_by = "PBS_CONF_FILE",
+     .configurations = kPbsConfigurations},
     {.name = "slurm",
      .title = "Slurm",
      .job_variable = "SLURM_JOB_ID",
@@ -54,6 +67,11 @@ constexpr Scheduler kSchedulers[] = {
      .ask_time_left = kSlurmTimeLeft,
      .time_left = slurm_time_left,
      .launcher = "slurm",
+     .allocate = "salloc -N {nodes} -t 01:00:00",
+     .submit = "sbatch",
+     .first_host = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1",
+     .configured_by = "SLURM_CONF",
+     .configurations = kSlurmConfigurations,
      .inherited_prefix = "SLURM_",
      .inherited_why = "set by the Slurm job that submitted this job; mpiexec would start there"},
     {.name = "lsf",
@@ -65,19 +83,27 @@ constexpr Scheduler kSchedulers[] = {
      .hosts = lsf_hosts,
      .ask_time_left = kLsfTimeLeft,
      .time_left = lsf_time_left,
-     .launcher = "jsrun"},
+     .launcher = "jsrun",
+     .allocate = "bsub -nnodes {nodes} -W 60 -Is $SHELL",
+     .submit = "bsub"},
     {.name = "cobalt",
      .title = "Cobalt",
      .job_variable = "COBALT_JOBID",
      .hosts_file = "COBALT_NODEFILE",
      .one_per_line = true,
-     .hosts = cobalt_hosts},
+     .hosts = cobalt_hosts,
+     .allocate = "qsub -I -n {nodes} -t 60",
+     .submit = "qsub",
+     .first_host = "head -n 1 \"$COBALT_NODEFILE\""},
     {.name = "sge",
      .title = "SGE",
      .job_variable = "JOB_ID",
      .common_variable = true,
      .hosts_file = "PE_HOSTFILE",
-     .hosts = sge_hosts},
+     .hosts = sge_hosts,
+     .allocate = "qlogin",
+     .submit = "qsub",
+     .first_host = "head -n 1 \"$PE_HOSTFILE\" | cut -d ' ' -f 1"},
 };
 
 bool is_set(const EnvSnapshot& env, std::string_view name) {
@@ -107,6 +133,12 @@ void add_grants(const Scheduler& one, const EnvSnapshot& env, BatchJob& job) {
 }  // namespace
 
 std::span<const Scheduler> schedulers() { return kSchedulers; }
+
+const Scheduler* find_scheduler(std::string_view name) {
+  for (const Scheduler& one : kSchedulers)
+    if (one.name == name) return &one;
+  return nullptr;
+}
 
 bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env) {
   if (!scheduler.ask_hosts.empty()) return is_set(env, scheduler.instance_variable);

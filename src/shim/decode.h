@@ -66,9 +66,10 @@ struct Plan {
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
-  Text same;         ///< NAME*MARK with '/' between; empty: none
-  Text absent;       ///< names with '/' between; empty: none
-  int port = 0;      ///< 0: none
+  Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
+  Text same;     ///< NAME*MARK with '/' between; empty: none
+  Text absent;   ///< names with '/' between; empty: none
+  int port = 0;  ///< 0: none
   Stay stay = Stay::no;
   bool with_parent = false;
   int signal = 0;                    ///< before the time limit; 0: none
@@ -144,6 +145,13 @@ constexpr bool read_hosts(Text marks, Plan& plan) {
   return marks.size > 0 && marks.size % kHostMark == 0;
 }
 
+constexpr bool read_order(Text marks, Plan& plan) {
+  plan.order = marks;
+  for (int i = 0; i < marks.size; ++i)
+    if (marks.at[i] != '.' && !valid_mark({marks.at + i, 1}, 1)) return false;
+  return marks.size > 0;
+}
+
 constexpr bool read_stay(Text word, Stay& stay) {
   if (word == "exit") return stay = Stay::exit, true;
   if (word == "kill") return stay = Stay::kill, true;
@@ -168,6 +176,7 @@ constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   if (key == "same") return all_valid(plan.same = column, valid_same);
   if (key == "absent") return all_valid(plan.absent = column, is_identifier);
   if (key == "hosts") return read_hosts(column, plan);
+  if (key == "order") return read_order(column, plan);
   if (key == "stay") return read_stay(column, plan.stay);
   if (key == "end") return plan.with_parent = true, column == "with-parent";
   if (key == "notice") return read_signal(column, plan);
@@ -218,7 +227,8 @@ constexpr int world_size(const Plan& plan) {
     all_nodes += nodes;
     if (ranks > kMaxNumber || all_nodes > kMaxNumber) return 0;
   }
-  const bool marked = plan.hosts.size == 0 || plan.hosts.size == kHostMark * all_nodes;
+  const bool marked = (plan.hosts.size == 0 || plan.hosts.size == kHostMark * all_nodes) &&
+                      (plan.order.size == 0 || plan.order.size == all_nodes);
   return marked ? static_cast<int>(ranks) : 0;
 }
 

@@ -45,9 +45,9 @@ inline void check_memory(const Plan& plan, const Place& place) {
   differs(line, plan.verify, place, true);
 }
 
-/// Host names vary: only a host that is another node of the plan is a fault.
+/// Host names vary: only a host that is another node of the plan is a fault; by `order`, any that is not the planned one.
 inline void check_host(const Plan& plan, const Place& place) {
-  if (plan.hosts.size == 0 || plan.verify == Verify::off) return;
+  if ((plan.hosts.size == 0 && plan.order.size == 0) || plan.verify == Verify::off) return;
   static char name[sizeof(utsname::nodename)];
   Text full = host_name();
   Text own;
@@ -57,6 +57,14 @@ inline void check_host(const Plan& plan, const Place& place) {
     name[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   own = {name, own.size};
+  if (plan.order.size > 0) {
+    const Text planned(plan.order.at + place.node, 1);
+    if (planned == "." || is_mark_of(planned, own)) return;
+    Line line = rank_line(place);
+    line.add("this host is not node ").add(place.node);
+    line.add(" of the plan: the launcher uses another node order");
+    return differs(line, plan.verify, place, true);
+  }
   const auto mark = [&](int node) { return Text(plan.hosts.at + node * kHostMark, kHostMark); };
   if (mark(place.node) == "..." || is_mark_of(mark(place.node), own)) return;
   int here = 0;

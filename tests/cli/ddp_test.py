@@ -67,7 +67,7 @@ class Training(Test):
         need("mpiexec.hydra")
         hosts = self.file("hosts", "nodeA\nnodeB\n")
         done = self.ok(hpclaunch("run", "-n", "3", "--oversubscribe", "--hostfile", hosts, "--launcher-arg=-launcher", "--launcher-arg=fork",
-                                 "--master-addr", "127.0.0.1", "--", self.python, EXAMPLE, "--device", "cpu", "--steps", "4"))
+                                 "--master-addr", "127.0.0.1", "--force", "--", self.python, EXAMPLE, "--device", "cpu", "--steps", "4"))
         self.assertEqual(sorted(re.findall(r"(?m)^rank (\d)/3  local (\d)", done.out)), [("0", "0"), ("1", "1"), ("2", "0")])
         self.assertIn("models equal", done.out)
 

@@ -21,7 +21,7 @@ class Hydra(Test):
         super().setUp()
         self.mpiexec = need("mpiexec.hydra")
         hosts = self.file("hosts", "nodeA\nnodeB\n")
-        self.nodes = ["--hostfile", hosts, "--launcher-arg=-launcher", "--launcher-arg=fork", "--master-addr", "127.0.0.1", "--oversubscribe"]
+        self.nodes = ["--hostfile", hosts, "--launcher-arg=-launcher", "--launcher-arg=fork", "--master-addr", "198.51.100.1", "--oversubscribe"]
 
 
 class Found(Hydra):
@@ -183,7 +183,7 @@ class TwoNodes(Hydra):
             numbers = [int(env[name]) for name in (b"GROUP_RANK", b"LOCAL_RANK", b"LOCAL_WORLD_SIZE")]
             self.assertEqual([env[b"WORLD_SIZE"], env[b"GROUP_WORLD_SIZE"]], [b"%d" % n, b"2"])
             self.assertEqual(env[b"NODE_RANK"], env[b"GROUP_RANK"])
-            self.assertEqual(env[b"MASTER_ADDR"], b"127.0.0.1")
+            self.assertEqual(env[b"MASTER_ADDR"], b"198.51.100.1")
             run = [r for r in plan["layout"] if r["first_rank"] <= rank][-1]
             mine = plan["classes"][run["node_class"]]["ranks"][numbers[1]]
             self.assertEqual(self.bound(rank), cpu_list(mine["cpus"]), "rank %d" % rank)

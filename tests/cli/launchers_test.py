@@ -79,6 +79,11 @@ class Slurm(Job):
                 self.assertEqual(self.plan("--nodes", "1", env=self.slurm(nodes))["hosts"], [HOST])
         self.assertEqual(self.plan(env=self.slurm("n[1-", SLURM_JOB_NUM_NODES="1"))["hosts"], [HOST])
 
+    def test_what_is_no_host_name(self):
+        for text in ("(null)", "n1:2", "n1*2", "n1,n2:4", "-n1"):
+            with self.subTest(text):
+                self.refused(2, "plan", "--profile", "none", env=self.slurm(text), says=["SLURM_JOB_NODELIST", "is not a host name"])
+
     def test_a_job_without_its_list(self):
         self.program("srun")
         for env, says in ((self.env(SLURM_JOB_ID="17"), "SLURM_JOB_NODELIST is not set"), (self.slurm(""), "SLURM_JOB_NODELIST is empty"),

@@ -10,7 +10,7 @@ from support import Test, clean_env, cpu_list, hpclaunch
 
 STANDIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins", "launcher.py")
 NAMES = {"intelmpi": "mpiexec.hydra", "jsrun": "jsrun", "openmpi": "mpirun", "prrte": "prterun"}
-COUNTS = ("--oversubscribe", "--master-addr", "127.0.0.1")
+COUNTS = ("--oversubscribe", "--master-addr", "198.51.100.1")
 
 
 class Job(Test):

@@ -24,12 +24,12 @@ class OpenMpi(Test):
     def setUp(self):
         super().setUp()
         self.mpirun = need("mpirun.openmpi", "orterun")
-        self.words = ["--launcher", self.mpirun, "--oversubscribe", "--master-addr", "127.0.0.1"]
+        self.words = ["--launcher", self.mpirun, "--oversubscribe"]
         ssh = self.file("ssh", SSH % (self.folder, self.folder), 0o755)
         self.remote = ["--launcher-arg=--mca", "--launcher-arg=plm_rsh_agent", "--launcher-arg=" + ssh]
 
     def hosts(self, *lines):
-        return ["--hostfile", self.file("hosts", "".join(line + "\n" for line in lines)), *self.words, *self.remote]
+        return ["--hostfile", self.file("hosts", "".join(line + "\n" for line in lines)), *self.words, "--master-addr", "198.51.100.1", *self.remote]
 
     def layout(self, n, *words, env=None):
         """(node, local rank, ranks on the node) of every rank, and that it has its CPUs."""

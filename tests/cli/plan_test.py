@@ -194,6 +194,20 @@ class Pictures(Test):
         self.refused(2, "plan", "-n", "1", "--svg", path, "--json", says=["only one of"])
 
 
+class Mask(Test):
+    def test_a_topology_of_this_machine_under_a_narrower_mask(self):
+        whole = self.file("node.json", self.ok(hpclaunch("topo", "--json")).out)
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[:1])
+        try:
+            plan = json.loads(hpclaunch("plan", "--json", "--topology", whole, "-n", "1").out)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        self.assertEqual(plan["classes"][0]["ranks"][0]["cpus"], str(allowed[0]))
+        other = json.loads(hpclaunch("plan", "--json", "--topology", machine("xeon-2x52-smt2.xml"), "-n", "1").out)
+        self.assertNotEqual(other["classes"][0]["ranks"][0]["cpus"], str(allowed[0]))
+
+
 class Golden(Test):
     """The whole table. What differs between machines and builds is put back by a name."""
 

@@ -30,7 +30,7 @@ class Beside(Test):
         self.report_file = self.folder + "/report.json"
         self.mark = "mark-%d-%s" % (os.getpid(), os.path.basename(self.folder))
         self.words = [self.program, "run", "-n", "4", "--hostfile", hosts, "--launcher", "hydra", "--launcher-arg=-launcher", "--launcher-arg=fork",
-                      "--master-addr", "127.0.0.1", "--oversubscribe", "--report", self.report_file]
+                      "--master-addr", "198.51.100.1", "--oversubscribe", "--report", self.report_file]
         self.addCleanup(self.nothing_is_left)
 
     def env(self, **extra):

@@ -211,7 +211,7 @@ class Errors(Test):
         done = self.ok(hpclaunch("run", "-n", "1", "--force", "--", self.program, env=inside))
         self.assertTrue(os.path.exists(self.mark))
         # For real, not only by the variable:
-        done = hpclaunch("run", "-n", "1", "--", support.HPCLAUNCH, "run", "-n", "1", "--", "/bin/true")
+        done = hpclaunch("run", "-n", "1", "--force", "--", support.HPCLAUNCH, "run", "-n", "1", "--", "/bin/true")
         self.ok(done, 125)
         self.has(done, "inside-a-rank")
 

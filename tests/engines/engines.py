@@ -4,6 +4,7 @@ Each test file is started as: python3 FILE_test.py PATH_OF_HPCLAUNCH PATH_OF_RAN
 """
 import json
 import os
+import socket
 import sys
 import time
 import unittest
@@ -63,7 +64,11 @@ class Test(support.Test):
 
     def meeting(self):
         """Where host names mean nothing, ranks need to be told where to meet."""
-        return [] if self.cluster.spaces else ["--master-addr", "127.0.0.1"]
+        if self.cluster.spaces:
+            return []
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+            out.connect(("198.51.100.1", 9))  # sends nothing; loopback is refused for several nodes
+            return ["--master-addr", out.getsockname()[0]]
 
     def allocation(self, nodes, *words, **more):
         """hpclaunch in a Slurm job of so many whole nodes, started on the login node."""

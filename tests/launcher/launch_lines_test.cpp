@@ -180,7 +180,7 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
     CHECK(render("hydra", plan));
   }
   CHECK_THAT(head("slurm", uneven({2, 1, 1})),
-             ContainsSubstring("--nodes=3\n--ntasks=4\n--ntasks-per-node=2\n"));
+             ContainsSubstring("--nodes=3\n--ntasks=4\n--nodelist="));
   CHECK_THAT(head("pals", uneven({4, 4, 1})), ContainsSubstring("--np\n9\n--ppn\n4\n"));
 
   const Error pals = refusal("pals", uneven({2, 1, 1}));

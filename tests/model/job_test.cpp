@@ -14,6 +14,13 @@ TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
   CHECK(parse_host_file("fe80::1\r\n", "h")->front() == HostSlots{"fe80::1", 0});
 }
 
+TEST_CASE("host files: the limits of Open MPI", "[hosts]") {
+  const auto hosts = parse_host_file("n1 slots=4 max_slots=8\nn2 slots=2\tmax-slots=2\n", "h");
+  REQUIRE(hosts);
+  CHECK(*hosts == std::vector<HostSlots>{{"n1", 4}, {"n2", 2}});
+  CHECK(!parse_host_file("n1 slots=4 more=8\n", "h"));
+}
+
 TEST_CASE("a bad host file is refused with file and line", "[job]") {
   const std::pair<const char*, int> cases[] = {
       {"n1\nn2:0\n", 2}, {"n1:x", 1},  {"n[1-4]", 1},  {"a,b", 1}, {"n1 4", 1},

@@ -138,6 +138,19 @@ TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
   REQUIRE(part);
   CHECK(left_out == std::vector<std::string>{"their host"});
   CHECK(part->size() < 100);
+  Plan large = plan;
+  large.first_is_here = true;
+  left_out.clear();
+  constexpr int kAurora = 10'624;
+  large.hosts.resize(kAurora);
+  for (int n = 0; n < kAurora; ++n)
+    large.hosts[static_cast<std::size_t>(n)] = "x" + std::to_string(n);
+  large.layout = {NodeRun{0, kAurora}};
+  const auto all = encode_wire(large, kNames, &left_out);
+  REQUIRE(all);
+  CHECK(left_out.empty());
+  CHECK(all->find(":order=" + wire_mark("x0", 1) + wire_mark("x1", 1)) != std::string::npos);
+  CHECK(run_rank(*all, 2 * kAurora - 1).fault.empty());
   for (int i = 0; i < 2000; ++i)
     plan.env.push_back(setting("A_LONG_NAME_" + std::to_string(100000 + i), std::string("1")));
   left_out.clear();

@@ -479,6 +479,17 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(self.host("strict", other + own, 1), (125, line.replace("rank 0", "rank 1")))
         self.assertEqual(self.host("off", other + own), (0, ""))
 
+    def test_the_host_of_a_large_plan(self):
+        own, other = mark(self.OWN, 1), "-" if mark(self.OWN, 1) != "-" else "_"
+        def host(verify, marks, rank=0):
+            return run_plan(f":rank=R:verify={verify}:order={marks}:layout=0*2:class=2", f"R={rank}", arguments=("/bin/true",))[::2]
+        line = "hpclaunch: rank 0 on %s: this host is not node 0 of the plan: the launcher uses another node order\n" % HOST
+        self.assertEqual(host("strict", own + other), (0, ""))
+        self.assertEqual(host("strict", "." + other), (0, ""))
+        self.assertEqual(host("warn", other + own), (0, line))
+        self.assertEqual(host("strict", other + own), (125, line))
+        self.assertEqual(host("off", other + own), (0, ""))
+
     def test_a_port_that_is_taken(self):
         with socket.socket() as taken:
             taken.bind(("", 0))

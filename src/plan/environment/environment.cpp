@@ -41,33 +41,6 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan
   for (const char* name : kOthers) settings.add(name, Layer::builtin, leader, why);
 }
 
-void add_identity(EnvSettings& settings, const Plan& plan) {
-  struct Fact {
-    const char* name;
-    Value value;
-    const char* why;
-  };
-  Value local_size = RankFact::local_size;
-  if (plan.classes.size() == 1) local_size = std::to_string(plan.max_local_size());
-  const std::string nodes = std::to_string(plan.nodes());
-  const std::string ranks = std::to_string(plan.world_size());
-  const std::array facts = {
-      Fact{"RANK", RankFact::rank, "global rank; torch.distributed env:// reads it"},
-      Fact{"GROUP_RANK", RankFact::node, "node number (torchrun)"},
-      Fact{"NODE_RANK", RankFact::node, "node number (Lightning)"},
-      Fact{"CROSS_RANK", RankFact::node, "node number (DeepSpeed)"},
-      Fact{"HPCLAUNCH_LOCAL_RANK", RankFact::local_rank, "local rank, in every GPU view"},
-      Fact{"HPCLAUNCH_NODE", RankFact::node, "node number"},
-      Fact{"LOCAL_WORLD_SIZE", local_size, "ranks on this node"},
-      Fact{"LOCAL_SIZE", local_size, "ranks on this node (DeepSpeed)"},
-      Fact{"HPCLAUNCH_LOCAL_SIZE", local_size, "ranks on this node"},
-      Fact{"WORLD_SIZE", ranks, "ranks in the job"},
-      Fact{"GROUP_WORLD_SIZE", nodes, "nodes in the job (torchrun)"},
-      Fact{"CROSS_SIZE", nodes, "nodes in the job (DeepSpeed)"},
-  };
-  for (const Fact& fact : facts) settings.add(fact.name, Layer::computed, fact.value, fact.why);
-}
-
 // What was exported or typed wins here: a script that names its rendezvous means it.
 void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
   const Rendezvous& rendezvous = input.rendezvous;
@@ -129,7 +102,7 @@ Status check_names(const Request& options) {
 
 void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
   add_threads(settings, input, placed);
-  add_identity(settings, placed);
+  add_identity(input, placed, settings);
   add_rendezvous(settings, input);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");

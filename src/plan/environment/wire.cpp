@@ -145,13 +145,16 @@ void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
   out.add("the CPU lists", field(by_part ? "part" : expect ? "expect" : "cpus", lists));
 }
 
-// One mark per node. Not for names that a host does not call itself.
+// One mark per node. Not for names that a host does not call itself. For many nodes one character has to do: it
+// tells whether a host is the right one, where the first host calls itself as the plan does, not which one it is.
 std::string host_marks(const Plan& plan) {
-  std::string marks = ":hosts=";
+  const bool many = plan.nodes() > kMaxWireHosts;
+  const int size = many ? 1 : 3;
+  std::string marks = many ? ":order=" : ":hosts=";
   for (const std::string& host : plan.hosts) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
-    marks += known ? wire_mark(name, 3) : "...";
+    marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');
   }
   return marks;
 }
@@ -165,6 +168,8 @@ std::string constant_marks(const Plan& plan) {
     const auto* text = std::get_if<std::string>(&setting.value());
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) ||
         is_path_list(setting.name) || std::ranges::count(plan.launcher_only, setting.name) > 0)
+      continue;
+    if (plan.invented_hosts && text->find(short_host(plan.hosts.front())) != std::string::npos)
       continue;
     marks +=
         fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
@@ -201,7 +206,8 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
       left_out->emplace_back(what);
   };
   add(constant_marks(plan), true, "constant variables");
-  if (plan.nodes() > 1) add(host_marks(plan), plan.nodes() <= kMaxWireHosts, "their host");
+  if (plan.nodes() > 1 && !plan.invented_hosts)
+    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here, "their host");
   return text;
 }
 

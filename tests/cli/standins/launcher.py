@@ -28,7 +28,7 @@ OPTIONS = {
     "slurm": {"-N": 1, "--nodes": 1, "-n": 1, "--ntasks": 1, "--ntasks-per-node": 1, "-c": 1, "--cpus-per-task": 1,
               "--distribution": 1, "--nodelist": 1, "--cpu-bind": 1, "--mem-bind": 1, "--gpu-bind": 1, "--gpus-per-node": 1,
               "--gpus-per-task": 1, "--export": 1, "--kill-on-bad-exit": 1, "--wait": 1, "--chdir": 1, "--label": 0, "-l": 0,
-              "--output": 1, "--error": 1, "--mpi": 1, "--exact": 0, "--overlap": 0, "--unbuffered": 0, "-u": 0, "--network": 1},
+              "--output": 1, "--error": 1, "--mpi": 1, "--exact": 0, "--overlap": 0, "--overcommit": 0, "--unbuffered": 0, "-u": 0, "--network": 1},
     "flux": {"-N": 1, "--nodes": 1, "-n": 1, "--ntasks": 1, "-x": 0, "--exclusive": 0, "--requires": 1, "-o": 1, "--setopt": 1,
              "--setattr": 1, "--label-io": 0, "-l": 0, "--env": 1, "-c": 1, "-g": 1, "--cwd": 1},
     "intelmpi": {"-n": 1, "-np": 1, "-ppn": 1, "-perhost": 1, "-hosts": 1, "-f": 1, "-hostfile": 1, "-machinefile": 1,

@@ -1,0 +1,135 @@
+// Outside a job: whether ranks may start on this machine, and how a script finds its first host later.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/sys.h"
+#include "job/steps.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+bool exists(const std::string& path) {
+  const Result<std::string> text = sys::read_file(path, 0);
+  return text || text.error().kind != ErrorKind::not_found;
+}
+
+// The batch system that this machine can submit to: its command and its configuration are here.
+const Scheduler* installed(const EnvSnapshot& env) {
+  for (const Scheduler& one : schedulers()) {
+    const std::string command(one.submit.substr(0, one.submit.find(' ')));
+    if (one.configurations.empty() || !sys::find_program(command, env.get("PATH"))) continue;
+    const std::string named = env.get(one.configured_by);
+    if (!named.empty()
+            ? exists(named)
+            : std::any_of(one.configurations.begin(), one.configurations.end(),
+                          [](std::string_view path) { return exists(std::string(path)); }))
+      return &one;
+  }
+  return nullptr;
+}
+
+const Scheduler* of_launcher(std::string_view launcher) {
+  const auto all = schedulers();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Scheduler& one) {
+    return !one.launcher.empty() && one.launcher == launcher;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
+std::string how_to_get_one(const Scheduler& system, const Request& request,
+                           const Profile* profile) {
+  std::string line(system.allocate);
+  constexpr std::string_view kNodes = "{nodes}";
+  if (const std::size_t at = line.find(kNodes); at != std::string::npos)
+    line.replace(at, kNodes.size(), std::to_string(requested_nodes(request)));
+  if (profile != nullptr && !profile->submit.empty()) line += " " + profile->submit;
+  return fmt::format("{}, or {} with these options for a script; --force starts here", line,
+                     system.submit);
+}
+
+const Scheduler* of_profile(const Profile* profile) {
+  return profile == nullptr ? nullptr : find_scheduler(profile->scheduler);
+}
+
+}  // namespace
+
+Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
+                        Purpose purpose, Diagnostics& diagnostics) {
+  const bool chosen_here = !request.hostfile.empty() || request.launcher == "local";
+  if (site.batch.scheduler != nullptr || site.hosts.invented || chosen_here || request.force)
+    return Done{};
+  const Scheduler* known = of_profile(site.profile());
+  const Scheduler* system = known != nullptr ? known : installed(env);
+  if (system == nullptr) return Done{};
+  const std::string message =
+      fmt::format("not in an allocation: {} is outside a {} job{}", sys::host_name(), system->title,
+                  known != nullptr ? " of " + site.profile()->name : "");
+  const std::string fix = how_to_get_one(*system, request, site.profile());
+  if (purpose == Purpose::start) return Error{ErrorKind::usage, message, fix};
+  diagnostics.push_back({"not-in-allocation", Severity::note, message, fix});
+  return Done{};
+}
+
+LateHost late_host(const Site& site, const Plan& plan) {
+  LateHost late;
+  if (!plan.invented_hosts) return late;
+  late.name = plan.hosts.front();
+  const Scheduler* system = of_profile(site.profile());
+  if (system == nullptr) system = of_launcher(plan.launcher);
+  if (system == nullptr) return late;
+  late.command = system->first_host;
+  late.job = fmt::format("{} job", system->title);
+  return late;
+}
+
+namespace {
+
+// `value` with the stand-in, or its name without domain, as an expression of sh.
+std::string with_first_host(const std::string& value, const std::string& name) {
+  const std::string short_name = short_host(name);
+  std::size_t at = value.find(name);
+  const bool whole = at != std::string::npos;
+  if (!whole) at = value.find(short_name);
+  const std::string before = value.substr(0, at);
+  const std::string after = value.substr(at + (whole ? name : short_name).size());
+  return (before.empty() ? "" : quote_sh(before)) +
+         (whole ? "\"$HPCLAUNCH_FIRST_HOST\"" : "\"${HPCLAUNCH_FIRST_HOST%%.*}\"") +
+         (after.empty() ? "" : quote_sh(after));
+}
+
+}  // namespace
+
+Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv) {
+  ShellChanges made{"", environment_changes(prepared.plan)};
+  const LateHost& late = prepared.late_host;
+  if (late.name.empty()) return made;
+  const auto has_it = [&](const std::string& text) {
+    return text.find(short_host(late.name)) != std::string::npos;
+  };
+  bool used = false;
+  for (EnvChange& change : made.changes) {
+    if (!change.value || !has_it(*change.value)) continue;
+    change.shell = with_first_host(*change.value, late.name);
+    used = true;
+  }
+  const bool named = with_argv && std::any_of(prepared.argv.begin(), prepared.argv.end(), has_it);
+  if (named || (used && late.command.empty()))
+    return Error{ErrorKind::unsupported,
+                 named ? fmt::format("the launch line of {} has host names, known only in the job",
+                                     prepared.plan.launcher)
+                       : "the address of rank 0 is known only in the job",
+                 "run this command in the job, or pass --hostfile FILE"};
+  if (used)
+    made.preamble = fmt::format(
+        "# The address of rank 0 comes from the job that runs this.\n"
+        "HPCLAUNCH_FIRST_HOST=$({})\n: \"${{HPCLAUNCH_FIRST_HOST:?run this in a {}}}\"\n\n",
+        late.command, late.job);
+  return made;
+}
+
+}  // namespace hpclaunch::job

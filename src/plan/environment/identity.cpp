@@ -1,0 +1,109 @@
+// The identity of a rank: every name in which a program looks for its rank, the number of ranks and its place on
+// the node, all with one truth. docs/reference/identity.md says which program reads which name, in which order.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hpclaunch/text.h"
+#include "plan/environment/environment.h"
+
+namespace hpclaunch {
+
+namespace {
+
+struct Row {
+  Identity what;
+  std::string_view names;
+  const char* why;
+};
+
+constexpr Row kOwn[] = {
+    {Identity::rank, "RANK", "global rank; torch.distributed env:// reads it"},
+    {Identity::rank, "ROLE_RANK", "global rank (torchrun)"},
+    {Identity::node, "GROUP_RANK", "node number (torchrun)"},
+    {Identity::node, "NODE_RANK", "node number (Lightning)"},
+    {Identity::node, "CROSS_RANK", "node number (DeepSpeed)"},
+    {Identity::local_rank, "HPCLAUNCH_LOCAL_RANK", "local rank, in every GPU view"},
+    {Identity::node, "HPCLAUNCH_NODE", "node number"},
+    {Identity::local_size, "LOCAL_WORLD_SIZE", "ranks on this node"},
+    {Identity::local_size, "LOCAL_SIZE", "ranks on this node (DeepSpeed)"},
+    {Identity::local_size, "HPCLAUNCH_LOCAL_SIZE", "ranks on this node"},
+    {Identity::ranks, "WORLD_SIZE", "ranks in the job"},
+    {Identity::ranks, "ROLE_WORLD_SIZE", "ranks in the job (torchrun)"},
+    {Identity::nodes, "GROUP_WORLD_SIZE", "nodes in the job (torchrun)"},
+    {Identity::nodes, "CROSS_SIZE", "nodes in the job (DeepSpeed)"},
+};
+
+// torchrun's constants. Lightning and idr_torch take the identity from the names above when they find
+// TORCHELASTIC_RUN_ID, and from the batch system or MPI when they do not.
+constexpr std::pair<const char*, const char*> kTorchrun[] = {
+    {"ROLE_NAME", "default"},
+    {"TORCHELASTIC_MAX_RESTARTS", "0"},
+    {"TORCHELASTIC_RESTART_COUNT", "0"},
+    {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+};
+
+std::string counts(const Plan& plan) {
+  std::vector<std::string> runs;
+  for (const NodeRun& run : plan.layout) {
+    const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+    runs.push_back(run.nodes == 1 ? fmt::format("{}", ranks)
+                                  : fmt::format("{}(x{})", ranks, run.nodes));
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
+Value value_of(Identity what, const Plan& plan) {
+  switch (what) {
+    case Identity::rank:
+      return RankFact::rank;
+    case Identity::local_rank:
+      return RankFact::local_rank;
+    case Identity::node:
+      return RankFact::node;
+    case Identity::local_size:
+      if (plan.classes.size() > 1) return RankFact::local_size;
+      return std::to_string(plan.max_local_size());
+    case Identity::ranks:
+      return std::to_string(plan.world_size());
+    case Identity::nodes:
+      return std::to_string(plan.nodes());
+    case Identity::counts:
+      return counts(plan);
+    case Identity::hosts:
+      break;
+  }
+  return fmt::format("{}", fmt::join(plan.hosts, ","));
+}
+
+// Set by the shim, not in the launcher's environment, where the batch system's own tools read them.
+Value at_rank(Value value, const Plan& plan) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? value : Value(per_rank(plan, [&](const RankPlan&) { return *text; }));
+}
+
+}  // namespace
+
+void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+  for (const Row& row : kOwn)
+    settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
+  for (const auto& [name, value] : kTorchrun)
+    settings.add(name, Layer::computed, std::string(value), "as torchrun sets it for one attempt");
+  settings.add(
+      "TORCHELASTIC_RUN_ID", Layer::computed, input.job.id,
+      "Lightning and idr_torch then read RANK and LOCAL_RANK, not the batch system's names");
+  constexpr std::size_t kMostOfHosts = 4096;  // a longer list has no room in HPCLAUNCH_PLAN
+  for (const IdentityVariables& variables : input.launcher.batch_identity)
+    for (const std::string_view name : split(variables.names, ' ')) {
+      Value value = value_of(variables.what, plan);
+      const auto* text = std::get_if<std::string>(&value);
+      if (text != nullptr && text->size() > kMostOfHosts) continue;
+      Decision decision =
+          decided(Layer::computed, at_rank(std::move(value), plan),
+                  fmt::format("the batch system's tasks are not the ranks that {} starts",
+                              input.launcher.name == "local" ? "hpclaunch" : input.launcher.name));
+      decision.where = kBatchSystem;
+      settings.add(std::string(name), std::move(decision));
+    }
+}
+
+}  // namespace hpclaunch

@@ -1,0 +1,177 @@
+"""Outside a job: nothing starts on a login node, and a script finds its first host in the job that runs it. The
+address of rank 0, in and out of a job."""
+import json
+import os
+import subprocess
+
+import support
+from support import HOST, Test, clean_env, execute, hpclaunch
+
+PROFILE = {"schema": 1, "name": "site", "doc": "x", "launcher": "slurm", "scheduler": "slurm", "submit": "-A PROJECT",
+           "nodes": [{"name": "compute", "doc": "x", "use": "model", "packages": 1, "cores_per_numa": 4}]}
+
+
+class Outside(Test):
+    def setUp(self):
+        super().setUp()
+        self.log = os.path.join(self.folder, "log")
+        for name in ("srun", "sbatch", "scontrol", "qsub", "mpiexec"):
+            self.file("bin/" + name, '#!/bin/sh\necho "%s $*" >> "%s"\nprintf "n5\\nn6\\n"\n' % (name, self.log), 0o755)
+        self.profile = self.file("site.json", json.dumps(PROFILE))
+
+    def env(self, **more):
+        return clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", **more)
+
+    def started(self):
+        return os.path.exists(self.log)
+
+
+class Login(Outside):
+    def refused_here(self, *words, env=None, says=()):
+        done = hpclaunch("run", *words, "--", "/bin/echo", "ran", env=env or self.env())
+        self.ok(done, 125)
+        self.has(done, "not in an allocation", *says)
+        self.assertEqual([done.out, self.started()], ["", False])
+
+    def test_by_the_profile(self):
+        self.refused_here("--profile", self.profile, says=["outside a Slurm job of site", "salloc -N 1 -t 01:00:00 -A PROJECT", "sbatch", "--force"])
+        self.refused_here("--profile", self.profile, "-N", "2", says=["salloc -N 2"])
+        self.refused_here("--profile", "aurora", "-N", "2", says=["qsub -I -l select=2 -l walltime=01:00:00 -A PROJECT", "filesystems=flare"])
+        self.refused_here("--profile", "el-capitan", says=["flux alloc -N 1"])
+        self.ok(hpclaunch("verify", "--profile", self.profile, env=self.env()), 2)
+
+    def test_by_an_installed_batch_system(self):
+        conf = self.file("slurm.conf", "")
+        self.refused_here("-n", "2", env=self.env(SLURM_CONF=conf), says=["outside a Slurm job", "salloc -N 1"])
+        self.refused_here(env=self.env(PBS_CONF_FILE=conf), says=["outside a PBS job", "qsub -I"])
+
+    def ran(self, *words, env):
+        done = self.ok(hpclaunch("run", *words, "--", "/bin/echo", "ran", env=env))
+        self.assertEqual([done.out, done.err], ["ran\n", ""])
+
+    def test_who_means_it(self):
+        env = self.env(SLURM_CONF=self.file("slurm.conf", ""))
+        self.ran("-n", "1", "--force", env=env)
+        self.ran("-n", "1", "--launcher", "local", env=env)
+        self.ran("-n", "1", "--hostfile", self.file("hosts", HOST + "\n"), "--launcher", "local", env=env)
+        self.ran("-n", "1", "--profile", "none", "--launcher", "local", env=dict(env, SLURM_JOB_ID="7", SLURM_JOB_NODELIST=HOST))
+
+    def test_a_workstation_says_nothing(self):
+        self.ran("-n", "1", env=clean_env())
+        self.ran("-n", "1", env=self.env(SLURM_CONF="/no/such/file"))
+        plain = self.file("plain.json", json.dumps({"schema": 1, "name": "plain", "doc": "x"}))
+        self.ran("-n", "1", "--profile", plain, env=self.env())
+
+    def test_a_plan_says_so_in_a_note(self):
+        done = self.ok(hpclaunch("plan", "-n", "1", env=self.env(SLURM_CONF=self.file("slurm.conf", ""))))
+        self.has(done, "note: not in an allocation")
+
+
+class Script(Outside):
+    def script(self, *words, env=None):
+        return self.ok(hpclaunch("run", "--dry-run", *words, "--", "/bin/echo", "x", env=env or self.env()))
+
+    def run_in_job(self, text, **job):
+        """What the launcher's stand-in gets as MASTER_ADDR from the script."""
+        self.file("bin/srun", '#!/bin/sh\necho "$MASTER_ADDR"\n', 0o755)
+        self.file("bin/mpiexec", '#!/bin/sh\necho "$MASTER_ADDR"\n', 0o755)
+        return execute(["/bin/sh", self.file("script", text)], self.env(**job))
+
+    def test_slurm(self):
+        text = self.script("--profile", self.profile, "-N", "2").out
+        self.assertNotIn("node00001", text)
+        self.assertIn("# Made outside a job: run it in a Slurm job", text)
+        text = text.replace(os.path.join(self.folder, "bin", "srun"), "srun")
+        self.assertEqual(self.ok(self.run_in_job(text, SLURM_JOB_NODELIST="n[5-6]")).out, "n5\n")
+        self.file("bin/scontrol", "#!/bin/sh\nexit 1\n", 0o755)
+        self.has(self.ok(self.run_in_job(text), 2), "run this in a Slurm job")
+
+    def test_aurora_has_the_name_on_the_fast_network(self):
+        text = self.script("--profile", "aurora", "-N", "2").out
+        nodes = self.file("nodes", "x4102c5s6b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\nx4102c5s7b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\n")
+        text = "".join(line for line in text.splitlines(True) if "libexec" not in line)
+        done = self.run_in_job(text, PBS_NODEFILE=nodes)
+        self.assertIn("x4102c5s6b0n0.hsn.cm.aurora.alcf.anl.gov\n", done.out, str(done) + text)
+
+    def test_ranks_do_not_compare_invented_hosts(self):
+        text = self.script("--profile", self.profile, "-N", "2").out
+        wire = next(line for line in text.splitlines() if line.startswith("export HPCLAUNCH_PLAN="))
+        self.assertNotIn(":hosts=", wire)
+        self.assertNotIn("MASTER_ADDR*", wire)
+
+    def test_a_given_address_stays(self):
+        text = self.script("--profile", self.profile, "-N", "2", "--master-addr", "198.51.100.9").out
+        self.assertIn("export MASTER_ADDR=198.51.100.9\n", text)
+        self.assertNotIn("HPCLAUNCH_FIRST_HOST", text)
+
+    def test_launchers_that_name_hosts(self):
+        self.refused(125, "run", "--dry-run", "--profile", self.profile, "-N", "2", "--launcher", "hydra", "--", "/bin/true", env=self.env(), says=["has host names", "in the job"])
+
+    def test_in_a_job_nothing_changes(self):
+        text = self.script("--profile", self.profile, "-N", "2", env=self.env(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[5-6]")).out
+        self.assertIn("export MASTER_ADDR=n5\n", text)
+        self.assertNotIn("HPCLAUNCH_FIRST_HOST", text)
+
+    def test_env(self):
+        done = self.ok(hpclaunch("env", "--profile", self.profile, "-N", "2", env=self.env()))
+        self.assertIn("HPCLAUNCH_FIRST_HOST=$(scontrol", done.out)
+        self.assertIn('export MASTER_ADDR="$HPCLAUNCH_FIRST_HOST"\n', done.out)
+        for form in ("csh", "fish", "dotenv", "json", "lmod"):
+            self.refused(2, "env", "--format", form, "--profile", self.profile, "-N", "2", env=self.env(), says=["MASTER_ADDR", "known only in the job", "--format sh"])
+
+
+class Contradiction(Outside):
+    def test_a_profile_of_another_site(self):
+        env = self.env(PBS_JOBID="7.aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov", PBS_NODEFILE=self.file("nodes", "x4102c5s6b0n0\n"))
+        self.has(hpclaunch("plan", "--profile", "frontier", env=env), "profile-elsewhere", "this is aurora", "omit --profile")
+        self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", "aurora", env=env).err)
+        own = self.file("mine.json", json.dumps({"schema": 1, "name": "mine", "doc": "x", "extends": ["aurora"]}))
+        self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", own, env=env).err)
+        self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", "none", env=env).err)
+
+    def test_a_profile_of_another_batch_system(self):
+        env = self.env(PBS_JOBID="7.server", PBS_NODEFILE=self.file("nodes", "n1\n"))
+        self.has(hpclaunch("plan", "--profile", self.profile, env=env), "profile-elsewhere", "a PBS job")
+        self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", self.profile, env=self.env(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n1")).err)
+        self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", self.profile, env=self.env()).err)
+
+
+class Address(Outside):
+    """MASTER_ADDR that cannot be right, before the start, in plan, dry run and verify as well."""
+
+    def all_of(self, address, *words, rule, severity="error"):
+        env = self.env(MASTER_ADDR=address)
+        words += ("--launcher", "local") if "--hostfile" not in words else ("--launcher", "hydra")
+        plan = hpclaunch("plan", *words, "--", "/bin/true", env=env)
+        self.has(plan, severity, rule)
+        self.has(hpclaunch("run", "--dry-run", *words, "--", "/bin/true", env=env), rule)
+        for command, status in (("run", 125), ("verify", 2)):
+            done = hpclaunch(command, *words, "--", "/bin/true", env=dict(env, PATH="/usr/bin:/bin"))
+            self.has(done, rule)
+            self.assertEqual(done.status, status, str(done))
+
+    def hosts(self, *names):
+        return self.file("hosts", "".join(name + "\n" for name in names))
+
+    def test_several_nodes(self):
+        words = ("-n", "2", "--ppn", "1", "--hostfile", self.hosts("198.51.100.1", "198.51.100.2"))
+        for address, rule in (("", "address-empty"), ("127.0.0.1", "address-loopback"), ("127.3.2.1", "address-loopback"), ("localhost", "address-loopback"),
+                              ("::1", "address-loopback"), ("0.0.0.0", "address-loopback"), ("fe80::1", "address-link-local"),
+                              ("fe80::1%eth0", "address-link-local"), ("FE80::1", "address-link-local"), ("169.254.1.1", "address-link-local")):
+            with self.subTest(address):
+                self.all_of(address, *words, rule=rule)
+
+    def test_one_node(self):
+        words = ("-n", "2", "--oversubscribe")
+        self.all_of("", *words, rule="address-empty")
+        self.all_of("192.0.2.1", *words, rule="address-elsewhere")
+        self.all_of("no-such-host.invalid", *words, rule="address-unknown")
+        for address in ("127.0.0.1", "localhost", HOST):
+            with self.subTest(address):
+                done = self.ok(hpclaunch("run", *words, "--", "/bin/true", env=clean_env(MASTER_ADDR=address)))
+                self.assertEqual(done.err, "")
+        self.ok(hpclaunch("run", *words, "--force", "--", "/bin/true", env=clean_env(MASTER_ADDR="192.0.2.1")))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,179 @@
+"""Programs that start processes themselves are refused with the command that is meant; MPI programs get a launcher that
+their library knows. profiles/programs/launchers.json has the names."""
+import json
+import os
+import re
+import struct
+import sys
+
+import support
+from support import ROOT, Test, clean_env, hpclaunch, need
+
+DATA = os.path.join(ROOT, "profiles", "programs", "launchers.json")
+
+
+def words(text):
+    return text.split()
+
+
+class Programs(Test):
+    MEANT = {
+        "torchrun --nproc_per_node=8 train.py --lr 1": "hpclaunch run --ppn 8 -- python train.py --lr 1",
+        "torchrun --standalone --nproc-per-node 4 -m pkg.train": "hpclaunch run --ppn 4 -- python -m pkg.train",
+        "torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend c10d --rdzv_endpoint h:1 train.py": "hpclaunch run -N 2 --ppn 8 -- python train.py",
+        "torchrun --no-python --nproc-per-node 2 ./a.out x": "hpclaunch run --ppn 2 -- ./a.out x",
+        "torchrun --nproc_per_node gpu train.py": "hpclaunch run -- python train.py",
+        "/opt/venv/bin/torchrun train.py": "hpclaunch run -- python train.py",
+        "python -m torch.distributed.run --nproc_per_node=8 train.py": "hpclaunch run --ppn 8 -- python train.py",
+        "/opt/py/bin/python3.11 -u -X dev -m torch.distributed.launch --nproc_per_node 2 train.py": "hpclaunch run --ppn 2 -- /opt/py/bin/python3.11 train.py",
+        "python /opt/venv/bin/torchrun --nproc_per_node 2 train.py": "hpclaunch run --ppn 2 --",
+        "accelerate launch --num_processes 16 --num_machines 2 --mixed_precision bf16 train.py": "hpclaunch run -n 16 -N 2 -- python train.py",
+        "accelerate-launch --multi_gpu train.py": "hpclaunch run -- python train.py",
+        "deepspeed --num_gpus=4 train.py --deepspeed ds.json": "hpclaunch run --ppn 4 -- python train.py --deepspeed ds.json",
+        "srun -N 2 -n16 --ntasks-per-node=8 ./prog": "hpclaunch run -N 2 -n 16 --ppn 8 -- ./prog",
+        "mpiexec -n 4 -ppn 2 ./prog": "hpclaunch run -n 4 --ppn 2 -- ./prog",
+        "mpirun --mca btl self -np 4 ./prog": "hpclaunch run -n 4 -- ./prog",
+        "mpiexec.hydra -n 4 ./prog": "hpclaunch run -n 4 -- ./prog",
+        "flux run -N2 -n8 ./prog": "hpclaunch run -N 2 -n 8 -- ./prog",
+        "ray start --head": "hpclaunch run --ppn 1 -- ray start --head",
+        "vllm serve model": "hpclaunch run --ppn 1 -- vllm serve model",
+        "env -u X A=1 torchrun train.py": "hpclaunch run -- env -u X A=1 python train.py",
+        "numactl -N 0 --membind=0 torchrun train.py": "hpclaunch run -- numactl -N 0 --membind=0 python train.py",
+        "timeout -k 5 1h torchrun train.py": "hpclaunch run -- timeout -k 5 1h python train.py",
+        "uv run torchrun train.py": "hpclaunch run -- uv run python train.py",
+        "apptainer exec --nv -B /a:/b image.sif torchrun train.py": "hpclaunch run -- apptainer exec --nv -B /a:/b image.sif python train.py",
+        "hpclaunch run -n 2 -- ./prog": "hpclaunch run -n 2 -- ./prog",
+    }
+    FINE = ["python train.py torchrun", "python -m train torchrun", "./train --strategy deepspeed", "python -c 'import torch'", "accelerate config",
+            "ray status", "flux version", "timeout 1h ./train deepspeed", "env", "env -u X", "numactl -N 0 ./prog srun", "torchrunner x", "hpclaunch topo",
+            "nsys profile -o torchrun ./prog", "apptainer exec image.sif ./prog torchrun", "uv sync", "vllm bench"]
+
+    def plan(self, command, *options):
+        return hpclaunch("plan", "--launcher", "local", "-n", "2", "--oversubscribe", *options, "--", *words(command))
+
+    def test_what_is_meant(self):
+        for command, meant in self.MEANT.items():
+            with self.subTest(command):
+                done = self.plan(command)
+                self.assertEqual(done.status, 1, str(done))
+                self.has(done, "program-is-launcher", "try: " + meant)
+
+    def test_programs_with_such_words(self):
+        for command in self.FINE:
+            with self.subTest(command):
+                self.assertNotIn("program-is-launcher", self.plan(command).err)
+
+    def test_run_stops_unless_forced(self):
+        torchrun = self.file("torchrun", "#!/bin/sh\necho started\n", 0o755)
+        done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--", torchrun, "train.py"), 125)
+        self.has(done, "torchrun starts ranks itself; hpclaunch would start it 2 times", "not started")
+        self.assertNotIn("started\n", done.out)
+        self.assertEqual(self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--force", "--", torchrun, "train.py")).out, "started\n" * 2)
+        self.ok(hpclaunch("verify", "-n", "2", "--oversubscribe", "--", torchrun, "train.py"), 2)
+
+    def test_one_on_each_node(self):
+        for command in ("torchrun --nproc_per_node 8 train.py", "ray start --head", "accelerate launch train.py"):
+            with self.subTest(command):
+                self.assertNotIn("program-is-launcher", hpclaunch("plan", "--launcher", "local", "--ppn", "1", "--", *words(command)).err)
+        self.has(hpclaunch("plan", "--launcher", "local", "--ppn", "1", "--", "srun", "./prog"), "program-is-launcher")
+
+    def test_each_name_of_the_data(self):
+        with open(DATA) as file:
+            data = json.loads(re.sub(r"(?m)^\s*//.*$", "", file.read()))
+        names = []
+        for row in data["launchers"]:
+            self.assertIn(row["starts"], ("ranks", "agent"))
+            for program in row.get("programs", []):
+                words_behind = row.get("words", {}).get(program, [""])
+                for word in words_behind:
+                    names.append(program)
+                    self.has(self.plan("%s %s x" % (program, word)), "program-is-launcher")
+            for module in row.get("modules", []):
+                self.has(self.plan("python3 -m %s x" % module), "program-is-launcher")
+        self.assertGreater(len(set(names)), 30)
+
+
+def elf(*needed):
+    """A shared object of 64 bits with nothing but names of libraries."""
+    strings, dynamic = b"\0", b""
+    for name in needed:
+        dynamic += struct.pack("<QQ", 1, len(strings))
+        strings += name.encode() + b"\0"
+    base, at = 0x1000, 64 + 2 * 56
+    size = len(dynamic) + 32
+    dynamic += struct.pack("<QQ", 5, base + at + size) + struct.pack("<QQ", 0, 0)
+    total = at + size + len(strings)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 4, 0, base, base, total, total, 4096)
+    dyn = struct.pack("<IIQQQQQQ", 2, 4, at, base + at, base + at, size, size, 8)
+    return head + load + dyn + dynamic + strings
+
+
+class Mpi(Test):
+    """Which library a program is linked with, and the launcher that fits."""
+
+    def choice(self, *command, options=(), env=None):
+        done = hpclaunch("plan", "--json", "-n", "2", "--oversubscribe", *options, "--", *command, env=env)
+        plan = json.loads(done.out)
+        return plan, [one["rule"] for one in plan["findings"]]
+
+    def launcher(self, plan):
+        return next(one["value"] for one in plan["choices"] if one["name"] == "launcher")
+
+    def test_a_fitting_launcher_is_chosen(self):
+        need("mpiexec.hydra")
+        need("mpirun.openmpi")
+        for library, launcher in (("libmpi.so.12", "hydra"), ("libmpich.so.12", "hydra"), ("libmpi.so.40", "openmpi"), ("libc.so.6", "local")):
+            with self.subTest(library):
+                plan, rules = self.choice(self.file("prog", elf("libm.so.6", library), 0o755))
+                self.assertEqual(self.launcher(plan), launcher)
+                self.assertNotIn("mpi-mismatch", rules)
+
+    def test_a_typed_one_that_does_not_fit(self):
+        for library, launcher, wrong in (("libmpi.so.12", "local", True), ("libmpi.so.40", "local", True), ("libmpi.so.40", "hydra", True),
+                                         ("libmpi.so.12", "openmpi", True), ("libmpi.so.12", "hydra", False), ("libmpi.so.40", "openmpi", False)):
+            with self.subTest([library, launcher]):
+                _, rules = self.choice(self.file("prog", elf(library), 0o755), options=("--launcher", launcher))
+                self.assertEqual("mpi-mismatch" in rules, wrong)
+
+    def test_none_is_here(self):
+        env = clean_env(PATH=self.folder)
+        plan, rules = self.choice(self.file("prog", elf("libmpi.so.12"), 0o755), env=env)
+        self.assertEqual(self.launcher(plan), "local")
+        self.assertIn("mpi-mismatch", rules)
+
+    def test_mpi4py_in_the_interpreters_environment(self):
+        python = os.path.join(self.folder, "venv", "bin", "python3")
+        os.makedirs(os.path.dirname(python))
+        os.symlink(os.path.realpath(sys.executable), python)
+        self.file("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
+        self.file("venv/lib/python3.11/site-packages/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so", elf("libmpi.so.40"))
+        uses, does_not = self.file("a.py", "import os\nfrom mpi4py import MPI\n"), self.file("b.py", "import os  # no mpi4py\n")
+        _, rules = self.choice(python, "-u", uses, options=("--launcher", "local"))
+        self.assertIn("mpi-mismatch", rules)
+        _, rules = self.choice(python, does_not, options=("--launcher", "local"))
+        self.assertNotIn("mpi-mismatch", rules)
+        _, rules = self.choice(python, "-m", "mpi4py.futures", uses, options=("--launcher", "local"))
+        self.assertIn("mpi-mismatch", rules)
+        self.file("more/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so", elf("libmpi.so.12"))
+        plan, _ = self.choice(python, uses, env=clean_env(PYTHONPATH=os.path.join(self.folder, "more")))
+        self.assertEqual(self.launcher(plan), "hydra")
+
+    def test_srun_gets_a_plugin(self):
+        srun = "#!/bin/sh\n[ \"$1\" = --mpi=list ] && { echo 'MPI plugin types are...'; echo '\tnone'; echo '\tpmi2'; exit; }\necho slurm 24.11.5\n"
+        self.file("bin/srun", srun, 0o755)
+        env = clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_NUM_NODES="2")
+        for library, option in (("libmpi.so.12", True), ("libmpi.so.40", False), ("libc.so.6", False)):
+            with self.subTest(library):
+                plan, _ = self.choice(self.file("prog", elf(library), 0o755), options=("--profile", "none", "-N", "2"), env=env)
+                self.assertEqual("--mpi=pmi2" in plan["argv"], option, plan["argv"])
+
+    def test_broken_files(self):
+        whole = elf("libmpi.so.40")
+        for size in range(0, len(whole), 7):
+            with self.subTest(size):
+                self.choice(self.file("prog", whole[:size] or b"x", 0o755), options=("--launcher", "local"))
+
+
+if __name__ == "__main__":
+    support.main()

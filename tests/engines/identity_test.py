@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+"""A rank has one identity on several nodes: real Slurm, Hydra and Open MPI, in a Slurm job and out of it."""
+import os
+import sys
+
+import engines
+from engines import support
+
+sys.path.insert(0, os.path.join(os.path.dirname(engines.HERE), "cli"))
+import identity_test as one_node  # noqa: E402
+
+NODES, PER_NODE = 2, 2
+
+
+class Identity(engines.Test):
+    nodes = NODES
+
+    def check(self, start, *words):
+        folder = os.path.join(self.folder, "ranks-%d" % len(os.listdir(self.folder)))
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        done = start("run", *words, "--", sys.executable, one_node.CHOOSER, folder)
+        self.ok(done)
+        ranks = PER_NODE * (1 if "local" in words else NODES)
+        self.assertEqual(one_node.wrong(folder, ranks), "", str(done))
+
+    def test_in_a_slurm_job(self):
+        for launcher in ("slurm", "hydra", "openmpi"):
+            with self.subTest(launcher):
+                self.check(lambda *words: self.allocation(NODES, *words), "--launcher", launcher, "--ppn", str(PER_NODE), "--oversubscribe", *self.meeting())
+        with self.subTest("local"):
+            self.check(lambda *words: self.allocation(1, *words), "--launcher", "local", "-n", str(PER_NODE), "--oversubscribe")
+
+    def test_batch_script_on_one_node(self):
+        """The ranks are hpclaunch's own, in the batch step of a job that has a task of its own."""
+        folder = os.path.join(self.folder, "batch")
+        os.mkdir(folder)
+        script = self.file("job.sh", "#!/bin/sh\nexec '%s' run -n %d --oversubscribe -- '%s' '%s' '%s'\n" % (
+            support.HPCLAUNCH, PER_NODE, sys.executable, one_node.CHOOSER, folder), 0o755)
+        done = self.cluster.run("login", ["sbatch", "--wait", "-N", "1", "-n", "1", "--exclusive", "-o", os.path.join(self.folder, "out"), script])
+        with open(os.path.join(self.folder, "out")) as out:
+            self.assertEqual(done.returncode, 0, done.stderr + out.read())
+        self.assertEqual(one_node.wrong(folder, PER_NODE), "")
+
+    def test_more_ranks_than_cpus(self):
+        many = str(NODES * (len(engines.ALLOWED) + 1))
+        self.ok(self.allocation(NODES, "run", "--launcher", "slurm", "-n", many, "--oversubscribe", *self.meeting(), "--", "/bin/true"))
+
+    def test_uneven_ranks_say_nothing(self):
+        done = self.ok(self.allocation(NODES, "run", "--launcher", "slurm", "-n", "3", "--oversubscribe", *self.meeting(), "--", "/bin/true"))
+        self.assertNotIn("can't honor", done.err)
+
+
+if __name__ == "__main__":
+    engines.main()
