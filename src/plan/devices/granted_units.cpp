@@ -335,8 +335,12 @@ void apply_allocation(const PlanInput& input, Units& units) {
   }
   units.shortage = why_fewer(input, allocation, all, units);
   if (units.shortage.mask.empty()) return;
-  units.reports.push_back({"mask-restricts", Severity::note, units.shortage.by,
-                           fmt::format("unset {} to use all devices", units.shortage.mask)});
+  units.reports.push_back(
+      {"mask-restricts", Severity::note, units.shortage.by,
+       fmt::format(fmt::runtime(input.job.scheduler == "none"
+                                    ? "unset {} to use all devices"
+                                    : "request more devices, or unset {} if exported by you"),
+                   units.shortage.mask)});
 }
 
 }  // namespace hpclaunch

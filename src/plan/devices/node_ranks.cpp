@@ -161,9 +161,10 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
     assigned = units.per_rank == 1 ? match_bound(input.node, units, result.ranks)
                                    : assign_units(units, ranks);
   } else {
-    Result<Matched> matched = match_units(input.node, units,
-                                          {ranks, input.request.cores_per_rank.value_or(0),
-                                           input.request.oversubscribe, input.profile == nullptr});
+    Result<Matched> matched =
+        match_units(input.node, units,
+                    {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe,
+                     input.profile == nullptr || input.profile->bindings.empty()});
     if (!matched) return matched.error();
     result.ranks = std::move(matched->ranks);
     assigned = std::move(matched->assigned);
