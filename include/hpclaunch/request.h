@@ -23,7 +23,7 @@ struct Request {
   std::optional<int> devices_per_rank;  ///< 0: ranks get no device
   std::optional<int> cores_per_rank;
   std::optional<int> threads_per_core;  ///< hardware threads used of each core; nullopt: all
-  std::optional<int> het_group;  ///< component of a heterogeneous Slurm job
+  std::optional<int> het_group;         ///< component of a heterogeneous Slurm job
   bool oversubscribe = false;
   std::optional<BindVia> bind_via;
   std::string hostfile;

@@ -64,19 +64,22 @@ CpuSet pus_near(const InvariantContext& context, int index) {
 
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
+  CpuSet idle = context.model->topology.all_pus();
+  for (const RankPlan& rank : ranks_of(one)) idle -= rank.cpus;
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
     CpuSet all;
-    bool known = false;
+    bool known = true;
     for (const int index : devices_of(rank)) {
       const CpuSet near = pus_near(context, index);
       all |= near;
-      known = known || !near.empty();
-      if (!near.empty() && !near.intersects(rank.cpus))
-        return fmt::format("rank {} has CPUs {}, none of them near its device {} ({})", number,
-                           rank.cpus.to_list(), index, near.to_list());
+      known = known && !near.empty();
+      if (!near.intersects(rank.cpus) && (near & context.model->topology.allowed).intersects(idle))
+        return fmt::format("rank {} has CPUs {}, and none of the idle ones near its device {} ({})",
+                           number, rank.cpus.to_list(), index, near.to_list());
     }
-    if (known && !all.contains(rank.cpus))
+    const bool more = rank.cpus.contains(all & context.model->topology.allowed);
+    if (known && !all.contains(rank.cpus) && !more)
       return fmt::format(
           "rank {} has CPUs {}, but its devices are near {}, and the plan does not report it",
           number, rank.cpus.to_list(), all.to_list());
@@ -86,7 +89,7 @@ std::string near_device(InvariantContext& context, const Sample& one) {
 }
 
 std::string own_device(InvariantContext& context, const Sample& one) {
-  if (context.model->topology.devices.empty()) return "";
+  if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances")) return "";
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
     if (rank.device < 0) return fmt::format("rank {} has no device", number);
