@@ -227,6 +227,48 @@ class DevicesPerRank(Job):
         self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--ranks-per-device", "2", "--", "/bin/true", env=self.env(), says=["exclude each other"])
         self.refused(2, "plan", *profile, "--devices-per-rank", "2", "--gpu-view", "all", "--", "/bin/true", env=self.env(), says=["--gpu-view all"])
 
+    def cores(self, *words, env=None):
+        plan = self.json("plan", *words, "-N", "1", "--", "/bin/true", env=env or self.env())
+        return [rank["cores"] for rank in plan["classes"][0]["ranks"]]
+
+    def test_a_rank_has_the_cores_near_each_of_its_devices(self):
+        for site, devices, cores in (("frontier", 8, 56), ("lumi-g", 8, 56), ("perlmutter", 4, 64), ("polaris", 4, 32), ("aurora", 12, 48)):
+            for each in (n for n in range(2, devices + 1) if devices % n == 0):
+                with self.subTest(site=site, each=each):
+                    ranks = devices // each
+                    self.assertEqual(self.cores("--profile", site, "--devices-per-rank", str(each)), [cores // ranks] * ranks)
+
+    def test_idle_cores_are_named(self):
+        done = hpclaunch("plan", "--profile", "frontier", "-N", "1", "--ppn", "4", "--", "/bin/true", env=self.env())
+        self.has(done, "[idle-cores]", "28 of 56 cores are idle", "--cpus-per-rank 14")
+        self.assertNotIn("idle-cores", hpclaunch("plan", "--profile", "aurora", "-N", "1", "--", "/bin/true", env=self.env()).err)
+
+    def test_first_threads_of_each_core(self):
+        plan = self.json("plan", "--profile", "perlmutter", "-N", "1", "--threads-per-core", "1", "--", "/bin/true", env=self.env())
+        self.assertEqual(sorted(rank["cpus"] for rank in plan["classes"][0]["ranks"]), ["0-15", "16-31", "32-47", "48-63"])
+
+    def test_an_exported_mask_is_named(self):
+        env = self.env(HIP_VISIBLE_DEVICES="3")
+        done = hpclaunch("plan", "--profile", "frontier", "-N", "2", "-n", "16", "--", "/bin/true", env=env)
+        self.has(done, "[mask-restricts]", "HIP_VISIBLE_DEVICES=3 selects 1 of the node's 8 devices", "unset HIP_VISIBLE_DEVICES")
+        plan = self.json("plan", "--profile", "frontier", "-N", "2", "-n", "16", "--", "/bin/true", env=env)
+        self.assertEqual(plan["gpu_view"], "own")
+        self.assertEqual({rank["device"] for rank in plan["classes"][0]["ranks"]}, {3})
+        self.assertIn("--gpus-per-node=8", plan["argv"])
+        done = hpclaunch("plan", "--profile", "frontier", "-N", "2", "--gpu-view", "launcher", "--", "/bin/true", env=env)
+        self.has(done, "[launcher-view]", "unset HIP_VISIBLE_DEVICES")
+
+    def test_exported_cards_lead_to_the_device_mode(self):
+        env = self.env(ZE_FLAT_DEVICE_HIERARCHY="COMPOSITE", ZE_AFFINITY_MASK="0")
+        done = hpclaunch("plan", "--profile", "aurora", "-N", "1", "--", "/bin/true", env=env)
+        self.has(done, "[cards-exported]", "--device-mode gpu")
+        plan = self.json("plan", "--profile", "aurora", "-N", "1", "--device-mode", "gpu", "--", "/bin/true", env=env)
+        self.assertEqual([(rank["device"], rank["subdevice"]) for rank in plan["classes"][0]["ranks"]], [(0, None)])
+
+    def test_one_device_needs_a_device(self):
+        self.refused(2, "plan", "--profile", "none", "--topology", machine("laptop-8.xml"), "--devices-per-rank", "1",
+                     "--", "/bin/true", env=self.env(), says=["--devices-per-rank", "no known devices"])
+
     def test_none(self):
         plan = self.json("plan", "--profile", "polaris", "--devices-per-rank", "0", "-N", "1", "--ppn", "1", "--", "/bin/true", env=self.env())
         self.assertIsNone(plan["gpu_view"])

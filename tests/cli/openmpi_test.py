@@ -83,7 +83,7 @@ class OneNode(OpenMpi):
         self.assertEqual(sorted(done.out.splitlines()), ["[1,0]<stdout>:x", "[1,1]<stdout>:x"])
 
     def test_leftovers_are_removed(self):
-        env = clean_env(OMPI_MCA_rmaps_base_mapping_policy="node", OMPI_MCA_hwloc_base_binding_policy="core", OMPI_MCA_rmaps_ppr_n_pernode="1",
+        env = clean_env(OMPI_MCA_rmaps_base_mapping_policy="node", OMPI_MCA_hwloc_base_binding_policy="core", OMPI_MCA_rmaps_ppr_n_pernode="1", OMPI_MCA_rmaps="ppr",
                         OMPI_MCA_orte_default_hostfile="/no/such/file", OMPI_MCA_btl="self,vader")
         self.layout(2, *self.words, env=env)
         for got in self.ranks.values():
