@@ -131,8 +131,9 @@ void set_links(Topology& topology, const VendorReport& report, const std::vector
     if (from != to) topology.links.push_back({from, to, report.link_kind, link.lanes});
   }
   std::ranges::sort(topology.links, {}, place);
-  const auto twice = std::ranges::unique(topology.links, {}, place);
-  topology.links.erase(twice.begin(), twice.end());
+  const auto same = [&](const Link& a, const Link& b) { return place(a) == place(b); };
+  topology.links.erase(std::unique(topology.links.begin(), topology.links.end(), same),
+                       topology.links.end());
 }
 
 }  // namespace
