@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -37,7 +38,8 @@ int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   Result<job::ShellChanges> made = job::shell_changes(prepared, true);
   if (!made) return report(session, made.error());
   for (EnvChange& change : made->changes)
-    change.secret = is_secret(change.name) && !args.show_secrets;
+    change.secret = is_secret(change.name) && !args.show_secrets && change.value &&
+                    !change.value->empty() && !parse_natural(*change.value);
   std::vector<std::string> notes = script_notes(prepared.plan);
   if (!made->preamble.empty())
     notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",

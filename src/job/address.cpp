@@ -82,7 +82,9 @@ class Check {
   }
 
   bool loopback(const std::string& address) {
-    return add("address-loopback", Severity::error,
+    // A node's own name is often loopback on that node alone.
+    const bool own = plan_.first_is_here && same_host(name_, first_);
+    return add("address-loopback", own ? Severity::warning : Severity::error,
                fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", name_,
                            address, plan_.nodes()),
                "--master-addr with an address that all nodes reach");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -27,8 +28,15 @@ std::optional<Record> record(std::string_view file, std::size_t offset, std::siz
   return one;
 }
 
+// What is read from a pipe is lost to the program.
+Result<std::string> read_regular(const std::string& path, std::size_t max_bytes) {
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none)) return sys::read_file(path, max_bytes);
+  return Error{ErrorKind::invalid, path + " is not a regular file", ""};
+}
+
 MpiLibrary library_in(const std::string& path) {
-  const Result<std::string> file = sys::read_file(path, kMostOfElf);
+  const Result<std::string> file = read_regular(path, kMostOfElf);
   if (!file) return {};
   for (const std::string& needed : needed_libraries(*file))
     for (const auto& row : known_programs().at("mpi"))
@@ -138,7 +146,7 @@ MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& en
                                                       : library_of_mpi4py(program, env);
     }
     if (command[i].starts_with('-')) continue;
-    const Result<std::string> script = sys::read_file(command[i], kMostOfScript);
+    const Result<std::string> script = read_regular(command[i], kMostOfScript);
     return script && imports_mpi4py(*script) ? library_of_mpi4py(program, env) : MpiLibrary{};
   }
   return {};

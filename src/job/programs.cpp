@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/plan.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
@@ -19,11 +20,13 @@ bool lists(const Json& row, const char* key, std::string_view word) {
   return found != row.end() && std::find(found->begin(), found->end(), word) != found->end();
 }
 
-// "/usr/bin/python3.11" is python.
-std::string base_name(const std::string& word) {
-  std::string name = word.substr(word.rfind('/') + 1);
-  const std::size_t end = name.find_last_not_of("0123456789.-");
-  return end == std::string::npos ? name : name.substr(0, end + 1);
+// "/usr/bin/python3.11" is python. A program outside a bin folder is the user's own: "".
+std::string installed_name(const std::string& word) {
+  const std::size_t slash = word.rfind('/');
+  if (slash != std::string::npos && !word.substr(0, slash).ends_with("bin")) return "";
+  std::string name = word.substr(slash + 1);
+  if (!name.starts_with("python") && !name.starts_with("pypy")) return name;
+  return name.substr(0, name.find_last_not_of("0123456789.-") + 1);
 }
 
 const Json* row_of(const char* list, const char* key, const std::string& name) {
@@ -50,13 +53,22 @@ std::optional<Option> option_of(const std::string& word) {
   return option;
 }
 
+// "-oL": o takes a value, L.
+bool has_value(const Json& row, const std::string& word, const Option& option) {
+  const bool one_dash = word.size() > 2 && word[1] != '-';
+  return option.value || (one_dash && lists(row, "values", word.substr(1, 1)));
+}
+
 // Past the options of a program that execs another one, and its own words. `module`: what `python -m` names.
+// The end of the command behind an option that is not known: the next word may be its value.
 std::size_t past_wrapper(const Json& row, const Words& command, std::size_t at,
                          std::string& module) {
   while (at < command.size() && module.empty()) {
     const std::optional<Option> option = option_of(command[at]);
     if (!option) break;
     const bool takes = !option->value && lists(row, "values", option->name);
+    if (!takes && !has_value(row, command[at], *option) && !lists(row, "flags", option->name))
+      return command.size();
     if (takes && option->name == row.value("module", "") && at + 1 < command.size())
       module = command[at + 1];
     at += takes ? 2 : 1;
@@ -79,7 +91,7 @@ struct Found {
 std::optional<Found> find_row(const Words& command) {
   std::string python = "python";
   for (std::size_t at = 0; at < command.size();) {
-    const std::string name = base_name(command[at]);
+    const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
     if (const Json* row = row_of("launchers", "programs", name)) {
       const auto words = row->find("words");
@@ -102,9 +114,20 @@ std::optional<Found> find_row(const Words& command) {
   return std::nullopt;
 }
 
+// Values of NAME=VALUE and --NAME VALUE are hidden where the name is a secret's.
 std::string shown(const Words& words) {
   std::string line;
-  for (const std::string& word : words) line += " " + quote_sh(word);
+  bool hide = false;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    std::string name = word.substr(0, equals);
+    std::replace(name.begin(), name.end(), '-', '_');
+    const bool secret = is_secret(name);
+    line += hide                                    ? " <hidden>"
+            : secret && equals != std::string::npos ? " " + word.substr(0, equals) + "=<hidden>"
+                                                    : " " + quote_sh(word);
+    hide = !hide && secret && equals == std::string::npos && word.starts_with('-');
+  }
   return line;
 }
 

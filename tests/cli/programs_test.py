@@ -40,12 +40,18 @@ class Programs(Test):
         "env -u X A=1 torchrun train.py": "hpclaunch run -- env -u X A=1 python train.py",
         "numactl -N 0 --membind=0 torchrun train.py": "hpclaunch run -- numactl -N 0 --membind=0 python train.py",
         "timeout -k 5 1h torchrun train.py": "hpclaunch run -- timeout -k 5 1h python train.py",
+        "numactl -l torchrun train.py": "hpclaunch run -- numactl -l python train.py",
+        "nsys profile -x true -otorch torchrun train.py": "hpclaunch run -- nsys profile -x true -otorch python train.py",
+        "uv run --project deepspeed torchrun train.py": "hpclaunch run -- uv run --project deepspeed python train.py",
+        "env HF_TOKEN=abc vllm serve --api-key def": "hpclaunch run --ppn 1 -- env HF_TOKEN=<hidden> vllm serve --api-key <hidden>",
         "uv run torchrun train.py": "hpclaunch run -- uv run python train.py",
         "apptainer exec --nv -B /a:/b image.sif torchrun train.py": "hpclaunch run -- apptainer exec --nv -B /a:/b image.sif python train.py",
         "hpclaunch run -n 2 -- ./prog": "hpclaunch run -n 2 -- ./prog",
     }
     FINE = ["python train.py torchrun", "python -m train torchrun", "./train --strategy deepspeed", "python -c 'import torch'", "accelerate config",
             "ray status", "flux version", "timeout 1h ./train deepspeed", "env", "env -u X", "numactl -N 0 ./prog srun", "torchrunner x", "hpclaunch topo",
+            "python -c 1#/bin/srun", "./composer x", "/tmp/own/deepspeed x", "ds2 x", "uv run --project composer python train.py", "strace -f ./x srun",
+            "uv run --unheard-of deepspeed python train.py", "apptainer exec --env-file e /images/composer python train.py", "numactl -l ./run.sh srun",
             "nsys profile -o torchrun ./prog", "apptainer exec image.sif ./prog torchrun", "uv sync", "vllm bench"]
 
     def plan(self, command, *options):
@@ -63,8 +69,13 @@ class Programs(Test):
             with self.subTest(command):
                 self.assertNotIn("program-is-launcher", self.plan(command).err)
 
+    def test_a_script_from_a_pipe_is_left_to_the_program(self):
+        python = need("python3")
+        done = support.execute([need("bash"), "-c", "%s run -n 1 -- %s <(echo 'print(41 + 1)')" % (support.HPCLAUNCH, python)], clean_env())
+        self.assertEqual(self.ok(done).out, "42\n")
+
     def test_run_stops_unless_forced(self):
-        torchrun = self.file("torchrun", "#!/bin/sh\necho started\n", 0o755)
+        torchrun = self.file("bin/torchrun", "#!/bin/sh\necho started\n", 0o755)
         done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--", torchrun, "train.py"), 125)
         self.has(done, "torchrun starts ranks itself; hpclaunch would start it 2 times", "not started")
         self.assertNotIn("started\n", done.out)
