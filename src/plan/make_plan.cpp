@@ -109,7 +109,7 @@ PlanInput with_threads(PlanInput input, int threads) {
     granted = std::max(1, granted / most * std::min(threads, most));
   for (Core& core : input.node.cores) {
     std::vector<int> pus = (core.pus & input.node.allowed).to_vector();
-    if (pus.empty()) continue;
+    if (pus.empty()) pus = core.pus.to_vector();
     pus.resize(std::min(pus.size(), static_cast<std::size_t>(threads)));
     core.pus = CpuSet{};
     for (const int pu : pus) core.pus.add(pu);

@@ -95,7 +95,8 @@ class RankMonitor {
     forwarded.add(kOrphaned);
     for (const int signal : kForwarded) forwarded.add(signal);
     constexpr int kSignalFlags = SFD_CLOEXEC | SFD_NONBLOCK;
-    long result = call(SYS_signalfd4, -1, &forwarded, sizeof forwarded, kSignalFlags);
+    long result =
+        above_standard(call(SYS_signalfd4, -1, &forwarded, sizeof forwarded, kSignalFlags));
     signals_ = static_cast<int>(result);
     if (plan_.logs.size > 0) log_ = open_log();
     int into[2] = {-1, -1};
@@ -143,7 +144,10 @@ class RankMonitor {
 
   /// 0, 1 or 2 may have been closed before. The descriptor or an error.
   static long above_standard(long fd) {
-    return fd < 0 || fd > kStderr ? fd : call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kStderr + 1);
+    if (fd < 0 || fd > kStderr) return fd;
+    const long above = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kStderr + 1);
+    close(static_cast<int>(fd));
+    return above;
   }
 
   static long open_pipe(int& from, int& into) {
@@ -320,8 +324,10 @@ class RankMonitor {
       unsigned long more[3] = {};
     } standard;
     call(SYS_rt_sigaction, end.si_status, &standard, nullptr, sizeof(SignalSet));
-    set_mask({});
     call(SYS_kill, own_pid(), end.si_status);
+    SignalSet others{~0UL};  // another signal that waits must not come first
+    others.bits &= ~(1UL << (end.si_status - 1));
+    set_mask(others);
     constexpr int kBySignal = 128;
     leave(kBySignal + end.si_status);
   }

@@ -238,6 +238,17 @@ class DevicesPerRank(Job):
                     ranks = devices // each
                     self.assertEqual(self.cores("--profile", site, "--devices-per-rank", str(each)), [cores // ranks] * ranks)
 
+    def groups(self, *words):
+        plan = self.json("plan", "-N", "1", *words, "--", "/bin/true", env=self.env())
+        return [(rank["device"], *(unit["device"] for unit in rank["more_units"]), rank["cpus"]) for rank in plan["classes"][0]["ranks"]]
+
+    def test_groups_have_their_own_cores_and_stay_together(self):
+        self.assertEqual(self.groups("--profile", "perlmutter", "--devices-per-rank", "2"), [(3, 2, "0-31,64-95"), (1, 0, "32-63,96-127")])
+        self.assertEqual([group[:2] for group in self.groups("--profile", "aurora", "--device-mode", "gpu", "-n", "2", "--devices-per-rank", "2")], [(0, 1), (3, 4)])
+        tpx = ("--profile", "none", "--topology", machine("devices/mi300a-tpx.xml"), "--devices-per-rank", "2")
+        self.assertEqual([group[:2] for group in self.groups(*tpx, "-n", "1")], [(0, 1)])
+        self.assertEqual([group[:2] for group in self.groups(*tpx, "-n", "2")], [(0, 1), (3, 4)])
+
     def test_idle_cores_are_named(self):
         done = hpclaunch("plan", "--profile", "frontier", "-N", "1", "--ppn", "4", "--", "/bin/true", env=self.env())
         self.has(done, "[idle-cores]", "28 of 56 cores are idle", "--cpus-per-rank 14")

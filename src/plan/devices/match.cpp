@@ -60,7 +60,8 @@ std::vector<int> spread(const std::vector<int>& units, int ranks) {
 void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::vector<int>& ranks) {
   const int each = std::accumulate(ranks.begin(), ranks.end(), 0) / all.count();
   const auto near = [&](Index g) {
-    const bool none = all.list[groups[g].units.front()].lacks_cpus;
+    const Unit& first = all.list[groups[g].units.front()];
+    const bool none = first.lacks_cpus || first.apart;
     return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
   };
   const auto least = [&](Index g) { return static_cast<int>(groups[g].units.size()) * each; };

@@ -9,6 +9,7 @@
 #include "plan/cores/binding.h"
 #include "plan/cores/locality.h"
 #include "plan/cores/share.h"
+#include "plan/devices/masks.h"
 #include "plan/devices/match.h"
 #include "plan/devices/nics.h"
 
@@ -43,7 +44,14 @@ std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanI
   if (units.per_rank == 1) return apply_binding(rule, input.node, ranks, facts);
   Units singles = units;
   singles.list.clear();
-  for (const Unit* unit : single_units(units)) singles.list.push_back(*unit);
+  singles.per_rank = 1;
+  for (const Unit* unit : single_units(units)) {
+    Unit single = *unit;
+    single.more.clear();
+    if (const Device* device = find_device(input.node, single.device))
+      single.pus = near_device(input.node, *device);  // a group's first unit has those of all
+    singles.list.push_back(std::move(single));
+  }
   const auto bound = apply_binding(rule, input.node, singles.count(), facts);
   if (!bound) return std::nullopt;
   const std::vector<int> single_of = match_bound(input.node, singles, *bound);

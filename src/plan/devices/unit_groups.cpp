@@ -28,9 +28,13 @@ std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
   return clusters;
 }
 
-void add_group(const Cluster& members, std::vector<Unit>& groups) {
+void add_group(const Topology& node, const Cluster& members, std::vector<Unit>& groups) {
   Unit group = members.front();
   for (std::size_t i = 1; i < members.size(); ++i) {
+    const CpuSet& first = members.front().pus;
+    const CpuSet& other = members[i].pus;
+    group.apart = group.apart || numa_around(node, first) != numa_around(node, other) ||
+                  package_around(node, first) != package_around(node, other);
     if (group.pus.empty() || members[i].pus.empty())
       group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
     else
@@ -84,7 +88,7 @@ Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster>
         pieces.erase(pieces.begin() + p);
       }
     }
-    add_group(group, groups);
+    add_group(node, group, groups);
   }
   for (const Cluster& piece : pieces) over.insert(over.end(), piece.begin(), piece.end());
   return over;

@@ -236,10 +236,14 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
 }
 
 std::vector<int> assign_units(const Units& units, int ranks) {
-  // Devices without CPUs come last: they get ranks when the others have one each.
+  // Devices without CPUs, and groups that are apart, come last: when the others have a rank each.
   std::vector<int> order;
   std::vector<int> last;
-  for (int u = 0; u < units.count(); ++u) (units.list[u].lacks_cpus ? last : order).push_back(u);
+  const bool all_apart = std::ranges::all_of(units.list, &Unit::apart);
+  for (int u = 0; u < units.count(); ++u) {
+    const Unit& unit = units.list[u];
+    (unit.lacks_cpus || (unit.apart && !all_apart) ? last : order).push_back(u);
+  }
   const bool only_local = ranks <= static_cast<int>(order.size()) && !order.empty();
   const long count = only_local ? static_cast<long>(order.size()) : units.count();
   order.insert(order.end(), last.begin(), last.end());

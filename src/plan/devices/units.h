@@ -20,6 +20,7 @@ struct Unit {
   int place = -1;               ///< the device in the driver's count, where that is not `device`
   bool instance = false;        ///< of a split device (MIG): a process can have no second one
   bool lacks_cpus = false;      ///< no usable CPU is where the device is
+  bool apart = false;           ///< a group whose devices are on several NUMA nodes
 };
 
 /// Why there are fewer units than the node has.
