@@ -39,6 +39,7 @@ std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const En
   if (setting == nullptr ? exported == nullptr : std::holds_alternative<Unset>(setting->value()))
     return std::nullopt;
   std::vector<std::string> values;
+  values.reserve(ranks);
   for (int r = 0; r < static_cast<int>(ranks); ++r)
     values.push_back(setting == nullptr ? *exported
                                         : value_on(setting->value(),

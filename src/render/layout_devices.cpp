@@ -167,10 +167,10 @@ Size Layout::nic(int at, int width, const Pen& pen) const {
     std::vector<std::string> texts;
     for (const std::string& who : ranks) {
       const std::string tail = who.empty() ? "" : ": " + who;
-      const std::string all = "nic " + nic_name(one) + tail;
-      if (!state.empty()) texts.push_back(all + ", " + state);
+      const std::string all = fmt::format("nic {}{}", nic_name(one), tail);
+      if (!state.empty()) texts.push_back(fmt::format("{}, {}", all, state));
       texts.push_back(all);
-      texts.push_back("nic " + name + tail);
+      texts.push_back(fmt::format("nic {}{}", name, tail));
     }
     write(box, m_.line_base, texts, m_.small, false);
     return size;

@@ -121,7 +121,7 @@ std::string style() {
 
 std::string paint_class(const Box& box) {
   constexpr const char* kClasses[] = {"cell", "r", "shared", "closed", "sys", "svc"};  // by Paint
-  const std::string name = kClasses[static_cast<std::size_t>(box.paint)];
+  std::string name = kClasses[static_cast<std::size_t>(box.paint)];
   if (box.paint == Paint::rank)
     return fmt::format("{}{}", name, static_cast<std::size_t>(box.tone) % kPalette.ranks.size());
   if (box.paint != Paint::plain) return name;

@@ -74,6 +74,7 @@ class SameForTheRanks(Test):
 
     def test_dry_run_under_bash_and_hydra(self):
         need("mpiexec.hydra")
+        support.idle_stdin()
         self.both([need("bash")], "--launcher", "hydra")
 
     def test_dry_run_starts_nothing(self):

@@ -229,7 +229,8 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
 Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                    const std::vector<Unit>& all, const Units& units) {
   const std::size_t left = units.list.size();
-  Shortage result{static_cast<int>(all.size()), "", ""};
+  Shortage result;
+  result.whole = static_cast<int>(all.size());
   if (left >= all.size()) return result;
   const auto granted = std::ranges::count_if(all, [&](const Unit& unit) {
     if (allocation.mine) return allocation.leaves(unit.device);

@@ -94,6 +94,7 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
   std::vector<std::vector<int>> assigned(groups.size());
   for (const int unit : assign_units(units, ranks)) assigned[group_of[unit]].push_back(unit);
   std::vector<int> counts;
+  counts.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) counts.push_back(static_cast<int>(one.size()));
   if (!settled) even_out(units, groups, counts);
   for (Index g = 0; g < groups.size(); ++g)
@@ -139,6 +140,7 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
                                 const std::vector<LocalityGroup>& groups,
                                 const std::vector<std::vector<int>>& assigned, int width) {
   std::vector<int> ranks;
+  ranks.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
   std::vector<RankSeat> seats;

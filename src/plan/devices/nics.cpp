@@ -62,7 +62,7 @@ std::vector<int> nearest_to(const Topology& node, const RankPlan& rank,
                             const std::vector<int>& nics, bool bridges = true) {
   const CpuSet home = home_of(node, rank);
   const std::vector<const Device*> devices = devices_of(node, rank);
-  const std::vector<int> by_numa =
+  std::vector<int> by_numa =
       least(node, nics, [&](const Nic& nic) { return distance_to(node, devices, home, nic); });
   if (!bridges) return by_numa;
   return least(node, by_numa, [&](const Nic& nic) {

@@ -29,7 +29,7 @@ struct Shortage {
   std::string by;   ///< a clause with the numbers; "" where nothing is missing
   std::string fix;  ///< a clause: how to get more of them
   /// The exported mask that selects some of the devices that the job has, and how many it has; "" and 0 without one.
-  std::string mask = "";
+  std::string mask;
   int granted = 0;
 
   /// What to do for `needed` units: with fewer, as `fewer` says, or get more where the node has so many.

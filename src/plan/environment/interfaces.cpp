@@ -71,6 +71,7 @@ void follow_nccl(const PlanInput& input, const std::string& value, EnvSettings& 
 
 std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
   std::vector<std::string> names;
+  names.reserve(nics.size());
   for (const Nic* nic : nics) names.push_back(nic->name);
   return names;
 }

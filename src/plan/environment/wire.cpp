@@ -46,6 +46,7 @@ std::string field(std::string_view key, const std::vector<std::string>& items) {
 
 std::vector<std::string> escape_all(const std::vector<std::string>& values) {
   std::vector<std::string> out;
+  out.reserve(values.size());
   for (const std::string& value : values) out.push_back(escape(value));
   return out;
 }

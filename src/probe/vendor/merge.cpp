@@ -166,6 +166,7 @@ std::string merge(Topology& topology, const VendorReport& report, const std::str
   const auto gone = std::count(kept.begin(), kept.end(), false);
   if (gone > 0 || kept.size() != were) now = renumber(topology, kept);
   std::vector<int> indices;
+  indices.reserve(places.size());
   for (const int place : places) indices.push_back(now[static_cast<std::size_t>(place)]);
   set_links(topology, report, indices);
   if (gone == 0) return "";
