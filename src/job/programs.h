@@ -1,5 +1,5 @@
 #pragma once
-// What is known of the programs that are started: which start processes themselves, and which MPI library
+// Programs that ranks run: which of them start processes themselves, and which MPI library
 // they are linked with.
 #include <nlohmann/json.hpp>
 
