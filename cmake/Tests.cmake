@@ -268,10 +268,7 @@ target_link_libraries(profile_check PRIVATE hpclaunch_profile)
 add_test(NAME profile.schema
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/schema_test.py
                  $<TARGET_FILE:profile_check> ${PROJECT_SOURCE_DIR})
-add_test(NAME profile.embed
-         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/profile/embed_test.py
-                 $<TARGET_FILE:hpclaunch-embed>)
-set_tests_properties(profile.schema profile.embed PROPERTIES LABELS profile TIMEOUT 300)
+set_tests_properties(profile.schema PROPERTIES LABELS profile TIMEOUT 300)
 
 # ---- the pages about sites: what they say, and that docs/sites is what the profiles give ------------------
 if(TARGET hpclaunch AND HPCLAUNCH_SANITIZE)  # all pages take minutes with sanitizers

@@ -60,10 +60,7 @@ void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
 }
 
 bool has(const Catalogue& catalogue, const std::string& name) {
-  const auto at =
-      std::lower_bound(catalogue.variables.begin(), catalogue.variables.end(), name,
-                       [](const Variable& v, const std::string& n) { return v.name < n; });
-  return at != catalogue.variables.end() && at->name == name;
+  return std::ranges::binary_search(catalogue.variables, name, {}, &Variable::name);
 }
 
 void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
@@ -87,10 +84,8 @@ void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
 
 std::vector<Error> finish(Catalogue& catalogue) {
   std::vector<Error> errors;
-  const auto by_name = [](const Variable& a, const Variable& b) { return a.name < b.name; };
-  std::stable_sort(catalogue.variables.begin(), catalogue.variables.end(), by_name);
-  std::sort(catalogue.misspellings.begin(), catalogue.misspellings.end(),
-            [](const Misspelling& a, const Misspelling& b) { return a.wrong < b.wrong; });
+  std::ranges::stable_sort(catalogue.variables, {}, &Variable::name);
+  std::ranges::sort(catalogue.misspellings, {}, &Misspelling::wrong);
   for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
     const SourceRef& first = catalogue.variables[i - 1].where;
     if (catalogue.variables[i].name == catalogue.variables[i - 1].name)

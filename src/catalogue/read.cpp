@@ -6,6 +6,7 @@
 
 #include "catalogue.h"
 #include "hpclaunch/json_reader.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::catalogue {
 
@@ -182,20 +183,13 @@ Variable read_variable(Object& object, const std::string& name, const Common& co
   return v;
 }
 
-bool is_name(const std::string& name) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && !is_digit(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || is_digit(c) || c == '_';
-  });
-}
-
 /// Reads the members of a section: sorted, and named as variables are unless they are patterns.
 template <class Entry, class... More>
 void section(Object& head, const char* key, bool patterns, std::vector<Entry>& entries,
              Entry (*read)(Object&, const std::string&, More...), More... more) {
   std::string before;
   for (const auto& [name, item] : head.members(key, "entries")) {
-    if (!patterns && !is_name(name))
+    if (!patterns && !is_identifier(name))
       head.context().fault(item, fmt::format("\"{}\" is not a variable name", name));
     if (name < before)
       head.context().fault(item, fmt::format("{} comes after {}", name, before), "sort the names");

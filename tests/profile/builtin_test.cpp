@@ -1,6 +1,7 @@
 // What the program carries: every profile reads without a problem and resolves among the others.
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "hpclaunch/profile.h"
@@ -21,9 +22,8 @@ Result<Profile> find_builtin(const std::string& name) {
 
 TEST_CASE("built-in profiles are sorted, and are the files byte for byte") {
   const auto all = builtin_profiles();
-  CHECK(std::is_sorted(
-      all.begin(), all.end(),
-      [](const BuiltinProfile& a, const BuiltinProfile& b) { return a.name < b.name; }));
+  CHECK(std::ranges::adjacent_find(all, std::greater_equal<>(), &BuiltinProfile::name) ==
+        all.end());  // none twice
   for (const BuiltinProfile& one : all) {
     INFO(one.file);
     constexpr std::string_view kPrefix = "builtin:";
@@ -42,6 +42,7 @@ TEST_CASE("built-in profiles have no problem, alone and resolved") {
     for (const Error& problem : parsed.problems)
       FAIL_CHECK(problem.where->line << ":" << problem.where->column << ": " << problem.message);
     CHECK(parsed.profile.name == one.name);
+    CHECK(parsed.profile.part == (one.file.find("/part/") != std::string_view::npos));
     const Result<Profile> resolved = resolve_profile(parsed.profile, find_builtin);
     if (!resolved) FAIL_CHECK(resolved.error().message);
     const std::vector<Signal> signals = parse_signals(one.detect);
