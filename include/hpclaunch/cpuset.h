@@ -46,11 +46,12 @@ class CpuSet {
   friend CpuSet operator|(CpuSet a, const CpuSet& b) { return a |= b; }
   friend CpuSet operator&(CpuSet a, const CpuSet& b) { return a &= b; }
   friend CpuSet operator-(CpuSet a, const CpuSet& b) { return a -= b; }
-  friend bool operator==(const CpuSet&, const CpuSet&) = default;
+  friend bool operator==(const CpuSet& a, const CpuSet& b) { return a.words_ == b.words_; }
 
  private:
   static constexpr int kWordBits = 64;
   std::array<std::uint64_t, kCapacity / kWordBits> words_{};
+  std::size_t used_ = 0;  ///< words from here on are 0
 };
 
 }  // namespace hpclaunch

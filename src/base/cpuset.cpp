@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -58,6 +59,7 @@ void CpuSet::add(int os_index) {
   }
   const auto i = static_cast<std::size_t>(os_index);
   words_[i / kWordBits] |= std::uint64_t{1} << (i % kWordBits);
+  used_ = std::max(used_, i / kWordBits + 1);
 }
 
 bool CpuSet::has(int os_index) const {
@@ -68,57 +70,58 @@ bool CpuSet::has(int os_index) const {
 
 int CpuSet::count() const {
   int n = 0;
-  for (const std::uint64_t word : words_) n += std::popcount(word);
+  for (std::size_t w = 0; w < used_; ++w) n += std::popcount(words_[w]);
   return n;
 }
 
 bool CpuSet::empty() const { return first() < 0; }
 
 int CpuSet::first() const {
-  for (std::size_t w = 0; w < words_.size(); ++w)
+  for (std::size_t w = 0; w < used_; ++w)
     if (words_[w] != 0) return static_cast<int>(w) * kWordBits + std::countr_zero(words_[w]);
   return -1;
 }
 
 int CpuSet::last() const {
-  for (std::size_t w = words_.size(); w-- > 0;)
+  for (std::size_t w = used_; w-- > 0;)
     if (words_[w] != 0)
       return static_cast<int>(w) * kWordBits + kWordBits - 1 - std::countl_zero(words_[w]);
   return -1;
 }
 
 bool CpuSet::intersects(const CpuSet& other) const {
-  for (std::size_t w = 0; w < words_.size(); ++w)
+  for (std::size_t w = 0; w < std::min(used_, other.used_); ++w)
     if ((words_[w] & other.words_[w]) != 0) return true;
   return false;
 }
 
 bool CpuSet::contains(const CpuSet& other) const {
-  for (std::size_t w = 0; w < words_.size(); ++w)
+  for (std::size_t w = 0; w < other.used_; ++w)
     if ((other.words_[w] & ~words_[w]) != 0) return false;
   return true;
 }
 
 std::vector<int> CpuSet::to_vector() const {
   std::vector<int> numbers;
-  for (std::size_t w = 0; w < words_.size(); ++w)
+  for (std::size_t w = 0; w < used_; ++w)
     for (std::uint64_t rest = words_[w]; rest != 0; rest &= rest - 1)
       numbers.push_back(static_cast<int>(w) * kWordBits + std::countr_zero(rest));
   return numbers;
 }
 
 CpuSet& CpuSet::operator|=(const CpuSet& other) {
-  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+  for (std::size_t w = 0; w < other.used_; ++w) words_[w] |= other.words_[w];
+  used_ = std::max(used_, other.used_);
   return *this;
 }
 
 CpuSet& CpuSet::operator&=(const CpuSet& other) {
-  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] &= other.words_[w];
+  for (std::size_t w = 0; w < used_; ++w) words_[w] &= other.words_[w];
   return *this;
 }
 
 CpuSet& CpuSet::operator-=(const CpuSet& other) {
-  for (std::size_t w = 0; w < words_.size(); ++w) words_[w] &= ~other.words_[w];
+  for (std::size_t w = 0; w < std::min(used_, other.used_); ++w) words_[w] &= ~other.words_[w];
   return *this;
 }
 

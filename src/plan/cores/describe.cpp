@@ -9,24 +9,30 @@
 
 namespace hpclaunch {
 
+namespace {
+
+// One core more of a rank: what lies in several packages or NUMA nodes has -1.
+void add_core(const Core& core, RankPlan& rank) {
+  const bool first = rank.cores++ == 0;
+  rank.package = first || rank.package == core.package ? core.package : -1;
+  rank.numa = first || rank.numa == core.numa ? core.numa : -1;
+}
+
+}  // namespace
+
 void describe_cpus(const Topology& node, RankPlan& rank) {
-  std::set<int> packages;
-  std::set<int> numa;
   rank.cores = 0;
-  for (const Core& core : node.cores) {
-    if (!core.pus.intersects(rank.cpus)) continue;
-    ++rank.cores;
-    packages.insert(core.package);
-    numa.insert(core.numa);
-  }
-  rank.package = packages.size() == 1 ? *packages.begin() : -1;
-  rank.numa = numa.size() == 1 ? *numa.begin() : -1;
+  rank.package = rank.numa = -1;
+  for (const Core& core : node.cores)
+    if (core.pus.intersects(rank.cpus)) add_core(core, rank);
 }
 
 RankPlan rank_on(const Topology& node, const std::vector<UsableCore>& cores, const Share& share) {
   RankPlan rank;
-  for (const int c : share) rank.cpus |= cores[c].pus;
-  describe_cpus(node, rank);
+  for (const int c : share) {
+    rank.cpus |= cores[c].pus;
+    add_core(node.cores[cores[c].position], rank);
+  }
   return rank;
 }
 
