@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "authoring/invariants.h"
 #include "hpclaunch/knowledge.h"
@@ -181,6 +182,88 @@ std::string repeatable(InvariantContext&, const Sample& one) {
   return same ? "" : "the same input gave a different plan";
 }
 
+// ---- the identity of a rank, docs/reference/identity.md ------------------------------------------------------
+
+// What every rank has under every launcher.
+constexpr IdentityVariables kAlways[] = {
+    {Identity::rank, "RANK ROLE_RANK"},
+    {Identity::local_rank, "LOCAL_RANK HPCLAUNCH_LOCAL_RANK"},
+    {Identity::node, "GROUP_RANK NODE_RANK CROSS_RANK HPCLAUNCH_NODE"},
+    {Identity::local_size, "LOCAL_WORLD_SIZE LOCAL_SIZE HPCLAUNCH_LOCAL_SIZE"},
+    {Identity::ranks, "WORLD_SIZE ROLE_WORLD_SIZE"},
+    {Identity::nodes, "GROUP_WORLD_SIZE CROSS_SIZE"}};
+
+constexpr const char* kMisleading = "99999";
+
+template <class Visit>
+void each_name(std::span<const IdentityVariables> rows, Visit visit) {
+  for (const IdentityVariables& row : rows)
+    for (const std::string_view name : split(row.names, ' ')) visit(name, row.what);
+}
+
+// By the layout alone. nullopt: lists, which only must not be another launch's.
+std::optional<int> truth(Identity what, const Plan& plan, const RankPlace& place) {
+  const int in_order[] = {place.rank,       place.local,       place.node,
+                          place.local_size, plan.world_size(), plan.nodes()};
+  const auto at = static_cast<std::size_t>(what);
+  return at < std::size(in_order) ? std::optional(in_order[at]) : std::nullopt;
+}
+
+// What a program on this rank reads, where its launcher sets nothing; nullopt: the variable is not there.
+std::optional<std::string> at_rank(const Sample& one, std::string_view name,
+                                   const RankPlace& place) {
+  const Setting* setting = one.plan->find_env(name);
+  const std::string* inherited = one.env->find(name);
+  if (setting == nullptr) return inherited == nullptr ? std::nullopt : std::optional(*inherited);
+  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
+  return value_on(setting->value(), place);
+}
+
+std::string identity_on(const Sample& one, const RankPlace& place) {
+  std::string wrong;
+  const auto check = [&](std::string_view name, Identity what, bool needed) {
+    const std::optional<std::string> found = at_rank(one, name, place);
+    const std::optional<int> wanted = truth(what, *one.plan, place);
+    const bool first_device = name == "LOCAL_RANK" && !one.plan->gpu_view.empty() && found == "0";
+    if (!wrong.empty() || first_device ||
+        (found ? !wanted || *found == std::to_string(*wanted) : !needed))
+      return;
+    wrong = fmt::format("rank {} finds {}{}", place.rank, name, found ? "=" + *found : " not set");
+    if (wanted) wrong += fmt::format(", which must be {}", *wanted);
+  };
+  each_name(kAlways, [&](auto name, Identity what) { check(name, what, true); });
+  for (const Launcher& other : launchers()) {
+    if (other.name == one.launcher->name) continue;  // it sets its own
+    bool any = false;  // programs take the whole of a launcher's names, or none
+    each_name(other.identity, [&](auto name, Identity) { any = any || at_rank(one, name, place); });
+    each_name(other.identity, [&](auto name, Identity what) { check(name, what, any); });
+  }
+  return wrong;
+}
+
+// Names agree on every rank, whichever of them a program reads, and none is another launch's.
+std::string identity(InvariantContext&, const Sample& one) {
+  const Plan& plan = *one.plan;
+  RankPlace place;
+  for (const NodeRun& run : plan.layout) {
+    place.node_class = run.node_class;
+    place.local_size =
+        static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+    for (int n = 0; n < run.nodes; ++n, ++place.node)
+      for (place.local = 0; place.local < place.local_size; ++place.local, ++place.rank)
+        if (std::string wrong = identity_on(one, place); !wrong.empty()) return wrong;
+  }
+  std::set<std::string, std::less<>> by_launcher;
+  each_name(one.launcher->identity, [&](auto name, Identity) { by_launcher.emplace(name); });
+  for (const auto& [name, value] : one.env->values())
+    if (value == kMisleading && !by_launcher.contains(name) && at_rank(one, name, {}) == value)
+      return fmt::format("ranks find {}={} of another launch", name, value);
+  const std::string& own = one.launcher->traits.rank_var;
+  if (own.empty() || std::ranges::count(plan.removed, own) > 0)
+    return fmt::format("the shim does not find the rank that {} sets", plan.launcher);
+  return at_rank(one, "TORCHELASTIC_RUN_ID", {}) ? "" : "TORCHELASTIC_RUN_ID is not set";
+}
+
 // The literal part of a template, without its facts.
 std::string literal_part(const Template& value) {
   Facts nothing;
@@ -205,7 +288,7 @@ void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
 
 }  // namespace
 
-const std::array<Invariant, 10> kInvariants = {{
+const std::array<Invariant, 11> kInvariants = {{
     {"counts", "as many ranks as requested", counts},
     {"cores-apart", "no core in two ranks", cores_apart},
     {"reserved-free", "no reserved core is used", reserved_free},
@@ -215,7 +298,9 @@ const std::array<Invariant, 10> kInvariants = {{
     {"known-variable", "every variable and value is known to the catalogue", variables_known},
     {"launch-line", "the launcher line and the shim's message can be rendered", launch_line},
     {"local-rank", "LOCAL_RANK is a visible device, or the plan reports it", local_rank},
-    {"repeatable", "the same input gives the same plan", repeatable, true},
+    {"repeatable", "the same input gives the same plan", repeatable, Invariant::Of::pair},
+    {"identity", "a rank has one identity under every launcher, in and out of a job", identity,
+     Invariant::Of::identity},
 }};
 
 int units_of(const InvariantContext& context, const std::string& mode) {
@@ -224,6 +309,25 @@ int units_of(const InvariantContext& context, const std::string& mode) {
   for (const Device& device : context.model->topology.devices)
     units += found != nullptr && found->subdevices ? std::max(1, device.subdevices) : 1;
   return units;
+}
+
+EnvSnapshot misleading_environment(const Scheduler* system) {
+  std::map<std::string, std::optional<std::string>> values = {{"TORCHELASTIC_RUN_ID", kMisleading}};
+  const auto mislead = [&](std::string_view name, auto...) {
+    if (!name.empty()) values[std::string(name.substr(0, name.find('*')))] = kMisleading;
+  };
+  each_name(kAlways, mislead);
+  for (const Launcher& one : launchers()) {
+    each_name(one.identity, mislead);
+    for (const std::string_view name : split(one.rank_variables, ' ')) mislead(name);
+  }
+  if (system != nullptr) {
+    const std::string_view hosts =
+        system->hosts_variables.empty() ? system->hosts_file : system->hosts_variables.front();
+    for (const std::string_view name : {system->job_variable, system->instance_variable, hosts})
+      if (!name.empty()) values[std::string(name)] = "7";
+  }
+  return EnvSnapshot().with(values);
 }
 
 bool reports(const Plan& plan, std::string_view id) {

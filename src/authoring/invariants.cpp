@@ -13,6 +13,7 @@ namespace hpclaunch::authoring {
 namespace {
 
 constexpr int kMostNodes = 20'000;  // highest node count that is tried
+constexpr int kEveryCount = 64;     // up to here every rank count is tried
 constexpr int kEnoughExamples = 2;
 constexpr int kRepeatEach = 5;  // every fifth rank count is planned twice
 
@@ -24,14 +25,18 @@ struct Asked {
   int nodes = 1;
   int ranks = 1;
   int devices = 1;  // of each rank
+  std::string launcher = {};
+  std::string job = {};  // the batch system, where it is inside a job
 
   std::string typed(const std::string& node_type) const {
     std::string text = fmt::format("--node-type {}", node_type);
+    if (!launcher.empty()) text += " --launcher " + launcher;
     if (!stack.empty()) text += " --stack " + stack;
     if (!mode.empty()) text += " --device-mode " + mode;
     if (!view.empty()) text += " --gpu-view " + view;
     if (devices > 1) text += fmt::format(" --devices-per-rank {}", devices);
-    return text + fmt::format(" -N {} --ppn {}", nodes, ranks);
+    return text + (launcher.empty() ? fmt::format(" -N {} --ppn {}", nodes, ranks)
+                                    : fmt::format(" -N {} -n {}{}", nodes, ranks, job));
   }
 };
 
@@ -48,22 +53,36 @@ std::vector<std::string> views_of(const Profile& profile, const NodeModel& model
   return views;
 }
 
-// Node counts at which a rule may start or stop to apply.
-std::set<int> sizes_of(const Profile& profile) {
-  std::set<int> sizes;
+// Numbers at which a rule may start or stop to apply.
+std::set<int> turning_points(const Profile& profile, std::string_view fact, long most) {
+  std::set<int> points;
   const auto add = [&](const When& when) {
     for (const Test& test : when) {
-      if (test.fact != "nodes") continue;
+      if (test.fact != fact) continue;
       for (const std::string& value : test.values)
-        if (const auto number = parse_natural(value, kMostNodes - 1))
+        if (const auto number = parse_natural(value, most - 1))
           for (const long n : {*number, *number + 1})
-            if (n > 1) sizes.insert(static_cast<int>(n));
+            if (n > 1) points.insert(static_cast<int>(n));
     }
   };
   for (const Rule& rule : profile.rules) add(rule.when);
   for (const Binding& binding : profile.bindings) add(binding.when);
-  if (sizes.empty()) sizes.insert(2);
-  return sizes;
+  return points;
+}
+
+// Every rank count of a small node. Above kEveryCount those at which the width of an equal share changes: as many as
+// the square root of the cores, where each count would make the whole sweep cubic.
+std::set<int> rank_counts(const Profile& profile, const Topology& node) {
+  const int pus = node.all_pus().count();
+  std::set<int> counts = turning_points(profile, "ranks_per_node", pus);
+  for (int ranks = 1; ranks <= std::min(pus, kEveryCount); ++ranks) counts.insert(ranks);
+  const auto usable = static_cast<int>(std::ranges::count_if(
+      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+  for (const int all : {usable, static_cast<int>(node.cores.size()), pus})
+    for (int width = 1; all / width > kEveryCount; ++width)
+      for (const int ranks : {all / width, all / width + 1})
+        if (ranks <= pus) counts.insert(ranks);
+  return counts;
 }
 
 /// All plans for one kind of node.
@@ -89,7 +108,9 @@ class Sweep {
   void all() {
     const Profile& profile = *context_.profile;
     const std::vector<std::string> views = views_of(profile, *context_.model);
-    const int pus = context_.model->topology.all_pus().count();
+    const std::set<int> counts = rank_counts(profile, context_.model->topology);
+    std::set<int> sizes = turning_points(profile, "nodes", kMostNodes);
+    if (sizes.empty()) sizes.insert(2);
     std::vector<std::string> stacks = names_of(profile.stacks);
     std::vector<std::string> modes = names_of(profile.device_modes);
     for (std::vector<std::string>* names : {&stacks, &modes})
@@ -97,7 +118,7 @@ class Sweep {
     for (const std::string& stack : stacks)
       for (const std::string& mode : modes) {
         hosts(1);
-        for (int ranks = 1; ranks <= pus; ++ranks)
+        for (const int ranks : counts)
           for (const std::string& view : views)
             one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         const int units = units_of(context_, mode);
@@ -106,7 +127,7 @@ class Sweep {
             one({stack, mode, "", 1, ranks, each}, false);
         if (!input_.launcher.multi_node) continue;
         const int devices = static_cast<int>(context_.model->topology.devices.size());
-        for (const int nodes : sizes_of(profile)) {
+        for (const int nodes : sizes) {
           hosts(nodes);
           for (const int ranks : {1, std::max(2, devices), std::max(3, 2 * devices)})
             one({stack, mode, views.front(), nodes, ranks}, true);
@@ -114,7 +135,54 @@ class Sweep {
       }
   }
 
+  // A few shapes under every launcher, outside of jobs and in one of the profile's batch system.
+  void identities() {
+    const Scheduler* own = find_scheduler(context_.profile->scheduler);
+    const int most = context_.model->topology.allowed.count() > 1 ? 2 : 1;
+    std::vector<const Scheduler*> places = {nullptr};
+    if (own != nullptr) places.push_back(own);
+    for (const Scheduler* system : places) {
+      const EnvSnapshot env = misleading_environment(system);
+      for (const Launcher& launcher : launchers())
+        for (const auto& [nodes, ranks] : {std::pair(1, most), {2, 2 * most}, {2, most + 1}})
+          if (nodes == 1 || launcher.traits.multi_node)
+            identity({"", "", "", nodes, ranks, 1, std::string(launcher.name),
+                      system == nullptr ? "" : fmt::format(" (in a {} job)", system->title)},
+                     launcher, env);
+    }
+  }
+
  private:
+  void identity(const Asked& asked, const Launcher& launcher, const EnvSnapshot& env) {
+    Request request;
+    request.nodes = asked.nodes;
+    request.ranks = asked.ranks;
+    request.node_type = context_.model->name;
+    request.launcher = asked.launcher;
+    request.command = input_.request.command;
+    const Result<job::Prepared> got = job::prepare_elsewhere(request, env, *context_.profile, {});
+    if (!got) return refused(got.error(), asked);
+    ++count_.plans;
+    check(Invariant::Of::identity,
+          {asked.ranks, asked.nodes, "", &got->plan, nullptr, &launcher, &env}, asked);
+  }
+
+  void refused(const Error& error, const Asked& asked) {
+    ++count_.plans;
+    ++count_.refused;
+    ++count_.checked;
+    if (error.message.empty()) add_violation("refusal", "refused without a reason", asked);
+  }
+
+  void check(Invariant::Of of, const Sample& one, const Asked& asked) {
+    for (const Invariant& invariant : kInvariants) {
+      if (invariant.of != of) continue;
+      ++count_.checked;
+      const std::string found = invariant.violation(context_, one);
+      if (!found.empty()) add_violation(invariant.name, found, asked);
+    }
+  }
+
   void hosts(int nodes) {
     input_.hosts.clear();
     for (int n = 1; n <= nodes; ++n) input_.hosts.push_back(fmt::format("node{:05}", n));
@@ -129,24 +197,15 @@ class Sweep {
     input_.request.devices_per_rank.reset();
     if (asked.devices > 1) input_.request.devices_per_rank = asked.devices;
     const Result<Plan> plan = make_plan(input_);
+    if (!plan) return refused(plan.error(), asked);
     ++count_.plans;
-    if (!plan) {
-      ++count_.refused;
-      ++count_.checked;
-      if (plan.error().message.empty()) add_violation("refusal", "refused without a reason", asked);
-      return;
-    }
     if (reports(*plan, "far-from-device")) ++count_.far;
     const Result<Plan> again = twice ? make_plan(input_) : Result<Plan>(Error{});
     const Sample one{asked.ranks, asked.nodes, asked.mode, &*plan, again ? &*again : nullptr};
     if (twice && !again)
       add_violation("repeatable", "the second plan of the same input was refused", asked);
-    for (const Invariant& invariant : kInvariants) {
-      if (invariant.needs_again && !again) continue;
-      ++count_.checked;
-      const std::string found = invariant.violation(context_, one);
-      if (!found.empty()) add_violation(invariant.name, found, asked);
-    }
+    check(Invariant::Of::plan, one, asked);
+    if (again) check(Invariant::Of::pair, one, asked);
   }
 
   // Two examples are printed, the rest are counted.
@@ -186,7 +245,11 @@ InvariantCount check_invariants(const Profile& profile) {
          fmt::format("unknown launcher \"{}\"", profile.launcher), "", profile.where});
     return count;
   }
-  for (const NodeModel& model : profile.nodes) Sweep(profile, model, *launcher, count).all();
+  for (const NodeModel& model : profile.nodes) {
+    Sweep sweep(profile, model, *launcher, count);
+    sweep.all();
+    sweep.identities();
+  }
   return count;
 }
 

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/env.h"
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/scheduler.h"
 
 namespace hpclaunch::authoring {
 
@@ -35,6 +37,8 @@ struct Sample {
   std::string mode;
   const Plan* plan = nullptr;
   const Plan* again = nullptr;  ///< planned a second time from the same; nullptr: not done here
+  const Launcher* launcher = nullptr;  ///< of a plan for the identity; else the context's
+  const EnvSnapshot* env = nullptr;    ///< of such a plan
 };
 
 /// Devices of a node, or parts of them, in this device mode.
@@ -45,10 +49,18 @@ struct Invariant {
   const char* name;
   const char* what;
   std::string (*violation)(InvariantContext& context, const Sample& one);
-  bool needs_again = false;  ///< checked only where there is a second plan
+  enum class Of {
+    plan,      ///< every plan
+    pair,      ///< where there is a second plan
+    identity,  ///< plans under every launcher, with variables of other launches in the environment
+  } of = Of::plan;
 };
 
-extern const std::array<Invariant, 10> kInvariants;
+extern const std::array<Invariant, 11> kInvariants;
+
+/// An environment with every variable by which a rank is known, all with a number that is no rank's, as
+/// launches inside launches leave it; `system`: inside one of its jobs, nullptr: outside.
+EnvSnapshot misleading_environment(const Scheduler* system);
 
 /// Whether the plan has a diagnostic with this id.
 bool reports(const Plan& plan, std::string_view id);

@@ -1,6 +1,7 @@
 // The laws of `hpclaunch profile test`, on plans that are wrong on purpose: the planner makes none.
 #include <algorithm>
 
+#include "authoring/command.h"
 #include "authoring/invariants.h"
 #include "hpclaunch/launcher.h"
 #include "support/catch.h"
@@ -41,9 +42,13 @@ struct Bench {
     REQUIRE(at != plan.env.end());
     return at->history.back().value;
   }
+  EnvSnapshot env;
+  Sample sample(const Plan* again) const {
+    return {2, 1, "", &plan, again, find_launcher("local"), &env};
+  }
   std::string breach(const std::string& name, const Plan* again = nullptr) {
     for (const Invariant& law : kInvariants)
-      if (name == law.name) return law.violation(bench, {2, 1, "", &plan, again});
+      if (name == law.name) return law.violation(bench, sample(again));
     FAIL("no law " + name);
     return "";
   }
@@ -58,7 +63,7 @@ TEST_CASE("a plan of the planner's own breaks no law") {
   const Plan again = made.plan;
   for (const Invariant& law : kInvariants) {
     INFO(law.name);
-    CHECK(law.violation(made.bench, {2, 1, "", &made.plan, &again}).empty());
+    CHECK(law.violation(made.bench, made.sample(&again)).empty());
   }
 }
 
@@ -121,9 +126,75 @@ TEST_CASE("each law finds the plan that breaks it") {
     made.value("LOCAL_RANK") = std::string("1");
     CHECK_THAT(made.breach("local-rank"), ContainsSubstring("1 on every rank"));
   }
+  SECTION("names of one rank that do not agree") {
+    made.value("NODE_RANK") = std::string("1");
+    CHECK(made.breach("identity") == "rank 0 finds NODE_RANK=1, which must be 0");
+    made.value("NODE_RANK") = RankFact::rank;
+    CHECK(made.breach("identity") == "rank 1 finds NODE_RANK=1, which must be 0");
+  }
+  SECTION("a name that is missing") {
+    std::erase_if(made.plan.env, [](const Setting& one) { return one.name == "WORLD_SIZE"; });
+    CHECK(made.breach("identity") == "rank 0 finds WORLD_SIZE not set, which must be 2");
+  }
+  SECTION("without torchrun's mark Lightning reads the batch system's names") {
+    made.value("TORCHELASTIC_RUN_ID") = Unset{};
+    CHECK(made.breach("identity") == "TORCHELASTIC_RUN_ID is not set");
+  }
+  SECTION("half of a batch system's names") {
+    made.env = EnvSnapshot({"SLURM_PROCID=0"});
+    CHECK(made.breach("identity") == "rank 0 finds SLURM_LOCALID not set, which must be 0");
+  }
+  SECTION("names of the shell and of another launch") {
+    made.env = misleading_environment(nullptr);
+    CHECK_THAT(made.breach("identity"), ContainsSubstring("rank 0 finds SLURM_PROCID=99999"));
+    for (const char* name : {"PMI_RANK", "JSM_NAMESPACE_", "OMPI_COMM_WORLD_", "PALS_RANKID"})
+      CHECK(made.env.has(name));
+    made.env = EnvSnapshot({"PMI_RANK=99999"});
+    CHECK(made.breach("identity") == "ranks find PMI_RANK=99999 of another launch");
+  }
+  SECTION("the launcher's own rank is removed") {
+    made.plan.removed = {"HPCLAUNCH_LOCAL_RANK"};
+    CHECK_THAT(made.breach("identity"), ContainsSubstring("does not find the rank that local"));
+  }
   SECTION("another plan the second time") {
     Plan again = made.plan;
     again.env.pop_back();
     CHECK_FALSE(made.breach("repeatable", &again).empty());
   }
+}
+
+TEST_CASE("identities are planned under every launcher, in and out of a job") {
+  for (const Scheduler& one : schedulers())
+    CHECK(find_batch(misleading_environment(&one)).name() == one.name);
+  CHECK(find_batch(misleading_environment(nullptr)).name() == "none");
+  const Profile without = parse_profile(kProfile, "x").profile;
+  Profile with = without;
+  with.scheduler = "slurm";
+  const auto planned = [](const Profile& profile) {
+    const InvariantCount count = check_invariants(profile);
+    for (const Check& check : count.checks) {
+      INFO(check.name << (check.diagnostics.empty() ? "" : check.diagnostics.front().message));
+      CHECK((check.diagnostics.empty() || check.name.starts_with("known-variable")));
+    }
+    return count.plans;
+  };
+  const auto shapes = static_cast<long>(3 * launchers().size() - 2);  // local has one node
+  CHECK(planned(with) - planned(without) == shapes);
+}
+
+// By the number of plans, not by time.
+TEST_CASE("plans for a large node grow with the root of its cores") {
+  const auto plans = [](int cores) {
+    std::string text =
+        R"({"schema": 1, "name": "x", "doc": "x", "nodes": [{"name": "n", "packages": 2,
+      "numa_per_package": 4, "cores_per_numa": )";
+    text += std::to_string(cores / 8) + "}]}";
+    const ParsedProfile parsed = parse_profile(text, "x");
+    REQUIRE(parsed.problems.empty());
+    return check_invariants(parsed.profile).plans;
+  };
+  const long small = plans(64);
+  CHECK(small >= 64);
+  CHECK(plans(256) - small <= 2 * 16);
+  CHECK(plans(1024) - small <= 2 * 32);
 }
