@@ -19,8 +19,8 @@ EnvSnapshot environment();  ///< environ, once
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
 
 /// The same of a file that decides for its reader, such as a profile. Errors: also `invalid`, when it is writable
-/// by group or others, or owned by none of root, this user, the owner of the installation and the owners in
-/// /etc/hpclaunch/trusted-owners.
+/// by others (a group of this user's name with no other member is not), or owned by none of root, this user, the
+/// owner of the installation and the owners in /etc/hpclaunch/trusted-owners.
 Result<std::string> read_trusted_file(const std::string& path, std::size_t max_bytes);
 
 /// All of `text` in one write(2), when the file or pipe takes it. False, with errno: it does not.

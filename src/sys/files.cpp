@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -144,7 +145,18 @@ namespace {
 
 constexpr const char* kOwners = "/etc/hpclaunch/trusted-owners";
 
-bool open_to_others(const struct stat& info) { return (info.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
+// Other users than this one can write it. A group that has this user's name and no other member is only this user.
+bool open_to_others(const struct stat& info) {
+  if ((info.st_mode & S_IWGRP) == 0) return (info.st_mode & S_IWOTH) != 0;
+  const passwd* user = getpwuid(geteuid());
+  const group* writers = getgrgid(info.st_gid);
+  if ((info.st_mode & S_IWOTH) != 0 || user == nullptr || writers == nullptr) return true;
+  const std::string_view name = user->pw_name;
+  bool others = user->pw_gid != info.st_gid || name != writers->gr_name;
+  for (char** member = writers->gr_mem; *member != nullptr; ++member)
+    others = others || name != *member;
+  return others;
+}
 
 std::string owner_name(uid_t uid) {
   const passwd* entry = getpwuid(uid);
@@ -156,7 +168,8 @@ bool is_trusted(uid_t uid) {
   struct stat info {};
   if (uid == 0 || uid == geteuid()) return true;
   if (stat((own_directory() + "/..").c_str(), &info) == 0 && info.st_uid == uid) return true;
-  if (stat(kOwners, &info) != 0 || info.st_uid != 0 || open_to_others(info)) return false;
+  if (stat(kOwners, &info) != 0 || info.st_uid != 0 || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return false;
   const Result<std::string> listed = read_file(kOwners, 1 << 16);
   return listed && std::ranges::any_of(split(*listed, '\n'), [&](std::string_view line) {
            const std::string_view owner = trim(line.substr(0, line.find('#')));
