@@ -23,6 +23,7 @@ struct Args {
   std::string topology;            ///< of `new`: a file, "" for this node
   std::string name;                ///< of `new`; "" for one made from the host's
   std::string today;               ///< YYYY-MM-DD; "" for the clock's
+  bool update = false;             ///< of `test`: cases that differ are written anew
 
   /// Reads the options of a golden case as `hpclaunch plan` does.
   std::function<Result<Request>(const std::vector<std::string>&)> parse_options;

@@ -26,6 +26,8 @@ struct Json {
   std::int64_t whole = 0;       ///< of an integer
   std::string text;             ///< of a string; of a number as it was written
   std::size_t mark = 0;         ///< offset of its key, or of the value itself where it has none
+  std::size_t begin = 0;        ///< of the value
+  std::size_t end = 0;          ///< behind it
   std::vector<Json> items;      ///< of an array
   std::vector<Member> members;  ///< of an object; no key twice
 

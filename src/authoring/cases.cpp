@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
 #include "hpclaunch/job.h"
@@ -47,15 +48,19 @@ std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const En
   return values;
 }
 
-std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
+std::string shown(const std::string& text) { return fmt::format("\"{}\"", text); }
 
-std::string listed(const std::vector<std::string>& words) {
+std::string shown(const std::vector<std::string>& words) {
   return fmt::format("[{}]", fmt::join(words, " "));
 }
 
 // One value for each rank.
 std::string all_of(const std::vector<std::string>& values) {
   return fmt::format("{}", fmt::join(values, ":"));
+}
+
+std::string json_value(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
@@ -76,20 +81,20 @@ class Comparing {
   }
 
  private:
-  void differs(const std::string& what, const std::string& expected, const std::string& got) {
+  // `at`: the key of the case, "set/NAME" for a variable.
+  void differs(const std::string& at, const std::string& expected, const std::string& got) {
     check_.diagnostics.push_back(
         {"case-differs", Severity::error,
-         fmt::format("case \"{}\": {}: expected {}, got {}", expected_.name, what, expected, got),
+         fmt::format("case \"{}\": {}: expected {}, got {}", expected_.name,
+                     at.substr(at.find('/') + 1), expected, got),
          "", expected_.origin.where});
   }
 
-  void compare(const std::string& what, const std::string& expected, const std::string& got) {
-    if (expected != got) differs(what, quoted(expected), quoted(got));
-  }
-
-  void compare(const std::string& what, const std::vector<std::string>& expected,
-               const std::vector<std::string>& got) {
-    if (expected != got) differs(what, listed(expected), listed(got));
+  template <class Text>
+  void compare(const std::string& at, const Text& expected, const Text& got) {
+    if (expected == got) return;
+    differs(at, shown(expected), shown(got));
+    check_.now[at] = json_value(got);
   }
 
   void launch_line() {
@@ -100,9 +105,9 @@ class Comparing {
       compare("argv", wanted, line);
     }
     for (const std::string& word : expected_.argv_has)
-      if (!has(line, word)) differs("argv", word, listed(line));
+      if (!has(line, word)) differs("argv", word, shown(line));
     for (const std::string& word : expected_.argv_lacks)
-      if (has(line, word)) differs("argv", "no " + word, listed(line));
+      if (has(line, word)) differs("argv", "no " + word, shown(line));
   }
 
   void node() {
@@ -118,24 +123,21 @@ class Comparing {
   }
 
   void variables() {
-    for (const auto& [name, value] : expected_.set) {
-      const auto got = on_first_node(got_.plan, env_, name);
-      if (!got)
-        differs(name, quoted(value), "nothing");
-      else if (std::count(got->begin(), got->end(), got->front()) < std::ssize(*got))
-        differs(name, quoted(value) + " on every rank", quoted(all_of(*got)));
-      else
-        compare(name, value, got->front());
-    }
-    for (const auto& [name, value] : expected_.per_rank) {
-      if (const auto got = on_first_node(got_.plan, env_, name))
-        compare(name, value, all_of(*got));
-      else
-        differs(name, quoted(value), "nothing");
-    }
+    for (const auto* wanted : {&expected_.set, &expected_.per_rank})
+      for (const auto& [name, value] : *wanted) {
+        const bool all = wanted == &expected_.set;  // the same on every rank
+        const std::string at = (all ? "set/" : "per_rank/") + name;
+        const auto got = on_first_node(got_.plan, env_, name);
+        if (!got)
+          differs(at, shown(value), "nothing");
+        else if (all && std::ranges::count(*got, got->front()) < std::ssize(*got))
+          differs(at, shown(value) + " on every rank", shown(all_of(*got)));
+        else
+          compare(at, value, all ? got->front() : all_of(*got));
+      }
     for (const std::string& name : expected_.absent)
       if (const auto got = on_first_node(got_.plan, env_, name))
-        differs(name, "nothing", quoted(got->front()));
+        differs(name, "nothing", shown(got->front()));
   }
 
   void rest() {
@@ -146,7 +148,7 @@ class Comparing {
     std::vector<std::string> said;
     for (const Diagnostic& report : plan.reports) said.push_back(report.id);
     for (const std::string& rule : expected_.reports)
-      if (!has(said, rule)) differs("reports", rule, listed(said));
+      if (!has(said, rule)) differs("reports", rule, shown(said));
     for (const std::string& key : expected_.none)  // written as []: there must be none
       compare(key, std::vector<std::string>{},
               key == "batch"       ? plan.batch
@@ -189,11 +191,13 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
       return message.find(*expected.refused) != std::string::npos;
     };
     if (!got && refuses(got.error().message)) return check;
-    if (!got)
+    if (!got) {
+      check.now["refused"] = json_value(got.error().message);
       return failed("case-differs",
                     fmt::format("refused: expected \"{}\", got \"{}\"", *expected.refused,
                                 got.error().message),
                     "");
+    }
     // A rule that reports an error is a refusal too: run does not start such a plan.
     for (const Diagnostic& report : got->plan.reports)
       if (report.severity == Severity::error && refuses(report.message)) return check;

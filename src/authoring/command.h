@@ -54,6 +54,8 @@ struct Check {
   std::string name;
   SourceRef where;
   std::vector<Diagnostic> diagnostics = {};
+  /// Of a case: what its keys that differ would have to be, as JSON; "set/NAME" for a variable.
+  std::map<std::string, std::string> now = {};
 
   bool failed() const;
 };
@@ -93,6 +95,10 @@ std::vector<Check> review(const LoadedProfile& loaded, const std::string& today)
 
 /// One golden case. `got` is what its options mean.
 Check run_case(const Profile& profile, const Case& expected, const Args& args);
+
+/// Writes into the profile's file what its cases that differ would have to expect, and prints the changes.
+/// Errors: `usage` for a builtin profile or a file that cannot be written; `system`.
+Status update_cases(const LoadedProfile& loaded, const Args& args, Session& session);
 
 /// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one
 /// node, and for the node counts at which its rules change.

@@ -119,7 +119,16 @@ int profile_validate(const Args& args, Session& session) {
 
 int profile_test(const Args& args, Session& session) {
   int status = 0;
-  const Result<std::vector<LoadedProfile>> loaded = load_all(args, session, status);
+  if (args.update && args.names.empty())
+    return report(session, Error{ErrorKind::usage, "--update needs the profiles to change",
+                                 "hpclaunch profile test --update ./my-site.json"});
+  Result<std::vector<LoadedProfile>> loaded = load_all(args, session, status);
+  if (loaded && args.update) {
+    for (const LoadedProfile& one : *loaded)
+      if (one.resolved)
+        if (Status ok = update_cases(one, args, session); !ok) return report(session, ok.error());
+    loaded = load_all(args, session, status);
+  }
   if (!loaded) return report(session, loaded.error());
   std::vector<Suite> suites;
   for (const LoadedProfile& one : *loaded) suites.push_back(tested(one, args));

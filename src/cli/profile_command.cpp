@@ -31,6 +31,8 @@ std::optional<std::string> out_of_place(const Args& args) {
   if (!args.topology.empty() && !is_new) return "--topology";
   if (!args.name.empty() && !is_new) return "--name";
   if (!args.today.empty() && args.action != "validate") return "--today";
+  if (args.update && args.action != "test") return "--update";
+  if (args.update && args.format != "text") return "--format " + args.format + " with --update";
   if ((args.format == "junit" || args.format == "github") && !judges)
     return "--format " + args.format;
   if (args.format == "json" && (is_new || args.action == "page")) return "--format json";
@@ -105,6 +107,8 @@ Runner declare_profile(Parser& parser) {
   parser.text("--topology", args->topology, "FILE",
               "new: node to describe (hwloc XML, or JSON of hpclaunch topo)");
   parser.text("--name", args->name, "NAME", "new: name of the profile");
+  parser.flag("--update", args->update,
+              "test: write into the files what their golden cases give now");
   parser.text("--today", args->today, "DATE", "validate: date for the age of sources, YYYY-MM-DD");
   parser.footer("Exit status: 0 no errors or warnings, 1 errors or warnings, 2 not done.");
   return [args](Session& session) { return profile(*args, session); };

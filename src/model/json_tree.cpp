@@ -138,6 +138,7 @@ class Scanner {
   Json value(std::size_t mark) {
     Json made;
     made.mark = mark;
+    made.begin = at_;
     const char first = text_[at_];
     if (first == '{' || first == '[') {
       made.kind = first == '{' ? Json::Kind::object : Json::Kind::array;
@@ -152,6 +153,7 @@ class Scanner {
     } else {
       number(made);
     }
+    made.end = at_;
     return made;
   }
 

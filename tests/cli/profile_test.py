@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """hpclaunch profile: list, show, validate, test, schema; formats, scopes, exit statuses."""
+import grp
 import json
 import os
+import pwd
 import re
 import subprocess
 import xml.etree.ElementTree
@@ -262,6 +264,21 @@ class Validate(ProfileTest):
         os.chmod(path, 0o644)
         self.ok(self.profile("validate", path))
 
+    def test_a_group_of_ones_own(self):
+        """Many systems give each user a group of the same name, and files to that group."""
+        path = self.write(GOOD)
+        user = pwd.getpwuid(os.geteuid())
+        group = grp.getgrgid(user.pw_gid)
+        private = group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+        os.chown(path, -1, user.pw_gid)
+        os.chmod(path, 0o664)
+        self.ok(self.profile("validate", path), 0 if private else 1)
+        others = [number for number in ([54321] if os.geteuid() == 0 else os.getgroups()) if number != user.pw_gid]
+        for number in others[:1]:
+            os.chown(path, -1, number)
+            os.chmod(path, 0o664)
+            self.assertIn("is writable by group or others", self.ok(self.profile("validate", path), 1).out)
+
     def test_what_cannot_be_done(self):
         good = self.write(GOOD)
         done = self.ok(self.profile("validate", self.folder + "/none.json", good), 2)
@@ -451,6 +468,62 @@ class Examples(ProfileTest):
         self.assertNotEqual(done.status, 0, str(done))
         self.assertIn('expected "7"', done.out + done.err)
         self.assertEqual(run("log", "--format=%s", "-1").out, "good\n")
+
+
+class Update(ProfileTest):
+    TEXT = """{ // kept
+  "schema": 1, "name": "good", "doc": "x", "detect": [{"env": "GOOD_SITE", "like": "good"}],
+  "nodes": [%s],
+  "rules": [{"id": "debug", "default": {"NCCL_DEBUG": "WARN"}, "why": "warnings cost nothing"}],
+  "expect": [
+    {"name": "right", "options": ["-N", "1", "--ppn", "1"], "devices": "0"},   // this one is right
+    {"name": "wrong",  /* two blanks */ "options": ["-N", "1", "--ppn", "2"], "cpus" : "0:1", "devices": "0:1",
+     "set": {"NCCL_DEBUG":   "INFO", "WORLD_SIZE": "2"}, "per_rank": {"RANK": "1:0"},
+     "argv": ["hpclaunch",
+              "nothing"], "argv_has": ["--there"], "batch": []},
+    {"name": "refused", "options": ["-N", "1", "--ppn", "900"], "refused": "no such words"}
+  ]
+}
+""" % json.dumps(NODE)
+
+    def test_what_comes_out_now_is_written(self):
+        path = self.file("p/good.json", self.TEXT)
+        before = self.ok(self.profile("test", path), 1).out
+        self.assertIn('cpus: expected "0:1", got "', before)
+        done = self.ok(self.profile("test", "--update", path), 1)  # "argv_has" is for people
+        self.assertRegex(done.out, r'good.json:7:5: case "wrong"\n(.*\n)*- "cpus": "0:1"\n\+ "cpus": "1-3,9-11:5-7,13-15"\n')
+        self.assertRegex(done.out, r'- "argv": \["hpclaunch",\n-  *"nothing"\]\n\+ "argv": \["')
+        self.assertIn("good.json: 5 values updated\n", done.out)
+        self.assertRegex(done.out, r"case \"wrong\": argv: expected --there.*\n(.*\n)*good: 3 cases, .*; 1 case failed")
+        with open(path) as file:
+            text = file.read()
+        new = json.loads(re.sub(r"//.*|/\*.*?\*/", "", text))["expect"]
+        self.assertEqual((new[1]["set"], new[1]["per_rank"], new[1]["batch"]), ({"NCCL_DEBUG": "WARN", "WORLD_SIZE": "2"}, {"RANK": "0:1"}, []))
+        expected = self.TEXT
+        for old, fresh in (('"0:1", "devices"', '"%s", "devices"' % new[1]["cpus"]), ('"INFO"', '"WARN"'), ('"1:0"', '"0:1"'),
+                           ('["hpclaunch",\n              "nothing"]', json.dumps(new[1]["argv"], separators=(",", ":"))),
+                           ('"no such words"', json.dumps(new[2]["refused"]))):
+            self.assertEqual(expected.count(old), 1)
+            expected = expected.replace(old, fresh)
+        self.assertEqual(text, expected)
+        again = self.profile("test", "--update", path)
+        self.assertIn("good.json: 0 values updated\n", again.out)
+        with open(path) as file:
+            self.assertEqual(file.read(), text)
+
+    def test_what_cannot_be_updated(self):
+        self.refused(2, "profile", "test", "--update", says=["--update needs the profiles to change"])
+        self.refused(2, "profile", "validate", "--update", "aurora", says=["validate takes no --update"])
+        self.refused(2, "profile", "test", "--update", "--format", "json", "aurora", says=["--format json with --update"])
+        self.refused(2, "profile", "test", "--update", "aurora", env=self.env, says=["aurora is builtin and cannot be changed"])
+        self.assertIn("cannot be read", self.ok(self.profile("test", "--update", self.file("p/bad.json", "{")), 1).out)
+
+    def test_a_file_that_cannot_be_written(self):
+        name = "g" * 250  # with .json as long as a file name may be: there is none for the new text beside it, for root either
+        path = self.file("p/%s.json" % name, self.TEXT.replace('"name": "good"', '"name": "%s"' % name))
+        self.refused(2, "profile", "test", "--update", path, env=self.env, says=["--update", "cannot write"])
+        with open(path) as file:
+            self.assertIn('"cpus" : "0:1"', file.read())
 
 
 if __name__ == "__main__":
