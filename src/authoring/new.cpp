@@ -153,8 +153,8 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
   const bool numbered = node_model_text(fresh.node).numbered;
   return prose(
              "Golden cases for \"hpclaunch profile test\" (docs/reference/profile-format.md, "
-             "expect): the plans of the day when this was written. After an intended change, write "
-             "the new results.",
+             "expect): the plans of the day when this was written. After an intended change: "
+             "hpclaunch profile test --update.",
              2) +
          (numbered ? "" : prose("CPU numbers are the model's, not this node's.", 2)) +
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
@@ -194,31 +194,27 @@ std::string json_text(const std::string& text) {
 
 std::string prose(std::string_view text, int indent) {
   constexpr std::size_t kWidth = 100;
-  // A comment line that starts with one of these is a suggestion.
-  const auto may_begin = [](std::string_view word) {
-    return word.empty() || std::string_view("\"{}[]").find(word.front()) == std::string_view::npos;
-  };
   const std::string begin = std::string(static_cast<std::size_t>(indent), ' ') + "//";
-  std::vector<std::vector<std::string_view>> lines(1);
-  std::size_t width = begin.size();
+  std::vector<std::string> words;
   for (const std::string_view word : split(text, ' ')) {
-    width += 1 + word.size();
-    if (width > kWidth && !lines.back().empty()) {
-      std::vector<std::string_view> next = {word};
-      while (!may_begin(next.front()) && lines.back().size() > 1) {
-        next.insert(next.begin(), lines.back().back());
-        lines.back().pop_back();
-      }
-      width = begin.size();
-      for (const std::string_view moved : next) width += 1 + moved.size();
-      lines.push_back(std::move(next));
-    } else {
-      lines.back().push_back(word);
-    }
+    // A comment line that starts with one of these is a suggestion.
+    const bool starts = word.empty() || std::string_view("\"{}[]").find(word[0]) == word.npos;
+    if (starts || words.empty())
+      words.emplace_back(word);
+    else
+      words.back() += " " + std::string(word);
   }
-  std::string out;
-  for (const auto& words : lines) out += fmt::format("{} {}\n", begin, fmt::join(words, " "));
-  return out;
+  std::string out = begin;
+  std::size_t width = begin.size();
+  for (const std::string& word : words) {
+    if (width + 1 + word.size() > kWidth && width > begin.size()) {
+      out += "\n" + begin;
+      width = begin.size();
+    }
+    out += " " + word;
+    width += 1 + word.size();
+  }
+  return out + "\n";
 }
 
 std::string lines_of(std::string_view json, int indent, bool suggested) {

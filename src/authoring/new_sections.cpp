@@ -138,6 +138,21 @@ std::string reserved_text(const Topology& node, bool numbered) {
                          6, true);
 }
 
+// What this node has none of, for a node type that has.
+std::string absent_text(const std::string& model) {
+  std::string text;
+  const auto suggest = [&](const char* key, const char* what, const char* example) {
+    if (model.find(key) == std::string::npos)
+      text += prose(what, 6) + lines_of(fmt::format("{}: {},", key, example), 6, true);
+  };
+  suggest("\"devices\"",
+          "No devices were found; where nodes of this type have any, in the driver's order:",
+          R"({"vendor": "nvidia", "list": [{"numa": 0}]})");
+  suggest("\"nics\"", "No interfaces were found that ranks use; an example:",
+          R"([{"name": "hsn0", "kind": "slingshot", "numa": 0}])");
+  return text;
+}
+
 std::string left_out_text(const std::vector<std::string>& interfaces) {
   if (interfaces.empty()) return "";
   return prose(fmt::format("Interfaces left out, because ranks do not get them: {}.",
@@ -179,10 +194,13 @@ std::string head_section(const Fresh& fresh) {
       prose("Save it as " + fresh.name + ".json, then:", 0);
   for (const char* words :
        {"hpclaunch profile validate ./{0}.json", "hpclaunch profile test ./{0}.json",
+        "hpclaunch profile schema > profile-schema.json    # for editors, see $schema",
         "hpclaunch plan --profile ./{0}.json -- python3 train.py"})
     text += command(words);
-  text += fmt::format("{{\n  \"schema\": 1,\n  \"name\": \"{}\",\n  \"doc\": {},\n", fresh.name,
-                      json_text("as found on " + fresh.host));
+  text += fmt::format(
+      "{{\n  \"$schema\": \"profile-schema.json\",\n  \"schema\": 1,\n  \"name\": \"{}\",\n  "
+      "\"doc\": {},\n",
+      fresh.name, json_text("as found on " + fresh.host));
   if (fresh.has_tiles)
     text += prose(
                 "Device modes for cards and tiles, with their variables: hpclaunch profile show "
@@ -244,7 +262,7 @@ std::string nodes_section(const Fresh& fresh) {
          fmt::format("  \"nodes\": [\n    {{\n      \"name\": \"compute\",\n      \"doc\": {},\n",
                      json_text("as found on " + fresh.host)) +
          prose("Number of nodes, if known:", 6) + lines_of("\"count\": 1,", 6, true) +
-         reserved_text(fresh.node, model.numbered) +
+         reserved_text(fresh.node, model.numbered) + absent_text(model.lines) +
          fmt::format("      \"use\": \"{}\",\n{}\n    }}\n  ],\n\n",
                      model.lost.empty() ? "model" : "live", model.lines);
 }

@@ -286,7 +286,15 @@ class Made(Machines):
         self.assertIn('ranks do not get them: "ib0" (slower than others), "ib1" (down), "st0" (RoCE beside InfiniBand), '
                       '"eno1" (Ethernet beside a fabric).', re.sub(r"\n *// *", " ", text))
         text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports[1:2])))
-        self.assertNotIn('"nics"', text)
+        self.assertNotIn('\n      "nics"', text)
+
+    def test_what_the_node_has_none_of_is_suggested(self):
+        for made, kept in ((node(2), ()), (node(2, devices=devices("nvidia", [0])), ("devices",)), (node(2, nics=HSN), ("nics",))):
+            text = self.check(self.given(made))
+            for key in ("devices", "nics"):
+                self.assertIn('\n      %s"%s": ' % ("" if key in kept else "// ", key), text)
+        self.assertRegex(text, r'\n{\n  "\$schema": "profile-schema.json",\n  "schema": 1,\n')
+        self.assertIn("hpclaunch profile schema > profile-schema.json", text)
 
     def test_numa_nodes_are_found_by_their_cores(self):
         """Numbers like those of POWER9: what is near to 3 and 4 is near to 0 and 1 of the model."""
