@@ -45,7 +45,7 @@ struct Shape {
 std::vector<int> nodes_with_cores(const Topology& node) {
   std::vector<int> found;
   for (const Core& core : node.cores)
-    if (std::find(found.begin(), found.end(), core.numa) == found.end()) found.push_back(core.numa);
+    if (std::ranges::count(found, core.numa) == 0) found.push_back(core.numa);
   return found;
 }
 
@@ -70,8 +70,7 @@ Shape shape_of(const Topology& node) {
   const int numa = static_cast<int>(nodes_with_cores(node).size());
   const int packages = std::max<int>(1, static_cast<int>(node.packages.size()));
   for (const Core& core : node.cores) shape.threads = std::max(shape.threads, core.pus.count());
-  const auto l3 = static_cast<int>(std::count_if(node.caches.begin(), node.caches.end(),
-                                                 [](const Cache& c) { return c.level == 3; }));
+  const auto l3 = static_cast<int>(std::ranges::count(node.caches, 3, &Cache::level));
   if (cores % packages == 0) shape.packages = packages;
   if (numa % shape.packages == 0 && cores % numa == 0)
     shape.numa_per_package = numa / shape.packages;
@@ -100,9 +99,8 @@ void put_memory(const Topology& node, const Shape& shape, Json& out) {
 void put_extra(const Topology& node, const Shape& shape, Json& out) {
   const std::vector<int> with_cores = nodes_with_cores(node);
   for (const NumaNode& numa : node.numa_nodes) {
-    const bool has_cores =
-        std::find(with_cores.begin(), with_cores.end(), numa.os_index) != with_cores.end();
-    if (has_cores || numa.os_index < shape.numa_nodes()) continue;
+    if (std::ranges::count(with_cores, numa.os_index) > 0 || numa.os_index < shape.numa_nodes())
+      continue;
     Json& entry = out["memory_only_numa"].emplace_back(
         Json{{"os_index", numa.os_index}, {"memory_mb", numa.memory_bytes / kMiB}});
     // In the model's numbers, which are others where its NUMA nodes are.
@@ -137,14 +135,20 @@ void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   if (!cores.empty()) out["cores"] = cores.to_list();
 }
 
+// The CPUs of a device or an interface, else those of its NUMA node.
+template <class Entry>
+CpuSet near(const Topology& node, const Entry& entry) {
+  const NumaNode* numa = node.find_numa(entry.numa);
+  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
+}
+
 // Where a device is, in the model's numbers.
 Json place_of(const Topology& node, const Device& device, const Topology& model) {
   Json out = Json::object();
   const NumaNode* numa = node.find_numa(device.numa);
   const int number = number_in(model, node, device.numa);
   if (number >= 0) out["numa"] = number;
-  const CpuSet& near = device.pus.empty() && numa != nullptr ? numa->pus : device.pus;
-  if (number < 0 || near != numa->pus) put_cores(node, near, out);
+  if (number < 0 || near(node, device) != numa->pus) put_cores(node, near(node, device), out);
   return out;
 }
 
@@ -247,18 +251,16 @@ Result<Topology> read_back(Json model) {
 
 // Caches that divide the node differently from packages, NUMA nodes and cores.
 std::set<std::string> telling_caches(const Topology& node) {
-  const auto same = [](const CpuSet& pus) {
-    return [&pus](const auto& group) { return group.pus == pus; };
+  std::set<std::string> known = {node.all_pus().to_list()};
+  const auto add = [&](const auto& groups) {
+    for (const auto& group : groups) known.insert(group.pus.to_list());
   };
+  add(node.packages);
+  add(node.numa_nodes);
+  add(node.cores);
   std::set<std::string> caches;
-  for (const Cache& cache : node.caches) {
-    const bool known =
-        cache.pus == node.all_pus() ||
-        std::any_of(node.packages.begin(), node.packages.end(), same(cache.pus)) ||
-        std::any_of(node.numa_nodes.begin(), node.numa_nodes.end(), same(cache.pus)) ||
-        std::any_of(node.cores.begin(), node.cores.end(), same(cache.pus));
-    if (!known) caches.insert(cache.pus.to_list());
-  }
+  for (const Cache& cache : node.caches)
+    if (const std::string pus = cache.pus.to_list(); !known.contains(pus)) caches.insert(pus);
   return caches;
 }
 
@@ -266,13 +268,6 @@ std::map<int, std::string> numa_map(const Topology& node) {
   std::map<int, std::string> nodes;
   for (const NumaNode& numa : node.numa_nodes) nodes[numa.os_index] = numa.pus.to_list();
   return nodes;
-}
-
-// The CPUs of a device or an interface, else those of its NUMA node.
-template <class Entry>
-CpuSet near(const Topology& node, const Entry& entry) {
-  const NumaNode* numa = node.find_numa(entry.numa);
-  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
 }
 
 // What is wrong with one device of the model; "" for nothing.

@@ -31,16 +31,6 @@ constexpr std::string_view kSourcesRead = "2026-11-22";
 
 constexpr const char* kSeveralNodes = R"({"nodes": {"gt": 1}})";
 
-/// One entry of "rules".
-struct NewRule {
-  const char* id;
-  const char* when;  ///< as JSON; "" for always
-  std::string does;  ///< the verbs, as JSON
-  const char* why;
-  const char* source;  ///< "" for none
-  bool suggested = true;
-};
-
 /// The interfaces for the job's traffic: those of the best kind that are not down.
 struct Fabric {
   std::string kind;
@@ -48,6 +38,7 @@ struct Fabric {
   std::vector<std::string> domains;  // of libfabric, or verbs devices
   std::string provider;              // as libfabric reports it; "" without libfabric
   std::size_t count = 0;
+  bool skipped = false;  // an interface has a name that is unsafe in lists and templates
 };
 
 Fabric fabric_of(const Topology& node) {
@@ -89,32 +80,6 @@ bool is_plain(const std::string& name) {
   });
 }
 
-std::string defaults(const std::string& name, const std::string& value) {
-  return fmt::format("\"default\": {{\"{}\": {}}}", name, json_text(value));
-}
-
-std::string rule_lines(const NewRule& rule) {
-  std::string json = fmt::format("{{\n  \"id\": \"{}\",\n", rule.id);
-  if (*rule.when != '\0') json += fmt::format("  \"when\": {},\n", rule.when);
-  json += fmt::format("  {},\n  \"why\": \"{}\"", rule.does, rule.why);
-  if (*rule.source != '\0')
-    json +=
-        fmt::format(",\n  \"source\": \"{}\",\n  \"checked\": \"{}\"", rule.source, kSourcesRead);
-  return json + "\n},\n";
-}
-
-bool uses_nccl(const Topology& node) {
-  return !node.devices.empty() && node.devices.front().vendor != "intel";
-}
-
-// NCCL_SOCKET_IFNAME where it is more than a suggestion: Slingshot's interface names are HPE's. Else "".
-std::string socket_names(const Topology& node) {
-  const Fabric fabric = fabric_of(node);
-  const bool sound = std::all_of(fabric.names.begin(), fabric.names.end(), is_plain);
-  if (!uses_nccl(node) || fabric.kind != "slingshot" || fabric.names.empty() || !sound) return "";
-  return socket_value(node, fabric);
-}
-
 std::string provider_of(const Fabric& fabric) {
   if (!fabric.provider.empty()) return fabric.provider;
   if (fabric.kind == "slingshot") return "cxi";
@@ -123,115 +88,121 @@ std::string provider_of(const Fabric& fabric) {
   return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
 }
 
-// For NCCL's variables, which RCCL reads by the same names, Gloo, libfabric and UCX.
-std::vector<NewRule> network_rules(const Topology& node, const Fabric& fabric) {
-  const bool nccl = uses_nccl(node);
-  const bool verbs = fabric.kind == "infiniband" || fabric.kind == "roce";
-  const bool sockets = !fabric.names.empty() && (fabric.kind != "ethernet" || fabric.count > 1);
-  std::vector<NewRule> rules;
-  if (sockets && nccl)
-    rules.push_back(
-        {"sockets", kSeveralNodes, defaults("NCCL_SOCKET_IFNAME", socket_value(node, fabric)),
-         "NCCL bootstrap and TCP traffic use the job's network, not the management network", kNccl,
-         socket_names(node).empty()});
-  if (sockets)
-    rules.push_back(
-        {"gloo", kSeveralNodes, defaults("GLOO_SOCKET_IFNAME", fabric.names.front()),
-         "Gloo otherwise takes the host name's address, which may be on the management network",
-         kPytorch});
-  if (const std::string provider = provider_of(fabric); !provider.empty())
-    rules.push_back({"libfabric", kSeveralNodes, defaults("FI_PROVIDER", provider),
-                     "libfabric fails without this network instead of falling back to TCP",
-                     kLibfabric});
-  if ((fabric.kind == "slingshot" || fabric.kind == "efa") && nccl)
-    rules.push_back({"nccl-plugin", kSeveralNodes, defaults("NCCL_NET", "AWS Libfabric"),
-                     "NCCL fails without its libfabric plugin instead of falling back to TCP",
-                     kOfiPlugin});
-  if (fabric.kind == "efa")
-    rules.push_back({"efa-rdma", "", defaults("FI_EFA_USE_DEVICE_RDMA", "1"),
-                     "GPU transfers use RDMA read; libfabric fails on instances without it", kEfa});
-  if (verbs && !fabric.domains.empty() && nccl)
-    rules.push_back({"nccl-adapters", "",
-                     defaults("NCCL_IB_HCA", fmt::format("={}", fmt::join(fabric.domains, ","))),
-                     "NCCL uses these adapters only, not those of storage or management", kNccl});
-  if (verbs && !fabric.domains.empty())
-    rules.push_back(
-        {"ucx-adapters", "",
-         defaults("UCX_NET_DEVICES", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))),
-         "UCX uses port 1 of these adapters only; by default it uses all", kUcx});
-  return rules;
-}
+/// What rules follow from.
+struct Hardware {
+  const Topology& node;
+  const Fabric& fabric;
+  std::string vendor;  ///< of the devices; "" without any
+  bool
+      nccl;  ///< or RCCL, which reads NCCL's variables; Gloo, libfabric and UCX are used everywhere
+  bool verbs;
+  bool sockets;
+};
 
-void add_nccl(const Fabric& fabric, std::vector<NewRule>& rules) {
-  if (fabric.count > 1 && fabric.kind != "ethernet")
-    rules.push_back({"nccl-cross-nic", "", defaults("NCCL_CROSS_NIC", "1"),
-                     "rings may leave a node by another interface than they entered; not for "
-                     "rail-only networks",
-                     kNccl});
-  if (fabric.kind == "slingshot")
-    rules.push_back({"nccl-gpu-direct", "", defaults("NCCL_NET_GDR_LEVEL", "PHB"),
-                     "direct transfers between a GPU and an interface below one host bridge",
-                     kNccl});
-  rules.push_back({"ranks-share-a-device", R"({"ranks_per_device": {"gt": 1}})",
-                   R"("report": {
+/// One entry of "rules".
+struct NewRule {
+  bool wanted;
+  const char* id;
+  const char* when;  ///< as JSON; "" for always
+  const char* name;  ///< of the default that it sets; "": `value` is the verbs as JSON
+  std::string value;
+  const char* why;
+  const char* source = "";
+  bool suggested = true;
+};
+
+std::vector<NewRule> all_rules(const Fresh& fresh, const Hardware& has) {
+  const Fabric& fabric = has.fabric;
+  const std::string provider = provider_of(fabric);
+  const std::string first = fabric.names.empty() ? "" : fabric.names.front();
+  const bool libfabric = fabric.kind == "slingshot" || fabric.kind == "efa";
+  const bool adapters = has.verbs && !fabric.domains.empty();
+  const bool slurm = fresh.scheduler == "slurm";
+  return {
+      {has.sockets && has.nccl, "sockets", kSeveralNodes, "NCCL_SOCKET_IFNAME",
+       has.sockets ? socket_value(has.node, fabric) : "",
+       "NCCL bootstrap and TCP traffic use the job's network, not the management network", kNccl,
+       !has.nccl || fabric.kind != "slingshot" || fabric.skipped},
+      {has.sockets, "gloo", kSeveralNodes, "GLOO_SOCKET_IFNAME", first,
+       "Gloo otherwise takes the host name's address, which may be on the management network",
+       kPytorch},
+      {!provider.empty(), "libfabric", kSeveralNodes, "FI_PROVIDER", provider,
+       "libfabric fails without this network instead of falling back to TCP", kLibfabric},
+      {libfabric && has.nccl, "nccl-plugin", kSeveralNodes, "NCCL_NET", "AWS Libfabric",
+       "NCCL fails without its libfabric plugin instead of falling back to TCP", kOfiPlugin},
+      {fabric.kind == "efa", "efa-rdma", "", "FI_EFA_USE_DEVICE_RDMA", "1",
+       "GPU transfers use RDMA read; libfabric fails on instances without it", kEfa},
+      {adapters && has.nccl, "nccl-adapters", "", "NCCL_IB_HCA",
+       fmt::format("={}", fmt::join(fabric.domains, ",")),
+       "NCCL uses these adapters only, not those of storage or management", kNccl},
+      {adapters, "ucx-adapters", "", "UCX_NET_DEVICES",
+       fmt::format("{}:1", fmt::join(fabric.domains, ":1,")),
+       "UCX uses port 1 of these adapters only; by default it uses all", kUcx},
+      {has.nccl && fabric.count > 1 && fabric.kind != "ethernet", "nccl-cross-nic", "",
+       "NCCL_CROSS_NIC", "1",
+       "rings may leave a node by another interface than they entered; not for rail-only networks",
+       kNccl},
+      {has.nccl && fabric.kind == "slingshot", "nccl-gpu-direct", "", "NCCL_NET_GDR_LEVEL", "PHB",
+       "direct transfers between a GPU and an interface below one host bridge", kNccl},
+      {has.nccl, "ranks-share-a-device", R"({"ranks_per_device": {"gt": 1}})", "",
+       R"("report": {
     "severity": "warning",
     "message": "${ranks_per_node} ranks share ${units} devices, which NCCL refuses",
     "fix": "use back end gloo or mpi, or leave --ranks-per-node out"
   })",
-                   "NCCL fails when two ranks have the same device", ""});
-}
-
-void add_vendor(const Topology& node, const Fabric& fabric, std::vector<NewRule>& rules) {
-  if (node.devices.empty()) return;
-  const std::string& vendor = node.devices.front().vendor;
-  if (vendor == "intel") {
-    if (!fabric.names.empty())
-      rules.push_back({"oneccl-interface", kSeveralNodes,
-                       defaults("CCL_KVS_IFACE", fabric.names.front()),
-                       "oneCCL bootstraps over the job's network", kOnecclStore});
-    rules.push_back(
-        {"oneccl-transport", "", defaults("CCL_ATL_TRANSPORT", "ofi"),
-         "libfabric directly; use mpi where oneCCL runs over an MPI that the launcher starts",
-         kOneccl});
-  }
-  if (vendor == "amd")
-    rules.push_back({"miopen-cache", "",
-                     R"("default": {
+       "NCCL fails when two ranks have the same device"},
+      {has.vendor == "intel" && !first.empty(), "oneccl-interface", kSeveralNodes, "CCL_KVS_IFACE",
+       first, "oneCCL bootstraps over the job's network", kOnecclStore},
+      {has.vendor == "intel", "oneccl-transport", "", "CCL_ATL_TRANSPORT", "ofi",
+       "libfabric directly; use mpi where oneCCL runs over an MPI that the launcher starts",
+       kOneccl},
+      {has.vendor == "amd", "miopen-cache", "", "",
+       R"("default": {
     "MIOPEN_USER_DB_PATH": "/tmp/${user}-miopen-${job_id}",
     "MIOPEN_CUSTOM_CACHE_DIR": "/tmp/${user}-miopen-${job_id}"
   },
   "make_dirs": ["/tmp/${user}-miopen-${job_id}"])",
-                     "MIOpen's database breaks in a home directory shared by nodes", kMiopen});
+       "MIOpen's database breaks in a home directory shared by nodes", kMiopen},
+      {slurm, "whole-nodes", "", "", R"("batch": {"slurm": ["--exclusive"]})",
+       "whole nodes: no other job on them", "https://slurm.schedmd.com/sbatch.html"},
+      {fresh.scheduler == "pbs", "whole-nodes", "", "", R"("batch": {"pbs": ["-l place=excl"]})",
+       "whole nodes: no other job on them"},
+      {has.nccl, "warnings", "", "NCCL_DEBUG", "WARN", "warnings of NCCL reach the job's output",
+       "", false},
+      {!has.nccl, "tracebacks", "", "PYTHONFAULTHANDLER", "1",
+       "a crash prints the Python stack of every thread", "", false}};
 }
 
-void add_scheduler(const Fresh& fresh, std::vector<NewRule>& rules) {
-  const bool slurm = fresh.scheduler == "slurm";
-  if (slurm || fresh.scheduler == "pbs")
-    rules.push_back({"whole-nodes", "",
-                     slurm ? R"("batch": {"slurm": ["--exclusive"]})"
-                           : R"("batch": {"pbs": ["-l place=excl"]})",
-                     "whole nodes: no other job on them",
-                     slurm ? "https://slurm.schedmd.com/sbatch.html" : ""});
+std::string rule_lines(const NewRule& rule) {
+  std::string json = fmt::format("{{\n  \"id\": \"{}\",\n", rule.id);
+  if (*rule.when != '\0') json += fmt::format("  \"when\": {},\n", rule.when);
+  const std::string does = *rule.name == '\0' ? rule.value
+                                              : fmt::format("\"default\": {{\"{}\": {}}}",
+                                                            rule.name, json_text(rule.value));
+  json += fmt::format("  {},\n  \"why\": \"{}\"", does, rule.why);
+  if (*rule.source != '\0')
+    json +=
+        fmt::format(",\n  \"source\": \"{}\",\n  \"checked\": \"{}\"", rule.source, kSourcesRead);
+  return json + "\n},\n";
 }
 
 }  // namespace
 
 std::string rules_section(const Fresh& fresh) {
   Fabric fabric = fabric_of(fresh.node);
-  for (std::vector<std::string>* names : {&fabric.names, &fabric.domains})
-    std::erase_if(*names, [](const std::string& name) { return !is_plain(name); });
+  for (std::vector<std::string>* names : {&fabric.names, &fabric.domains}) {
+    const std::size_t unsafe =
+        std::erase_if(*names, [](const std::string& name) { return !is_plain(name); });
+    fabric.skipped = fabric.skipped || (unsafe > 0 && names == &fabric.names);
+  }
   if (!is_plain(fabric.provider)) fabric.provider.clear();
-  const bool nccl = uses_nccl(fresh.node);
-  std::vector<NewRule> rules = network_rules(fresh.node, fabric);
-  if (nccl) add_nccl(fabric, rules);
-  add_vendor(fresh.node, fabric, rules);
-  add_scheduler(fresh, rules);
-  if (nccl)
-    rules.push_back({"warnings", "", defaults("NCCL_DEBUG", "WARN"),
-                     "warnings of NCCL reach the job's output", "", false});
-  else
-    rules.push_back({"tracebacks", "", defaults("PYTHONFAULTHANDLER", "1"),
-                     "a crash prints the Python stack of every thread", "", false});
+  const std::string vendor = fresh.node.devices.empty() ? "" : fresh.node.devices.front().vendor;
+  const Hardware hardware{fresh.node,
+                          fabric,
+                          vendor,
+                          !vendor.empty() && vendor != "intel",
+                          fabric.kind == "infiniband" || fabric.kind == "roce",
+                          !fabric.names.empty() && (fabric.kind != "ethernet" || fabric.count > 1)};
   std::string text = prose(
       "The site's recommendations (docs/reference/profile-format.md, rules), each with its reason. "
       "Users' exports override \"default\", not \"require\"; \"checked\" is the date of comparison "
@@ -245,7 +216,8 @@ std::string rules_section(const Fresh& fresh) {
                   fabric.kind),
               2);
   text += "  \"rules\": [\n";
-  for (const NewRule& rule : rules) text += lines_of(rule_lines(rule), 4, rule.suggested);
+  for (const NewRule& rule : all_rules(fresh, hardware))
+    if (rule.wanted) text += lines_of(rule_lines(rule), 4, rule.suggested);
   text.erase(text.rfind(','));  // behind the last rule
   return text + "\n  ],\n\n";
 }

@@ -20,15 +20,17 @@ using job::Prepared;
 using markdown::code;
 using markdown::paragraph;
 
-// The stack and the device mode used when none is typed; "" without any.
+// The one used when none is typed; "" without any.
+std::string default_of(const auto& entries, const std::string& named) {
+  return named.empty() && !entries.empty() ? entries.front().name : named;
+}
+
 std::string default_stack(const Profile& profile) {
-  const bool first = profile.stack.empty() && !profile.stacks.empty();
-  return first ? profile.stacks.front().name : profile.stack;
+  return default_of(profile.stacks, profile.stack);
 }
 
 std::string default_mode(const Profile& profile) {
-  const bool first = profile.device_mode.empty() && !profile.device_modes.empty();
-  return first ? profile.device_modes.front().name : profile.device_mode;
+  return default_of(profile.device_modes, profile.device_mode);
 }
 
 // The first statement of a longer text, up to one of `stops`. `profile show` has the rest.
@@ -126,12 +128,6 @@ std::string commands(const Profile& profile) {
   return markdown::block("sh", out);
 }
 
-bool is_builtin(const Profile& profile) {
-  const auto builtin = builtin_profiles();
-  return std::any_of(builtin.begin(), builtin.end(),
-                     [&](const BuiltinProfile& one) { return one.name == profile.name; });
-}
-
 std::string stacks(const Profile& profile) {
   std::vector<std::vector<std::string>> rows = {{"`--stack`", "Selected by", "Software"}};
   const std::string first = default_stack(profile);
@@ -155,10 +151,8 @@ std::string choices(const Profile& profile) {
                                  with_stop(markdown::text(doc))),
                      "  ");
   }
-  const bool has_devices =
-      std::any_of(profile.nodes.begin(), profile.nodes.end(),
-                  [](const auto& node) { return !node.topology.devices.empty(); });
-  if (has_devices)
+  if (std::ranges::any_of(profile.nodes,
+                          [](const NodeModel& node) { return !node.topology.devices.empty(); }))
     out += paragraph(fmt::format("- `--gpu-view` {} (default).",
                                  code(profile.gpu_view.empty() ? "all" : profile.gpu_view)));
   return out;
@@ -167,7 +161,7 @@ std::string choices(const Profile& profile) {
 std::string start(const Profile& profile) {
   std::string out = "## Start\n\n" + commands(profile);
   std::string more;
-  if (is_builtin(profile))
+  if (std::ranges::count(builtin_profiles(), profile.name, &BuiltinProfile::name) > 0)
     more = fmt::format(
         "A job script with batch directives and modules: [{0}](../../examples/jobs/{0}). ",
         profile.name + ".sh");

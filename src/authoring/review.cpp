@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 
 #include "authoring/command.h"
 #include "hpclaunch/json_reader.h"
@@ -194,20 +195,16 @@ std::vector<std::string> candidates(const std::string& fact, const std::vector<T
 }
 
 bool can_hold(const std::string& fact, const std::vector<Test>& tests) {
-  const bool must_lack = std::any_of(tests.begin(), tests.end(),
-                                     [](const Test& test) { return test.op == Op::is_unset; });
-  if (must_lack)
-    return std::all_of(tests.begin(), tests.end(), [](const Test& test) {
+  if (std::ranges::count(tests, Op::is_unset, &Test::op) > 0)
+    return std::ranges::all_of(tests, [](const Test& test) {
       return test.op == Op::is_unset || test.op == Op::ne || test.op == Op::unlike;
     });
   const std::vector<std::string> values = candidates(fact, tests);
-  if (values.empty()) return true;
-  return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-    Facts facts;
-    facts.rank[fact] = value;
-    return std::all_of(tests.begin(), tests.end(),
-                       [&](const Test& test) { return holds(test, facts); });
-  });
+  return values.empty() || std::ranges::any_of(values, [&](const std::string& value) {
+           Facts facts;
+           facts.rank[fact] = value;
+           return holds(tests, facts);
+         });
 }
 
 void check_contradictions(const std::string& what, const When& when, const Origin& origin,
@@ -221,17 +218,22 @@ void check_contradictions(const std::string& what, const When& when, const Origi
                              "change one of the tests, or remove the entry", origin.where});
 }
 
-void roles_in(const std::string& text, std::set<std::string>& roles) {
-  constexpr std::string_view kGroup = "role.";
-  for (const std::string& fact : facts_in(Template{text, Template::Each::once, ""}))
-    if (fact.starts_with(kGroup)) roles.insert(fact.substr(kGroup.size()));
+std::vector<Assignment> assignments_of(const Rule& rule) {
+  std::vector<Assignment> all;
+  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
+    all.insert(all.end(), list->begin(), list->end());
+  return all;
 }
 
 std::set<std::string> roles_of(const Rule& rule) {
+  constexpr std::string_view kGroup = "role.";
   std::set<std::string> roles;
-  for (const std::vector<Assignment>* list : {&rule.defaults, &rule.require, &rule.prepend})
-    for (const Assignment& one : *list) roles_in(one.value.text, roles);
-  for (const std::string& dir : rule.make_dirs) roles_in(dir, roles);
+  const auto add = [&](const std::string& text) {
+    for (const std::string& fact : facts_in(Template{text, Template::Each::once, ""}))
+      if (fact.starts_with(kGroup)) roles.insert(fact.substr(kGroup.size()));
+  };
+  for (const Assignment& one : assignments_of(rule)) add(one.value.text);
+  for (const std::string& dir : rule.make_dirs) add(dir);
   return roles;
 }
 
@@ -256,55 +258,14 @@ bool matches_all(std::string_view pattern) {
   return true;
 }
 
-void check_signal(const Profile& profile, const Signal& signal,
-                  std::vector<Diagnostic>& diagnostics) {
-  if (!signal.proves || !matches_all(signal.like)) return;
-  diagnostics.push_back(
-      {"proves-all", Severity::error,
-       signal.env.empty()
-           ? fmt::format("detect: host pattern \"{}\" matches every site", signal.like)
-           : fmt::format("detect: every value of {} matches \"{}\"", signal.env, signal.like),
-       "write a pattern of this site only, or add \"proves\": false", profile.where});
-}
-
 // Prefixes of known access tokens.
-bool looks_secret(const std::string& value) {
-  constexpr std::array<std::string_view, 8> kBegins = {
-      "hf_", "ghp_", "github_pat_", "glpat-", "AKIA", "xoxb-", "sk-", "-----BEGIN"};
-  constexpr std::size_t kShortest = 16;
-  return value.size() >= kShortest &&
-         std::any_of(kBegins.begin(), kBegins.end(),
-                     [&](std::string_view begin) { return value.starts_with(begin); });
-}
+constexpr std::array<std::string_view, 8> kTokens = {"hf_",  "ghp_",  "github_pat_", "glpat-",
+                                                     "AKIA", "xoxb-", "sk-",         "-----BEGIN"};
 
-void check_secrets(const Rule& rule, std::vector<Diagnostic>& diagnostics) {
-  for (const std::vector<Assignment>* list : {&rule.defaults, &rule.require, &rule.prepend})
-    for (const Assignment& one : *list) {
-      const bool named = is_secret(one.name) && is_constant(one.value) && !one.value.text.empty();
-      if (named || looks_secret(one.value.text))
-        diagnostics.push_back(
-            {"secret", Severity::error,
-             fmt::format(
-                 "rule {}: the value of {} looks like a secret, and every user can read a profile",
-                 rule.id, one.name),
-             fmt::format("let users export {} themselves", one.name), rule.origin.where});
-    }
-}
-
-void check_directories(const Rule& rule, std::vector<Diagnostic>& diagnostics) {
-  constexpr std::array<std::string_view, 7> kLocal = {
-      "/tmp/", "/var/tmp/",     "/dev/shm/",          "/local/",
-      "/mnt/", "${env.TMPDIR}", "${env.SLURM_TMPDIR}"};
-  for (const std::string& dir : rule.make_dirs) {
-    const bool local = std::any_of(kLocal.begin(), kLocal.end(), [&](std::string_view place) {
-      return std::string_view(dir).starts_with(place);
-    });
-    if (local) continue;
-    diagnostics.push_back(
-        {"shared-directory", Severity::warning,
-         fmt::format("rule {}: directory \"{}\" does not look local to the node", rule.id, dir),
-         "use a directory below /tmp, /dev/shm, /local or /mnt", rule.origin.where});
-  }
+bool begins_with_any(std::string_view text, std::span<const std::string_view> begins,
+                     std::size_t shortest = 0) {
+  return text.size() >= shortest &&
+         std::ranges::any_of(begins, [&](auto begin) { return text.starts_with(begin); });
 }
 
 void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
@@ -318,10 +279,10 @@ void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnost
 }
 
 void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  if (profile.part && profile.bindings.empty()) return;  // profiles that extend it define them
   std::set<std::string> defined;
   for (const Binding& binding : profile.bindings)
     for (const Binding::Role& role : binding.roles) defined.insert(role.name);
-  if (profile.part && profile.bindings.empty()) return;  // profiles that extend it define them
   const std::vector<std::string> known(defined.begin(), defined.end());
   for (const Rule& rule : profile.rules) {
     if (rule.origin.profile != profile.name) continue;
@@ -341,14 +302,40 @@ void review_signals(const Profile& profile, std::vector<Diagnostic>& diagnostics
     diagnostics.push_back({"no-signals", Severity::warning,
                            "no detection signal: the profile is used only with --profile",
                            "add \"detect\"", profile.where});
-  for (const Signal& signal : profile.detect) check_signal(profile, signal, diagnostics);
+  for (const Signal& signal : profile.detect)
+    if (signal.proves && matches_all(signal.like))
+      diagnostics.push_back(
+          {"proves-all", Severity::error,
+           signal.env.empty()
+               ? fmt::format("detect: host pattern \"{}\" matches every site", signal.like)
+               : fmt::format("detect: every value of {} matches \"{}\"", signal.env, signal.like),
+           "write a pattern of this site only, or add \"proves\": false", profile.where});
 }
 
 void review_safety(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+  constexpr std::array<std::string_view, 7> kLocal = {
+      "/tmp/", "/var/tmp/",     "/dev/shm/",          "/local/",
+      "/mnt/", "${env.TMPDIR}", "${env.SLURM_TMPDIR}"};
   for (const Rule& rule : profile.rules) {
     if (rule.origin.profile != profile.name) continue;
-    check_secrets(rule, diagnostics);
-    check_directories(rule, diagnostics);
+    const auto add = [&](const char* id, Severity severity, const std::string& what,
+                         std::string fix) {
+      diagnostics.push_back({id, severity, fmt::format("rule {}: {}", rule.id, what),
+                             std::move(fix), rule.origin.where});
+    };
+    for (const Assignment& one : assignments_of(rule)) {
+      const bool named = is_secret(one.name) && is_constant(one.value) && !one.value.text.empty();
+      if (named || begins_with_any(one.value.text, kTokens, 16))
+        add("secret", Severity::error,
+            fmt::format("the value of {} looks like a secret, and every user can read a profile",
+                        one.name),
+            fmt::format("let users export {} themselves", one.name));
+    }
+    for (const std::string& dir : rule.make_dirs)
+      if (!begins_with_any(dir, kLocal))
+        add("shared-directory", Severity::warning,
+            fmt::format("directory \"{}\" does not look local to the node", dir),
+            "use a directory below /tmp, /dev/shm, /local or /mnt");
   }
 }
 

@@ -20,7 +20,7 @@ std::string cpus(const CpuSet& set) {
 
 template <class Members>
 std::string count_of(const Members& members, std::string_view noun) {
-  return counted(static_cast<long>(members.size()), noun);
+  return counted(std::ssize(members), noun);
 }
 
 // All threads but the first of each core of `with`, where a core has several.

@@ -14,8 +14,7 @@ namespace hpclaunch::check {
 namespace {
 
 std::string name_of(const Device& device) {
-  return device.pci.empty() ? fmt::format("device {}", device.index)
-                            : fmt::format("device {} at {}", device.index, device.pci);
+  return fmt::format("device {}{}{}", device.index, device.pci.empty() ? "" : " at ", device.pci);
 }
 
 bool all_have_addresses(const std::vector<Device>& devices) {
@@ -32,19 +31,15 @@ Pairs match(const Topology& planned, const Topology& found, std::vector<const De
   const bool by_address = all_have_addresses(planned.devices) && all_have_addresses(found.devices);
   Pairs pairs;
   for (const Device& wanted : planned.devices) {
-    const auto got =
-        std::find_if(found.devices.begin(), found.devices.end(), [&](const Device& one) {
-          return by_address ? one.pci == wanted.pci : one.index == wanted.index;
-        });
+    const auto got = by_address ? std::ranges::find(found.devices, wanted.pci, &Device::pci)
+                                : std::ranges::find(found.devices, wanted.index, &Device::index);
     if (got == found.devices.end())
       missing.push_back(&wanted);
     else
       pairs.emplace_back(&wanted, &*got);
   }
   for (const Device& one : found.devices)
-    if (std::none_of(pairs.begin(), pairs.end(),
-                     [&](const auto& pair) { return pair.second == &one; }))
-      more.push_back(&one);
+    if (std::ranges::count(pairs, &one, &Pairs::value_type::second) == 0) more.push_back(&one);
   return pairs;
 }
 
@@ -94,8 +89,8 @@ void compare_parts(Drift& nodes, const Device& wanted, const Device& got) {
   if (wanted.instances.size() == got.instances.size())
     add(nodes, wanted, "has instances of other names than planned");
   else
-    add(nodes, wanted, "has {}, planned {}",
-        counted(static_cast<long>(got.instances.size()), "instance"), wanted.instances.size());
+    add(nodes, wanted, "has {}, planned {}", counted(got.instances.size(), "instance"),
+        wanted.instances.size());
 }
 
 // Missing and added devices shift the numbers of others; only another order is reported.
@@ -139,9 +134,7 @@ const Nic* counterpart(const Nic& wanted, const std::vector<Nic>& nics) {
     const bool name = !wanted.name.empty() && one.name == wanted.name;
     return fabric || name ? 1 + fabric + name + (one.pci == wanted.pci) : 0;
   };
-  const auto best = std::max_element(nics.begin(), nics.end(), [&](const Nic& a, const Nic& b) {
-    return likeness(a) < likeness(b);
-  });
+  const auto best = std::ranges::max_element(nics, {}, likeness);
   return best == nics.end() || likeness(*best) == 0 ? nullptr : &*best;
 }
 
@@ -155,8 +148,7 @@ void drift_of_devices(Drift& nodes) {
   if (!planned.no_devices && found.no_devices)
     return nodes.add("devices", "no device, planned {}", planned.devices.size());
   if (planned.no_devices && !found.no_devices)
-    return nodes.add("devices", "{}, planned none",
-                     counted(static_cast<long>(found.devices.size()), "device"));
+    return nodes.add("devices", "{}, planned none", counted(found.devices.size(), "device"));
   std::vector<const Device*> missing;
   std::vector<const Device*> more;
   const Pairs pairs = match(planned, found, missing, more);
