@@ -217,19 +217,6 @@ Json shape_json(const Topology& node, const Shape& shape) {
   return out;
 }
 
-// One line, but for the objects of a list.
-std::string written(const Json& json) {
-  if (!json.is_structured()) return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : json.items())
-    parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
-                                     : written(value));
-  if (json.is_object()) return fmt::format("{{{}}}", fmt::join(parts, ", "));
-  return json.front().is_object()
-             ? fmt::format("[\n        {}\n      ]", fmt::join(parts, ",\n        "))
-             : fmt::format("[{}]", fmt::join(parts, ", "));
-}
-
 std::string lines_of(const Json& model) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : model.items())
@@ -360,6 +347,18 @@ std::vector<std::string> drop_idle_nics(Topology& node) {
 }
 
 }  // namespace
+
+std::string written(const nlohmann::ordered_json& json) {
+  if (!json.is_structured()) return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : json.items())
+    parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
+                                     : written(value));
+  if (json.is_object()) return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  return json.front().is_object()
+             ? fmt::format("[\n        {}\n      ]", fmt::join(parts, ",\n        "))
+             : fmt::format("[{}]", fmt::join(parts, ", "));
+}
 
 NodeText node_model_text(const Topology& whole_node) {
   Topology node = whole_node;

@@ -3,6 +3,7 @@
 // with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
 // suggestions enabled the file is still a valid profile.
 #include <array>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,12 @@ std::string short_text(const std::string& text);
 
 /// The same as a JSON string.
 std::string json_text(const std::string& text);
+
+/// JSON in one line, but for the objects of a list.
+std::string written(const nlohmann::ordered_json& json);
+
+/// profiles/new/rules.json.
+extern const char* const kNewRules;
 
 /// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
