@@ -163,9 +163,7 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
 // ---- the file ------------------------------------------------------------------------------------------
 
 Result<std::string> written(const Fresh& fresh, const EnvSnapshot& env) {
-  std::string text = head_section(fresh) + detect_section(fresh, env) + nodes_section(fresh) +
-                     stacks_section(env) + modes_section(fresh) + bindings_section(fresh) +
-                     rules_section(fresh);
+  std::string text = unfinished_profile(fresh, env);
   const Result<std::string> expect = expect_section(fresh, text, env);
   if (!expect) return expect.error();
   text += *expect;

@@ -1,10 +1,12 @@
 #pragma once
-// The sections of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
+// The parts of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
 // with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
 // suggestions enabled the file is still a valid profile.
 #include <array>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +45,6 @@ std::string json_text(const std::string& text);
 /// JSON in one line, but for the objects of a list.
 std::string written(const nlohmann::ordered_json& json);
 
-/// profiles/new/rules.json.
-extern const char* const kNewRules;
-
 /// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
 
@@ -63,15 +62,22 @@ struct NodeText {
 };
 NodeText node_model_text(const Topology& node);
 
-// ---- sections, in the order of the file ------------------------------------------------------------------
+// ---- the file --------------------------------------------------------------------------------------------
 
-/// Comment, names, scheduler, launcher, defaults.
-std::string head_section(const Fresh& fresh);
-std::string detect_section(const Fresh& fresh, const EnvSnapshot& env);
-std::string nodes_section(const Fresh& fresh);
-std::string stacks_section(const EnvSnapshot& env);
-std::string modes_section(const Fresh& fresh);
-std::string bindings_section(const Fresh& fresh);
-std::string rules_section(const Fresh& fresh);
+using Names = std::set<std::string, std::less<>>;
+using Values = std::map<std::string, std::string, std::less<>>;
+
+/// Conditions of profiles/new: "a b|c !d" is a, one of b and c, and not d.
+bool all_found(std::string_view needs, const Names& names);
+
+/// profiles/new/profile.txt and rules.json.
+extern const char* const kNewProfile;
+extern const char* const kNewRules;
+
+/// The file up to "expect", which needs a profile to plan with.
+std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env);
+
+/// The lines of its rules. `interfaces`: what they are about, for people; "" where there are none.
+std::string new_rules(const Fresh& fresh, std::string& interfaces);
 
 }  // namespace hpclaunch::authoring

@@ -1,4 +1,4 @@
-// Section "rules": variables that follow from the hardware. profiles/new/rules.json has them: a rule that applies to any
+// The rules of a new profile: variables that follow from the hardware. profiles/new/rules.json has them: a rule that applies to any
 // machine with that hardware is active, others are suggestions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "authoring/new.h"
 #include "hpclaunch/text.h"
@@ -16,7 +15,6 @@ namespace hpclaunch::authoring {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Names = std::set<std::string, std::less<>>;
 
 /// The interfaces for the job's traffic: those of the best kind that are not down.
 struct Fabric {
@@ -74,16 +72,6 @@ std::string provider_of(const Fabric& fabric) {
   return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
 }
 
-// "a b|c !d": a, one of b and c, and not d.
-bool holds(std::string_view needs, const Names& found) {
-  return std::ranges::all_of(split(needs, ' '), [&](std::string_view word) {
-    return std::ranges::any_of(split(word, '|'), [&](std::string_view one) {
-      const bool no = one.starts_with('!');
-      return found.contains(one.substr(no ? 1 : 0)) != no;
-    });
-  });
-}
-
 std::string take(Json& rule, const char* key) {
   const std::string text = rule.value(key, "");
   rule.erase(key);
@@ -111,8 +99,13 @@ std::string rule_lines(Json rule, const std::map<std::string, std::string>& name
 
 }  // namespace
 
-std::string rules_section(const Fresh& fresh) {
+std::string new_rules(const Fresh& fresh, std::string& interfaces) {
   Fabric fabric = fabric_of(fresh.node);
+  if (!fabric.kind.empty())
+    interfaces = fmt::format(
+        "{} of {}",
+        fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
+        fabric.kind);
   Names found = {fabric.kind, fresh.scheduler};
   const auto note = [&](bool there, std::string_view name) {
     if (there) found.emplace(name);
@@ -139,28 +132,16 @@ std::string rules_section(const Fresh& fresh) {
       {"@provider", provider},
       {"@adapters", fmt::format("={}", fmt::join(fabric.domains, ","))},
       {"@ports", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))}};
-  std::string text = prose(
-      "The site's recommendations (docs/reference/profile-format.md, rules), each with its reason. "
-      "Users' exports override \"default\", not \"require\"; \"checked\" is the date of comparison "
-      "with \"source\".",
-      2);
-  if (!fabric.kind.empty())
-    text +=
-        prose(fmt::format(
-                  "Found {} of {}. Suggestions follow from the hardware: measure before use.",
-                  fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
-                  fabric.kind),
-              2);
-  text += "  \"rules\": [\n";
+  std::string text;
   for (Json& rule : Json::parse(kNewRules, nullptr, true, true)) {
-    const bool wanted = holds(take(rule, "needs"), found);
+    const bool wanted = all_found(take(rule, "needs"), found);
     const std::string active = take(rule, "active");
     if (wanted)
-      text +=
-          lines_of(rule_lines(std::move(rule), names), 4, active.empty() || !holds(active, found));
+      text += lines_of(rule_lines(std::move(rule), names), 4,
+                       active.empty() || !all_found(active, found));
   }
   text.erase(text.rfind(','));  // behind the last rule
-  return text + "\n  ],\n\n";
+  return text;
 }
 
 }  // namespace hpclaunch::authoring
