@@ -68,10 +68,11 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 /// Compares one plan with what a case names; differences become diagnostics.
-class Comparing {
- public:
-  Comparing(const Case& expected, const Prepared& got, const EnvSnapshot& env, Check& check)
-      : expected_(expected), got_(got), env_(env), check_(check) {}
+struct Comparing {
+  const Case& wanted;
+  const Prepared& made;
+  const EnvSnapshot& env;
+  Check& check;
 
   void all() {
     launch_line();
@@ -80,54 +81,52 @@ class Comparing {
     rest();
   }
 
- private:
   // `at`: the key of the case, "set/NAME" for a variable.
   void differs(const std::string& at, const std::string& expected, const std::string& got) {
-    check_.diagnostics.push_back(
-        {"case-differs", Severity::error,
-         fmt::format("case \"{}\": {}: expected {}, got {}", expected_.name,
-                     at.substr(at.find('/') + 1), expected, got),
-         "", expected_.origin.where});
+    check.diagnostics.push_back({"case-differs", Severity::error,
+                                 fmt::format("case \"{}\": {}: expected {}, got {}", wanted.name,
+                                             at.substr(at.find('/') + 1), expected, got),
+                                 "", wanted.origin.where});
   }
 
   template <class Text>
   void compare(const std::string& at, const Text& expected, const Text& got) {
     if (expected == got) return;
     differs(at, shown(expected), shown(got));
-    check_.now[at] = json_value(got);
+    check.now[at] = json_value(got);
   }
 
   void launch_line() {
-    const std::vector<std::string> line = before_shim(got_.argv);
-    if (expected_.argv) {
-      std::vector<std::string> wanted = *expected_.argv;
-      if (!wanted.empty()) wanted.front() = base_name(wanted.front());
-      compare("argv", wanted, line);
+    const std::vector<std::string> line = before_shim(made.argv);
+    if (wanted.argv) {
+      std::vector<std::string> argv = *wanted.argv;
+      if (!argv.empty()) argv.front() = base_name(argv.front());
+      compare("argv", argv, line);
     }
-    for (const std::string& word : expected_.argv_has)
+    for (const std::string& word : wanted.argv_has)
       if (!has(line, word)) differs("argv", word, shown(line));
-    for (const std::string& word : expected_.argv_lacks)
+    for (const std::string& word : wanted.argv_lacks)
       if (has(line, word)) differs("argv", "no " + word, shown(line));
   }
 
   void node() {
     std::vector<std::string> cpus;
     std::vector<std::string> units;
-    const auto first = static_cast<std::size_t>(got_.plan.layout.front().node_class);
-    for (const RankPlan& rank : got_.plan.classes[first].ranks) {
+    const auto first = static_cast<std::size_t>(made.plan.layout.front().node_class);
+    for (const RankPlan& rank : made.plan.classes[first].ranks) {
       cpus.push_back(rank.cpus.to_list());
       units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
     }
-    if (expected_.cpus) compare("cpus", *expected_.cpus, all_of(cpus));
-    if (expected_.devices) compare("devices", *expected_.devices, all_of(units));
+    if (wanted.cpus) compare("cpus", *wanted.cpus, all_of(cpus));
+    if (wanted.devices) compare("devices", *wanted.devices, all_of(units));
   }
 
   void variables() {
-    for (const auto* wanted : {&expected_.set, &expected_.per_rank})
-      for (const auto& [name, value] : *wanted) {
-        const bool all = wanted == &expected_.set;  // the same on every rank
+    for (const auto* values : {&wanted.set, &wanted.per_rank})
+      for (const auto& [name, value] : *values) {
+        const bool all = values == &wanted.set;  // the same on every rank
         const std::string at = (all ? "set/" : "per_rank/") + name;
-        const auto got = on_first_node(got_.plan, env_, name);
+        const auto got = on_first_node(made.plan, env, name);
         if (!got)
           differs(at, shown(value), "nothing");
         else if (all && std::ranges::count(*got, got->front()) < std::ssize(*got))
@@ -135,31 +134,26 @@ class Comparing {
         else
           compare(at, value, all ? got->front() : all_of(*got));
       }
-    for (const std::string& name : expected_.absent)
-      if (const auto got = on_first_node(got_.plan, env_, name))
+    for (const std::string& name : wanted.absent)
+      if (const auto got = on_first_node(made.plan, env, name))
         differs(name, "nothing", shown(got->front()));
   }
 
   void rest() {
-    const Plan& plan = got_.plan;
-    if (!expected_.batch.empty()) compare("batch", expected_.batch, plan.batch);
-    if (expected_.core_limit) compare("core_limit", *expected_.core_limit, plan.core_limit);
-    if (!expected_.make_dirs.empty()) compare("make_dirs", expected_.make_dirs, plan.make_dirs);
+    const Plan& plan = made.plan;
+    if (!wanted.batch.empty()) compare("batch", wanted.batch, plan.batch);
+    if (wanted.core_limit) compare("core_limit", *wanted.core_limit, plan.core_limit);
+    if (!wanted.make_dirs.empty()) compare("make_dirs", wanted.make_dirs, plan.make_dirs);
     std::vector<std::string> said;
     for (const Diagnostic& report : plan.reports) said.push_back(report.id);
-    for (const std::string& rule : expected_.reports)
+    for (const std::string& rule : wanted.reports)
       if (!has(said, rule)) differs("reports", rule, shown(said));
-    for (const std::string& key : expected_.none)  // written as []: there must be none
+    for (const std::string& key : wanted.none)  // written as []: there must be none
       compare(key, std::vector<std::string>{},
               key == "batch"       ? plan.batch
               : key == "make_dirs" ? plan.make_dirs
                                    : said);
   }
-
-  const Case& expected_;
-  const Prepared& got_;
-  const EnvSnapshot& env_;
-  Check& check_;
 };
 
 EnvSnapshot environment_of(const Case& expected) {
@@ -204,7 +198,7 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
     return failed("case-accepted", "expected a refusal, got a plan", "");
   }
   if (!got) return failed("case-refused", "no plan: " + got.error().message, got.error().hint);
-  Comparing(expected, *got, env, check).all();
+  Comparing{expected, *got, env, check}.all();
   return check;
 }
 

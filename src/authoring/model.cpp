@@ -217,13 +217,6 @@ Json shape_json(const Topology& node, const Shape& shape) {
   return out;
 }
 
-std::string lines_of(const Json& model) {
-  std::vector<std::string> lines;
-  for (const auto& [key, value] : model.items())
-    lines.push_back(fmt::format("      \"{}\": {}", key, written(value)));
-  return fmt::format("{}", fmt::join(lines, ",\n"));
-}
-
 // Reads the text back as a launch would.
 Result<Topology> read_back(Json model) {
   model["name"] = "x";
@@ -360,6 +353,13 @@ std::string written(const nlohmann::ordered_json& json) {
              : fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
+std::string members(const nlohmann::ordered_json& object) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : object.items())
+    lines.push_back(fmt::format("      \"{}\": {}", key, written(value)));
+  return fmt::format("{}", fmt::join(lines, ",\n"));
+}
+
 NodeText node_model_text(const Topology& whole_node) {
   Topology node = whole_node;
   NodeText text;
@@ -372,7 +372,7 @@ NodeText node_model_text(const Topology& whole_node) {
     lines = shape_json(node, block);
     shape = read_back(lines);
   }
-  text.lines = lines_of(lines);
+  text.lines = members(lines);
   if (!shape) {
     text.lost = {shape.error().message};
     return text;
@@ -387,7 +387,7 @@ NodeText node_model_text(const Topology& whole_node) {
   }
   compare_devices(node, *model, text.lost);
   compare_nics(node, *model, text.lost);
-  text.lines = lines_of(lines);
+  text.lines = members(lines);
   return text;
 }
 

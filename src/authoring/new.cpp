@@ -62,46 +62,34 @@ struct Question {
   std::string mode;
 };
 
-std::string options_of(const Question& question) {
-  std::string options = fmt::format("\"-N\", \"{}\"", question.nodes);
-  if (question.ranks > 0) options += fmt::format(", \"--ppn\", \"{}\"", question.ranks);
-  if (!question.mode.empty()) options += fmt::format(", \"--device-mode\", \"{}\"", question.mode);
-  return options;
-}
-
 std::string name_of(const Question& question) {
   std::string name = question.nodes == 1 ? "one node" : fmt::format("{} nodes", question.nodes);
-  if (question.ranks == 0)
-    name += ", defaults";
-  else
-    name.append(", ")
-        .append(counted(question.ranks, "rank"))
-        .append(question.nodes > 1 ? " each" : "");
+  name += ", " + (question.ranks == 0 ? "defaults" : counted(question.ranks, "rank"));
+  if (question.ranks > 0 && question.nodes > 1) name += " each";
   return question.mode.empty() ? name : name + ", device mode " + question.mode;
 }
 
 std::string case_text(const Question& question, const job::Prepared& prepared) {
+  std::vector<std::string> options = {"-N", std::to_string(question.nodes)};
+  if (question.ranks > 0) options.insert(options.end(), {"--ppn", std::to_string(question.ranks)});
+  if (!question.mode.empty()) options.insert(options.end(), {"--device-mode", question.mode});
   std::vector<std::string> cpus;
   std::vector<std::string> units;
   for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
     cpus.push_back(rank.cpus.to_list());
     if (rank.unit >= 0) units.push_back(std::to_string(rank.unit));
   }
-  std::string text = fmt::format("    {{\n      \"name\": \"{}\",\n      \"options\": [{}],\n",
-                                 name_of(question), options_of(question));
-  text += fmt::format("      \"cpus\": \"{}\"", fmt::join(cpus, ":"));
-  if (units.size() == cpus.size())
-    text += fmt::format(",\n      \"devices\": \"{}\"", fmt::join(units, ":"));
-  std::vector<std::string> set;
+  nlohmann::ordered_json one = {{"name", name_of(question)},
+                                {"options", options},
+                                {"cpus", fmt::format("{}", fmt::join(cpus, ":"))}};
+  if (units.size() == cpus.size()) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
   for (const Setting& setting : prepared.plan.env) {
     const auto* value = std::get_if<std::string>(&setting.value());
     const Layer layer = setting.history.back().layer;
     const bool by_rule = layer == Layer::profile_default || layer == Layer::profile_require;
-    if (by_rule && value != nullptr)
-      set.push_back(fmt::format("\"{}\": {}", setting.name, json_text(*value)));
+    if (by_rule && value != nullptr) one["set"][setting.name] = short_text(*value);
   }
-  if (!set.empty()) text += fmt::format(",\n      \"set\": {{{}}}", fmt::join(set, ", "));
-  return text + "\n    }";
+  return fmt::format("    {{\n{}\n    }}", members(one));
 }
 
 std::vector<Question> questions(const Fresh& fresh, const Profile& profile) {

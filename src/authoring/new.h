@@ -45,6 +45,9 @@ std::string json_text(const std::string& text);
 /// JSON in one line, but for the objects of a list.
 std::string written(const nlohmann::ordered_json& json);
 
+/// The members of an object, one for each line, as they stand in an entry of a profile.
+std::string members(const nlohmann::ordered_json& object);
+
 /// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
 

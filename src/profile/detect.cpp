@@ -30,14 +30,10 @@ std::string matched(const Signal& signal, const EnvSnapshot& env,
 }
 
 /// All signals of one site that match.
-struct Found {
-  std::string profile;
-  std::vector<std::string> proofs;
-  std::vector<std::string> support;
-};
-
-Found look(const SiteSignals& site, const EnvSnapshot& env, std::span<const std::string> hosts) {
-  Found found{site.profile, {}, {}};
+Detection look(const SiteSignals& site, const EnvSnapshot& env,
+               std::span<const std::string> hosts) {
+  Detection found;
+  found.profile = site.profile;
   for (const Signal& signal : site.detect) {
     std::string text = matched(signal, env, hosts);
     if (!text.empty()) (signal.proves ? found.proofs : found.support).push_back(std::move(text));
@@ -49,10 +45,10 @@ Found look(const SiteSignals& site, const EnvSnapshot& env, std::span<const std:
 
 Detection detect_site(std::span<const SiteSignals> sites, const EnvSnapshot& env,
                       std::span<const std::string> hosts) {
-  std::vector<Found> proved;
+  std::vector<Detection> proved;
   Detection detection;
   for (const SiteSignals& site : sites) {
-    Found found = look(site, env, hosts);
+    Detection found = look(site, env, hosts);
     if (!found.proofs.empty()) {
       proved.push_back(std::move(found));
       continue;
@@ -61,14 +57,11 @@ Detection detect_site(std::span<const SiteSignals> sites, const EnvSnapshot& env
       detection.hints.emplace_back(site.profile, std::move(text));
   }
   if (proved.size() == 1) {
-    detection.profile = proved[0].profile;
-    detection.proofs = std::move(proved[0].proofs);
-    detection.support = std::move(proved[0].support);
-    return detection;
+    proved[0].hints = std::move(detection.hints);
+    return proved[0];
   }
-  for (const Found& found : proved) {
+  for (const Detection& found : proved)
     for (const std::string& text : found.proofs) detection.rivals.emplace_back(found.profile, text);
-  }
   return detection;
 }
 

@@ -140,12 +140,9 @@ void parse_tests(Context& context, const std::string& fact, const Item& at, When
     return check_words(context, when.back(), at);
   }
   for (const auto& [name, value] : context.members(at, "operators")) {
-    const auto* const op =
-        std::find_if(kOperators.begin(), kOperators.end(),
-                     [&wanted = name](const Operator& o) { return o.name == wanted; });
+    const auto op = std::ranges::find(kOperators, std::string_view(name), &Operator::name);
     if (op == kOperators.end()) {
       std::vector<std::string> candidates;
-      candidates.reserve(kOperators.size());
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
       const std::string hint = suggestion(name, candidates);
       context.fault(value, fmt::format("unknown operator {}", shown(name)),

@@ -79,8 +79,7 @@ const std::string* first_met(const Test& test, const std::string& fact) {
 }
 
 std::string_view symbol(Test::Op op) {
-  const auto at = std::find_if(profile::kOperators.begin(), profile::kOperators.end(),
-                               [&](const profile::Operator& one) { return one.op == op; });
+  const auto at = std::ranges::find(profile::kOperators, op, &profile::Operator::op);
   return at == profile::kOperators.end() ? "=" : at->sign;
 }
 
@@ -114,13 +113,11 @@ bool holds(const Test& test, const Facts& facts) {
 }
 
 bool holds(const When& when, const Facts& facts) {
-  return std::all_of(when.begin(), when.end(),
-                     [&](const Test& test) { return holds(test, facts); });
+  return std::ranges::all_of(when, [&](const Test& test) { return holds(test, facts); });
 }
 
 bool is_late(const When& when) {
-  return std::any_of(when.begin(), when.end(),
-                     [](const Test& test) { return test.fact.starts_with("value."); });
+  return std::ranges::any_of(when, [](const Test& t) { return t.fact.starts_with("value."); });
 }
 
 std::string when_text(const When& when) {
