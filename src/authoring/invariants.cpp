@@ -13,9 +13,9 @@ namespace hpclaunch::authoring {
 namespace {
 
 constexpr int kMostNodes = 20'000;  // highest node count that is tried
-constexpr int kEveryCount = 64;     // up to here every rank count is tried
+constexpr int kEveryCount = 32;     // up to here every rank count is tried
 constexpr int kEnoughExamples = 2;
-constexpr int kRepeatEach = 5;  // every fifth rank count is planned twice
+constexpr int kRepeatEach = 16;  // as many rank counts of which one is planned twice
 
 /// What was asked for, as it would be typed.
 struct Asked {
@@ -70,9 +70,10 @@ std::set<int> turning_points(const Profile& profile, std::string_view fact, long
   return points;
 }
 
-// Every rank count of a small node. Above kEveryCount those at which the width of an equal share changes: as many as
-// the square root of the cores, where each count would make the whole sweep cubic.
-std::set<int> rank_counts(const Profile& profile, const Topology& node) {
+// Every rank count of a small node. Above kEveryCount those that share the units evenly, and those at which the width of
+// an equal share of the cores changes: as many as the square root of the cores, where each count would make the whole
+// sweep cubic.
+std::set<int> rank_counts(const Profile& profile, const Topology& node, int units) {
   const int pus = node.all_pus().count();
   std::set<int> counts = turning_points(profile, "ranks_per_node", pus);
   for (int ranks = 1; ranks <= std::min(pus, kEveryCount); ++ranks) counts.insert(ranks);
@@ -80,8 +81,8 @@ std::set<int> rank_counts(const Profile& profile, const Topology& node) {
       node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); }));
   for (const int all : {usable, static_cast<int>(node.cores.size()), pus})
     for (int width = 1; all / width > kEveryCount; ++width)
-      for (const int ranks : {all / width, all / width + 1})
-        if (ranks <= pus) counts.insert(ranks);
+      for (const int ranks : {all / width, all / width + 1, all / width / units * units})
+        if (ranks > 0 && ranks <= pus) counts.insert(ranks);
   return counts;
 }
 
@@ -108,7 +109,6 @@ class Sweep {
   void all() {
     const Profile& profile = *context_.profile;
     const std::vector<std::string> views = views_of(profile, *context_.model);
-    const std::set<int> counts = rank_counts(profile, context_.model->topology);
     std::set<int> sizes = turning_points(profile, "nodes", kMostNodes);
     if (sizes.empty()) sizes.insert(2);
     std::vector<std::string> stacks = names_of(profile.stacks);
@@ -118,10 +118,11 @@ class Sweep {
     for (const std::string& stack : stacks)
       for (const std::string& mode : modes) {
         hosts(1);
-        for (const int ranks : counts)
-          for (const std::string& view : views)
-            one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         const int units = units_of(context_, mode);
+        for (const int ranks : rank_counts(profile, context_.model->topology, std::max(1, units)))
+          for (const std::string& view : views)  // views differ in what of the units a rank sees
+            if (view == views.front() || ranks <= 2 * units || ranks % units == 0)
+              one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         for (int each = 2; each <= units; ++each)  // the last: one process that has the node
           for (int ranks = 1; ranks * each <= units; ++ranks)
             one({stack, mode, "", 1, ranks, each}, false);
