@@ -111,6 +111,7 @@ class Sweep {
     const std::vector<std::string> views = views_of(profile, *context_.model);
     std::set<int> sizes = turning_points(profile, "nodes", kMostNodes);
     if (sizes.empty()) sizes.insert(2);
+    const bool small = context_.model->topology.all_pus().count() <= kEveryCount;
     std::vector<std::string> stacks = names_of(profile.stacks);
     std::vector<std::string> modes = names_of(profile.device_modes);
     for (std::vector<std::string>* names : {&stacks, &modes})
@@ -121,7 +122,7 @@ class Sweep {
         const int units = units_of(context_, mode);
         for (const int ranks : rank_counts(profile, context_.model->topology, std::max(1, units)))
           for (const std::string& view : views)  // views differ in what of the units a rank sees
-            if (view == views.front() || ranks <= 2 * units || ranks % units == 0)
+            if (small || view == views.front() || ranks <= 2 * units || ranks % units == 0)
               one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
         for (int each = 2; each <= units; ++each)  // the last: one process that has the node
           for (int ranks = 1; ranks * each <= units; ++ranks)
