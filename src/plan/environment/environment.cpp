@@ -89,24 +89,22 @@ void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& pla
 
 // Of this process, this host or this login: on another node the value would be wrong or means nothing.
 constexpr std::string_view kOwnOfHost =
-    "COLUMNS DBUS_SESSION_BUS_ADDRESS DISPLAY HOST HOSTNAME LINES LOGNAME LS_COLORS MAIL OLDPWD "
-    "PPID "
-    "PS1 PWD SHELL SHLVL STY TMUX TTY USER WINDOWID XAUTHORITY _";
+    "_,COLUMNS,DBUS_SESSION_BUS_ADDRESS,DISPLAY,HOST,HOSTNAME,LINES,LOGNAME,LS_COLORS,MAIL,"
+    "OLDPWD,PPID,PS1,PWD,SHELL,SHLVL,STY,TMUX,TTY,USER,WINDOWID,XAUTHORITY";
 
 // Of the session, the batch system, or a launcher. Open MPI sends OMPI_* and PMIX_* on by itself.
 constexpr std::string_view kPrefixes =
-    "SSH_ TERM XDG_ OMPI_ PMIX_ PRTE_ PMI_ SLURM_ SLURMD_ SRUN_ SBATCH_ PBS_ LSB_ LSF_ LS_JOBPID "
-    "FLUX_ "
-    "COBALT_ PALS_ HYDRA_ HYDI_ I_MPI_PIN";
+    "SSH_,TERM,XDG_,OMPI_,PMIX_,PRTE_,PMI_,SLURM_,SLURMD_,SRUN_,SBATCH_,PBS_,LSB_,LSF_,LS_JOBPID,"
+    "FLUX_,COBALT_,PALS_,HYDRA_,HYDI_,I_MPI_PIN";
 
 bool begins_with(std::string_view name, std::string_view prefixes) {
-  return std::ranges::any_of(split(prefixes, ' '),
+  return std::ranges::any_of(split(prefixes, ','),
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 // A shell function ("BASH_FUNC_ml%%") is exported too, and no launcher takes its name.
 bool goes_along(const std::string& name) {
-  return is_identifier(name) && std::ranges::count(split(kOwnOfHost, ' '), name) == 0 &&
+  return is_identifier(name) && std::ranges::count(split(kOwnOfHost, ','), name) == 0 &&
          !begins_with(name, kPrefixes);
 }
 
@@ -183,7 +181,7 @@ std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& pl
     if (!constant)
       names.erase(setting.name);
     else if (setting.history.back().layer != Layer::environment && is_identifier(setting.name) &&
-             !begins_with(setting.name, "OMPI_ PMIX_ PRTE_"))  // which their daemons know better
+             !begins_with(setting.name, "OMPI_,PMIX_,PRTE_"))  // which their daemons know better
       names.insert(setting.name);
   }
   names.insert("HPCLAUNCH_PLAN");
