@@ -40,36 +40,35 @@ std::pair<int, long> measure(const Topology& node, const Units& units,
   return ring;
 }
 
-// Units that stay together in the order of ranks.
-struct Stretch {
-  std::vector<int> units;  // positions in Units::list, ascending
-  std::vector<int> order;  // those of them that ranks get, in that order
-};
-
-// A greedy ring (nearest neighbour): each unit is followed by the one of its stretch that has the most lanes to it.
-// Other orders only where more neighbours are linked then, or by more lanes; first and last are neighbours.
-std::vector<Stretch> link_neighbours(const Topology& node, const Units& units,
-                                     std::vector<Stretch> stretches) {
-  if (node.links.empty()) return stretches;
-  std::vector<Stretch> linked = stretches;
+// A greedy ring (nearest neighbour): each unit is followed by the one of its group that has the most lanes to it, units
+// with ranks before the others. Other orders only where more neighbours are linked then, or by more lanes; first and
+// last are neighbours.
+std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units& units,
+                                              const std::vector<LocalityGroup>& groups,
+                                              std::vector<std::vector<int>> assigned) {
+  if (node.links.empty()) return assigned;
+  std::vector<std::vector<int>> linked = assigned;
   std::vector<int> plain;
   std::vector<int> ring;
   const auto lanes = [&](int unit) {
     return ring.empty() ? 0 : lanes_between(node, units.list[ring.back()], units.list[unit]);
   };
-  for (Stretch& stretch : linked) {
-    plain.insert(plain.end(), stretch.order.begin(), stretch.order.end());
-    std::vector<int> open = stretch.order;  // what ranks get goes before the others
-    for (const int unit : stretch.units)
-      if (std::ranges::count(open, unit) == 0) open.push_back(unit);
-    for (int& next : stretch.order) {
+  for (Index g = 0; g < groups.size(); ++g) {
+    std::vector<int> open = assigned[g];
+    open.erase(std::unique(open.begin(), open.end()), open.end());
+    const std::vector<int> order = open;
+    for (const int unit : groups[g].units)
+      if (std::ranges::count(order, unit) == 0) open.push_back(unit);
+    std::map<int, int> in_place_of;
+    for (const int unit : order) {
       const auto best = std::ranges::max_element(open, {}, lanes);
-      next = *best;
+      plain.push_back(unit);
+      ring.push_back(in_place_of[unit] = *best);
       open.erase(best);
-      ring.push_back(next);
     }
+    for (int& unit : linked[g]) unit = in_place_of[unit];
   }
-  return measure(node, units, ring) > measure(node, units, plain) ? linked : stretches;
+  return measure(node, units, ring) > measure(node, units, plain) ? linked : assigned;
 }
 
 // Where the locality of units is unknown, all cores are near.
@@ -146,17 +145,7 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
       assigned[g] = spread(groups[g].units, counts[g]);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
   if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return assigned;
-  std::vector<Stretch> plain;
-  for (Index g = 0; g < groups.size(); ++g) {
-    plain.push_back({groups[g].units, assigned[g]});
-    std::vector<int>& order = plain.back().order;
-    order.erase(std::unique(order.begin(), order.end()), order.end());
-  }
-  const std::vector<Stretch> linked = link_neighbours(node, units, plain);
-  for (Index g = 0; g < groups.size(); ++g)
-    for (int& unit : assigned[g])
-      unit = linked[g].order[std::ranges::find(plain[g].order, unit) - plain[g].order.begin()];
-  return assigned;
+  return link_neighbours(node, units, groups, std::move(assigned));
 }
 
 struct RankSeat {
@@ -302,17 +291,12 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   for (const int unit : assigned) ++on[unit];
   if (const auto [fewest, most] = std::ranges::minmax(on); most - fewest > 1)
     assigned = assign_units(units, count);
-  const std::vector<std::vector<int>> places = units_by_place(units);
-  std::vector<Index> place_of(units.list.size(), 0);
-  for (Index p = 0; p < places.size(); ++p)
-    for (const int unit : places[p]) place_of[unit] = p;
-  std::vector<std::vector<int>> far(ranks.size());  // [rank][place]
+  std::vector<std::vector<int>> far(ranks.size());  // [rank][unit]
   for (Index r = 0; r < ranks.size(); ++r)
-    for (const std::vector<int>& place : places)
-      far[r].push_back(distance(node, units.list[place.front()].pus, ranks[r].cpus));
+    for (const Unit& unit : units.list) far[r].push_back(distance(node, unit.pus, ranks[r].cpus));
   on.assign(units.list.size(), 0);
   for (const int unit : assigned) ++on[unit];
-  const auto cost = [&](Index r, int unit) { return far[r][place_of[unit]]; };
+  const auto cost = [&](Index r, int unit) { return far[r][unit]; };
   for (bool better = true; better;) {
     better = false;
     for (Index r = 0; r < ranks.size(); ++r) {
