@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_utf8(const std::string& text) {
+bool is_utf8(std::string_view text) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (std::all_of(text.begin(), text.end(), ascii)) return true;
   try {
@@ -24,7 +24,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-std::string base64(const std::string& bytes) {
+std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -39,7 +39,7 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-Json text(const std::string& value) {
+Json text(std::string_view value) {
   if (is_utf8(value)) return value;
   return Json{{"bytes", base64(value)}};
 }
@@ -53,14 +53,17 @@ Json list(const Items& items, Make make) {
   return made;
 }
 
-Json texts(const std::vector<std::string>& values) { return list(values, text); }
+template <class Texts>
+Json texts(const Texts& values) {
+  return list(values, text);
+}
 
 Json value_json(const Value& value) {
   if (std::holds_alternative<Unset>(value)) return nullptr;
   if (const auto* constant = std::get_if<std::string>(&value)) return text(*constant);
   if (const auto* fact = std::get_if<RankFact>(&value))
     return Json{{"fact", std::string(to_string(*fact))}};
-  return Json{{"per_rank", list(std::get<PerRank>(value).items, texts)}};
+  return Json{{"per_rank", list(std::get<PerRank>(value).items, texts<std::vector<std::string>>)}};
 }
 
 Json where_json(const SourceRef& where) {
