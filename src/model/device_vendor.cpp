@@ -39,27 +39,22 @@ constexpr DeviceVendor kNone{};
 std::span<const DeviceVendor> device_vendors() { return kVendors; }
 
 const DeviceVendor& device_vendor(std::string_view name) {
-  for (const DeviceVendor& vendor : kVendors)
-    if (vendor.name == name) return vendor;
-  return kNone;
+  const auto found = std::ranges::find(kVendors, name, &DeviceVendor::name);
+  return found == kVendors.end() ? kNone : *found;
 }
 
 const DeviceVendor& device_vendor_of_pci(std::string_view pci_id) {
-  for (const DeviceVendor& vendor : kVendors)
-    if (vendor.pci_id == pci_id) return vendor;
-  return kNone;
+  const auto found = std::ranges::find(kVendors, pci_id, &DeviceVendor::pci_id);
+  return found == kVendors.end() ? kNone : *found;
 }
 
 const std::vector<std::string_view>& device_masks() {
   static const std::vector<std::string_view> kAll = [] {
     std::vector<std::string_view> all;
-    const auto add = [&](std::string_view name) {
-      if (!name.empty() && std::find(all.begin(), all.end(), name) == all.end())
-        all.push_back(name);
-    };
     for (const DeviceVendor& vendor : kVendors) {
-      for (const std::string_view mask : vendor.masks) add(mask);
-      add(vendor.opencl_mask);
+      for (const std::string_view mask : vendor.masks)
+        if (!mask.empty() && std::ranges::count(all, mask) == 0) all.push_back(mask);
+      if (!vendor.opencl_mask.empty()) all.push_back(vendor.opencl_mask);
     }
     return all;
   }();
@@ -67,10 +62,9 @@ const std::vector<std::string_view>& device_masks() {
 }
 
 bool is_device_variable(std::string_view name) {
-  const std::vector<std::string_view>& masks = device_masks();
   if (name.empty()) return false;
-  return std::find(masks.begin(), masks.end(), name) != masks.end() ||
-         std::any_of(kVendors.begin(), kVendors.end(), [&](const DeviceVendor& vendor) {
+  return std::ranges::count(device_masks(), name) > 0 ||
+         std::ranges::any_of(kVendors, [&](const DeviceVendor& vendor) {
            return name == vendor.container_list || name == vendor.pci_order.name ||
                   name == vendor.hierarchy || name == vendor.selector;
          });

@@ -1,7 +1,6 @@
 #include "hpclaunch/plan.h"
 
 #include <algorithm>
-#include <array>
 
 #include "hpclaunch/request.h"
 
@@ -11,30 +10,36 @@ namespace {
 
 // Names in the order of the enumerators.
 template <class Enum, std::size_t size>
-std::string_view name_of(const std::array<std::string_view, size>& names, Enum value) {
+std::string_view name_of(const std::string_view (&names)[size], Enum value) {
   const auto at = static_cast<std::size_t>(value);
   return at < size ? names[at] : "?";
+}
+
+const Setting* find(const std::vector<Setting>& settings, std::string_view name) {
+  const auto found = std::ranges::find(settings, name, &Setting::name);
+  return found == settings.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 std::string_view to_string(Layer layer) {
-  return name_of(std::array<std::string_view, 6>{"builtin", "default", "environment", "require",
-                                                 "computed", "command line"},
+  return name_of({"builtin", "default", "environment", "require", "computed", "command line"},
                  layer);
 }
 
 std::string_view to_string(RankFact fact) {
-  return name_of(std::array<std::string_view, 4>{"rank", "local-rank", "node", "local-size"}, fact);
+  return name_of({"rank", "local-rank", "node", "local-size"}, fact);
 }
 
-std::string_view to_string(BindVia via) {
-  return name_of(std::array<std::string_view, 3>{"launcher", "shim", "none"}, via);
+std::string_view to_string(BindVia via) { return name_of({"launcher", "shim", "none"}, via); }
+
+std::string_view to_string(Verify verify) { return name_of({"off", "warn", "strict"}, verify); }
+
+std::string_view to_string(Severity severity) {
+  return name_of({"note", "warning", "error"}, severity);
 }
 
-std::string_view to_string(Verify verify) {
-  return name_of(std::array<std::string_view, 3>{"off", "warn", "strict"}, verify);
-}
+std::string_view to_string(OnDrift how) { return name_of({"warn", "fail", "replan"}, how); }
 
 std::string value_on(const Value& value, const RankPlace& place) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -63,31 +68,13 @@ int Plan::max_local_size() const {
   return static_cast<int>(most);
 }
 
-namespace {
-
-const Setting* find(const std::vector<Setting>& settings, std::string_view name) {
-  for (const Setting& setting : settings)
-    if (setting.name == name) return &setting;
-  return nullptr;
-}
-
-}  // namespace
-
 const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
 const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
-
-std::string_view to_string(Severity severity) {
-  return severity == Severity::note ? "note" : severity == Severity::warning ? "warning" : "error";
-}
 
 Severity severity_from(std::string_view name) {
   for (const Severity severity : {Severity::note, Severity::error})
     if (name == to_string(severity)) return severity;
   return Severity::warning;
-}
-
-std::string_view to_string(OnDrift how) {
-  return how == OnDrift::warn ? "warn" : how == OnDrift::fail ? "fail" : "replan";
 }
 
 std::string time_limit_signal_name(int signal) {

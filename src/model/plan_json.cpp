@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "hpclaunch/plan.h"
 
@@ -43,11 +44,18 @@ Json text(std::string_view value) {
   return Json{{"bytes", base64(value)}};
 }
 
+Json text_or_null(const std::string& value) { return value.empty() ? Json(nullptr) : text(value); }
+
+template <class Items, class Make>
+Json list(const Items& items, Make make) {
+  Json made = Json::array();
+  for (const auto& item : items) made.push_back(make(item));
+  return made;
+}
+
 template <class Texts>
 Json texts(const Texts& values) {
-  Json list = Json::array();
-  for (const std::string_view value : values) list.push_back(text(value));
-  return list;
+  return list(values, text);
 }
 
 Json value_json(const Value& value) {
@@ -55,10 +63,7 @@ Json value_json(const Value& value) {
   if (const auto* constant = std::get_if<std::string>(&value)) return text(*constant);
   if (const auto* fact = std::get_if<RankFact>(&value))
     return Json{{"fact", std::string(to_string(*fact))}};
-  Json classes = Json::array();
-  for (const std::vector<std::string>& items : std::get<PerRank>(value).items)
-    classes.push_back(texts(items));
-  return Json{{"per_rank", std::move(classes)}};
+  return Json{{"per_rank", list(std::get<PerRank>(value).items, texts<std::vector<std::string>>)}};
 }
 
 Json where_json(const SourceRef& where) {
@@ -92,92 +97,71 @@ Json decision_json(const std::string& name, const Decision& decision) {
 }
 
 Json settings_json(const std::vector<Setting>& settings) {
-  Json list = Json::array();
-  for (const Setting& setting : settings) {
-    Json history = Json::array();
-    for (const Decision& decision : setting.history)
-      history.push_back(decision_json(setting.name, decision));
+  return list(settings, [](const Setting& setting) {
+    Json history = list(setting.history, [&](const Decision& decision) {
+      return decision_json(setting.name, decision);
+    });
     Json one;
     one["name"] = text(setting.name);
     one["value"] = history.empty() ? Json(nullptr) : history.back()["value"];
     one["history"] = std::move(history);
-    list.push_back(std::move(one));
-  }
-  return list;
+    return one;
+  });
 }
 
 Json known(int os_index) { return os_index < 0 ? Json(nullptr) : Json(os_index); }
 
-Json part_json(const RankPlan& rank) {
-  if (rank.part_first < 0) return nullptr;
-  return Json{{"first", rank.part_first}, {"last", rank.part_last}};
+Json rank_json(const RankPlan& rank, std::size_t local_rank) {
+  Json one;
+  one["local_rank"] = local_rank;
+  one["cpus"] = text_or_null(rank.cpus.to_list());
+  one["part"] = rank.part_first < 0 ? Json(nullptr)
+                                    : Json{{"first", rank.part_first}, {"last", rank.part_last}};
+  one["cores"] = rank.cores;
+  one["package"] = known(rank.package);
+  one["numa"] = known(rank.numa);
+  one["unit"] = known(rank.unit);
+  one["device"] = known(rank.device);
+  one["subdevice"] = known(rank.subdevice);
+  one["more_units"] = list(rank.more_units, [](const UnitRef& more) {
+    return Json{{"unit", known(more.unit)},
+                {"device", known(more.device)},
+                {"subdevice", known(more.subdevice)}};
+  });
+  one["nic"] = known(rank.nic);
+  return one;
 }
 
-Json more_units_json(const RankPlan& rank) {
-  Json list = Json::array();
-  for (const UnitRef& more : rank.more_units)
-    list.push_back(Json{{"unit", known(more.unit)},
-                        {"device", known(more.device)},
-                        {"subdevice", known(more.subdevice)}});
-  return list;
-}
-
-Json classes_json(const Plan& plan) {
-  Json classes = Json::array();
-  for (const NodeClass& node : plan.classes) {
-    Json ranks = Json::array();
-    for (std::size_t r = 0; r < node.ranks.size(); ++r) {
-      const RankPlan& rank = node.ranks[r];
-      Json one;
-      one["local_rank"] = r;
-      one["cpus"] = rank.cpus.empty() ? Json(nullptr) : Json(rank.cpus.to_list());
-      one["part"] = part_json(rank);
-      one["cores"] = rank.cores;
-      one["package"] = known(rank.package);
-      one["numa"] = known(rank.numa);
-      one["unit"] = known(rank.unit);
-      one["device"] = known(rank.device);
-      one["subdevice"] = known(rank.subdevice);
-      one["more_units"] = more_units_json(rank);
-      one["nic"] = known(rank.nic);
-      ranks.push_back(std::move(one));
-    }
-    Json one;
-    one["granted"] = node.granted == 0 ? Json(nullptr) : Json(node.granted);
-    one["ranks"] = std::move(ranks);
-    classes.push_back(std::move(one));
-  }
-  return classes;
+Json class_json(const NodeClass& node) {
+  std::size_t local_rank = 0;
+  Json one;
+  one["granted"] = node.granted == 0 ? Json(nullptr) : Json(node.granted);
+  one["ranks"] =
+      list(node.ranks, [&](const RankPlan& rank) { return rank_json(rank, local_rank++); });
+  return one;
 }
 
 Json layout_json(const Plan& plan) {
-  Json layout = Json::array();
   int node = 0;
   int rank = 0;
-  for (const NodeRun& run : plan.layout) {
+  return list(plan.layout, [&](const NodeRun& run) {
     const auto per_node =
         static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size());
     Json one;
     one["node_class"] = run.node_class;
     one["nodes"] = run.nodes;
-    one["first_node"] = node;
-    one["first_rank"] = rank;
+    one["first_node"] = std::exchange(node, node + run.nodes);
+    one["first_rank"] = std::exchange(rank, rank + run.nodes * per_node);
     one["ranks_per_node"] = per_node;
-    layout.push_back(std::move(one));
-    node += run.nodes;
-    rank += run.nodes * per_node;
-  }
-  return layout;
+    return one;
+  });
 }
 
-Json reports_json(const Plan& plan) {
-  Json list = Json::array();
-  for (const Diagnostic& report : plan.reports)
-    list.push_back(Json{{"rule", text(report.id)},
-                        {"severity", text(std::string(to_string(report.severity)))},
-                        {"message", text(report.message)},
-                        {"fix", report.fix.empty() ? Json(nullptr) : text(report.fix)}});
-  return list;
+Json report_json(const Diagnostic& report) {
+  return Json{{"rule", text(report.id)},
+              {"severity", std::string(to_string(report.severity))},
+              {"message", text(report.message)},
+              {"fix", text_or_null(report.fix)}};
 }
 
 /// TOKENIZER and the like are not secret.
@@ -216,27 +200,27 @@ std::string plan_to_json(const Plan& plan) {
   out["launcher"] = text(plan.launcher);
   out["profile_args"] = texts(plan.profile_args);
   out["launcher_args"] = texts(plan.launcher_args);
-  out["gpu_view"] = plan.gpu_view.empty() ? Json(nullptr) : Json(plan.gpu_view);
+  out["gpu_view"] = text_or_null(plan.gpu_view);
   out["batch"] = texts(plan.batch);
-  out["core_limit"] = plan.core_limit.empty() ? Json(nullptr) : text(plan.core_limit);
+  out["core_limit"] = text_or_null(plan.core_limit);
   out["make_dirs"] = texts(plan.make_dirs);
-  out["reports"] = reports_json(plan);
+  out["reports"] = list(plan.reports, report_json);
   out["bind_via"] = std::string(to_string(plan.bind_via));
   out["verify"] = std::string(to_string(plan.verify));
   out["output"] =
       Json{{"label", plan.output.label},
-           {"log_dir", plan.output.log_dir.empty() ? Json(nullptr) : text(plan.output.log_dir)},
+           {"log_dir", text_or_null(plan.output.log_dir)},
            {"grace_seconds", plan.output.grace_seconds},
            {"start_seconds",
             plan.output.start_seconds ? Json(*plan.output.start_seconds) : Json(nullptr)},
-           {"report", plan.output.report.empty() ? Json(nullptr) : text(plan.output.report)}};
+           {"report", text_or_null(plan.output.report)}};
   out["supervise"] = plan.supervise;
   out["notice"] = plan.time_limit_signal.signal == 0
                       ? Json(nullptr)
                       : Json{{"signal", time_limit_signal_name(plan.time_limit_signal.signal)},
                              {"at", plan.time_limit_signal.at}};
   out["layout"] = layout_json(plan);
-  out["classes"] = classes_json(plan);
+  out["classes"] = list(plan.classes, class_json);
   out["choices"] = settings_json(plan.choices);
   out["env"] = settings_json(plan.env);
   out["wire"] = text(plan.wire);

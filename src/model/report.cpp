@@ -188,27 +188,13 @@ std::string report_to_json(const RankReport& report) {
 }
 
 bool is_placement_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 18> kNames = {"RANK",
-                                                       "LOCAL_RANK",
-                                                       "WORLD_SIZE",
-                                                       "LOCAL_WORLD_SIZE",
-                                                       "LOCAL_SIZE",
-                                                       "GROUP_RANK",
-                                                       "GROUP_WORLD_SIZE",
-                                                       "NODE_RANK",
-                                                       "CROSS_RANK",
-                                                       "CROSS_SIZE",
-                                                       "MASTER_ADDR",
-                                                       "MASTER_PORT",
-                                                       "HPCLAUNCH_LOCAL_RANK",
-                                                       "HPCLAUNCH_LOCAL_SIZE",
-                                                       "HPCLAUNCH_NODE",
-                                                       "GOMP_CPU_AFFINITY",
-                                                       "KMP_AFFINITY",
-                                                       "KMP_HW_SUBSET"};
+  constexpr std::string_view kNames =
+      "RANK,LOCAL_RANK,WORLD_SIZE,LOCAL_WORLD_SIZE,LOCAL_SIZE,GROUP_RANK,GROUP_WORLD_SIZE,"
+      "NODE_RANK,CROSS_RANK,CROSS_SIZE,MASTER_ADDR,MASTER_PORT,HPCLAUNCH_LOCAL_RANK,"
+      "HPCLAUNCH_LOCAL_SIZE,HPCLAUNCH_NODE,GOMP_CPU_AFFINITY,KMP_AFFINITY,KMP_HW_SUBSET";
   return name.starts_with("OMP_") || is_device_variable(name) ||
-         std::ranges::find(kNames, name) != kNames.end() ||
-         std::ranges::find(kInterfaceVariables, name) != kInterfaceVariables.end();
+         std::ranges::count(split(kNames, ','), name) > 0 ||
+         std::ranges::count(kInterfaceVariables, name) > 0;
 }
 
 namespace {

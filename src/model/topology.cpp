@@ -221,16 +221,12 @@ Status check_nics(const Topology& topology) {
 }
 
 Status check_links(const Topology& topology) {
-  const auto exists = [&](int index) {
-    return std::any_of(topology.devices.begin(), topology.devices.end(),
-                       [index](const Device& device) { return device.index == index; });
-  };
   const auto place = [](const Link& link) { return std::tie(link.from, link.to, link.kind); };
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
     const std::string pointer = fmt::format("/links/{}", i);
     for (const auto& [key, index] : {std::pair("from", link.from), std::pair("to", link.to)})
-      if (!exists(index))
+      if (std::ranges::count(topology.devices, index, &Device::index) == 0)
         return breach(member("links", i, key), "link {} names device {}, which does not exist", i,
                       index);
     if (link.from >= link.to)

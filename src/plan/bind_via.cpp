@@ -91,9 +91,9 @@ Result<Choice> choose(const PlanInput& input, const Units& units, const Plan& pl
   // Other nodes of a job on parts of nodes have granted other cores than this one.
   const bool parts = nameless_cores(input, plan.nodes()) && !counted_through;
   const bool amounts = knows_amounts(input, plan.nodes());
-  const auto cannot = [](std::string message) {
-    return request_error(std::move(message), "omit --bind-via, or use --bind-via shim",
-                         ErrorKind::unsupported);
+  const auto cannot = [](std::string message,
+                         const char* fix = "omit --bind-via, or use --bind-via shim") {
+    return request_error(std::move(message), fix, ErrorKind::unsupported);
   };
   const std::optional<BindVia> typed = input.request.bind_via;
   if (typed == BindVia::launcher && !launcher_can)
@@ -105,10 +105,9 @@ Result<Choice> choose(const PlanInput& input, const Units& units, const Plan& pl
                     "granted CPUs are not known here",
                     input.granted_why));
   if (typed == BindVia::shim && parts && amounts)
-    return request_error(fmt::format("--bind-via shim: the job has part of each node, and {}",
-                                     why_not_counted(input)),
-                         "omit --bind-via: the batch system restricts ranks to the granted CPUs",
-                         ErrorKind::unsupported);
+    return cannot(fmt::format("--bind-via shim: the job has part of each node, and {}",
+                              why_not_counted(input)),
+                  "omit --bind-via: the batch system restricts ranks to the granted CPUs");
   if (typed) return Choice{*typed, "--bind-via"};
 
   if (parts)

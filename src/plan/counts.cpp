@@ -33,18 +33,12 @@ int natural_per_node(const Topology& node) {
   return std::max<int>(1, static_cast<int>(numa.size()));
 }
 
-Error contradiction(const Wanted& want, std::string hint) {
-  return request_error(fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
-                                   counted(want.nodes, "node"), counted(want.per_node, "rank")),
-                       std::move(hint));
-}
-
-// A node file with one line per node says nothing about ranks where nodes have devices: sites write one
-// line whatever the job is.
-bool slots_count(const PlanInput& input, const Units& units, int nodes) {
-  if (input.slots.empty()) return false;
-  return units.count() == 0 ||
-         *std::max_element(input.slots.begin(), input.slots.begin() + nodes) > 1;
+// The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
+// about ranks where nodes have devices: sites write one line whatever the job is.
+std::vector<int> slots_of(const PlanInput& input, const Units& units, int nodes) {
+  if (input.slots.empty()) return {};
+  std::vector<int> slots(input.slots.begin(), input.slots.begin() + nodes);
+  return units.count() == 0 || std::ranges::max(slots) > 1 ? slots : std::vector<int>{};
 }
 
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
@@ -59,10 +53,8 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
     return per_node(Layer::computed, divide_up(*typed.ranks, nodes),
                     fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
                                 counted(nodes, "node")));
-  if (slots_count(input, units, nodes))
-    return per_node(Layer::environment,
-                    *std::max_element(input.slots.begin(), input.slots.begin() + nodes),
-                    input.slots_why);
+  if (const std::vector<int> slots = slots_of(input, units, nodes); !slots.empty())
+    return per_node(Layer::environment, std::ranges::max(slots), input.slots_why);
   const std::string devices = counted(units.count(), "device");
   if (units.filled > 0)
     return per_node(Layer::command_line, units.filled * units.count(),
@@ -111,16 +103,14 @@ int number(const Setting& setting) {
 Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
                                     const Wanted& want) {
   const Request& typed = input.request;
-  const auto listed = [&] {
-    return std::vector<int>(input.slots.begin(), input.slots.begin() + want.nodes);
-  };
-  if (!typed.ranks && !typed.ranks_per_node && slots_count(input, units, want.nodes))
-    return listed();
+  if (!typed.ranks && !typed.ranks_per_node)
+    if (std::vector<int> slots = slots_of(input, units, want.nodes); !slots.empty()) return slots;
   if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
-    const bool same_sum =
-        static_cast<int>(input.slots.size()) >= want.nodes &&
-        std::accumulate(input.slots.begin(), input.slots.begin() + want.nodes, 0) == want.ranks;
-    if (same_sum) return listed();
+    std::vector<int> slots = input.slots;
+    slots.resize(static_cast<std::size_t>(want.nodes), 0);
+    if (std::ssize(input.slots) >= want.nodes &&
+        std::accumulate(slots.begin(), slots.end(), 0) == want.ranks)
+      return slots;
     if (input.launcher.distribution != Distribution::fill)
       return distribute_over_parts(input, want.nodes, want.ranks);
   }
@@ -133,14 +123,6 @@ Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
     left -= ranks_on.back();
   }
   return ranks_on;
-}
-
-// --ranks-per-device where a mask or the allocation leaves no device.
-Status check_shortage(const Request& typed, const Units& units) {
-  if (!typed.ranks_per_device || !units.list.empty() || units.shortage.by.empty()) return Done{};
-  return request_error(
-      fmt::format("--ranks-per-device {}: {}", *typed.ranks_per_device, units.shortage.by),
-      fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
 }
 
 // More ranks than --ranks-per-device allows on the devices of a node, or than it has groups of devices.
@@ -163,17 +145,9 @@ Status check_groups(const Units& units, int ranks_per_node) {
   return Done{};
 }
 
-Status check_launcher(const PlanInput& input, int nodes) {
-  if (nodes <= 1 || input.launcher.multi_node) return Done{};
-  return Error{ErrorKind::unsupported,
-               fmt::format("launcher {} works on one node only, the plan has {}",
-                           input.launcher.name, counted(nodes, "node")),
-               "use --nodes 1, or another launcher with --launcher NAME"};
-}
-
 }  // namespace
 
-int Counts::most() const { return *std::max_element(ranks_on.begin(), ranks_on.end()); }
+int Counts::most() const { return std::ranges::max(ranks_on); }
 
 int Counts::ranks() const { return std::accumulate(ranks_on.begin(), ranks_on.end(), 0); }
 
@@ -182,7 +156,10 @@ bool Counts::even() const {
 }
 
 Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
-  if (const Status some = check_shortage(input.request, units); !some) return some.error();
+  const std::optional<int>& each = input.request.ranks_per_device;
+  if (each && units.list.empty() && !units.shortage.by.empty())
+    return request_error(fmt::format("--ranks-per-device {}: {}", *each, units.shortage.by),
+                         fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
   Result<Setting> nodes = decide_nodes(input);
   if (!nodes) return nodes.error();
   Wanted want;
@@ -190,16 +167,18 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   Setting per_node = decide_per_node(input, units, want.nodes);
   want.per_node = number(per_node);
   want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
-  if (want.ranks < want.nodes)
-    return contradiction(want, "every node needs a rank: decrease --nodes");
-  if (want.ranks > want.nodes * want.per_node)
-    return contradiction(
-        want, fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
-                          divide_up(want.ranks, want.nodes), want.nodes * want.per_node));
-  Counts counts;
-  Result<std::vector<int>> assigned = distribute(input, units, want);
+  const int room = want.nodes * want.per_node;
+  if (want.ranks < want.nodes || want.ranks > room)
+    return request_error(
+        fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
+                    counted(want.nodes, "node"), counted(want.per_node, "rank")),
+        want.ranks < want.nodes
+            ? "every node needs a rank: decrease --nodes"
+            : fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
+                          divide_up(want.ranks, want.nodes), room));
+  const Result<std::vector<int>> assigned = distribute(input, units, want);
   if (!assigned) return assigned.error();
-  counts.ranks_on = std::move(*assigned);
+  Counts counts{*assigned, {}};
   const int most = counts.most();
   if (input.request.ranks && !input.request.ranks_per_node && most > want.per_node)
     per_node = chosen(
@@ -207,11 +186,14 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
         fmt::format("{} distributed over the granted parts of {} ({})", counted(want.ranks, "rank"),
                     counted(want.nodes, "node"), input.granted_why));
   const bool typed_total = input.request.ranks.has_value();
-  counts.choices.push_back(std::move(*nodes));
-  counts.choices.push_back(std::move(per_node));
-  counts.choices.push_back(chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                                  counts.ranks(), typed_total ? "--ranks" : "sum over the nodes"));
-  if (const Status launcher = check_launcher(input, want.nodes); !launcher) return launcher.error();
+  counts.choices = {std::move(*nodes), std::move(per_node),
+                    chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
+                           counts.ranks(), typed_total ? "--ranks" : "sum over the nodes")};
+  if (want.nodes > 1 && !input.launcher.multi_node)
+    return Error{ErrorKind::unsupported,
+                 fmt::format("launcher {} works on one node only, the plan has {}",
+                             input.launcher.name, counted(want.nodes, "node")),
+                 "use --nodes 1, or another launcher with --launcher NAME"};
   if (const Status groups = check_groups(units, most); !groups) return groups.error();
   return counts;
 }

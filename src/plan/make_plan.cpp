@@ -8,6 +8,7 @@
 
 #include "hpclaunch/profile.h"
 #include "plan/devices/vendors.h"
+#include "plan/devices/visibility.h"
 #include "plan/environment/environment.h"
 #include "plan/steps.h"
 

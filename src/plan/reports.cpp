@@ -6,7 +6,7 @@
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/visibility.h"
 #include "plan/steps.h"
 
@@ -60,10 +60,8 @@ void report_devices(const PlanInput& input, Plan& plan) {
   std::vector<std::string> names;
   std::set<int> used;
   for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks) {
-      used.insert(rank.device);
-      for (const UnitRef& more : rank.more_units) used.insert(more.device);
-    }
+    for (const RankPlan& rank : one.ranks)
+      for (const UnitRef& unit : all_units_of(rank)) used.insert(unit.device);
   for (const Device& device : input.node.devices)
     if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
       names.push_back(device.numa < 0

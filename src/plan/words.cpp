@@ -8,8 +8,7 @@
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "plan/cores/locality.h"
-#include "plan/cores/share.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/masks.h"
 #include "plan/devices/nics.h"
 #include "plan/environment/settings.h"
@@ -34,18 +33,12 @@ int numa_of(const Topology& node, const Device& device) {
   return near.numa;
 }
 
-std::vector<UnitRef> units_of(const RankPlan& rank) {
-  std::vector<UnitRef> units{{rank.unit, rank.device, rank.subdevice}};
-  units.insert(units.end(), rank.more_units.begin(), rank.more_units.end());
-  return units;
-}
-
 // "GPU 2 on NUMA node 1", "GPUs 0,1 on NUMA node 0"; without devices "NUMA node 1".
 std::string devices_text(const Topology& node, const RankPlan& rank) {
   if (rank.unit < 0) return rank.numa < 0 ? std::string() : fmt::format("NUMA node {}", rank.numa);
   std::vector<std::string> names;
   std::set<int> numa;
-  for (const UnitRef& one : units_of(rank)) {
+  for (const UnitRef& one : all_units_of(rank)) {
     names.push_back(one.device < 0      ? fmt::format("entry {} of the mask", one.unit)
                     : one.subdevice < 0 ? std::to_string(one.device)
                                         : fmt::format("{}.{}", one.device, one.subdevice));
@@ -65,7 +58,7 @@ std::string cpus_text(const CpuSet& cpus) {
 // Whether the cores are where the device is, when that is not so.
 std::string far_text(const Topology& node, const RankPlan& rank) {
   CpuSet near;
-  for (const UnitRef& one : units_of(rank)) {
+  for (const UnitRef& one : all_units_of(rank)) {
     const Device* device = find_device(node, one.device);
     const CpuSet its = device == nullptr ? CpuSet{} : near_device(node, *device);
     if (its.empty()) return "";

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/devices/match.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/jobs.h"
 #include "support/catch.h"
 #include "support/random_topology.h"

@@ -1,14 +1,13 @@
 // Laws of matching ranks, cores, devices and interfaces, over thousands of machines.
-#include "plan/devices/match.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
 
 #include "hpclaunch/profile.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/nics.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/jobs.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
@@ -23,18 +22,18 @@ int usable(const Topology& node) {
                     [&](const Core& core) { return core.pus.intersects(node.allowed); }));
 }
 
-const CpuSet& near_of(const Units& units, const Matched& matched, std::size_t rank) {
+const CpuSet& near_of(const Units& units, const NodeRanks& matched, std::size_t rank) {
   return units.list[static_cast<std::size_t>(matched.assigned[rank])].pus;
 }
 
-long sum_of_distances(const Topology& node, const Units& units, const Matched& matched) {
+long sum_of_distances(const Topology& node, const Units& units, const NodeRanks& matched) {
   long sum = 0;
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
     sum += distance(node, near_of(units, matched, r), matched.ranks[r].cpus);
   return sum;
 }
 
-int worst_off(const Matched& matched) {
+int worst_off(const NodeRanks& matched) {
   int least = std::numeric_limits<int>::max();
   for (const RankPlan& rank : matched.ranks) least = std::min(least, rank.cores);
   return least;
@@ -195,7 +194,7 @@ int in_common(const Device& device, const Nic& nic) {
 }
 
 // No interface is nearer than the rank's, and none is used more than need be.
-int check_nics(const Topology& node, const Units& units, Matched matched) {
+int check_nics(const Topology& node, const Units& units, NodeRanks matched) {
   int with = 0;
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)

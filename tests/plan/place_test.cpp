@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "plan/devices/match.h"
+#include "plan/devices/node_ranks.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
@@ -10,7 +10,7 @@ using namespace hpclaunch;
 
 namespace {
 
-Result<Matched> place(const Topology& node, const PlaceRequest& want) {
+Result<NodeRanks> place(const Topology& node, const PlaceRequest& want) {
   return match_units(node, Units{}, want);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("more ranks than cores is refused with both numbers, or shared on requ
 
 namespace {
 
-void check_laws(const Topology& node, const PlaceRequest& want, const Matched& placed) {
+void check_laws(const Topology& node, const PlaceRequest& want, const NodeRanks& placed) {
   REQUIRE(static_cast<int>(placed.ranks.size()) == want.ranks);
   CpuSet seen;
   int fewest = 1 << 20;
@@ -173,7 +173,7 @@ void check_laws(const Topology& node, const PlaceRequest& want, const Matched& p
 
 // Runs of a NUMA node's cores that differ by one at most: no other choice of the longer runs cuts through fewer caches.
 // Returns whether there was a choice.
-bool check_cuts(const Topology& node, const CpuSet& numa, const Matched& placed) {
+bool check_cuts(const Topology& node, const CpuSet& numa, const NodeRanks& placed) {
   std::vector<CpuSet> cores;
   for (const Core& core : node.cores)
     if (core.pus.intersects(node.allowed & numa)) cores.push_back(core.pus & node.allowed);

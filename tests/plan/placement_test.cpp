@@ -5,7 +5,7 @@
 
 #include "hpclaunch/probe.h"
 #include "hpclaunch/profile.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/jobs.h"
 #include "plan/shapes.h"
 #include "support/random_topology.h"

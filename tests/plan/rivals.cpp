@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/cores/locality.h"
-#include "plan/cores/share.h"
+#include "plan/cores/cores.h"
 
 namespace hpclaunch::test {
 
@@ -14,7 +13,7 @@ using Cores = std::vector<CpuSet>;  // the PUs of each
 
 Cores cores_in(const Topology& node, const CpuSet& pus) {
   Cores cores;
-  for (const UsableCore& core : usable_cores(node))
+  for (const Core& core : usable_part(node).cores)
     if (core.pus.intersects(pus)) cores.push_back(core.pus);
   return cores;
 }
@@ -263,7 +262,7 @@ Measure measure(const Topology& node, const RivalPlan& plan) {
       [](const RivalRank& a, const RivalRank& b) { return a.devices.size() < b.devices.size(); });
   result.uneven += static_cast<int>(many->devices.size() - few->devices.size());
   std::vector<double> share(plan.size(), 0);
-  for (const UsableCore& core : usable_cores(node)) {
+  for (const Core& core : usable_part(node).cores) {
     const auto users = std::count_if(plan.begin(), plan.end(), [&](const RivalRank& rank) {
       return rank.cpus.intersects(core.pus);
     });

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "hpclaunch/probe.h"
-#include "plan/devices/match.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/jobs.h"
 #include "plan/shapes.h"
 #include "support/catch.h"

@@ -7,7 +7,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/cores/binding.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/units.h"
 #include "support/catch.h"
 

@@ -2,24 +2,19 @@
 // grows by one core per rank, in turn. A block that finds no free core gets one along an augmenting path from a
 // block that can take another in its place. Demands that can be met form a polymatroid, so a block that cannot
 // grow now never can.
-#include "plan/cores/allocate.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <utility>
+
+#include "plan/cores/cores.h"
 
 namespace hpclaunch {
 
 namespace {
 
 using Index = std::size_t;
-
-// Cores that are equally far from every group.
-struct Cell {
-  std::vector<int> distances;  // by group
-  std::vector<int> cores;      // ascending
-};
 
 class Filling {
  public:
@@ -36,10 +31,8 @@ class Filling {
       }
       alike[distances].push_back(core);
     }
-    for (auto& [distances, cores] : alike) {
-      cells_.push_back({distances, cores});
-      free_.push_back(static_cast<int>(cores.size()));
-    }
+    cells_.assign(alike.begin(), alike.end());
+    for (const Cell& cell : cells_) free_.push_back(static_cast<int>(cell.second.size()));
   }
 
   void seat(std::vector<int> ranks, int width) {
@@ -60,7 +53,7 @@ class Filling {
 
   void fill() {
     std::vector<bool> open(blocks_.size(), true);
-    while (std::find(open.begin(), open.end(), true) != open.end())
+    while (std::ranges::count(open, true) > 0)
       for (Index b = 0; b < blocks_.size(); ++b) open[b] = open[b] && grow(b, blocks_[b].ranks);
     for (bool grown = true; grown;) {  // what is less than a core for each
       grown = false;
@@ -72,16 +65,15 @@ class Filling {
   std::vector<Block> blocks() {
     std::vector<double> middle;
     for (const Block& block : blocks_) {
-      const std::vector<int> cores = set_of(block).to_vector();
+      const std::vector<int> cores = groups_[block.group].within[block.distance].to_vector();
       middle.push_back(std::accumulate(cores.begin(), cores.end(), 0.0) /
                        static_cast<double>(cores.size()));
     }
     std::vector<Index> order(blocks_.size());
     std::iota(order.begin(), order.end(), Index{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](Index a, Index b) { return middle[a] < middle[b]; });
+    std::ranges::stable_sort(order, {}, [&](Index b) { return middle[b]; });
     for (Index c = 0; c < cells_.size(); ++c) {
-      auto core = cells_[c].cores.begin();
+      auto core = cells_[c].second.begin();
       for (const Index b : order)
         for (int i = given_[b][c]; i > 0; --i) blocks_[b].from.add(*core++);
     }
@@ -89,12 +81,8 @@ class Filling {
   }
 
  private:
-  const CoreSet& set_of(const Block& block) const {
-    return groups_[block.group].within[block.distance];
-  }
-
   bool may_use(Index b, Index c) const {
-    return cells_[c].distances[blocks_[b].group] <= blocks_[b].distance;
+    return cells_[c].first[blocks_[b].group] <= blocks_[b].distance;
   }
 
   bool grow(Index b, int cores) {
@@ -137,9 +125,10 @@ class Filling {
     return false;
   }
 
+  using Cell = std::pair<std::vector<int>, std::vector<int>>;  // distances by group, cores
   const std::vector<LocalityGroup>& groups_;
-  std::vector<Cell> cells_;
-  std::vector<int> free_;  // cores of each cell that no block has
+  std::vector<Cell> cells_;  // cores of one cell are equally far from every group
+  std::vector<int> free_;    // cores of each cell that no block has
   std::vector<Block> blocks_;
   std::vector<std::vector<int>> given_;  // [block][cell]
 };

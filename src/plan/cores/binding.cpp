@@ -1,9 +1,7 @@
-#include "plan/cores/binding.h"
-
 #include <algorithm>
 
 #include "hpclaunch/text.h"
-#include "plan/cores/share.h"
+#include "plan/cores/cores.h"
 
 namespace hpclaunch {
 

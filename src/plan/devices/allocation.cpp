@@ -16,163 +16,6 @@ bool has(const Indices& all, int one) { return std::ranges::count(all, one) > 0;
 constexpr const char* kOtherNode =
     "hpclaunch topo shows this node's devices; --topology or --node-type plan for another";
 
-void warn(const char* id, std::string message, std::string fix, Allocation& allocation) {
-  allocation.reports.push_back({id, Severity::warning, std::move(message), std::move(fix)});
-}
-
-void report_unclear(const DeviceList& list, const std::string& message, Allocation& allocation) {
-  warn("grant-unclear", fmt::format("{}: {}", list.shown(), message),
-       "keep the batch system's device mask, or plan on the node with its vendor's library "
-       "installed, "
-       "which gives devices their names",
-       allocation);
-}
-
-// All of a node: Device::index is the driver's count.
-std::vector<Pick> picks_of(const Indices& devices) {
-  std::vector<Pick> picks;
-  for (const int device : devices) picks.push_back({device, -1, device, std::to_string(device)});
-  return picks;
-}
-
-// A driver that sees these alone counts them from 0.
-std::vector<Pick> counted_anew(const Indices& devices) {
-  std::vector<Pick> picks = picks_of(devices);
-  for (std::size_t i = 0; i < picks.size(); ++i) {
-    picks[i].number = static_cast<int>(i);
-    picks[i].name = std::to_string(i);
-  }
-  return picks;
-}
-
-// A list that this node can have.
-std::optional<DeviceList> read_list(const PlanInput& input, const char* name, const Indices& all,
-                                    Allocation& allocation) {
-  std::optional<DeviceList> listed = parse_list(input.env, name);
-  // Where devices are split, each instance is a resource of its own and is counted as one.
-  if (!listed || has_split(input.node)) return std::nullopt;
-  const auto missing =
-      std::ranges::find_if(listed->devices, [&](int device) { return !has(all, device); });
-  if (missing == listed->devices.end()) return listed;
-  warn("grant-contradicts",
-       fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
-                   *missing, counted(all.size(), "device")),
-       kOtherNode, allocation);
-  return std::nullopt;
-}
-
-bool names_known(const PlanInput& input, const Indices& devices) {
-  return std::ranges::all_of(devices, [&](int index) {
-    const Device* device = find_device(input.node, index);
-    return device != nullptr && !device->uuid.empty();
-  });
-}
-
-// A list and no mask: whether the driver counts the list alone is not known.
-void count_without_mask(const PlanInput& input, const DeviceList& list, bool by_name,
-                        Allocation& allocation) {
-  if (by_name && names_known(input, list.devices) && !spans_nodes(input)) {
-    for (Pick& pick : allocation.counted)
-      if (const Device* device = find_device(input.node, pick.device); !device->uuid.empty())
-        pick.name = device->uuid;
-    allocation.why = list.shown() +
-                     " lists them; masks use their UUIDs, which are the same inside and outside of "
-                     "a device control group";
-    return;
-  }
-  allocation.why = list.shown() + " lists them, by the node's own numbers";
-  report_unclear(list,
-                 "no device mask is set, so the driver's numbers are not known; masks use the "
-                 "node's numbers, which reach granted devices or none",
-                 allocation);
-}
-
-// A list beside a mask of numbers. `group`: a device control group has the driver count the list alone.
-void count_with_mask(const PlanInput& input, const DeviceList& list, const Indices& entries,
-                     const Indices& numbers, const std::string& mask, bool group,
-                     Allocation& allocation) {
-  const std::string set = mask + "=" + input.env.get(mask);
-  const int count = static_cast<int>(entries.size());
-  const bool among = std::ranges::all_of(numbers, [&](int n) { return has(entries, n); });
-  if (among && std::ranges::any_of(numbers, [&](int n) { return n >= count; })) {
-    allocation.why = fmt::format("{} has the node's own numbers, as {} does", set, list.shown());
-    return;
-  }
-  allocation.mine.reset();
-  if (group) {
-    allocation.counted = counted_anew(list.devices);
-    allocation.why = fmt::format(
-        "{} counts the devices of {} only, as inside a device control group", set, list.shown());
-    return;
-  }
-  for (Pick& pick : allocation.counted) pick.device = -1;
-  if (among)
-    report_unclear(list,
-                   fmt::format("{} counts either these or all devices of the node; the plan keeps "
-                               "its entries, and device locality is unknown",
-                               set),
-                   allocation);
-  else
-    warn("grant-contradicts",
-         fmt::format("{} contradicts {}: it is no part of it, and does not count these {}; the "
-                     "plan keeps its entries, and device locality is unknown",
-                     set, list.shown(), count),
-         fmt::format("unset {}, or restore the batch system's value", mask), allocation);
-}
-
-// A list of the node's numbers beside a mask that may count these alone.
-void count_list(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list,
-                Allocation& allocation) {
-  const Indices entries = entries_of(input, vendor, list);
-  const int count = static_cast<int>(entries.size());
-  allocation.by = list.name;
-  allocation.mine = list.devices;
-  std::string mask;
-  const std::optional<Indices> numbers = mask_numbers(input, vendor, mask);
-  // All can be opened: no control group has the driver count anew.
-  const bool open = input.reachable && input.reachable->size() == allocation.counted.size();
-  const bool group = numbers && std::ranges::all_of(*numbers, [&](int n) { return n < count; }) &&
-                     std::ranges::any_of(*numbers, [&](int n) { return !has(entries, n); });
-  if (entries.back() == count - 1 || (open && !group))
-    allocation.why = list.shown() + " lists them";
-  else if (numbers)
-    count_with_mask(input, list, entries, *numbers, mask, group, allocation);
-  else if (mask.empty())  // a mask of names needs no numbers
-    count_without_mask(input, list, !vendor.keeps_order(), allocation);
-}
-
-// Names of a container's devices; nullopt where it has numbers, or says nothing.
-std::optional<std::vector<Pick>> container_names(const PlanInput& input,
-                                                 const std::vector<Pick>& all) {
-  const std::string text(trim(input.env.get("NVIDIA_VISIBLE_DEVICES")));
-  if (text.find("GPU-") == std::string::npos && text.find("MIG-") == std::string::npos)
-    return std::nullopt;
-  std::vector<Pick> picks = read_mask(input.node, all, text, MaskSyntax::rocm).picks;
-  if (picks.empty()) return std::nullopt;
-  std::ranges::stable_sort(picks, {}, [](const Pick& pick) {
-    return std::pair(pick.device, pick.instance);
-  });  // inside they are counted by address again
-  for (std::size_t i = 0; i < picks.size(); ++i) picks[i].number = static_cast<int>(i);
-  return picks;
-}
-
-// A number of devices; which ones is not known.
-void count_number(const PlanInput& input, Allocation& allocation) {
-  const DeviceList said{kSlurmGpuCount, input.env.get(kSlurmGpuCount), {}};
-  const auto count = static_cast<std::size_t>(parse_natural(said.text).value_or(0));
-  if (count == 0 || count >= allocation.counted.size()) return;
-  allocation.by = said.name;
-  allocation.why = said.shown() + " gives a number of devices, not which ones";
-  allocation.counted.resize(count);
-  for (Pick& pick : allocation.counted) pick.device = -1;
-  report_unclear(said,
-                 "which devices of the node these are is not known; the plan counts them from 0, "
-                 "and their locality is unknown",
-                 allocation);
-}
-
-// ---- split devices (MIG) --------------------------------------------------------------------------
-
 // What Slurm counts where it has asked NVML: an instance is a resource of its own, a split device without
 // any is none.
 std::vector<Pick> instances_of(const Topology& node) {
@@ -185,84 +28,237 @@ std::vector<Pick> instances_of(const Topology& node) {
   return picks;
 }
 
-// Instances in place of devices, when no mask names them. Slurm counts them by the names of their device files
-// (_sort_gpu_by_file in its gres_gpu plugin), which is the order of the devices, and of the instances
-// of each as long as their numbers have as many digits.
-void count_instances(const PlanInput& input, Allocation& allocation) {
-  const DeviceList said =
-      slurm_list(input.env).value_or(DeviceList{kSlurmGpuCount, input.env.get(kSlurmGpuCount), {}});
-  const std::size_t count = said.devices.empty()
-                                ? static_cast<std::size_t>(parse_natural(said.text).value_or(0))
-                                : said.devices.size();
-  const std::vector<Pick> all = instances_of(input.node);
-  std::vector<Pick> mine;
-  std::vector<Pick> listed;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto here = std::ranges::find(allocation.counted, all[i].device, &Pick::device);
-    if (here == allocation.counted.end()) continue;
-    mine.push_back(all[i]);
-    if (all[i].instance < 0) mine.back().number = here->number;
-    if (mine.back().name.empty()) mine.back().name = here->name;
-    if (has(said.devices, static_cast<int>(i))) listed.push_back(mine.back());
+class Finding {
+ public:
+  Finding(const PlanInput& input, const DeviceVendor& vendor)
+      : input_(input), vendor_(vendor), mask_(first_mask(input.env, vendor)) {
+    for (const Device& device : input.node.devices) all_.push_back(device.index);
+    for (const int device : all_) out_.counted.push_back(entry(device, device));
   }
-  if (count == 0 || count == mine.size()) return;  // no part of what is here
-  if (count > mine.size())
-    return warn("grant-contradicts",
-                fmt::format("ignoring {}: it grants {}, {} found", said.shown(),
-                            counted(count, "instance"), mine.size()),
-                kOtherNode, allocation);
-  allocation.by = said.name;
-  const bool placed = listed.size() == count;
-  allocation.counted = placed ? listed : mine;
-  allocation.counted.resize(count);
-  allocation.why = said.shown() + " counts instances of split devices (MIG)";
-  report_unclear(said,
-                 placed ? "no mask names the instances; the plan counts them in the order of their "
-                          "devices"
-                        : "no mask names the instances; which ones these are is not known, and the "
-                          "plan takes the first ones",
-                 allocation);
-}
 
-// Less than the node has can be opened here: drivers count these alone.
-bool count_open(const PlanInput& input, const Indices& all, Allocation& allocation) {
-  if (!input.reachable) return false;
-  Indices there;
-  std::ranges::copy_if(all, std::back_inserter(there),
-                       [&](int index) { return has(*input.reachable, index); });
-  if (there.size() == all.size()) return false;
-  allocation.counted = counted_anew(there);
-  allocation.by = "this process";
-  allocation.why =
-      fmt::format("this process can open {} of the node's {}; drivers count only these",
-                  there.size(), counted(all.size(), "device"));
-  return true;
-}
+  Allocation find() {
+    const bool split = has_split(input_.node);
+    const bool masked = !mask_.name.empty();
+    if (count_open()) {
+      if (split && !masked) count_instances();
+      return out_;
+    }
+    for (const char* name : kSlurmGpuLists)
+      if (const auto list = read_list(name)) {
+        if (list->devices.size() < all_.size()) count_list(*list);
+        return out_;
+      }
+    if (count_container() || masked) return out_;
+    split ? count_instances() : count_number();
+    return out_;
+  }
 
-// What NVIDIA_VISIBLE_DEVICES says of a container.
-bool count_container(const PlanInput& input, const DeviceVendor& vendor, const Indices& all,
-                     Allocation& allocation) {
-  const std::string name(vendor.container_list);
-  if (name.empty()) return false;
-  if (auto names = container_names(input, allocation.counted)) {
-    allocation.counted = std::move(*names);
-    allocation.by = name;
-    allocation.why = name + " names the container's devices";
+ private:
+  static Pick entry(int device, int number) { return {device, -1, number, std::to_string(number)}; }
+
+  // A driver that sees these alone counts them from 0.
+  void count_anew(const Indices& devices) {
+    out_.counted.clear();
+    for (const int device : devices)
+      out_.counted.push_back(entry(device, static_cast<int>(out_.counted.size())));
+  }
+
+  void forget_devices() {
+    for (Pick& pick : out_.counted) pick.device = -1;
+  }
+
+  void warn(const char* id, std::string message, std::string fix) {
+    out_.reports.push_back({id, Severity::warning, std::move(message), std::move(fix)});
+  }
+
+  void report_unclear(const DeviceList& list, const std::string& message) {
+    warn("grant-unclear", fmt::format("{}: {}", list.shown(), message),
+         "keep the batch system's device mask, or plan on the node with its vendor's library "
+         "installed, "
+         "which gives devices their names");
+  }
+
+  // A list that this node can have. Where devices are split, each instance is a resource of its own and is counted
+  // as one.
+  std::optional<DeviceList> read_list(const char* name) {
+    std::optional<DeviceList> listed = parse_list(input_.env, name);
+    if (!listed || has_split(input_.node)) return std::nullopt;
+    const auto missing =
+        std::ranges::find_if(listed->devices, [&](int device) { return !has(all_, device); });
+    if (missing == listed->devices.end()) return listed;
+    warn("grant-contradicts",
+         fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
+                     *missing, counted(all_.size(), "device")),
+         kOtherNode);
+    return std::nullopt;
+  }
+
+  // Less than the node has can be opened here: drivers count these alone.
+  bool count_open() {
+    Indices there;
+    std::ranges::copy_if(all_, std::back_inserter(there), [&](int index) {
+      return !input_.reachable || has(*input_.reachable, index);
+    });
+    if (there.size() == all_.size()) return false;
+    count_anew(there);
+    out_.by = "this process";
+    out_.why = fmt::format("this process can open {} of the node's {}; drivers count only these",
+                           there.size(), counted(all_.size(), "device"));
     return true;
   }
-  const auto list = read_list(input, name.c_str(), all, allocation);
-  if (!list) return false;
-  std::string mask;
-  if (list->devices.size() == all.size()) return true;
-  if (mask_numbers(input, vendor, mask)) {
-    count_list(input, vendor, *list, allocation);
+
+  // A list of the node's numbers beside a mask that may count these alone.
+  void count_list(const DeviceList& list) {
+    const Indices entries = entries_of(input_, vendor_, out_.counted, list);
+    const auto count = static_cast<int>(entries.size());
+    const Indices& numbers = mask_.numbers;
+    const bool among = std::ranges::all_of(numbers, [&](int n) { return has(entries, n); });
+    const bool low = std::ranges::all_of(numbers, [&](int n) { return n < count; });
+    const bool group = low && !among;  // a device control group has the driver count the list alone
+    // All can be opened: no control group has the driver count anew.
+    const bool open = input_.reachable && input_.reachable->size() == out_.counted.size();
+    const std::string set = mask_.name + "=" + input_.env.get(mask_.name);
+    out_.by = list.name;
+    out_.mine = list.devices;
+    if (entries.back() == count - 1 || (open && !group)) {
+      out_.why = list.shown() + " lists them";
+      return;
+    }
+    if (numbers.empty()) {  // a mask of names needs no numbers
+      if (mask_.name.empty()) count_without_mask(list);
+      return;
+    }
+    if (among && !low) {
+      out_.why = fmt::format("{} has the node's own numbers, as {} does", set, list.shown());
+      return;
+    }
+    out_.mine.reset();
+    if (group) {
+      count_anew(list.devices);
+      out_.why = fmt::format("{} counts the devices of {} only, as inside a device control group",
+                             set, list.shown());
+      return;
+    }
+    forget_devices();
+    if (among)
+      return report_unclear(list, set +
+                                      " counts either these or all devices of the node; the plan "
+                                      "keeps its entries, and device locality is unknown");
+    warn("grant-contradicts",
+         fmt::format("{} contradicts {}: it is no part of it, and does not count these {}; the "
+                     "plan keeps its entries, and device locality is unknown",
+                     set, list.shown(), count),
+         fmt::format("unset {}, or restore the batch system's value", mask_.name));
+  }
+
+  // A list and no mask: whether the driver counts the list alone is not known.
+  void count_without_mask(const DeviceList& list) {
+    const auto uuid = [&](int device) { return find_device(input_.node, device)->uuid; };
+    const bool named = std::ranges::all_of(list.devices, [&](int d) { return !uuid(d).empty(); });
+    if (!vendor_.keeps_order() && named && !spans_nodes(input_)) {
+      for (Pick& pick : out_.counted)
+        if (const std::string name = uuid(pick.device); !name.empty()) pick.name = name;
+      out_.why = list.shown() +
+                 " lists them; masks use their UUIDs, which are the same inside and outside of a "
+                 "device control group";
+      return;
+    }
+    out_.why = list.shown() + " lists them, by the node's own numbers";
+    report_unclear(list,
+                   "no device mask is set, so the driver's numbers are not known; masks use the "
+                   "node's numbers, which reach granted devices or none");
+  }
+
+  // What NVIDIA_VISIBLE_DEVICES says of a container: names, or numbers.
+  bool count_container() {
+    const std::string name(vendor_.container_list);
+    const std::string text(trim(input_.env.get(name)));
+    if (text.empty()) return false;
+    if (text.find("GPU-") != std::string::npos || text.find("MIG-") != std::string::npos) {
+      std::vector<Pick> picks = read_mask(input_.node, out_.counted, text, MaskSyntax::rocm).picks;
+      std::ranges::stable_sort(picks, {}, [](const Pick& pick) {
+        return std::pair(pick.device, pick.part);
+      });  // inside they are counted by address again
+      for (std::size_t i = 0; i < picks.size(); ++i) picks[i].number = static_cast<int>(i);
+      if (!picks.empty()) {
+        out_.counted = std::move(picks);
+        out_.by = name;
+        out_.why = name + " names the container's devices";
+        return true;
+      }
+    }
+    const auto list = read_list(name.c_str());
+    if (!list || list->devices.size() == all_.size()) return list.has_value();
+    if (!mask_.numbers.empty()) {
+      count_list(*list);
+      return true;
+    }
+    count_anew(list->devices);
+    out_.by = name;
+    out_.why = list->shown() + " lists the container's devices; its drivers count only these";
     return true;
   }
-  allocation.by = list->name;
-  allocation.counted = counted_anew(list->devices);
-  allocation.why = list->shown() + " lists the container's devices; its drivers count only these";
-  return true;
-}
+
+  // What Slurm says without any mask: its list, else the number of devices; and how many these are.
+  std::pair<DeviceList, std::size_t> said(std::optional<DeviceList> list) const {
+    if (list) return {*list, list->devices.size()};
+    const std::string text = input_.env.get(kSlurmGpuCount);
+    return {{kSlurmGpuCount, text, {}}, static_cast<std::size_t>(parse_natural(text).value_or(0))};
+  }
+
+  // A number of devices; which ones is not known.
+  void count_number() {
+    const auto [list, count] = said(std::nullopt);
+    if (count == 0 || count >= out_.counted.size()) return;
+    out_.by = list.name;
+    out_.why = list.shown() + " gives a number of devices, not which ones";
+    out_.counted.resize(count);
+    forget_devices();
+    report_unclear(list,
+                   "which devices of the node these are is not known; the plan counts them from 0, "
+                   "and their locality is unknown");
+  }
+
+  // Instances of split devices in place of devices, when no mask names them. Slurm counts them by the names of their
+  // device files (_sort_gpu_by_file in its gres_gpu plugin), which is the order of the devices, and of the instances
+  // of each as long as their numbers have as many digits.
+  void count_instances() {
+    const auto [list, count] = said(slurm_list(input_.env));
+    const std::vector<Pick> all = instances_of(input_.node);
+    std::vector<Pick> mine;
+    std::vector<Pick> listed;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto here = std::ranges::find(out_.counted, all[i].device, &Pick::device);
+      if (here == out_.counted.end()) continue;
+      mine.push_back(all[i]);
+      if (all[i].part < 0) mine.back().number = here->number;
+      if (mine.back().name.empty()) mine.back().name = here->name;
+      if (has(list.devices, static_cast<int>(i))) listed.push_back(mine.back());
+    }
+    if (count == 0 || count == mine.size()) return;  // no part of what is here
+    if (count > mine.size())
+      return warn("grant-contradicts",
+                  fmt::format("ignoring {}: it grants {}, {} found", list.shown(),
+                              counted(count, "instance"), mine.size()),
+                  kOtherNode);
+    const bool placed = listed.size() == count;
+    out_.by = list.name;
+    out_.counted = placed ? listed : mine;
+    out_.counted.resize(count);
+    out_.why = list.shown() + " counts instances of split devices (MIG)";
+    report_unclear(list,
+                   placed ? "no mask names the instances; the plan counts them in the order of "
+                            "their devices"
+                          : "no mask names the instances; which ones these are is not known, and "
+                            "the plan takes the first ones");
+  }
+
+  const PlanInput& input_;
+  const DeviceVendor& vendor_;
+  FirstMask mask_;
+  Indices all_;  // Device::index
+  Allocation out_;
+};
 
 }  // namespace
 
@@ -278,26 +274,7 @@ bool spans_nodes(const PlanInput& input) {
 }
 
 Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {
-  Allocation allocation;
-  Indices all;
-  for (const Device& device : input.node.devices) all.push_back(device.index);
-  allocation.counted = picks_of(all);
-  std::string mask;
-  mask_numbers(input, vendor, mask);
-  const bool masked = !mask.empty();
-  const bool split = has_split(input.node);
-  if (count_open(input, all, allocation)) {
-    if (split && !masked) count_instances(input, allocation);
-    return allocation;
-  }
-  for (const char* name : kSlurmGpuLists)
-    if (const auto list = read_list(input, name, all, allocation)) {
-      if (list->devices.size() < all.size()) count_list(input, vendor, *list, allocation);
-      return allocation;
-    }
-  if (count_container(input, vendor, all, allocation) || masked) return allocation;
-  split ? count_instances(input, allocation) : count_number(input, allocation);
-  return allocation;
+  return Finding(input, vendor).find();
 }
 
 }  // namespace hpclaunch

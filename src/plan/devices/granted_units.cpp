@@ -57,30 +57,34 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
                      cuda ? ", all by number or all by name" : ""));
 }
 
-// AMD's three: the first restricts what the second counts. Slurm and Flux set several of them alike.
-void read_amd(const PlanInput& input, std::vector<Pick>& picks, Units& units) {
-  const auto text = [&](const char* name) { return std::string(trim(input.env.get(name))); };
-  const bool first = input.env.has("ROCR_VISIBLE_DEVICES");
-  if (first) read_stage(input, "ROCR_VISIBLE_DEVICES", false, picks, units);
-  const char* second = !text("HIP_VISIBLE_DEVICES").empty()    ? "HIP_VISIBLE_DEVICES"
-                       : !text("CUDA_VISIBLE_DEVICES").empty() ? "CUDA_VISIBLE_DEVICES"
-                                                               : nullptr;
-  if (second == nullptr) {
-    if (!first && !text("GPU_DEVICE_ORDINAL").empty())
-      read_stage(input, "GPU_DEVICE_ORDINAL", false, picks, units);
-    return;
+// The first mask of a row restricts what the second counts. Slurm and Flux set several of AMD's alike.
+std::vector<Pick> read_masks(const PlanInput& input, std::vector<Pick> picks, Units& units) {
+  const DeviceVendor& vendor = *units.vendor;
+  const auto text = [&](std::string_view name) { return std::string(trim(input.env.get(name))); };
+  const std::string first(vendor.masks.front());
+  const bool set = input.env.has(first);
+  if (set) read_stage(input, first, false, picks, units);
+  const auto next = std::ranges::find_if(vendor.masks.begin() + 1, vendor.masks.end(),
+                                         [&](auto name) { return !text(name).empty(); });
+  if (next == vendor.masks.end()) {
+    if (!set && !text(vendor.opencl_mask).empty())
+      read_stage(input, std::string(vendor.opencl_mask), false, picks, units);
+    return picks;
   }
-  if (!first || text(second) != text("ROCR_VISIBLE_DEVICES"))
-    return read_stage(input, second, first, picks, units);
-  const Picked twice =
-      read_mask(input.node, counted_by_place(picks), text(second), units.vendor->syntax);
+  const std::string second(*next);
+  if (!set || text(second) != text(first)) {
+    read_stage(input, second, set, picks, units);
+    return picks;
+  }
+  const Picked twice = read_mask(input.node, counted_by_place(picks), text(second), vendor.syntax);
   if (twice.picks.size() != picks.size())
     units.reports.push_back(
         {"mask-twice", Severity::note,
-         fmt::format("{} repeats the list of ROCR_VISIBLE_DEVICES, and the driver would apply both "
-                     "in turn; the plan applies it once, and ranks get one mask",
-                     second),
+         fmt::format("{} repeats the list of {}, and the driver would apply both in turn; the plan "
+                     "applies it once, and ranks get one mask",
+                     second, first),
          ""});
+  return picks;
 }
 
 // Instances for the device that has them; a device by its place; an unknown name as it is.
@@ -90,7 +94,7 @@ std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
   std::set<int> taken;  // numbers
   for (const Pick& pick : picks) {
     const Device* device = find_device(node, pick.device);
-    const bool instance = pick.instance >= 0;
+    const bool instance = pick.part >= 0;
     if (device == nullptr || (is_instance_name(pick.name) && !instance)) {  // not known which
       Unit unit;
       unit.unit = -1;
@@ -103,7 +107,7 @@ std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
       continue;
     }
     for (Unit unit : all) {
-      if (unit.device != pick.device || (instance && unit.subdevice != pick.instance)) continue;
+      if (unit.device != pick.device || (instance && unit.subdevice != pick.part)) continue;
       if (!unit.instance) unit.unit = pick.number;
       if (!unit.instance || instance)
         unit.name = by_number && !instance ? std::to_string(pick.number) : pick.name;
@@ -130,80 +134,70 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 // ---- Level Zero: tiles ----------------------------------------------------------------------------
 
 // Entries that name tiles are right for COMPOSITE, and ignored in every other hierarchy.
-Diagnostic ignored_entries(const PlanInput& input, const std::vector<int>& counted,
-                           const std::string& name, const std::vector<std::string>& ignored) {
-  const bool whole = counts_whole(input.env);
-  std::vector<std::string> still;
-  read_tile_mask(input.node, counted, input.env.get(name), true, still);
+void report_ignored(const std::string& set, bool whole, bool right_for_whole,
+                    const std::vector<std::string>& ignored, Units& units) {
   const bool dotted = std::ranges::any_of(
       ignored, [](const std::string& entry) { return entry.find('.') != std::string::npos; });
-  return {
-      "mask-cut", Severity::warning,
-      fmt::format("{}: the driver ignores {}{}", quoted(input.env, name), fmt::join(ignored, ", "),
-                  whole || !dotted
-                      ? ""
-                      : "; masks count tiles unless ZE_FLAT_DEVICE_HIERARCHY is COMPOSITE"),
-      whole || !still.empty()
-          ? "list visible devices only"
-          : "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: X is a device there, and X.Y its tile"};
+  units.reports.push_back(
+      {"mask-cut", Severity::warning,
+       fmt::format("{}: the driver ignores {}{}", set, fmt::join(ignored, ", "),
+                   whole || !dotted
+                       ? ""
+                       : "; masks count tiles unless ZE_FLAT_DEVICE_HIERARCHY is COMPOSITE"),
+       whole || !right_for_whole
+           ? "list visible devices only"
+           : "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: X is a device there, and X.Y its tile"});
 }
 
-Tiles granted_tiles(const PlanInput& input, const std::vector<int>& counted, Units& units) {
+std::vector<Pick> granted_tiles(const PlanInput& input, const std::vector<Pick>& tiles,
+                                Units& units) {
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
-  const bool whole = counts_whole(input.env);
-  if (mask.empty() || mask == "default") {
-    Tiles all;
-    for (const int index : counted)
-      for (int tile = 0; tile < tiles_of(input.node, index); ++tile) all[index].insert(tile);
-    return all;
-  }
+  if (mask.empty() || mask == "default") return tiles;
   units.given = "ZE_AFFINITY_MASK";
+  const std::string set = quoted(input.env, units.given);
   std::vector<std::string> ignored;
+  std::vector<std::string> ignored_whole;
+  const std::vector<Pick> by_tile = read_tile_mask(tiles, mask, false, ignored);
+  const std::vector<Pick> by_card = read_tile_mask(tiles, mask, true, ignored_whole);
   const std::optional<DeviceList> cards = cards_of_mask(input);
-  Tiles left = read_tile_mask(input.node, counted, mask, whole || cards, ignored);
-  if (cards && left != read_tile_mask(input.node, counted, mask, false, ignored))
+  const bool whole = counts_whole(input.env);
+  if (cards && by_card != by_tile)
     units.reports.push_back(
         {"mask-counts-tiles", Severity::note,
          fmt::format("{} is Slurm's list of cards {}, but the driver would count tiles by it; the "
                      "plan takes whole cards",
-                     quoted(input.env, units.given), cards->shown()),
+                     set, cards->shown()),
          "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: masks count cards then, and X.Y is a tile"});
-  else if (!ignored.empty())
-    units.reports.push_back(ignored_entries(input, counted, units.given, ignored));
-  return left;
+  else if (const auto& entries = whole ? ignored_whole : ignored; !entries.empty())
+    report_ignored(set, whole, ignored_whole.empty(), entries, units);
+  return whole || cards ? by_card : by_tile;
 }
 
-void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& units) {
-  std::vector<int> counted;
-  for (const Pick& pick : allocation.counted)
-    counted.push_back(pick.device >= 0 ? pick.device : pick.number);
-  const Tiles tiles = granted_tiles(input, counted, units);
+// The driver keeps its order: units stay as they stand, with its numbers for those that are left.
+std::vector<Unit> units_of_tiles(const std::vector<Unit>& all, const std::vector<Pick>& tiles,
+                                 const std::vector<Pick>& left) {
   const bool by_tile =
-      std::ranges::any_of(units.list, [](const Unit& unit) { return unit.subdevice >= 0; });
+      std::ranges::any_of(all, [](const Unit& unit) { return unit.subdevice >= 0; });
   std::vector<Unit> ours;
-  for (Unit unit : units.list) {
-    const auto left = tiles.find(unit.device);
-    if (left == tiles.end() || !allocation.leaves(unit.device) ||
-        (unit.subdevice >= 0 && left->second.count(unit.subdevice) == 0))
-      continue;
-    const auto here = std::ranges::find(counted, unit.device);
-    const int place = static_cast<int>(here - counted.begin());  // in what the driver counts
-    const int first = std::accumulate(counted.begin(), here, 0, [&](int sum, int index) {
-      return sum + tiles_of(input.node, index);
-    });
-    unit.unit = by_tile ? first + std::max(0, unit.subdevice) : place;
-    unit.place = place;
-    if (unit.subdevice < 0 &&
-        static_cast<int>(left->second.size()) < tiles_of(input.node, unit.device))
-      for (const int tile : left->second)
-        unit.name += fmt::format("{}{}.{}", unit.name.empty() ? "" : ",", place, tile);
-    if (allocation.unplaced()) {
-      unit.device = -1;
-      unit.pus = CpuSet{};
+  for (Unit unit : all) {
+    std::vector<std::string> names;
+    const Pick* first = nullptr;
+    for (const Pick& tile : left) {
+      if (tile.device != unit.device || (unit.subdevice >= 0 && tile.part != unit.subdevice))
+        continue;
+      if (first == nullptr) first = &tile;
+      names.push_back(fmt::format("{}.{}", tile.number, tile.part));
     }
+    if (first == nullptr) continue;
+    unit.place = first->number;
+    unit.unit =
+        by_tile ? static_cast<int>(std::ranges::find(tiles, *first) - tiles.begin()) : unit.place;
+    const auto parts = std::ranges::count(tiles, unit.device, &Pick::device);
+    if (unit.subdevice < 0 && std::ssize(names) < parts)
+      unit.name += fmt::format("{}", fmt::join(names, ","));
     ours.push_back(std::move(unit));
   }
-  units.list = std::move(ours);
+  return ours;
 }
 
 void add_granted_choice(const PlanInput& input, const Allocation& allocation, Units& units) {
@@ -223,6 +217,20 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
       "granted-devices", Layer::environment,
       shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ",")),
       fmt::format("{}; of the node's {}", why, counted(input.node.devices.size(), "device"))));
+}
+
+void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& units) {
+  if (allocation.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
+  const std::vector<Pick> tiles = tiles_in(input.node, allocation.counted);
+  std::vector<Pick> left = granted_tiles(input, tiles, units);
+  std::erase_if(left, [&](const Pick& tile) { return !allocation.leaves(tile.device); });
+  units.list = units_of_tiles(units.list, tiles, left);
+  for (Unit& unit : units.list)
+    if (allocation.unplaced()) {
+      unit.device = -1;
+      unit.pus = CpuSet{};
+    }
+  add_granted_choice(input, allocation, units);
 }
 
 // The source that leaves the fewest: a mask where it removes devices of the allocation.
@@ -271,11 +279,7 @@ void check_other_nodes(const PlanInput& input, Units& units) {
 }
 
 void apply_masks(const PlanInput& input, const Allocation& allocation, Units& units) {
-  std::vector<Pick> picks = allocation.counted;
-  if (units.vendor->syntax == MaskSyntax::rocm)
-    read_amd(input, picks, units);
-  else if (input.env.has("CUDA_VISIBLE_DEVICES"))
-    read_stage(input, "CUDA_VISIBLE_DEVICES", false, picks, units);
+  std::vector<Pick> picks = read_masks(input, allocation.counted, units);
   const bool masked = units.given != allocation.by;
   const auto outside = std::erase_if(
       picks, [&](const Pick& pick) { return pick.device >= 0 && !allocation.leaves(pick.device); });
@@ -328,12 +332,8 @@ void apply_allocation(const PlanInput& input, Units& units) {
   const std::vector<Unit> all = units.list;
   units.reports.insert(units.reports.end(), allocation.reports.begin(), allocation.reports.end());
   units.given = allocation.by;
-  if (units.vendor->syntax != MaskSyntax::level_zero) {
-    apply_masks(input, allocation, units);
-  } else if (!allocation.by.empty() || !trim(input.env.get("ZE_AFFINITY_MASK")).empty()) {
-    apply_tiles(input, allocation, units);
-    add_granted_choice(input, allocation, units);
-  }
+  const auto apply = units.vendor->keeps_order() ? apply_tiles : apply_masks;
+  apply(input, allocation, units);
   units.shortage = why_fewer(input, allocation, all, units);
   if (units.shortage.mask.empty()) return;
   units.reports.push_back(

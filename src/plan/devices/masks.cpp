@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "hpclaunch/text.h"
@@ -12,15 +11,8 @@ namespace hpclaunch {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 bool begins(const std::string& name, std::string_view with) {
-  return !name.empty() && lower(name).starts_with(with);
+  return !name.empty() && to_lower(name).starts_with(with);
 }
 
 enum class Match { none, one, unclear };
@@ -38,10 +30,10 @@ Match match_name(const Topology& node, const std::vector<Pick>& from, const std:
     const auto names = instances ? device->instances : std::vector<std::string>{device->uuid};
     known += names.empty() || names.front().empty() ? 0 : 1;
     for (int i = 0; i < static_cast<int>(names.size()); ++i) {
-      const bool ours = pick.instance < 0 || (instances && pick.instance == i);
+      const bool ours = pick.part < 0 || (instances && pick.part == i);
       if (!ours || !begins(names[i], wanted)) continue;
       found = pick;
-      if (instances) found.instance = i;
+      if (instances) found.part = i;
       ++hits;
     }
   }
@@ -74,7 +66,7 @@ std::string_view cuda_form(std::string_view list) {
 // PyTorch compares device names with their case; a name in another case is replaced by the device's own.
 std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
   const Device* device = find_device(node, pick.device);
-  if (device == nullptr || pick.instance >= 0 || !begins(device->uuid, lower(entry))) return entry;
+  if (device == nullptr || pick.part >= 0 || !begins(device->uuid, to_lower(entry))) return entry;
   return device->uuid.starts_with(entry) ? entry : device->uuid;
 }
 
@@ -92,17 +84,12 @@ std::optional<long> cuda_number(std::string_view entry) {
   return number;
 }
 
+// X.Y: whatever is counted, X is a device.
+bool has_parts(const EnvSnapshot& env) {
+  return env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
+}
+
 }  // namespace
-
-const Device* find_device(const Topology& node, int index) {
-  const auto found = std::ranges::find(node.devices, index, &Device::index);
-  return found == node.devices.end() ? nullptr : &*found;
-}
-
-int tiles_of(const Topology& node, int index) {
-  const Device* device = find_device(node, index);
-  return device == nullptr ? 1 : std::max(1, device->subdevices);
-}
 
 bool is_split(const Device& device) {
   return !device.instances.empty() || device.partition == "MIG";
@@ -136,13 +123,13 @@ Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::strin
     if (!open) continue;
     Pick pick;
     const Match match =
-        number ? match_number(from, *number, pick) : match_name(node, from, lower(entry), pick);
+        number ? match_number(from, *number, pick) : match_name(node, from, to_lower(entry), pick);
     // What an entry has led to; its text where that is not known.
     const std::string target = match == Match::one && pick.device >= 0
-                                   ? fmt::format("{}/{}", pick.device, pick.instance)
+                                   ? fmt::format("{}/{}", pick.device, pick.part)
                                : !pick.name.empty() ? pick.name
                                : cuda               ? entry
-                                                    : lower(entry);
+                                                    : to_lower(entry);
     const bool repeated = match != Match::none && !reached.insert(target).second;
     if (cuda && repeated) return {{}, "", entry};
     if (match == Match::none || repeated) {
@@ -159,37 +146,44 @@ bool counts_whole(const EnvSnapshot& env) {
   return env.get("ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE";
 }
 
-Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std::string_view list,
-                     bool whole, std::vector<std::string>& ignored) {
-  std::vector<std::pair<int, std::set<int>>> visible;  // device and tiles, by the driver's number
-  for (const int index : counted)
-    for (int tile = 0; tile < tiles_of(node, index); ++tile) {
-      if (!whole || tile == 0) visible.push_back({index, {}});
-      visible.back().second.insert(tile);
-    }
-  Tiles left;
+std::vector<Pick> tiles_in(const Topology& node, const std::vector<Pick>& counted) {
+  std::vector<Pick> tiles;
+  for (std::size_t place = 0; place < counted.size(); ++place) {
+    const int index = counted[place].device >= 0 ? counted[place].device : counted[place].number;
+    const Device* device = find_device(node, index);
+    for (int tile = 0; tile < (device == nullptr ? 1 : std::max(1, device->subdevices)); ++tile)
+      tiles.push_back({index, tile, static_cast<int>(place), ""});
+  }
+  return tiles;
+}
+
+std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_view list, bool whole,
+                                 std::vector<std::string>& ignored) {
+  std::set<std::size_t> left;
   for (const std::string_view piece : split(list, ',')) {
     const std::string_view entry = trim(piece);
     const std::size_t dot = entry.find('.');
-    const auto at = static_cast<std::size_t>(
-        parse_natural(entry.substr(0, dot)).value_or(static_cast<long>(visible.size())));
-    std::set<int> tiles = at < visible.size() ? visible[at].second : std::set<int>();
-    if (dot != std::string_view::npos) {
-      const auto tile = static_cast<int>(parse_natural(entry.substr(dot + 1)).value_or(-1));
-      tiles = whole && tiles.count(tile) > 0 ? std::set<int>{tile} : std::set<int>();
+    const bool part = dot != std::string_view::npos;
+    const long number = parse_natural(entry.substr(0, dot)).value_or(-1);
+    const long tile = part ? parse_natural(entry.substr(dot + 1)).value_or(-1) : -1;
+    bool found = false;
+    for (std::size_t t = 0; t < tiles.size(); ++t) {
+      const bool named = whole ? tiles[t].number == number && (!part || tiles[t].part == tile)
+                               : !part && static_cast<long>(t) == number;
+      if (named) left.insert(t);
+      found = found || named;
     }
-    if (tiles.empty())
-      ignored.emplace_back(entry);
-    else
-      left[visible[at].first].insert(tiles.begin(), tiles.end());
+    if (!found) ignored.emplace_back(entry);
   }
-  return left;
+  std::vector<Pick> picks;
+  for (const std::size_t t : left) picks.push_back(tiles[t]);
+  return picks;
 }
 
 std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name) {
   const std::string text(trim(env.get(name)));
   const Result<CpuSet> set = CpuSet::parse(text);
-  if (text.empty() || !set || set->empty()) return std::nullopt;
+  if (!set) return std::nullopt;
   return DeviceList{name, text, set->to_vector()};
 }
 
@@ -199,54 +193,50 @@ std::optional<DeviceList> slurm_list(const EnvSnapshot& env) {
   return std::nullopt;
 }
 
-std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
-                                    std::string& name) {
+FirstMask first_mask(const EnvSnapshot& env, const DeviceVendor& vendor) {
   std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
   names.push_back(vendor.opencl_mask);
   const auto set = std::ranges::find_if(
-      names, [&](std::string_view one) { return !one.empty() && input.env.has(one); });
-  if (set == names.end()) return std::nullopt;
-  name = *set;
+      names, [&](std::string_view one) { return !one.empty() && env.has(one); });
+  if (set == names.end()) return {};
+  FirstMask mask{std::string(*set), {}};
   const bool cuda = vendor.syntax == MaskSyntax::cuda;
-  Indices numbers;
-  const std::string value = input.env.get(name);
+  const std::string value = env.get(mask.name);
   for (const std::string_view piece : split(value, ',')) {
     std::string_view entry = trim(piece);
-    if (vendor.syntax == MaskSyntax::level_zero)
-      entry = entry.substr(0, entry.find('.'));  // of X.Y, X is the device
+    if (vendor.keeps_order()) entry = entry.substr(0, entry.find('.'));  // of X.Y, X is the device
     const auto number = cuda ? cuda_number(entry) : parse_natural(entry);
-    if (!number && cuda && !numbers.empty()) break;  // the list ends here
-    if (!number) return std::nullopt;
-    numbers.push_back(static_cast<int>(*number));
+    if (!number && cuda && !mask.numbers.empty()) break;  // the list ends here
+    if (!number) return {mask.name, {}};
+    mask.numbers.push_back(static_cast<int>(*number));
   }
-  return numbers;
+  return mask;
 }
 
 std::optional<DeviceList> cards_of_mask(const PlanInput& input) {
-  std::string name;
-  const std::optional<Indices> numbers = mask_numbers(input, device_vendor("intel"), name);
-  const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
-  std::optional<DeviceList> list = slurm_list(input.env);
-  if (!numbers || parts || counts_whole(input.env) || !list) return std::nullopt;
+  const DeviceVendor& intel = device_vendor("intel");
+  const Indices numbers = first_mask(input.env, intel).numbers;
+  const std::optional<DeviceList> list = slurm_list(input.env);
+  if (numbers.empty() || !list || counts_whole(input.env) || has_parts(input.env))
+    return std::nullopt;
   Indices anew(list->devices.size());
   std::iota(anew.begin(), anew.end(), 0);
   const bool exist = std::ranges::all_of(
       list->devices, [&](int device) { return find_device(input.node, device) != nullptr; });
-  if (!exist || (*numbers != anew && *numbers != list->devices)) return std::nullopt;
-  return list;
+  return exist && (numbers == anew || numbers == list->devices) ? list : std::nullopt;
 }
 
-Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list) {
-  const bool parts = input.env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
-  if (vendor.syntax != MaskSyntax::level_zero || parts || counts_whole(input.env) ||
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const std::vector<Pick>& all,
+                   const DeviceList& list) {
+  if (!vendor.keeps_order() || counts_whole(input.env) || has_parts(input.env) ||
       cards_of_mask(input))
     return list.devices;
-  Indices tiles;
-  int next = 0;
-  for (const Device& device : input.node.devices)
-    for (int tile = 0; tile < std::max(1, device.subdevices); ++tile, ++next)
-      if (std::ranges::count(list.devices, device.index) > 0) tiles.push_back(next);
-  return tiles;
+  const std::vector<Pick> tiles = tiles_in(input.node, all);
+  Indices entries;
+  for (std::size_t t = 0; t < tiles.size(); ++t)
+    if (std::ranges::count(list.devices, tiles[t].device) > 0)
+      entries.push_back(static_cast<int>(t));
+  return entries;
 }
 
 }  // namespace hpclaunch

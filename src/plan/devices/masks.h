@@ -4,24 +4,23 @@
 // goes by and whose tests were made to match driver 525 (pytorch/pytorch#92315); NVIDIA MIG user guide
 // (device names, enumeration), ROCR-Runtime amd_filter_device.cpp, ROCm clr rocdevice.cpp,
 // Level Zero specification and compute-runtime execution_environment.cpp (parseAffinityMask).
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/make_plan.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 
-/// A device, or an instance of one, as a process can be given it.
+/// A device, or a part of one, as a process can be given it.
 struct Pick {
-  int device = -1;    ///< Device::index; -1: unknown
-  int instance = -1;  ///< position in Device::instances; -1: the whole device
-  int number = -1;    ///< in the driver's count before this mask
-  std::string name;   ///< what the first mask holds to reach it
+  int device = -1;   ///< Device::index; -1: unknown
+  int part = -1;     ///< position in Device::instances, or tile; -1: the whole device
+  int number = -1;   ///< in the driver's count of devices before this mask
+  std::string name;  ///< what the first mask holds to reach it
   friend bool operator==(const Pick&, const Pick&) = default;
 };
 
@@ -42,23 +41,18 @@ struct Picked {
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
                  MaskSyntax syntax);
 
-/// Tiles by Device::index; a device without tiles has tile 0.
-using Tiles = std::map<int, std::set<int>>;
-
 /// True when ZE_FLAT_DEVICE_HIERARCHY has masks count whole devices. Unset, and for any other text, a driver
 /// of devices with tiles counts tiles.
 bool counts_whole(const EnvSnapshot& env);
 
-/// What Level Zero leaves of `counted` devices (Device::index in the driver's order). `ignored`: the entries that are
-/// no device, and X.Y where tiles are counted; the others apply.
-Tiles read_tile_mask(const Topology& node, const std::vector<int>& counted, std::string_view list,
-                     bool whole, std::vector<std::string>& ignored);
+/// Tiles of `counted` devices in the driver's order; Pick::number is the device's place there. A device without tiles
+/// has tile 0.
+std::vector<Pick> tiles_in(const Topology& node, const std::vector<Pick>& counted);
 
-/// nullptr for a device that is not there.
-const Device* find_device(const Topology& node, int index);
-
-/// Tiles of a device; 1 where it has none, or is not there.
-int tiles_of(const Topology& node, int index);
+/// What Level Zero leaves of `tiles`, in their order. `ignored`: the entries that are no device, and X.Y where tiles
+/// are counted; the others apply.
+std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_view list, bool whole,
+                                 std::vector<std::string>& ignored);
 
 /// True for a device that processes use by instance (MIG), also while it has none.
 bool is_split(const Device& device);
@@ -81,10 +75,12 @@ std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name);
 /// The first of kSlurmGpuLists that parse_list reads.
 std::optional<DeviceList> slurm_list(const EnvSnapshot& env);
 
-/// Numbers of the first mask of the vendor that is set, in its order, as its driver reads them; nullopt where it has
-/// anything else, or none is set. `name` is the mask's, or as it was.
-std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& vendor,
-                                    std::string& name);
+/// The first mask of a vendor that is set.
+struct FirstMask {
+  std::string name;  ///< "" for none
+  Indices numbers;   ///< in its order, as the driver reads them; empty where it has anything else
+};
+FirstMask first_mask(const EnvSnapshot& env, const DeviceVendor& vendor);
 
 /// The list of cards that ZE_AFFINITY_MASK was written from, where Slurm wrote it. Slurm knows no tiles,
 /// whatever the driver counts: it writes the numbers of its list, ascending, or 0 to k-1 where a device
@@ -92,9 +88,10 @@ std::optional<Indices> mask_numbers(const PlanInput& input, const DeviceVendor& 
 /// of gres.conf(5)). nullopt for any other mask.
 std::optional<DeviceList> cards_of_mask(const PlanInput& input);
 
-/// What the first mask would hold for all of `list` where the driver counts the whole node: the devices'
+/// What the first mask would hold for all of `list` where the driver counts `all` of the node: the devices'
 /// numbers, or those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
-Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const DeviceList& list);
+Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const std::vector<Pick>& all,
+                   const DeviceList& list);
 
 // ---- allocation.cpp: what of a node's devices is this job's. Facts: Slurm gres.html and sbatch(1), output environment
 // variables (ids of SLURM_JOB_GPUS and SLURM_STEP_GPUS are the node's, also inside a device control group, where

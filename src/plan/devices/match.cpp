@@ -1,14 +1,13 @@
-#include "plan/devices/match.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "hpclaunch/text.h"
-#include "plan/cores/allocate.h"
-#include "plan/cores/locality.h"
-#include "plan/cores/share.h"
+#include "plan/cores/cores.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -17,27 +16,71 @@ namespace {
 
 using Index = std::size_t;
 
-CoreSet cores_of(const std::vector<UsableCore>& cores, const CpuSet& pus) {
-  CoreSet set;
-  for (Index c = 0; c < cores.size(); ++c)
-    if (pus.intersects(cores[c].pus)) set.add(static_cast<int>(c));
-  return set;
+constexpr int kOneDevice = 1 << 16;  // parts of one device: more than lanes can be
+
+int lanes_of(const Topology& node, int a, int b) {
+  if (a == b) return a < 0 ? 0 : kOneDevice;
+  int lanes = 0;
+  for (const Link& link : node.links)
+    if ((link.from == a && link.to == b) || (link.from == b && link.to == a)) lanes += link.lanes;
+  return lanes;
+}
+
+// Linked neighbours of a ring, and their lanes.
+std::pair<int, long> measure(const Topology& node, const Units& units,
+                             const std::vector<int>& order) {
+  std::pair<int, long> ring;
+  const std::size_t pairs = order.size() > 2 ? order.size() : order.size() - 1;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const int lanes =
+        lanes_between(node, units.list[order[i]], units.list[order[(i + 1) % order.size()]]);
+    ring.first += lanes > 0 ? 1 : 0;
+    ring.second += lanes;
+  }
+  return ring;
+}
+
+// A greedy ring (nearest neighbour): each unit is followed by the one of its group that has the most lanes to it, units
+// with ranks before the others. Other orders only where more neighbours are linked then, or by more lanes; first and
+// last are neighbours.
+std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units& units,
+                                              const std::vector<LocalityGroup>& groups,
+                                              std::vector<std::vector<int>> assigned) {
+  if (node.links.empty()) return assigned;
+  std::vector<std::vector<int>> linked = assigned;
+  std::vector<int> plain;
+  std::vector<int> ring;
+  const auto lanes = [&](int unit) {
+    return ring.empty() ? 0 : lanes_between(node, units.list[ring.back()], units.list[unit]);
+  };
+  for (Index g = 0; g < groups.size(); ++g) {
+    std::vector<int> open = assigned[g];
+    open.erase(std::unique(open.begin(), open.end()), open.end());
+    const std::vector<int> order = open;
+    for (const int unit : groups[g].units)
+      if (std::ranges::count(order, unit) == 0) open.push_back(unit);
+    std::map<int, int> in_place_of;
+    for (const int unit : order) {
+      const auto best = std::ranges::max_element(open, {}, lanes);
+      plain.push_back(unit);
+      ring.push_back(in_place_of[unit] = *best);
+      open.erase(best);
+    }
+    for (int& unit : linked[g]) unit = in_place_of[unit];
+  }
+  return measure(node, units, ring) > measure(node, units, plain) ? linked : assigned;
 }
 
 // Where the locality of units is unknown, all cores are near.
-std::vector<LocalityGroup> locality_groups(const Topology& node,
-                                           const std::vector<UsableCore>& cores,
-                                           const Units& units) {
+std::vector<LocalityGroup> locality_groups(const Topology& node, const Units& units) {
   std::vector<LocalityGroup> groups;
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
     const Unit& unit = units.list[u];
     CpuSet last = unit.pus.empty() ? all : unit.pus;
-    LocalityGroup group{{}, {cores_of(cores, last)}};
-    for (const CpuSet& wider : {numa_around(node, unit.pus), package_around(node, unit.pus), all}) {
-      last |= wider;
-      group.within.push_back(cores_of(cores, last));
-    }
+    LocalityGroup group{{}, {cores_of(node, last)}};
+    for (const CpuSet& wider : {numa_around(node, unit.pus), package_around(node, unit.pus), all})
+      group.within.push_back(cores_of(node, last |= wider));
     const auto same = std::ranges::find_if(groups, [&](const LocalityGroup& one) {
       return one.within == group.within &&
              units.list[one.units.front()].lacks_cpus == unit.lacks_cpus;
@@ -102,21 +145,11 @@ std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& u
       assigned[g] = spread(groups[g].units, counts[g]);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
   if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return assigned;
-  std::vector<Stretch> plain;
-  for (Index g = 0; g < groups.size(); ++g) {
-    plain.push_back({groups[g].units, assigned[g]});
-    std::vector<int>& order = plain.back().order;
-    order.erase(std::unique(order.begin(), order.end()), order.end());
-  }
-  const std::vector<Stretch> linked = link_neighbours(node, units, plain);
-  for (Index g = 0; g < groups.size(); ++g)
-    for (int& unit : assigned[g])
-      unit = linked[g].order[std::ranges::find(plain[g].order, unit) - plain[g].order.begin()];
-  return assigned;
+  return link_neighbours(node, units, groups, std::move(assigned));
 }
 
 struct RankSeat {
-  Share share;
+  CoreSet share;
   int unit = -1;
 };
 
@@ -129,15 +162,15 @@ std::vector<RankSeat> share_seats(const std::vector<LocalityGroup>& groups,
         std::ranges::find_if(groups[g].within, [](const CoreSet& set) { return !set.empty(); });
     const std::vector<int> cores = nearest->to_vector();
     const Index ranks = assigned[g].size();
-    for (Index i = 0; i < ranks; ++i)
-      seats.push_back(
-          {{cores[cores.size() >= ranks ? i : i * cores.size() / ranks]}, assigned[g][i]});
+    for (Index i = 0; i < ranks; ++i) {
+      const Index core = cores.size() >= ranks ? i : i * cores.size() / ranks;
+      seats.push_back({slice(cores, core, core + 1), assigned[g][i]});
+    }
   }
   return seats;
 }
 
-std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCore>& cores,
-                                const std::vector<LocalityGroup>& groups,
+std::vector<RankSeat> own_seats(const Topology& node, const std::vector<LocalityGroup>& groups,
                                 const std::vector<std::vector<int>>& assigned, int width) {
   std::vector<int> ranks;
   ranks.reserve(assigned.size());
@@ -147,11 +180,10 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
   // Without units exact shares may lie anywhere.
   const bool anywhere = groups.front().units.empty();
   for (const Block& block : allocate_cores(groups, ranks, anywhere ? 0 : width)) {
-    const CoreList list{node, cores, block.from.to_vector()};
     const auto g = static_cast<Index>(block.group);
-    for (Share& share :
-         width > 0 ? exact_shares(list, block.ranks, width) : even_shares(list, block.ranks))
-      seats.push_back({std::move(share), assigned[g][next[g]++]});
+    for (const CoreSet& share : width > 0 ? exact_shares(node, block.from, block.ranks, width)
+                                          : even_shares(node, block.from, block.ranks))
+      seats.push_back({share, assigned[g][next[g]++]});
   }
   return seats;
 }
@@ -159,48 +191,36 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<UsableCo
 // Cores that no rank has go to ranks that have all cores near their device: those on the NUMA node of such ranks
 // are divided among them. Where there are fewer ranks than NUMA nodes, each other node goes whole to the nearest
 // of these ranks, of several to the one with the fewest cores.
-void give_idle_cores(const Topology& node, const std::vector<UsableCore>& cores, const Units& units,
-                     std::vector<RankSeat>& seats) {
-  std::vector<Share> idle;  // by NUMA node
+void give_idle_cores(const Topology& node, const Units& units, std::vector<RankSeat>& seats) {
+  CoreSet used;
+  for (const RankSeat& seat : seats) used |= seat.share;
+  std::vector<CoreSet> idle;  // by NUMA node
   std::map<int, Index> at;
-  for (Index c = 0; c < cores.size(); ++c) {
-    const int numa = node.cores[cores[c].position].numa;
-    if (at.emplace(numa, idle.size()).second) idle.emplace_back();
-    idle[at[numa]].push_back(static_cast<int>(c));
+  for (int c = 0; c < std::ssize(node.cores); ++c) {
+    const auto [numa, fresh] = at.emplace(node.cores[c].numa, idle.size());
+    if (fresh) idle.emplace_back();
+    if (!used.has(c)) idle[numa->second].add(c);
   }
   const int last = seats.size() < idle.size() ? kElsewhere : kSameNuma;
-  for (Share& share : idle)
-    std::erase_if(share, [&](int core) {
-      return std::any_of(seats.begin(), seats.end(), [&](const RankSeat& seat) {
-        return std::binary_search(seat.share.begin(), seat.share.end(), core);
-      });
-    });
   const auto owns_near = [&](const RankSeat& seat) {
-    CpuSet mine;
-    for (const int core : seat.share) mine |= cores[core].pus;
-    return mine.contains(units.list[seat.unit].pus & node.allowed);
+    return pus_of(node, seat.share).contains(units.list[seat.unit].pus & node.allowed);
   };
   for (int far = kNear; far <= last; ++far)
-    for (Share& share : idle) {
-      CpuSet pus;
-      for (const int core : share) pus |= cores[core].pus;
+    for (CoreSet& share : idle) {
       std::vector<RankSeat*> nearest;
       for (RankSeat& seat : seats)
-        if (owns_near(seat) && distance(node, units.list[seat.unit].pus, pus) <= far)
+        if (owns_near(seat) &&
+            distance(node, units.list[seat.unit].pus, pus_of(node, share)) <= far)
           nearest.push_back(&seat);
       if (nearest.empty() || share.empty()) continue;
       if (far > kSameNuma)
-        nearest = {*std::min_element(nearest.begin(), nearest.end(),
-                                     [](const RankSeat* a, const RankSeat* b) {
-                                       return a->share.size() < b->share.size();
-                                     })};
-      for (Index i = 0; i < nearest.size(); ++i) {
-        Share& mine = nearest[i]->share;
-        mine.insert(mine.end(), share.begin() + i * share.size() / nearest.size(),
-                    share.begin() + (i + 1) * share.size() / nearest.size());
-        std::sort(mine.begin(), mine.end());
-      }
-      share.clear();
+        nearest = {*std::ranges::min_element(
+            nearest, {}, [](const RankSeat* seat) { return seat->share.count(); })};
+      const std::vector<int> cores = share.to_vector();
+      for (Index i = 0; i < nearest.size(); ++i)
+        nearest[i]->share |= slice(cores, i * cores.size() / nearest.size(),
+                                   (i + 1) * cores.size() / nearest.size());
+      share = CoreSet{};
     }
 }
 
@@ -223,34 +243,42 @@ Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
 
 }  // namespace
 
-Result<Matched> match_units(const Topology& node, const Units& units, const PlaceRequest& want) {
-  const std::vector<UsableCore> cores = usable_cores(node);
-  const long have = static_cast<long>(cores.size());
+int lanes_between(const Topology& node, const Unit& a, const Unit& b) {
+  int lanes = lanes_of(node, a.device, b.device);
+  for (const Unit& one : a.more) lanes += lanes_between(node, one, b);
+  for (const Unit& one : b.more) lanes += lanes_of(node, a.device, one.device);
+  return lanes;
+}
+
+Result<NodeRanks> match_units(const Topology& whole, const Units& units, const PlaceRequest& want) {
+  const Topology node = usable_part(whole);
+  const auto have = std::ssize(node.cores);
   const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!shared && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
     return too_many(want, static_cast<int>(have), node);
-  std::vector<LocalityGroup> groups = locality_groups(node, cores, units);
+  std::vector<LocalityGroup> groups = locality_groups(node, units);
   std::vector<std::vector<int>> assigned{std::vector<int>(static_cast<Index>(want.ranks), -1)};
   if (groups.empty())
-    groups.push_back({{}, std::vector<CoreSet>(kDistances, cores_of(cores, node.allowed))});
+    groups.push_back({{}, std::vector<CoreSet>(kDistances, cores_of(node, node.allowed))});
   else
     assigned =
         assign_groups(node, units, groups, want.ranks,
                       shared || units.filled > 0 || (units.compact && want.ranks < units.count()));
-  std::vector<RankSeat> seats = shared
-                                    ? share_seats(groups, assigned)
-                                    : own_seats(node, cores, groups, assigned, want.cores_per_rank);
+  std::vector<RankSeat> seats = shared ? share_seats(groups, assigned)
+                                       : own_seats(node, groups, assigned, want.cores_per_rank);
   if (want.use_idle && !shared && want.cores_per_rank == 0 &&
       want.ranks * units.per_rank < units.total)
-    give_idle_cores(node, cores, units, seats);
-  std::ranges::stable_sort(seats, {}, [](const RankSeat& seat) { return seat.share.front(); });
-  Matched matched;
+    give_idle_cores(node, units, seats);
+  std::ranges::stable_sort(seats, {}, [](const RankSeat& seat) { return seat.share.first(); });
+  NodeRanks matched;
   for (const RankSeat& seat : seats) {
-    matched.ranks.push_back(rank_on(node, cores, seat.share));
+    RankPlan& rank = matched.ranks.emplace_back();
+    rank.cpus = pus_of(node, seat.share);
+    describe_cpus(node, seat.share, rank);
     matched.assigned.push_back(seat.unit);
   }
   if (shared) deal_threads(matched.ranks);
-  matched.remarks = remarks_on(node, cores, matched.ranks, shared);
+  matched.remarks = remarks_on(node, matched.ranks, shared);
   return matched;
 }
 
@@ -263,17 +291,12 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
   for (const int unit : assigned) ++on[unit];
   if (const auto [fewest, most] = std::ranges::minmax(on); most - fewest > 1)
     assigned = assign_units(units, count);
-  const std::vector<std::vector<int>> places = units_by_place(units);
-  std::vector<Index> place_of(units.list.size(), 0);
-  for (Index p = 0; p < places.size(); ++p)
-    for (const int unit : places[p]) place_of[unit] = p;
-  std::vector<std::vector<int>> far(ranks.size());  // [rank][place]
+  std::vector<std::vector<int>> far(ranks.size());  // [rank][unit]
   for (Index r = 0; r < ranks.size(); ++r)
-    for (const std::vector<int>& place : places)
-      far[r].push_back(distance(node, units.list[place.front()].pus, ranks[r].cpus));
+    for (const Unit& unit : units.list) far[r].push_back(distance(node, unit.pus, ranks[r].cpus));
   on.assign(units.list.size(), 0);
   for (const int unit : assigned) ++on[unit];
-  const auto cost = [&](Index r, int unit) { return far[r][place_of[unit]]; };
+  const auto cost = [&](Index r, int unit) { return far[r][unit]; };
   for (bool better = true; better;) {
     better = false;
     for (Index r = 0; r < ranks.size(); ++r) {

@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "hpclaunch/make_plan.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
+#include "plan/devices/units.h"
 
 namespace hpclaunch {
 
@@ -14,10 +15,9 @@ namespace {
 
 std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank) {
   std::vector<const Device*> devices;
+  const std::vector<UnitRef> units = all_units_of(rank);
   for (const Device& device : node.devices)
-    if (device.index == rank.device ||
-        std::ranges::count(rank.more_units, device.index, &UnitRef::device) > 0)
-      devices.push_back(&device);
+    if (std::ranges::count(units, device.index, &UnitRef::device) > 0) devices.push_back(&device);
   return devices;
 }
 

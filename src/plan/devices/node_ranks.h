@@ -1,5 +1,5 @@
 #pragma once
-// The ranks of one node: cores, devices, and the rule that decided.
+// Ranks of one node: which cores and which device each gets (docs/placement.md).
 #include <string>
 #include <vector>
 
@@ -9,6 +9,14 @@
 
 namespace hpclaunch {
 
+/// How to distribute ranks over the cores of one node.
+struct PlaceRequest {
+  int ranks = 1;               ///< on this node, >= 1
+  int cores_per_rank = 0;      ///< exact number; 0: an even share
+  bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
+  bool use_idle = false;       ///< fewer ranks than devices get the cores that no rank is near, too
+};
+
 /// A binding whose condition held and that fitted, overridden by a later one.
 struct OverriddenBinding {
   const Binding* rule = nullptr;
@@ -17,21 +25,31 @@ struct OverriddenBinding {
 };
 
 struct NodeRanks {
-  std::vector<RankPlan> ranks;
-  const Binding* rule = nullptr;              ///< the site's binding in use; nullptr for none
-  std::string condition;                      ///< what made it hold
-  std::vector<OverriddenBinding> overridden;  ///< strongest first
-  std::vector<std::string> remarks;
-  std::vector<Diagnostic> reports;
+  std::vector<RankPlan> ranks;                     ///< in the order of their cores
+  std::vector<int> assigned;                       ///< position in Units::list; -1 without units
+  const Binding* rule = nullptr;                   ///< the site's binding in use; nullptr for none
+  std::string condition = {};                      ///< what made it hold
+  std::vector<OverriddenBinding> overridden = {};  ///< strongest first
+  std::vector<std::string> remarks = {};           ///< idle cores, ranks on several NUMA nodes
+  std::vector<Diagnostic> reports = {};
   int far = 0;  ///< ranks whose cores are not near their device
 };
 
-/// Writes down what each rank gets; `assigned`: positions in `units.list`, -1 for nothing.
-void give_units(const Units& units, const std::vector<int>& assigned, std::vector<RankPlan>& ranks);
+/// Invariants: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all allowed hardware
+/// threads of a core go together; equal input, equal output; renumbering PUs changes the numbers only.
+/// Units are used evenly, give or take one rank; as many ranks as can be are near their units; of the cores near
+/// the same units each rank gets as many as the others. Without units: a rank spans NUMA nodes or packages only
+/// when there are fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a NUMA node shares
+/// differ by one core at most; the smallest share is as large as that allows.
+/// Errors: `usage` when ranks do not fit; the message has both numbers.
+Result<NodeRanks> match_units(const Topology& node, const Units& units, const PlaceRequest& want);
 
-/// Errors: as match_units().
-Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& units,
-                              int ranks);
+/// The unit of each rank where the cores are bound already: even, and as near as swaps of two ranks make it.
+std::vector<int> match_bound(const Topology& node, const Units& units,
+                             const std::vector<RankPlan>& ranks);
+
+/// Writes down the units and the interface of each rank, as `placed.assigned` says.
+void give_devices(const Topology& node, const Units& units, NodeRanks& placed);
 
 // ---- parts of nodes, of which only the number of granted hardware threads is known -----------------
 

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "hpclaunch/text.h"
-#include "plan/devices/nics.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
@@ -19,18 +18,20 @@ int threads_per_core(const Topology& node) {
   return most;
 }
 
+int width_of(const PlanInput& input) {
+  return std::max(1, input.request.cores_per_rank.value_or(1));
+}
+
 // Ranks that a node can take.
 long room(const PlanInput& input, std::size_t host) {
   if (input.request.oversubscribe) return std::numeric_limits<int>::max();
-  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
-  return granted_cores(input.node, input.granted[host]) / width;
+  return granted_cores(input.node, input.granted[host]) / width_of(input);
 }
 
 Error too_small(const PlanInput& input, std::string_view host, int cores, int ranks) {
-  const int width = std::max(1, input.request.cores_per_rank.value_or(1));
-  const std::string need =
-      width == 1 ? counted(ranks, "rank")
-                 : fmt::format("{} with {} each", counted(ranks, "rank"), counted(width, "core"));
+  const int width = width_of(input);
+  std::string need = counted(ranks, "rank");
+  if (width > 1) need += fmt::format(" with {} each", counted(width, "core"));
   return request_error(fmt::format("{} requested on {}, {} granted ({})", need, host,
                                    counted(cores, "core"), input.granted_why),
                        cores >= width
@@ -71,7 +72,7 @@ Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::st
   const int cores = granted_cores(input.node, granted);
   const int width = input.request.cores_per_rank.value_or(0);
   const bool shared = ranks > cores && input.request.oversubscribe && width <= 1;
-  if (!shared && static_cast<long>(ranks) * std::max(1, width) > cores)
+  if (!shared && static_cast<long>(ranks) * width_of(input) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;
   int next = 0;
@@ -86,8 +87,8 @@ Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::st
     }
     result.ranks.push_back(std::move(rank));
   }
-  give_units(units, assign_units(units, ranks), result.ranks);
-  give_nics(input.node, result.ranks);
+  result.assigned = assign_units(units, ranks);
+  give_devices(input.node, units, result);
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "hpclaunch/text.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/units.h"
 #include "plan/environment/settings.h"
 

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/masks.h"
 #include "plan/environment/settings.h"
 
@@ -49,36 +50,29 @@ const std::vector<DeviceMode>& modes_of_tiles() {
   return kModes;
 }
 
-bool has_tiles(const Topology& node) {
-  return std::ranges::any_of(node.devices, [](const Device& device) {
-    return device_vendor(device.vendor).keeps_order() && device.subdevices > 1;
-  });
-}
-
 bool profile_has_modes(const PlanInput& input) {
   return input.profile != nullptr && !input.profile->device_modes.empty();
 }
 
 Result<const DeviceMode*> find_mode(const PlanInput& input) {
-  std::string wanted = input.request.device_mode;
   const bool by_profile = profile_has_modes(input);
-  if (!by_profile && !has_tiles(input.node)) {
+  const bool tiles = std::ranges::any_of(input.node.devices, [](const Device& device) {
+    return device_vendor(device.vendor).keeps_order() && device.subdevices > 1;
+  });
+  std::string wanted = input.request.device_mode;
+  if (!by_profile && !tiles) {
     if (wanted.empty()) return nullptr;
     return request_error(fmt::format("--device-mode {}: the profile has no device modes", wanted),
                          "omit it, or choose a profile with --profile");
   }
   const auto& modes = by_profile ? input.profile->device_modes : modes_of_tiles();
-  if (wanted.empty() && by_profile) wanted = input.profile->device_mode;
-  if (wanted.empty() && by_profile) return &modes.front();
-  if (wanted.empty()) wanted = counts_whole(input.env) ? "gpu" : "tile";
-  std::vector<std::string> names;
-  for (const DeviceMode& mode : modes) {
-    if (mode.name == wanted) return &mode;
-    names.push_back(mode.name);
-  }
+  if (wanted.empty())
+    wanted = by_profile ? input.profile->device_mode : counts_whole(input.env) ? "gpu" : "tile";
+  if (wanted.empty()) return &modes.front();
+  if (const DeviceMode* mode = find_named(modes, wanted)) return mode;
   return request_error(fmt::format("{} has no device mode \"{}\"",
                                    by_profile ? input.profile->name : "this node", wanted),
-                       suggest("--device-mode", wanted, names));
+                       suggest("--device-mode", wanted, names_of(modes)));
 }
 
 // Options about devices that contradict one another, or the node.
@@ -111,15 +105,13 @@ void choose_mode(const PlanInput& input, const DeviceMode& mode, Units& units) {
   units.mode = mode.name;
   if (!mode.mask.empty()) units.mask = mode.mask;
   if (!mode.mask_item.empty()) units.mask_item = mode.mask_item;
-  const bool typed = !input.request.device_mode.empty();
-  const bool by_profile = profile_has_modes(input);
-  const Layer layer = typed        ? Layer::command_line
-                      : by_profile ? Layer::profile_default
-                                   : Layer::builtin;
+  units.own_mode = !profile_has_modes(input);
+  const Layer layer = !input.request.device_mode.empty() ? Layer::command_line
+                      : units.own_mode                   ? Layer::builtin
+                                                         : Layer::profile_default;
   units.choices.push_back(choice("device-mode", layer, units.mode, mode.doc));
   if (layer == Layer::profile_default)
     units.choices.back().history.back().where = mode.origin.where;
-  units.own_mode = !by_profile;
 }
 
 }  // namespace
@@ -142,11 +134,12 @@ Result<Units> find_units(const PlanInput& input) {
   }
   split_instances(input.node, units);
   apply_allocation(input, units);
-  if (units.instances() && input.request.devices_per_rank.value_or(1) > 1)
+  const int per_rank = input.request.devices_per_rank.value_or(1);
+  if (units.instances() && per_rank > 1)
     return request_error(
         fmt::format("--devices-per-rank {}: the node's devices are in MIG mode, and a process can "
                     "use one instance only",
-                    *input.request.devices_per_rank),
+                    per_rank),
         "omit it: each rank gets one instance");
   std::set<int> devices;
   for (const Unit& unit : units.list) devices.insert(unit.device);
@@ -155,11 +148,21 @@ Result<Units> find_units(const PlanInput& input) {
   units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
   if (!units.list.empty()) units.filled = input.request.ranks_per_device.value_or(0);
   units.compact = input.profile != nullptr && input.profile->fill == "compact";
-  if (input.request.devices_per_rank.value_or(1) > 1) {
+  if (per_rank > 1) {
     units.ranks_per_unit = 1;
-    const Status grouped = group_units(input.node, *input.request.devices_per_rank, units);
-    if (!grouped) return grouped.error();
+    if (const Status done = group_units(input.node, per_rank, units); !done) return done.error();
   }
+  return units;
+}
+
+const Device* find_device(const Topology& node, int index) {
+  const auto found = std::ranges::find(node.devices, index, &Device::index);
+  return found == node.devices.end() ? nullptr : &*found;
+}
+
+std::vector<UnitRef> all_units_of(const RankPlan& rank) {
+  std::vector<UnitRef> units{{rank.unit, rank.device, rank.subdevice}};
+  units.insert(units.end(), rank.more_units.begin(), rank.more_units.end());
   return units;
 }
 
@@ -183,84 +186,23 @@ Units units_for(const Units& units, int ranks) {
   return used;
 }
 
-const char* why_all(const Units& units) {
-  return units.vendor->keeps_order()
-             ? "each rank sees the devices that ranks use; device i is nearest to local rank i"
-             : "each rank sees all devices; device i is nearest to local rank i";
-}
-
-void decide_own(Units& units, const char* why) {
-  units.view = "own";
-  for (Setting& setting : units.choices)
-    if (setting.name == "gpu-view")
-      setting.history.push_back(decided(Layer::computed, units.view, why));
-}
-
-void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
-  if (units.list.empty()) return;
-  const std::string& typed = input.request.gpu_view;
-  const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
-  const bool shared = ranks_per_node > units.used_by(ranks_per_node);
-  // A mask of parts is the only way to one: a process without it sees whole devices.
-  const bool masked_parts = units.mask_item.find("subdevice") != std::string::npos;
-  Setting setting{"gpu-view", {}};
-  const auto decide = [&](Layer layer, const std::string& view, const std::string& why) {
-    setting.history.push_back(decided(layer, view, why));
-    units.view = view;
-  };
-  if (masked_parts)
-    decide(Layer::builtin, "own", "only a mask can select parts of devices in this mode");
-  else if (shared)
-    decide(Layer::builtin, "own", "ranks share devices, and LOCAL_RANK must be a visible device");
-  else
-    decide(Layer::builtin, "all", why_all(units));
-  if (!by_profile.empty() && !(masked_parts && by_profile == "all")) {
-    decide(Layer::profile_default, by_profile,
-           fmt::format("recommended by {}", input.profile->name));
-    setting.history.back().where = input.profile->where;
-  }
-  if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
-    decide(Layer::computed, "own",
-           "the launcher's flags spread ranks over all devices, --ranks-per-device fills some");
-  if (units.view == "launcher" && !units.shortage.mask.empty())
-    decide(Layer::computed, "own",
-           fmt::format("the launcher's flags give out all devices, and {} selects some",
-                       units.shortage.mask));
-  if (units.instances())
-    decide(Layer::computed, "own", "a process sees only the first of several MIG instances");
-  if (units.per_rank > 1)
-    decide(Layer::computed, "own",
-           "each rank has several devices and sees only these, as 0 to N-1");
-  if (!typed.empty()) decide(Layer::command_line, typed, "--gpu-view");
-  units.choices.push_back(std::move(setting));
-}
-
 std::vector<int> assign_units(const Units& units, int ranks) {
-  // Devices without CPUs, and groups that are apart, come last: when the others have a rank each.
-  std::vector<int> order;
-  std::vector<int> last;
+  const long count = units.count();
   const bool all_apart = std::ranges::all_of(units.list, &Unit::apart);
-  for (int u = 0; u < units.count(); ++u) {
-    const Unit& unit = units.list[u];
-    (unit.lacks_cpus || (unit.apart && !all_apart) ? last : order).push_back(u);
-  }
-  const bool only_local = ranks <= static_cast<int>(order.size()) && !order.empty();
-  const long count = only_local ? static_cast<long>(order.size()) : units.count();
-  order.insert(order.end(), last.begin(), last.end());
+  std::vector<int> order(units.list.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Devices without CPUs, and groups that are apart, come last: when the others have a rank each.
+  const auto last = std::stable_partition(order.begin(), order.end(), [&](int u) {
+    return !units.list[u].lacks_cpus && (all_apart || !units.list[u].apart);
+  });
+  const bool first_ones = ranks <= count && (units.compact || last != order.end());
   std::vector<int> result;
-  for (long r = 0; r < ranks; ++r) {
-    if (count == 0)
-      result.push_back(-1);
-    else if (units.filled > 0)
-      result.push_back(static_cast<int>(r) / units.filled);
-    else if ((units.compact || !last.empty()) && ranks < count)
-      result.push_back(order[r]);
-    else if (only_local)
-      result.push_back(order[r * count / ranks]);
-    else
-      result.push_back(static_cast<int>(r * count / ranks));
-  }
-  std::sort(result.begin(), result.end());
+  for (int r = 0; r < ranks; ++r)
+    result.push_back(count == 0         ? -1
+                     : units.filled > 0 ? r / units.filled
+                     : first_ones       ? order[r]
+                                        : static_cast<int>(r * count / ranks));
+  std::ranges::sort(result);
   return result;
 }
 
@@ -278,11 +220,10 @@ std::vector<std::vector<int>> units_by_place(const Units& units) {
 std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());
   std::vector<int> block = assign_units(units, n);
-  if (std::ranges::any_of(units.list, [](const Unit& unit) { return unit.pus.empty(); }))
-    return block;
-  const std::vector<std::vector<int>> groups = units_by_place(units);  // a rank must lie in one
+  if (std::ranges::any_of(units.list, &CpuSet::empty, &Unit::pus)) return block;
+  std::vector<std::vector<int>> groups = units_by_place(units);
   std::vector<std::vector<int>> members(groups.size());
-  for (int r = 0; r < n; ++r) {
+  for (int r = 0; r < n; ++r) {  // each rank must lie in one place
     const auto found = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
       return units.list[group.front()].pus.contains(ranks[r].cpus);
     });

@@ -82,20 +82,17 @@ Status group_units(const Topology& node, int per_rank, Units& units);
 /// Every unit of the node by itself: the groups' members one after the other, then what is left.
 std::vector<const Unit*> single_units(const Units& units);
 
+/// nullptr for a device that is not there.
+const Device* find_device(const Topology& node, int index);
+
+/// The units of a rank; one with -1 where it has none.
+std::vector<UnitRef> all_units_of(const RankPlan& rank);
+
 /// Lanes between two units, all members of groups counted; parts of one device are nearer than any link.
 int lanes_between(const Topology& node, const Unit& a, const Unit& b);
 
 /// Says which units belong to no rank because --devices-per-rank does not divide their number.
 void report_left(const Units& units, std::vector<Diagnostic>& reports);
-
-/// Decides the view once the number of ranks is known, and says why.
-void decide_view(const PlanInput& input, int ranks_per_node, Units& units);
-
-/// What the view of all gives ranks.
-const char* why_all(const Units& units);
-
-/// Has each rank see its own, after decide_view.
-void decide_own(Units& units, const char* why);
 
 /// Those that so many ranks get where that is typed: the first ones. All of them elsewhere.
 Units units_for(const Units& units, int ranks);

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/profile.h"
@@ -63,20 +63,15 @@ std::string choose(const PlanInput& input, const Vendors& vendors) {
 // Device::index as it was, by the number that each of the vendor's devices gets.
 std::vector<int> keep(const std::string& vendor, Topology& node) {
   std::erase_if(node.devices, [&](const Device& device) { return device.vendor != vendor; });
-  std::map<int, int> number;
   std::vector<int> index;
-  for (Device& device : node.devices) {
-    number[device.index] = static_cast<int>(index.size());
-    index.push_back(device.index);
-    device.index = number[device.index];
-  }
+  for (Device& device : node.devices)
+    index.push_back(std::exchange(device.index, static_cast<int>(index.size())));
+  for (Link& link : node.links)
+    for (int* end : {&link.from, &link.to})
+      *end = static_cast<int>(std::ranges::find(index, *end) - index.begin());
   std::erase_if(node.links, [&](const Link& link) {
-    return number.count(link.from) == 0 || number.count(link.to) == 0;
+    return std::max(link.from, link.to) == std::ssize(index);
   });
-  for (Link& link : node.links) {
-    link.from = number[link.from];
-    link.to = number[link.to];
-  }
   return index;
 }
 

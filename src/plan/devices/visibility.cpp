@@ -13,31 +13,42 @@ namespace hpclaunch {
 
 namespace {
 
+// What the view of all gives ranks.
+const char* why_all(const Units& units) {
+  return units.vendor->keeps_order()
+             ? "each rank sees the devices that ranks use; device i is nearest to local rank i"
+             : "each rank sees all devices; device i is nearest to local rank i";
+}
+
+// A mask of parts is the only way to one: a process without it sees whole devices.
+bool masks_parts(const Units& units) {
+  return units.mask_item.find("subdevice") != std::string::npos;
+}
+
+// Has each rank see its own, after decide_view.
+void decide_own(Units& units, const char* why) {
+  units.view = "own";
+  for (Setting& setting : units.choices)
+    if (setting.name == "gpu-view")
+      setting.history.push_back(decided(Layer::computed, units.view, why));
+}
+
 // The mask that reaches these units.
 Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers) {
   const std::vector<const Unit*> all = single_units(units);
-  std::vector<std::string> entries;
+  std::string mask;
   for (const int number : numbers) {
     const Unit& unit = **std::ranges::find(all, number, &Unit::unit);
     Facts facts;
     facts.rank = {{"unit", std::to_string(unit.unit)},
                   {"device", std::to_string(unit.place >= 0 ? unit.place : unit.device)},
                   {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
-    Result<std::string> entry = unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
+    const Result<std::string> entry =
+        unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
     if (!entry) return entry;
-    entries.push_back(std::move(*entry));
+    mask += (mask.empty() ? "" : ",") + *entry;
   }
-  return fmt::format("{}", fmt::join(entries, ","));
-}
-
-// One mask decides; the others are removed where they are set.
-void clear_other_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  for (const std::string_view name : units.vendor->masks)
-    if (!name.empty() && name != units.mask && input.env.has(name))
-      settings.add(
-          std::string(name), Layer::computed, Unset{},
-          fmt::format("only {} is used: a second mask would apply to the devices of the first",
-                      units.mask));
+  return mask;
 }
 
 // The driver's count in PCI order, for vendors that have another by default.
@@ -47,12 +58,18 @@ void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
   settings.add(std::string(order.name), Layer::builtin, std::string(order.value), why);
 }
 
+// One mask decides; the others are removed where they are set.
 void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
               EnvSettings& settings) {
   if (!units.given.empty()) why += "; from the devices of " + units.given;
   settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
   add_pci_order(units, "the mask counts devices by PCI address", settings);
-  clear_other_masks(input, units, settings);
+  for (const std::string_view name : units.vendor->masks)
+    if (!name.empty() && name != units.mask && input.env.has(name))
+      settings.add(
+          std::string(name), Layer::computed, Unset{},
+          fmt::format("only {} is used: a second mask would apply to the devices of the first",
+                      units.mask));
 }
 
 Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
@@ -61,8 +78,8 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
   for (const NodeClass& one : placed.classes) {
     mask.items.emplace_back();
     for (const RankPlan& rank : one.ranks) {
-      std::vector<int> numbers{rank.unit};
-      for (const UnitRef& more : rank.more_units) numbers.push_back(more.unit);
+      std::vector<int> numbers;
+      for (const UnitRef& unit : all_units_of(rank)) numbers.push_back(unit.unit);
       Result<std::string> list = mask_of(units, numbers);
       if (!list) return list.error();
       mask.items.back().push_back(std::move(*list));
@@ -76,9 +93,9 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
 
 struct Order {
   std::vector<int> units;  // numbers, as the ranks have them, then the others
-  bool natural = true;     // device i of the driver is already local rank i's
-  bool ascending = true;
   std::size_t used = 0;
+  bool ascending = true;
+  bool natural = true;  // device i of the driver is already local rank i's
 };
 
 Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
@@ -89,8 +106,7 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   for (const RankPlan& rank : ranks) add(rank.unit);
   order.used = order.units.size();
   order.ascending = std::ranges::is_sorted(order.units);
-  for (std::size_t i = 0; i < order.used; ++i)
-    order.natural = order.natural && order.units[i] == static_cast<int>(i);
+  order.natural = order.ascending && order.units.back() == std::ssize(order.units) - 1;
   for (const Unit& unit : units.list) add(unit.unit);
   std::sort(order.units.begin() + static_cast<std::ptrdiff_t>(order.used), order.units.end());
   return order;
@@ -99,46 +115,44 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
 // How a program that sees all devices finds its own, for each class of nodes: by a formula where one gives
 // what the plan has, else by a list where that is short.
 std::string how_to_divide(const std::vector<std::vector<int>>& places) {
-  const auto everywhere = [&](auto device) {
-    return std::ranges::all_of(places, [&](const std::vector<int>& ranks) {
-      const int size = static_cast<int>(ranks.size());
-      for (int r = 0; r < size; ++r)
-        if (ranks[r] != device(r, size)) return false;
-      return true;
-    });
-  };
   int most = 0;
   int devices = 0;
   for (const std::vector<int>& ranks : places) {
     most = std::max(most, static_cast<int>(ranks.size()));
-    devices = std::max(devices, 1 + *std::ranges::max_element(ranks));
+    devices = std::max(devices, 1 + std::ranges::max(ranks));
   }
   const int each = (most + devices - 1) / devices;
+  bool by_block = true;
+  bool by_share = true;
+  for (const std::vector<int>& ranks : places)
+    for (int r = 0, size = static_cast<int>(ranks.size()); r < size; ++r) {
+      by_block = by_block && ranks[r] == r / each;
+      by_share = by_share && ranks[r] == r * devices / size;
+    }
   constexpr int kMostListed = 16;
-  if (everywhere([&](int r, int) { return r / each; }))
-    return fmt::format("; use device LOCAL_RANK // {}", each);
-  if (everywhere([&](int r, int size) { return r * devices / size; }))
-    return fmt::format("; use device LOCAL_RANK * {} // LOCAL_WORLD_SIZE", devices);
+  if (by_block) return fmt::format("; use device LOCAL_RANK // {}", each);
+  if (by_share) return fmt::format("; use device LOCAL_RANK * {} // LOCAL_WORLD_SIZE", devices);
   if (places.size() > 1 || most > kMostListed) return "";
   return fmt::format("; use device {} for LOCAL_RANK 0, 1, ...", fmt::join(places.front(), ", "));
 }
 
 Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSettings& settings) {
+  const bool keeps_order = units.vendor->keeps_order();
   PerRank mask;
   bool natural = units.given.empty();
   bool ascending = true;
   bool shared = false;
-  std::vector<std::vector<int>> places;
+  std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
     Order order = order_of(units, one.ranks);
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
-    if (units.vendor->keeps_order() && !order.natural) {
+    if (keeps_order && !order.natural) {
       order.units.resize(order.used);
-      std::sort(order.units.begin(), order.units.end());
+      std::ranges::sort(order.units);
     }
-    places.emplace_back();  // of each rank's device among those that it sees
+    places.emplace_back();
     for (const RankPlan& rank : one.ranks)
       places.back().push_back(
           static_cast<int>(std::ranges::find(order.units, rank.unit) - order.units.begin()));
@@ -146,7 +160,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
     if (!list) return list.error();
     mask.items.emplace_back(one.ranks.size(), *list);
   }
-  if (units.vendor->keeps_order() && !ascending)
+  if (keeps_order && !ascending)
     placed.reports.push_back(
         {"device-order", Severity::warning,
          "the driver keeps its own device order: device LOCAL_RANK is not the one nearest to the "
@@ -159,18 +173,15 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
                      counted(ranks, "rank"), counted(units.used_by(ranks), "device"),
                      how_to_divide(places)),
          "--gpu-view own: each rank uses device 0"});
-  if (natural) {
-    if (differing_models(input.node))
-      add_pci_order(units,
-                    "the plan counts devices by PCI address; CUDA's default is fastest first",
-                    settings);
-    return Done{};
-  }
-  add_mask(input, units, constant_or_per_rank(std::move(mask)),
-           !ascending && units.vendor->keeps_order()
-               ? "each rank sees the devices that ranks use, in the driver's own order"
-               : why_all(units),
-           settings);
+  if (!natural)
+    add_mask(input, units, constant_or_per_rank(std::move(mask)),
+             keeps_order && !ascending
+                 ? "each rank sees the devices that ranks use, in the driver's own order"
+                 : why_all(units),
+             settings);
+  else if (differing_models(input.node))
+    add_pci_order(units, "the plan counts devices by PCI address; CUDA's default is fastest first",
+                  settings);
   return Done{};
 }
 
@@ -180,7 +191,7 @@ void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& sett
   const std::string name(units.vendor->hierarchy);
   const bool tiles = units.mode == "tile";
   const bool depends = std::ranges::any_of(
-      input.node.devices, [](const Device& device) { return device.subdevices > 1; });
+      input.node.devices, [](int n) { return n > 1; }, &Device::subdevices);
   std::string value = input.env.get(name);
   const char* why = tiles ? "the plan counts tiles as devices"
                           : "the plan counts whole devices; the driver's default is tiles";
@@ -230,21 +241,58 @@ void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& set
 
 // Parts of devices in a view that has whole ones.
 void report_parts(const Units& units, Plan& placed) {
-  const auto report = [&](std::string message) {
-    placed.reports.push_back(
-        {"parts-need-masks", Severity::error, std::move(message), "--gpu-view own"});
-  };
-  if (units.view != "all") return;
-  if (units.mask_item.find("subdevice") != std::string::npos)
-    report(
+  std::vector<std::string> messages;
+  if (masks_parts(units))
+    messages.push_back(
         fmt::format("--gpu-view all does not work in device mode {}: only a mask selects parts "
                     "of devices",
                     units.mode));
   if (units.instances() && units.count() > 1)
-    report("--gpu-view all does not work in MIG mode: a process sees only the first instance");
+    messages.emplace_back(
+        "--gpu-view all does not work in MIG mode: a process sees only the first instance");
+  for (const std::string& message : messages)
+    placed.reports.push_back({"parts-need-masks", Severity::error, message, "--gpu-view own"});
 }
 
 }  // namespace
+
+void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
+  if (units.list.empty()) return;
+  const std::string& typed = input.request.gpu_view;
+  const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
+  const bool shared = ranks_per_node > units.used_by(ranks_per_node);
+  const bool masked_parts = masks_parts(units);
+  Setting setting{"gpu-view", {}};
+  const auto decide = [&](Layer layer, const std::string& view, const std::string& why) {
+    setting.history.push_back(decided(layer, view, why));
+    units.view = view;
+  };
+  if (masked_parts)
+    decide(Layer::builtin, "own", "only a mask can select parts of devices in this mode");
+  else if (shared)
+    decide(Layer::builtin, "own", "ranks share devices, and LOCAL_RANK must be a visible device");
+  else
+    decide(Layer::builtin, "all", why_all(units));
+  if (!by_profile.empty() && !(masked_parts && by_profile == "all")) {
+    decide(Layer::profile_default, by_profile,
+           fmt::format("recommended by {}", input.profile->name));
+    setting.history.back().where = input.profile->where;
+  }
+  if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
+    decide(Layer::computed, "own",
+           "the launcher's flags spread ranks over all devices, --ranks-per-device fills some");
+  if (units.view == "launcher" && !units.shortage.mask.empty())
+    decide(Layer::computed, "own",
+           fmt::format("the launcher's flags give out all devices, and {} selects some",
+                       units.shortage.mask));
+  if (units.instances())
+    decide(Layer::computed, "own", "a process sees only the first of several MIG instances");
+  if (units.per_rank > 1)
+    decide(Layer::computed, "own",
+           "each rank has several devices and sees only these, as 0 to N-1");
+  if (!typed.empty()) decide(Layer::command_line, typed, "--gpu-view");
+  units.choices.push_back(std::move(setting));
+}
 
 bool differing_models(const Topology& node) {
   return std::ranges::any_of(node.devices, [&](const Device& device) {
@@ -276,22 +324,23 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
       units.reports, std::back_inserter(placed.reports), [&](const Diagnostic& one) {
         return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
       });
-  const bool named = input.env.has(units.given);
-  if (units.list.empty() && !units.given.empty())
+  if (units.list.empty() && !units.given.empty()) {
+    const bool named = input.env.has(units.given);
+    const std::string by =
+        fmt::format("{}=\"{}\" selects", units.given, input.env.get(units.given));
     placed.reports.push_back(
         {"no-device-left", Severity::warning,
          fmt::format("{} no device of this node: the plan has none",
-                     named
-                         ? fmt::format("{}=\"{}\" selects", units.given, input.env.get(units.given))
-                         : "this process can open"),
+                     named ? by : "this process can open"),
          fmt::format("{}request devices", named ? fmt::format("unset {}, or ", units.given) : "")});
+  }
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);
-  report_parts(units, placed);
   if (units.view == "own") return add_own(input, units, placed, settings);
-  if (units.view == "all") return add_all(input, units, placed, settings);
-  return Done{};
+  if (units.view != "all") return Done{};
+  report_parts(units, placed);
+  return add_all(input, units, placed, settings);
 }
 
 }  // namespace hpclaunch

@@ -6,6 +6,9 @@
 
 namespace hpclaunch {
 
+/// Decides the view once the number of ranks is known, and says why.
+void decide_view(const PlanInput& input, int ranks_per_node, Units& units);
+
 /// Where the driver keeps an order of its own, and device i would not be local rank i's, has each rank see its
 /// own unless --gpu-view was typed, and returns true. `classes` have units.
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
@@ -84,6 +85,29 @@ void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& pla
                    preset.why);
 }
 
+// ---- what the launcher gets by name -----------------------------------------------------------------
+
+// Of this process, this host or this login: on another node the value would be wrong or means nothing.
+constexpr std::string_view kOwnOfHost =
+    "_,COLUMNS,DBUS_SESSION_BUS_ADDRESS,DISPLAY,HOST,HOSTNAME,LINES,LOGNAME,LS_COLORS,MAIL,"
+    "OLDPWD,PPID,PS1,PWD,SHELL,SHLVL,STY,TMUX,TTY,USER,WINDOWID,XAUTHORITY";
+
+// Of the session, the batch system, or a launcher. Open MPI sends OMPI_* and PMIX_* on by itself.
+constexpr std::string_view kPrefixes =
+    "SSH_,TERM,XDG_,OMPI_,PMIX_,PRTE_,PMI_,SLURM_,SLURMD_,SRUN_,SBATCH_,PBS_,LSB_,LSF_,LS_JOBPID,"
+    "FLUX_,COBALT_,PALS_,HYDRA_,HYDI_,I_MPI_PIN";
+
+bool begins_with(std::string_view name, std::string_view prefixes) {
+  return std::ranges::any_of(split(prefixes, ','),
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+// A shell function ("BASH_FUNC_ml%%") is exported too, and no launcher takes its name.
+bool goes_along(const std::string& name) {
+  return is_identifier(name) && std::ranges::count(split(kOwnOfHost, ','), name) == 0 &&
+         !begins_with(name, kPrefixes);
+}
+
 }  // namespace
 
 Status check_names(const Request& options) {
@@ -117,10 +141,10 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
                           Plan& plan) {
   EnvSettings settings(input.env);
   add_own_settings(input, plan, settings);
-  apply_rules(input, facts, units, plan, settings);
+  apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
-  apply_late_rules(input, facts, units, plan, settings);
+  apply_rules(input, facts, true, units, plan, settings);
   plan.env = settings.finish();
   for (const Setting& setting : plan.env)  // the launcher may set its own again for each rank
     if (std::holds_alternative<Unset>(setting.value()) &&
@@ -145,6 +169,24 @@ Status add_wire(const PlanInput& input, Plan& plan) {
                                         fmt::join(left_out, " and ")),
                             "hpclaunch verify checks everything"});
   return Done{};
+}
+
+std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
+  if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
+  std::set<std::string> names;
+  for (const auto& [name, value] : input.env.values())
+    if (goes_along(name)) names.insert(name);
+  for (const Setting& setting : plan.env) {
+    const bool constant = std::holds_alternative<std::string>(setting.value());
+    if (!constant)
+      names.erase(setting.name);
+    else if (setting.history.back().layer != Layer::environment && is_identifier(setting.name) &&
+             !begins_with(setting.name, "OMPI_,PMIX_,PRTE_"))  // which their daemons know better
+      names.insert(setting.name);
+  }
+  names.insert("HPCLAUNCH_PLAN");
+  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
+  return {names.begin(), names.end()};
 }
 
 }  // namespace hpclaunch

@@ -44,13 +44,10 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
 /// Adds the facts of placed ranks: min_cores, cores_divide.
 void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
 
-/// Rules that do not ask for value.NAME. Adds to `settings` and to everything in `plan` but its env.
-void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+/// The rules that ask for value.NAME, with what every variable is in the end, where `late`; else the others.
+/// Adds to `settings` and to everything in `plan` but its env.
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units, Plan& plan,
                  EnvSettings& settings);
-
-/// The others, which see what every variable is in the end.
-void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      EnvSettings& settings);
 
 /// A constant where every rank gets the same, else one value per rank.
 /// Errors: `invalid`, naming the fact that is not set.

@@ -5,11 +5,75 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
-#include "plan/cores/locality.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {
+
+namespace {
+
+using RankFacts = std::map<std::string, std::string, std::less<>>;
+
+RankFacts facts_of(const RankPlan& rank, std::size_t local_rank) {
+  RankFacts facts = {{"local_rank", std::to_string(local_rank)},
+                     {"cpus", rank.cpus.to_list()},
+                     {"cores", std::to_string(rank.cores)},
+                     {"package", std::to_string(rank.package)},
+                     {"numa", std::to_string(rank.numa)}};
+  if (rank.unit >= 0) {
+    facts["unit"] = std::to_string(rank.unit);
+    facts["device"] = std::to_string(rank.device);
+    facts["subdevice"] = std::to_string(std::max(0, rank.subdevice));
+  }
+  for (const auto& [name, pu] : rank.roles) facts["role." + name] = std::to_string(pu);
+  return facts;
+}
+
+bool differs_by_rank(const Template& value) {
+  const auto of_rank = [](const std::string& name) {
+    const auto fact = std::ranges::find(known_facts(), name, &FactInfo::name);
+    return name.starts_with("role.") ||
+           (fact != known_facts().end() && fact->scope == FactInfo::Scope::rank);
+  };
+  return value.each == Template::Each::once && std::ranges::any_of(facts_in(value), of_rank);
+}
+
+// The values of the ranks of one class of nodes.
+Result<std::vector<std::string>> of_class(const Template& value, const NodeClass& node,
+                                          const Units& units, Facts facts) {
+  facts.job["ranks_per_node"] = std::to_string(node.ranks.size());
+  const bool by_rank = differs_by_rank(value);
+  std::vector<RankFacts> each;
+  if (value.each == Template::Each::once && !by_rank) each.emplace_back();
+  for (std::size_t r = 0; r < node.ranks.size(); ++r)
+    if (value.each == Template::Each::rank || by_rank) each.push_back(facts_of(node.ranks[r], r));
+  for (int u = 0; u < units.total; ++u)
+    if (value.each == Template::Each::unit) each.push_back({{"unit", std::to_string(u)}});
+  std::vector<std::string> items;
+  for (RankFacts& one : each) {
+    facts.rank = std::move(one);
+    Result<std::string> item = expand(value.text, facts);
+    if (!item) return item.error();
+    items.push_back(std::move(*item));
+  }
+  if (by_rank) return items;
+  return std::vector<std::string>(node.ranks.size(),
+                                  fmt::format("{}", fmt::join(items, value.join)));
+}
+
+}  // namespace
+
+Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
+                       const Plan& plan) {
+  PerRank values;
+  for (const NodeClass& node : plan.classes) {
+    Result<std::vector<std::string>> items = of_class(value, node, units, job);
+    if (!items) return items.error();
+    values.items.push_back(std::move(*items));
+  }
+  return constant_or_per_rank(std::move(values));
+}
 
 namespace {
 
@@ -75,7 +139,7 @@ class Applying {
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
     for (const Assignment& one : assignments)
-      if (std::optional<Value> value = value_of(one)) decide(one.name, layer, std::move(*value));
+      if (const std::optional<Value> value = value_of(one)) decide(one.name, layer, *value);
   }
 
   void prepend(const Assignment& one) {
@@ -139,29 +203,22 @@ class Applying {
 };
 
 void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
-  const auto note = [&](const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) names.push_back(one.name);
+  names.insert(names.end(), rule.unset.begin(), rule.unset.end());
+  for (const std::string& name : names)
     plan.idle.push_back(
         {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
-  };
-  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
-    for (const Assignment& one : *list) note(one.name);
-  for (const std::string& name : rule.unset) note(name);
-}
-
-void apply_or_leave(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
-                    EnvSettings& settings) {
-  if (holds(rule.when, facts))
-    Applying(rule, facts, units, plan, settings).all();
-  else
-    note_idle_rule(rule, facts, plan);
 }
 
 }  // namespace
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
+  const std::string& wanted = input.request.stack;
   if (input.profile == nullptr || input.profile->stacks.empty()) {
-    if (input.request.stack.empty()) return std::optional<Setting>();
-    return request_error(fmt::format("--stack {}: the profile has no stacks", input.request.stack),
+    if (wanted.empty()) return std::optional<Setting>();
+    return request_error(fmt::format("--stack {}: the profile has no stacks", wanted),
                          "omit it, or choose a profile with --profile");
   }
   const Profile& profile = *input.profile;
@@ -181,15 +238,11 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
     setting.history.back().why = stack.doc;
     break;
   }
-  if (!input.request.stack.empty()) {
-    const Stack* typed = profile.find_stack(input.request.stack);
-    if (typed == nullptr) {
-      std::vector<std::string> names;
-      for (const Stack& stack : profile.stacks) names.push_back(stack.name);
-      return request_error(fmt::format("{} has no stack \"{}\"", profile.name, input.request.stack),
-                           suggest("--stack", input.request.stack, names));
-    }
-    setting.history.push_back(decided(Layer::command_line, typed->name, "--stack"));
+  if (!wanted.empty()) {
+    if (profile.find_stack(wanted) == nullptr)
+      return request_error(fmt::format("{} has no stack \"{}\"", profile.name, wanted),
+                           suggest("--stack", wanted, names_of(profile.stacks)));
+    setting.history.push_back(decided(Layer::command_line, wanted, "--stack"));
   }
   return std::optional<Setting>(std::move(setting));
 }
@@ -259,7 +312,7 @@ void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
       fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
       most = std::max(most, rank.cores);
     }
-  int usable = count_cores(input.node, input.node.allowed);
+  int usable = cores_of(input.node, input.node.allowed).count();
   if (knows_amounts(input, plan.nodes()))
     usable = granted_cores(input.node, plan.classes.front().granted);
   const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
@@ -267,28 +320,24 @@ void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
   facts.job["cores_divide"] = divide ? "yes" : "no";
 }
 
-void apply_rules(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan,
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units, Plan& plan,
                  EnvSettings& settings) {
   if (input.profile == nullptr) return;
-  for (const Rule& rule : input.profile->rules)
-    if (!is_late(rule.when)) apply_or_leave(rule, facts, units, plan, settings);
-}
-
-void apply_late_rules(const PlanInput& input, Facts facts, const Units& units, Plan& plan,
-                      EnvSettings& settings) {
-  if (input.profile == nullptr) return;
-  const auto late = [](const Rule& rule) { return is_late(rule.when); };
-  const std::vector<Rule>& rules = input.profile->rules;
-  if (std::ranges::none_of(rules, late)) return;
-  for (const auto& [name, value] : input.env.values()) facts.values[name] = value;
-  for (const Setting& setting : settings.finish()) {
-    if (const auto* text = std::get_if<std::string>(&setting.value()))
-      facts.values[setting.name] = *text;
-    else
+  if (late) {
+    facts.values = input.env.values();
+    for (const Setting& setting : settings.finish()) {
+      const auto* text = std::get_if<std::string>(&setting.value());
       facts.values.erase(setting.name);
+      if (text != nullptr) facts.values[setting.name] = *text;
+    }
   }
-  for (const Rule& rule : rules)
-    if (late(rule)) apply_or_leave(rule, facts, units, plan, settings);
+  for (const Rule& rule : input.profile->rules) {
+    if (is_late(rule.when) != late) continue;
+    if (holds(rule.when, facts))
+      Applying(rule, facts, units, plan, settings).all();
+    else
+      note_idle_rule(rule, facts, plan);
+  }
 }
 
 }  // namespace hpclaunch

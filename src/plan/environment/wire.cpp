@@ -38,17 +38,11 @@ bool all_equal(const std::vector<std::string>& items) {
 
 bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-/// `items` are escaped already.
-std::string field(std::string_view key, const std::vector<std::string>& items) {
-  return fmt::format(":{}={}", key,
-                     all_equal(items) ? items.front() : fmt::format("{}", fmt::join(items, "/")));
-}
-
-std::vector<std::string> escape_all(const std::vector<std::string>& values) {
-  std::vector<std::string> out;
-  out.reserve(values.size());
-  for (const std::string& value : values) out.push_back(escape(value));
-  return out;
+std::string field(std::string_view key, const std::vector<std::string>& values) {
+  std::string text = fmt::format(":{}={}", key, escape(values.front()));
+  if (!all_equal(values))
+    for (std::size_t i = 1; i < values.size(); ++i) text += "/" + escape(values[i]);
+  return text;
 }
 
 Error invalid(std::string message) { return Error{ErrorKind::invalid, std::move(message)}; }
@@ -113,7 +107,7 @@ void add_stay(const Plan& plan, Payload& out) {
       out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,
                                     plan.time_limit_signal.at));
     if (!plan.output.log_dir.empty())
-      out.add("the directory of logs", field("log", escape_all({plan.output.log_dir})));
+      out.add("the directory of logs", field("log", {plan.output.log_dir}));
   }
   if (plan.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
 }
@@ -123,8 +117,7 @@ void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
   out.add("verify", fmt::format(":verify={}", to_string(plan.verify)));
   if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
-  if (!plan.make_dirs.empty())
-    out.add("directories to create", field("dir", escape_all(plan.make_dirs)));
+  if (!plan.make_dirs.empty()) out.add("directories to create", field("dir", plan.make_dirs));
   add_stay(plan, out);
   std::vector<std::string> runs;
   for (const NodeRun& run : plan.layout)
@@ -274,7 +267,7 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
     if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
       out.add(setting->name, fmt::format(":{}=@.{}", key, to_string(*fact)));
     } else if (const auto& value = std::get<PerRank>(setting->value()); same_everywhere(value)) {
-      out.add(setting->name, field(key, escape_all(value.items.front())));
+      out.add(setting->name, field(key, value.items.front()));
     }
   }
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
@@ -282,7 +275,7 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
     for (const Setting* setting : *settings) {
       const PerRank* value = std::get_if<PerRank>(&setting->value());
       if (value == nullptr || same_everywhere(*value)) continue;
-      out.add(setting->name, field(escape_key(setting->name), escape_all(value->items[c])));
+      out.add(setting->name, field(escape_key(setting->name), value->items[c]));
     }
     add_cpus(plan, plan.classes[c], out);
   }

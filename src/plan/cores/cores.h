@@ -1,0 +1,108 @@
+#pragma once
+// Cores: how far they are from devices, and which of them each rank gets.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/profile.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+// ---- locality.cpp: how far cores are from a device or a network interface ---------------------------
+
+/// Distance of a rank's cores from its device, nearest first (docs/placement.md).
+enum Distance : int {
+  kNear = 0,     ///< the device's own cores; also where the device's locality is unknown
+  kSameNuma,     ///< the NUMA node around these
+  kSamePackage,  ///< the package around these
+  kElsewhere,    ///< another package
+};
+inline constexpr int kDistances = 4;
+
+/// Distance of the farthest of `cpus` from something near `near`; kNear where either is empty, and where
+/// `cpus` has all usable ones of `near` (a rank that has more cores besides).
+int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
+
+/// Hardware threads of a NUMA node, and those near a device: its own, else its NUMA node's. Empty
+/// when unknown.
+CpuSet pus_of_numa(const Topology& node, int numa);
+CpuSet near_device(const Topology& node, const Device& device);
+
+/// The device has a NUMA node (or CPUs) of its own, and no usable CPU is there: a cgroup, `lstopo --restrict`.
+bool lacks_cpus(const Topology& node, const Device& device);
+
+/// Positions in Topology::cores.
+using CoreSet = CpuSet;
+
+/// Cores with hardware threads in `pus`.
+CoreSet cores_of(const Topology& node, const CpuSet& pus);
+
+/// The smallest NUMA node and the smallest package that contain all of `near`; empty for none.
+CpuSet numa_around(const Topology& node, const CpuSet& near);
+CpuSet package_around(const Topology& node, const CpuSet& near);
+
+// ---- share.cpp: which cores each rank gets; numbers only. Nodes have usable cores only, as usable_part().
+
+/// The node without the cores and hardware threads that are not allowed.
+Topology usable_part(const Topology& node);
+
+/// The hardware threads of these cores.
+CpuSet pus_of(const Topology& node, const CoreSet& cores);
+
+/// From the one at `begin` to the one before `end`.
+CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end);
+
+/// As many shares of `cores` as ranks, ordered by first core. A share is a run of cores of one NUMA node, or whole
+/// neighbouring NUMA nodes; the smallest share is as large as that allows. 1 <= ranks <= cores.
+std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks);
+
+/// Exactly `width` cores each, spread as even shares are; across caches and NUMA nodes only where
+/// nothing else fits. ranks * width <= cores.
+std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, int ranks, int width);
+
+/// Cores, package and NUMA node of a rank's CPUs, which are on `cores`; -1 where these lie in several. For any node.
+void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank);
+void describe_cpus(const Topology& node, RankPlan& rank);
+
+/// More ranks than cores: ranks on one core get hardware threads of their own, as far as it has them.
+void deal_threads(std::vector<RankPlan>& ranks);
+
+/// That ranks share cores, cover several NUMA nodes, or leave cores idle.
+std::vector<std::string> remarks_on(const Topology& node, const std::vector<RankPlan>& ranks,
+                                    bool shared);
+
+// ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
+
+/// Ranks whose devices are near the same cores.
+struct LocalityGroup {
+  std::vector<int> units;            ///< positions in Units::list, ascending
+  std::vector<CoreSet> within = {};  ///< cores by Distance; each contains the one before
+};
+
+/// Ranks of one group that share the cores `from`, which are theirs alone.
+struct Block {
+  int group = 0;
+  int distance = 0;
+  int ranks = 0;
+  CoreSet from;
+};
+
+/// As many ranks as near as can be, with `width` cores each (1 where that is 0). With width 0 all
+/// cores near somebody are then given out, max-min fair: the ranks with the fewest cores have as many
+/// as can be, then the next. Sets may overlap. `ranks`: of each group, in all times `width` no more than there
+/// are cores. By distance, then by group.
+std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups, std::vector<int> ranks,
+                                  int width);
+
+// ---- binding.cpp: ranks on cores by a site's rule --------------------------------------------------
+
+/// The cores that a rule gives `ranks` ranks of one node, in rank order; nullopt when it does not fit: a
+/// count that its groups do not divide or its list does not have, cores that the node does not have, or one
+/// core for two ranks. `facts` are for Binding::list.
+std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
+                                                   int ranks, const Facts& facts);
+
+}  // namespace hpclaunch
