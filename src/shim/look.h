@@ -33,7 +33,6 @@ constexpr int kPolicyModeBits = 0xff;  // above are flags
 inline void check_memory(const Plan& plan, const Place& place) {
   int mode = kDefaultPolicy;
   static Mask nodes;
-  if (plan.verify == Verify::off) return;
   if (call(SYS_get_mempolicy, &mode, &nodes, kMaskBits, 0, 0) != 0)
     return;  // a container may forbid the call
   mode &= kPolicyModeBits;
@@ -47,7 +46,7 @@ inline void check_memory(const Plan& plan, const Place& place) {
 
 /// Host names vary: only a host that is another node of the plan is a fault; by `order`, any that is not the planned one.
 inline void check_host(const Plan& plan, const Place& place) {
-  if ((plan.hosts.size == 0 && plan.order.size == 0) || plan.verify == Verify::off) return;
+  if (plan.hosts.size == 0 && plan.order.size == 0) return;
   static char name[sizeof(utsname::nodename)];
   Text full = host_name();
   Text own;
@@ -84,7 +83,6 @@ inline void add_fault(Line& line, int& faults, Text name, const char* what) {
 
 /// Variables that are equal for all ranks are inherited; a launcher or a prolog may change them.
 inline void check_environment(char** environment, const Plan& plan, const Place& place) {
-  if (plan.verify == Verify::off) return;
   Line line = rank_line(place);
   line.add("environment differs from the plan: ");
   int faults = 0;
@@ -111,7 +109,7 @@ inline void check_environment(char** environment, const Plan& plan, const Place&
 
 /// Rank 0 will listen there.
 inline void check_port(const Plan& plan, const Place& place) {
-  if (plan.port == 0 || place.rank != 0 || plan.verify == Verify::off) return;
+  if (plan.port == 0 || place.rank != 0) return;
   const int fd = static_cast<int>(call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return;
   const int on = 1;
