@@ -33,6 +33,7 @@ void Differences::add(const Difference& one, int node, int rank) {
   Difference& same = found_.try_emplace(std::move(key), one).first->second;
   if (rank >= 0) same.ranks.push_back(rank);
   same.nodes.push_back(node);
+  ++added_;
 }
 
 std::vector<Difference> Differences::finish() && {
@@ -52,6 +53,20 @@ std::vector<Difference> Differences::finish() && {
   std::stable_sort(all.begin(), all.end(),
                    [&](const auto& a, const auto& b) { return key(a) < key(b); });
   return all;
+}
+
+std::optional<RankPlace> place_of(const Plan& plan, int rank, bool one_per_node) {
+  int node = 0;
+  int left = rank;
+  for (const NodeRun& run : plan.layout) {
+    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
+    if (left < run.nodes * size)
+      return RankPlace{rank, node + left / size, run.node_class, left % size, size};
+    left -= run.nodes * size;
+    node += run.nodes;
+  }
+  return std::nullopt;
 }
 
 std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node) {

@@ -66,16 +66,16 @@ struct Plan {
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
-  Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
-  Text same;     ///< NAME*MARK with '/' between; empty: none
-  Text absent;   ///< names with '/' between; empty: none
-  Text present;  ///< the same, set to anything
-  Text show;     ///< names, or their beginnings with '*', whose values a report has
-  Text devices;  ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
-  Text usual;    ///< mark of what most reports have in common
-  Text libraries;   ///< escaped LD_LIBRARY_PATH of the program that reports facts of the node
+  Text order;      ///< the same with marks of one character, of hosts that are named as in the plan
+  Text same;       ///< NAME*MARK with '/' between; empty: none
+  Text absent;     ///< names with '/' between; empty: none
+  Text present;    ///< the same, set to anything
+  Text show;       ///< names, or their beginnings with '*', whose values a report has
+  Text devices;    ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
+  Text usual;      ///< mark of what most reports have in common
+  Text libraries;  ///< escaped LD_LIBRARY_PATH of the program that reports facts of the node
   bool import = false;  ///< argv imports a Python module first
-  int port = 0;  ///< 0: none
+  int port = 0;         ///< 0: none
   Stay stay = Stay::no;
   bool with_parent = false;
   int signal = 0;                    ///< before the time limit; 0: none

@@ -77,8 +77,7 @@ void each_planned(const char* const* environment, const Plan& plan, const Task& 
   for (int i = 0; i < task.count; ++i) {
     const Text name(task.set[i], task.name_size[i]);
     const Text value = find(environment, name);
-    use(name, value,
-        value.at != nullptr && value == Text(task.set[i]).from(task.name_size[i] + 1));
+    use(name, value, value.at != nullptr && value == Text(task.set[i]).from(task.name_size[i] + 1));
   }
 }
 
@@ -293,8 +292,8 @@ inline bool read_allowed(const Mask& own, Mask& allowed) {
 
 /// What differs from the plan, as an object without its closing brace. What most ranks have in common is left out
 /// where it has the planned mark.
-inline void observe(Json& out, const char* const* environment, const Plan& plan,
-                    const Place& place, const Task& task) {
+inline void observe(Json& out, const char* const* environment, const Plan& plan, const Place& place,
+                    const Task& task) {
   static Mask found;
   static Mask allowed;
   out.add("{\"clock\":").add_time(wall_clock(), 3);
