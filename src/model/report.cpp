@@ -87,6 +87,7 @@ Json facts_json(const NodeFacts& facts) {
 Json report_json(const RankReport& report) {
   Json out = Json::object();
   members(report, [&](const char* key, const auto& value) { put(out, key, value); });
+  if (report.imported) out["before"] = {{"variables", report.variables_before}};
   if (report.facts) out["facts"] = facts_json(*report.facts);
   return out;
 }
@@ -221,6 +222,7 @@ std::string report_to_json(const RankReport& report) {
   shown.fingerprints.clear();
   shown.fingerprints_before.clear();
   shown.variables.clear();
+  shown.imported = false;
   return dump(report_json(shown));
 }
 

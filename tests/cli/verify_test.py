@@ -118,7 +118,7 @@ class Frugal(Verify):
             written = [line for line in lines if line.startswith("write(1") and "@hpclaunch-report" in line]
             named = [line for line in lines if not line.startswith("write(") and '""' not in line.split(",")[1:2] and ', "", ' not in line]
             if written:
-                ranks.append((len(named), int(written[0].rsplit("= ", 1)[1]), named))
+                ranks.append((len(named), int(re.findall(r'", (\d+)', written[0])[-1]), named))
         return done, ranks
 
     def test_a_rank_names_few_files_and_writes_few_bytes(self):
