@@ -47,40 +47,6 @@ class List {
   bool some_ = false;
 };
 
-/// Each piece between '/'.
-template <class Use>
-void each_piece(Text list, Use use) {
-  Text item;
-  while (list.size > 0) {
-    cut(list, '/', item);
-    use(item);
-  }
-}
-
-/// Each planned variable with what it is in `environment`; a null value where it is not set.
-template <class Use>
-void each_planned(const char* const* environment, const Plan& plan, const Task& task, Use use) {
-  each_piece(plan.same, [&](Text item) {
-    Text name;
-    cut(item, '*', name);
-    const Text value = find(environment, name);
-    use(name, value, value.at != nullptr && is_mark_of(item, value));
-  });
-  each_piece(plan.absent, [&](Text name) {
-    const Text value = find(environment, name);
-    use(name, value, value.at == nullptr);
-  });
-  each_piece(plan.present, [&](Text name) {
-    const Text value = find(environment, name);
-    use(name, value, value.at != nullptr);
-  });
-  for (int i = 0; i < task.count; ++i) {
-    const Text name(task.set[i], task.name_size[i]);
-    const Text value = find(environment, name);
-    use(name, value, value.at != nullptr && value == Text(task.set[i]).from(task.name_size[i] + 1));
-  }
-}
-
 inline bool is_shown(Text name, Text patterns) {
   bool shown = false;
   each_piece(patterns, [&](Text pattern) {
@@ -96,8 +62,8 @@ inline bool is_shown(Text name, Text patterns) {
 inline void add_variables(Json& out, const char* const* environment, const Plan& plan,
                           const Task& task) {
   List marks(out, ",\"variables\":{", "}");
-  each_planned(environment, plan, task, [&](Text name, Text value, bool as_planned) {
-    if (as_planned) return;
+  each_planned(environment, plan, task, [&](Text name, Text value, const char* fault) {
+    if (fault == nullptr) return;
     add_text(marks.next(), name).add(":\"");
     if (value.at != nullptr) out.add_digits(fnv1a(value), 8, 16).add("\"");
     if (value.at == nullptr) out.add("--------\"");
@@ -109,8 +75,9 @@ inline void add_variables(Json& out, const char* const* environment, const Plan&
     Text name;
     if (!cut(value, '=', name) || !is_shown(name, plan.show)) continue;
     bool as_planned = false;
-    each_planned(environment, plan, task,
-                 [&](Text other, Text, bool good) { as_planned |= good && other == name; });
+    each_planned(environment, plan, task, [&](Text other, Text, const char* fault) {
+      as_planned |= fault == nullptr && other == name;
+    });
     if (!as_planned) add_text(add_text(values.next(), name).add(":"), value);
   }
   values.end();
@@ -180,12 +147,7 @@ class Devices {
       ++at;
     });
     counts.end();
-    List paths(out, ",\"refused\":[", "]");
-    each_piece(refused_.text(), [&](Text name) {
-      const bool render = is_numbered(name, "renderD");
-      paths.next().add(render ? "\"/dev/dri/" : "\"/dev/").add(name).add("\"");
-    });
-    paths.end();
+    if (refused_.text().size > 0) out.add(",\"refused\":[").add(refused_.text()).add("]");
   }
 
  private:
@@ -208,7 +170,7 @@ class Devices {
       ++count;
       close(fd);
     } else if (fd != -ENOENT) {
-      refused_.add(name).add("/");
+      refused_.add(refused_.text().size > 0 ? ",\"" : "\"").add(path.text()).add("\"");
     }
   }
 
@@ -225,7 +187,7 @@ class Devices {
 
   Text vendors_;
   int counts_[kMostVendors] = {};
-  Buffer<4096> refused_;  // names with '/' behind each
+  Buffer<4096> refused_;  // paths as JSON
 };
 
 /// The NUMA nodes that the process may use, where the system call is forbidden: Mems_allowed_list of proc(5).
@@ -260,28 +222,24 @@ inline void add_memory(Json& out) {
 }
 
 inline void add_limits(Json& out) {
-  const auto add = [&](Text name, rlim_t value) {
-    add_text(out, name).add(":\"");
-    if (value == RLIM_INFINITY) out.add("unlimited");
-    if (value != RLIM_INFINITY) out.add_wide(value);
-    out.add("\"");
-  };
-  rlimit limit = {};
-  call(SYS_prlimit64, 0, RLIMIT_CORE, nullptr, &limit);
-  out.add(",\"limits\":{");
-  add("core", limit.rlim_cur);
-  out.add(",");
-  add("core-hard", limit.rlim_max);
   const struct {
     Text name;
     int which;
-  } kOthers[] = {{"memlock", RLIMIT_MEMLOCK}, {"nofile", RLIMIT_NOFILE}, {"stack", RLIMIT_STACK}};
-  for (const auto& [name, which] : kOthers) {
+    rlim_t rlimit::*part;
+  } kLimits[] = {{"core", RLIMIT_CORE, &rlimit::rlim_cur},
+                 {"core-hard", RLIMIT_CORE, &rlimit::rlim_max},
+                 {"memlock", RLIMIT_MEMLOCK, &rlimit::rlim_cur},
+                 {"nofile", RLIMIT_NOFILE, &rlimit::rlim_cur},
+                 {"stack", RLIMIT_STACK, &rlimit::rlim_cur}};
+  List all(out, ",\"limits\":{", "}");
+  for (const auto& [name, which, part] : kLimits) {
+    rlimit limit = {};
     call(SYS_prlimit64, 0, which, nullptr, &limit);
-    out.add(",");
-    add(name, limit.rlim_cur);
+    add_text(all.next(), name).add(":\"");
+    if (limit.*part == RLIM_INFINITY) out.add("unlimited\"");
+    if (limit.*part != RLIM_INFINITY) out.add_wide(limit.*part).add("\"");
   }
-  out.add("}");
+  all.end();
 }
 
 /// The CPUs that the control group allows: what the kernel makes of a mask of all.

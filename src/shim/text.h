@@ -36,6 +36,16 @@ constexpr bool cut(Text& rest, char stop, Text& piece) {
   return found;
 }
 
+/// Each piece between '/'; of an empty list none.
+template <class Use>
+constexpr void each_piece(Text list, Use use) {
+  Text piece;
+  while (list.size > 0) {
+    cut(list, '/', piece);
+    use(piece);
+  }
+}
+
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
