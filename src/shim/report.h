@@ -125,16 +125,21 @@ inline bool is_numbered(Text name, Text stem) {
 class Devices {
  public:
   explicit Devices(Text vendors) : vendors_(vendors) {
+    bool render_nodes = false;
+    bool amd = false;
     each_name("/dev", [&](Text name) {
+      render_nodes |= name == "dri";
+      amd |= name == "kfd";
       each_vendor([&](Text file, int& count) {
         if (file.at[0] != '0' && is_numbered(name, file)) look("/dev/", name, count);
       });
     });
-    each_name("/dev/dri", [&](Text name) {
-      if (is_numbered(name, "renderD")) look_at_render_node(name);
-    });
+    if (render_nodes)
+      each_name("/dev/dri", [&](Text name) {
+        if (is_numbered(name, "renderD")) look_at_render_node(name);
+      });
     int ignored = 0;
-    look("/dev/", "kfd", ignored);  // of AMD, for all its devices
+    if (amd) look("/dev/", "kfd", ignored);  // for all its devices
   }
 
   void add_to(Json& out) {
@@ -169,7 +174,7 @@ class Devices {
     if (fd >= 0) {
       ++count;
       close(fd);
-    } else if (fd != -ENOENT) {
+    } else {
       refused_.add(refused_.text().size > 0 ? ",\"" : "\"").add(path.text()).add("\"");
     }
   }

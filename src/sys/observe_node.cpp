@@ -124,8 +124,10 @@ NodeFacts node_facts(const EnvSnapshot& env, const std::string& program) {
   facts.online = line_of("/sys/devices/system/cpu/online");
   facts.numa = line_of("/sys/devices/system/node/has_cpu");
   facts.pci = pci_devices(facts.gpus);
-  for (const char* folder : {"/sys/class/cxi", "/sys/class/infiniband"})
-    for (std::string& name : names_in(folder)) facts.fabrics.push_back(std::move(name));
+  const std::string classes = "/sys/class/";
+  for (const std::string& kind : names_in(classes))
+    if (kind == "cxi" || kind == "infiniband")
+      for (std::string& name : names_in(classes + kind)) facts.fabrics.push_back(std::move(name));
   facts.interfaces = interfaces();
   facts.master = env.get("MASTER_ADDR");
   if (!facts.master.empty()) {
