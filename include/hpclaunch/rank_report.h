@@ -117,7 +117,7 @@ class ReportPieces {
   int unfinished() const { return static_cast<int>(parts_.size()); }
 
  private:
-  Result<RankSeen> read(const std::string& sender, std::string_view object);
+  Result<RankSeen> read(std::string_view sender, std::string_view object);
 
   std::map<std::string, std::map<int, std::string>, std::less<>> parts_;
   std::map<std::string, std::shared_ptr<const RankReport>, std::less<>> known_;  // by text

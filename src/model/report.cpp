@@ -161,7 +161,7 @@ std::optional<Result<RankSeen>> ReportPieces::take(std::string_view line, bool& 
   if (!was_piece) return std::nullopt;
   std::string_view rest = line.substr(mark + kReportMark.size());
   constexpr long kMost = 10'000;  // pieces of one report
-  const std::string sender(take_word(rest, ' '));
+  const std::string_view sender = take_word(rest, ' ');
   const std::optional<long> number = parse_natural(take_word(rest, '/'), kMost);
   const std::optional<long> count = parse_natural(take_word(rest, ' '), kMost);
   const std::optional<long> size =
@@ -171,24 +171,23 @@ std::optional<Result<RankSeen>> ReportPieces::take(std::string_view line, bool& 
     return read(sender, "");
   const std::string_view piece = rest.substr(0, static_cast<std::size_t>(*size));
   if (*count == 1) return read(sender, piece);
-  std::map<int, std::string>& parts = parts_[sender];
+  std::map<int, std::string>& parts = parts_[std::string(sender)];
   parts[static_cast<int>(*number)] = piece;
   if (parts.size() < static_cast<std::size_t>(*count)) return std::nullopt;
   std::string whole;
   for (const auto& [place, text] : parts) whole += text;
-  parts_.erase(sender);
+  parts_.erase(parts_.find(sender));
   return read(sender, whole);
 }
 
 // Most reports differ in the clock alone, which comes first: the rest is read once.
-Result<RankSeen> ReportPieces::read(const std::string& sender, std::string_view object) {
+Result<RankSeen> ReportPieces::read(std::string_view sender, std::string_view object) {
   const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
   constexpr std::string_view kClock = "{\"clock\":";
   RankSeen seen;
-  std::string_view words = sender;
-  seen.host = take_word(words, ':');
-  const std::optional<long> pid = parse_natural(take_word(words, ':'));
-  const std::optional<long> rank = parse_natural(words, std::numeric_limits<int>::max());
+  seen.host = take_word(sender, ':');
+  const std::optional<long> pid = parse_natural(take_word(sender, ':'));
+  const std::optional<long> rank = parse_natural(sender, std::numeric_limits<int>::max());
   if (!pid || !rank) return garbled;
   seen.pid = static_cast<int>(*pid);
   seen.rank = static_cast<int>(*rank);
