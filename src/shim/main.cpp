@@ -251,8 +251,7 @@ void set_entry(Task& task, Text entry, Text name) {
   json.add("}");
   if (place.local != 0) {
     add_pieces(lines, json.text(), place);
-    write_all(1, lines.text());
-    leave(0);
+    leave(write_all(1, lines.text()) ? 0 : 1);
   }
   lines.add(kReport).add("=");
   add_pieces(lines, json.text(), place);

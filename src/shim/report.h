@@ -100,7 +100,7 @@ Text read_start(const char* path, char (&bytes)[kRoom]) {
 
 template <class Use>
 void each_name(const char* directory, Use use) {
-  static char bytes[16384];
+  alignas(8) static char bytes[16384];
   const int fd = open_file(directory, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return;
   constexpr int kSizeAt = 16;  // of the kernel's struct linux_dirent64

@@ -86,12 +86,13 @@ class Buffer {
 };
 using Line = Buffer<1023>;
 
-inline void write_all(int to, Text bytes) {
+inline bool write_all(int to, Text bytes) {
   while (bytes.size > 0) {
     const long part = call(SYS_write, to, bytes.at, bytes.size);
-    if (part < 0 && part != -EINTR) return;
+    if (part < 0 && part != -EINTR) return false;
     if (part > 0) bytes = bytes.from(static_cast<int>(part));
   }
+  return true;
 }
 
 /// As uname(2) has it; "?" when it does not answer.
