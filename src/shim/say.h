@@ -34,12 +34,12 @@ class Buffer {
   Buffer& add(int number) { return add_wide(static_cast<unsigned long long>(number)); }
   Buffer& add_wide(unsigned long long number) {
     if (number >= 10) add_wide(number / 10);
-    return add_digits(number, 1);
+    return add_digits(static_cast<long>(number % 10), 1);
   }
   /// With zeros in front.
-  Buffer& add_digits(unsigned long long number, int count, unsigned base = 10) {
+  Buffer& add_digits(long number, int count, int base = 10) {
     if (count > 1) add_digits(number / base, count - 1, base);
-    return add(Text("0123456789abcdef" + number % base, 1));
+    return add(Text(&"0123456789abcdef"[number % base], 1));
   }
   /// UNIX time, with up to nine digits after the point: ten before it until the year 2286.
   Buffer& add_time(const timespec& time, int digits) {
