@@ -132,7 +132,7 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   for (const RankSeen& one : seen.reports) {
     const std::optional<int> node = node_of(plan, seen, one);
     if (!one.found->facts || !node) continue;
-    const std::string& planned = plan.hosts[static_cast<std::size_t>(*node)];
+    const std::string planned(plan.hosts[static_cast<std::size_t>(*node)]);
     if (same_host(planned, one.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)
