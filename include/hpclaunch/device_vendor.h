@@ -56,7 +56,8 @@ const DeviceVendor& device_vendor_of_pci(std::string_view pci_id);
 /// Masks of all vendors, each once, with OpenCL's.
 const std::vector<std::string_view>& device_masks();
 
-/// True for a variable of the table: it decides which devices a process sees, or how it counts them.
+/// Variables of the table that decide which devices a process sees, or how it counts them.
+const std::vector<std::string_view>& device_variables();
 bool is_device_variable(std::string_view name);
 
 /// Slurm's lists of granted GPUs, the step's before the job's. They hold the node's own numbers for every vendor,

@@ -2,6 +2,7 @@
 // What each rank of `hpclaunch verify` reports about itself and its node (docs/reference/verify.md).
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-/// What one rank observed of itself.
+/// What one rank observed of itself. The rank compares with the plan: of a `brief` report what is empty, or -1, is as
+/// planned, and without `limits` also what it has in common with most ranks (Observed::usual).
 struct RankReport {
   std::string host;  ///< uname(2) nodename
   int pid = 0;
@@ -68,6 +70,10 @@ struct RankReport {
   std::string import_problem;                 ///< why it could not be imported
   std::string cpus_before;                    ///< before the import
   std::string fingerprints_before;
+  bool brief = false;
+  std::map<std::string, std::string> variables;  ///< brief: fingerprints of those that differ
+  std::map<std::string, std::string> variables_before;
+  bool imported = false;           ///< brief: `module` has been imported
   std::optional<NodeFacts> facts;  ///< of local rank 0
   friend bool operator==(const RankReport&, const RankReport&) = default;
 };
@@ -88,27 +94,41 @@ std::string fingerprint(std::string_view value);
 /// src/slurmd/slurmstepd/io.c), and mixes longer lines with those of other ranks.
 inline constexpr std::size_t kReportPiece = 1000;
 
+/// A report as it is kept: what many ranks have in common is kept once.
+struct RankSeen {
+  std::string host;
+  int pid = 0;
+  int rank = -1;
+  double clock = 0;
+  std::shared_ptr<const RankReport> found;
+};
+
 /// The report as lines of at most kReportPiece bytes: mark, "HOST:PID:RANK K/N SIZE " and SIZE bytes of its
 /// JSON. Text that is not UTF-8 is replaced by U+FFFD.
-std::string report_pieces(const RankReport& report);
+std::string report_pieces(const RankSeen& seen);
 
 /// Joins such lines, of any number of ranks and in any order, with any text around them.
 class ReportPieces {
  public:
   /// The report that `line` completes. nullopt: none yet, or no piece at all (`was_piece`).
   /// Errors: `invalid` for a piece or a report that cannot be read.
-  std::optional<Result<RankReport>> take(std::string_view line, bool& was_piece);
+  std::optional<Result<RankSeen>> take(std::string_view line, bool& was_piece);
   /// Reports with missing pieces.
   int unfinished() const { return static_cast<int>(parts_.size()); }
 
  private:
+  Result<RankSeen> read(std::string_view sender, std::string_view object);
+
   std::map<std::string, std::map<int, std::string>, std::less<>> parts_;
+  std::map<std::string, std::shared_ptr<const RankReport>, std::less<>> known_;  // by text
 };
 
 /// The report as a JSON object without fingerprints, for --json.
 std::string report_to_json(const RankReport& report);
 
-/// Variables whose value a report shows: ranks, device masks, threads, interfaces, rendezvous.
+/// Variables whose value a report shows: ranks, device masks, threads, interfaces, rendezvous; a '*' at the end
+/// stands for any text.
+const std::vector<std::string_view>& placement_variables();
 bool is_placement_variable(std::string_view name);
 
 /// Variables that name the interfaces of the job's traffic.

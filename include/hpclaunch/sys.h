@@ -1,6 +1,7 @@
 #pragma once
 // Everything that touches the machine, apart from the probe and the event core (events.h).
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,19 +113,15 @@ struct DeviceFile {
 /// `root` goes before every path.
 std::vector<DeviceFile> device_files(bool to_open, const std::string& root = "");
 
-/// What a rank asks of its node beside what the kernel says of the process.
-struct ObserveRequest {
-  std::vector<std::string> names;       ///< of variables to fingerprint
-  std::string launcher_local_variable;  ///< "" for none
-  std::string program;                  ///< absolute path; "" for none
-};
+/// Resource limits of this process as a RankReport has them.
+std::map<std::string, std::string> limits();
 
-/// What this process really got. Opens the device files of accelerators and closes them again;
-/// changes nothing. Node facts are there when HPCLAUNCH_LOCAL_RANK is 0.
-RankReport observe(const EnvSnapshot& env, const ObserveRequest& request);
+/// Of LD_LIBRARY_PATH in `env` what this program has loaded libraries from: all that it needs on other nodes.
+std::string own_libraries(const EnvSnapshot& env);
 
-/// Fingerprints of these variables, one after the other.
-std::string fingerprints(const EnvSnapshot& env, const std::vector<std::string>& names);
+/// What is the same for all ranks of this node; the port only where HPCLAUNCH_NODE is 0. `program`: an absolute path,
+/// "" for none.
+NodeFacts node_facts(const EnvSnapshot& env, const std::string& program);
 
 /// How a command that was listened to ended.
 struct Ended {

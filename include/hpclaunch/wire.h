@@ -11,7 +11,7 @@
 // Directives. rank= is the first field; what follows class= is of that class.
 //   rank=NAME       variable that holds the global rank (required, and first)
 //   local=NAME      variable that holds the local rank, when the launcher has one; checked against layout
-//   verify=off|warn|strict
+//   verify=off|warn|strict|report
 //   core=BYTES|unlimited  soft limit of a core dump, as far as the hard limit allows
 //   dir=PATH/...    absolute paths of directories to make, in this order, with mode 0700
 //   log=PATH        a staying shim copies the program's output to PATH/rank-3.log
@@ -25,6 +25,7 @@
 //   hosts=MARKS     three characters for each node, of its short host name in lower case; "..." where the
 //                   plan's name need not be what the host calls itself
 //   order=MARKS     the same in one character, "." for "...": a host with another mark is not the plan's
+//   present=, show=, devices=, usual=, libraries=, import=   of a report: docs/reference/shim.md
 //   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
 //   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's
@@ -57,6 +58,9 @@ inline constexpr int kMaxWireHosts = 4096;
 /// character. The shim computes the same.
 std::string wire_mark(std::string_view text, int size);
 
+/// Escaped as an item of the wire.
+std::string wire_escape(std::string_view text);
+
 /// Names of the launcher's variables that the shim reads: letters, digits, underscores.
 struct RankVariables {
   std::string rank;        ///< global rank
@@ -71,8 +75,9 @@ struct RankVariables {
 /// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, a setting has
 /// not one value per rank of each class, the core limit is neither "unlimited" nor a number of up to 18
 /// digits, or a directory is no absolute path of at most 4,095 bytes.
-/// What is not checked for want of room is named in `left_out`.
+/// What is not checked for want of room is named in `left_out`. `report`: fields of a report instead of checks.
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
-                                std::vector<std::string>* left_out = nullptr);
+                                std::vector<std::string>* left_out = nullptr,
+                                std::string_view report = {});
 
 }  // namespace hpclaunch

@@ -10,6 +10,12 @@
 
 namespace hpclaunch {
 
+// srun describes each step with the variables that preset its options.
+bool is_for_launcher(const Setting& setting) {
+  return std::holds_alternative<Unset>(setting.value()) &&
+         setting.history.back().layer == Layer::computed && !is_placement_variable(setting.name);
+}
+
 namespace check {
 
 namespace {
@@ -19,19 +25,13 @@ void sort_once(std::vector<int>& numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-// Removed for the launcher only; ranks may have it: srun describes each step with the variables that
-// preset its options.
-bool is_for_launcher(const Setting& setting) {
-  return setting.history.back().layer == Layer::computed && !is_placement_variable(setting.name);
-}
-
 WantedVariable wanted_variable(const Plan& plan, const std::string& name) {
   WantedVariable wanted{.name = name, .setting = plan.find_env(name)};
   if (wanted.setting == nullptr) return wanted;
   const Value& value = wanted.setting->value();
   wanted.removed = std::holds_alternative<Unset>(value);
   if (const auto* text = std::get_if<std::string>(&value)) wanted.constant = fingerprint(*text);
-  wanted.ignored = wanted.removed && is_for_launcher(*wanted.setting);
+  wanted.ignored = is_for_launcher(*wanted.setting);
   return wanted;
 }
 
@@ -39,13 +39,14 @@ Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   Job job{plan, node, seen};
   for (const std::string& name : seen.names) job.wanted.push_back(wanted_variable(plan, name));
   for (const std::string_view host : plan.hosts) job.hosts.insert(short_host(host));
-  for (const RankReport& report : seen.reports) {
-    if (!report.facts) continue;
-    std::set<std::string> all;
-    for (const Interface& one : report.facts->interfaces)
-      all.insert(one.addresses.begin(), one.addresses.end());
-    if (report.rank == 0) job.first_addresses = all;
-    job.addresses[report.host] = std::move(all);
+  job.facts_of.resize(plan.hosts.size());
+  for (const RankSeen& one : seen.reports) {
+    if (!one.found->facts || static_cast<std::size_t>(one.rank) >= job.seats.size()) continue;
+    const int index = job.seats[static_cast<std::size_t>(one.rank)].node;
+    const NodeFacts* const facts = &*one.found->facts;
+    const NodeFacts*& first = job.facts_of[static_cast<std::size_t>(index)];
+    if (first == nullptr) first = facts;
+    job.facts[one.host] = facts;
   }
   return job;
 }
@@ -64,6 +65,7 @@ void Differences::add(const Difference& one, int node, int rank) {
   Difference& same = found_.try_emplace(std::move(key), one).first->second;
   if (rank >= 0) same.ranks.push_back(rank);
   same.nodes.push_back(node);
+  ++added_;
 }
 
 std::vector<Difference> Differences::finish() && {
@@ -81,6 +83,20 @@ std::vector<Difference> Differences::finish() && {
     return std::tuple(std::string_view(one.what.id), first(one.nodes), first(one.ranks));
   });
   return all;
+}
+
+std::optional<RankPlace> place_of(const Plan& plan, int rank, bool one_per_node) {
+  int node = 0;
+  int left = rank;
+  for (const NodeRun& run : plan.layout) {
+    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
+    if (left < run.nodes * size)
+      return RankPlace{rank, node + left / size, run.node_class, left % size, size};
+    left -= run.nodes * size;
+    node += run.nodes;
+  }
+  return std::nullopt;
 }
 
 std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node) {
@@ -271,14 +287,23 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   const check::Job job = check::job_of(plan, node, seen);
   Differences out;
   std::vector<int> times(job.seats.size());
-  for (const RankReport& report : seen.reports) {
-    const auto rank = static_cast<std::size_t>(report.rank);
+  // Reports without a difference, in a place of a node: equal ones there have none on other nodes.
+  std::set<std::tuple<int, int, const RankReport*>> passed;
+  for (const RankSeen& one : seen.reports) {
+    const auto rank = static_cast<std::size_t>(one.rank);
     if (rank >= job.seats.size()) continue;  // the shim lets none of these through
     const RankPlace& seat = job.seats[rank];
+    const bool first = ++times[rank] == 1 && !seen.one_per_node;
+    const std::tuple key{seat.node_class, seat.local, one.found.get()};
+    const std::string_view host = plan.hosts[static_cast<std::size_t>(seat.node)];
+    if (!one.found->facts && passed.count(key) > 0 && same_host(host, one.host)) continue;
     const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
+    const RankReport report = complete(plan, seen, one);
     const check::Subject subject{job, plan, seat, ranks, report, out};
     check::compare_node(subject);
-    if (++times[rank] == 1 && !seen.one_per_node) check::compare_rank(subject);
+    const int before = out.added();
+    if (first) check::compare_rank(subject);
+    if (report.brief && first && out.added() == before) passed.insert(key);
   }
   check::compare_clocks(job, out);
   const bool all_here = compare_counts(job, times, out);

@@ -21,13 +21,18 @@ class Differences {
  public:
   /// `rank` -1: it is about the node.
   void add(const Difference& one, int node, int rank = -1);
+  int added() const { return added_; }
   /// Sorted as Comparison has them.
   std::vector<Difference> finish() &&;
 
  private:
   using Key = std::tuple<std::string, Severity, std::string, std::string, std::string, std::string>;
   std::map<Key, Difference> found_;
+  int added_ = 0;
 };
+
+/// Where a rank, or with `one_per_node` a node, is in the plan; nullopt: it is not.
+std::optional<RankPlace> place_of(const Plan& plan, int rank, bool one_per_node = false);
 
 /// Index = rank; index = node with `one_per_node`.
 std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node = false);
@@ -47,10 +52,10 @@ struct Job {
   const Topology& node;
   const Observed& seen;
   std::vector<RankPlace> seats = seats_of(plan, seen.one_per_node);
-  std::vector<WantedVariable> wanted = {};                      // as Observed::names
-  std::set<std::string> hosts = {};                             // short names of the planned nodes
-  std::map<std::string, std::set<std::string>> addresses = {};  // by the node's own name
-  std::set<std::string> first_addresses = {};                   // of the node of rank 0
+  std::vector<WantedVariable> wanted = {};             // as Observed::names
+  std::set<std::string> hosts = {};                    // short names of the planned nodes
+  std::map<std::string, const NodeFacts*> facts = {};  // by the node's own name
+  std::vector<const NodeFacts*> facts_of = {};         // by node
 };
 
 /// One report, and what was planned for its rank.

@@ -20,10 +20,17 @@ bool is_loopback_text(const std::string& address) {
   return address == "::1" || address.starts_with("127.") || address.starts_with("::ffff:127.");
 }
 
+// Is one of `found` an address of the node?
 template <class Addresses>
-bool meet(const Addresses& found, const std::set<std::string>& own) {
-  return std::any_of(found.begin(), found.end(),
-                     [&](const std::string& address) { return own.count(address) > 0; });
+bool meet(const Addresses& found, const NodeFacts& facts) {
+  return std::ranges::any_of(facts.interfaces, [&](const Interface& one) {
+    return std::ranges::find_first_of(found, one.addresses) != found.end();
+  });
+}
+
+bool has_address(const NodeFacts& facts) {
+  return std::ranges::any_of(facts.interfaces,
+                             [](const Interface& one) { return !one.addresses.empty(); });
 }
 
 // The name of the node, or an address that the planned name has.
@@ -32,11 +39,11 @@ void compare_host(const Subject& at) {
   const std::string planned(at.plan.hosts[static_cast<std::size_t>(at.seat.node)]);
   const std::string& found = at.report.host;
   const auto looked_up = job.seen.addresses.find(planned);
-  const auto own = job.addresses.find(found);
+  const auto own = job.facts.find(found);
   const bool same = short_host(planned) == short_host(found)
                         ? same_host(planned, found)
-                        : looked_up != job.seen.addresses.end() && own != job.addresses.end() &&
-                              meet(looked_up->second, own->second);
+                        : looked_up != job.seen.addresses.end() && own != job.facts.end() &&
+                              meet(looked_up->second, *own->second);
   if (same) return;
   const bool of_job = job.hosts.count(short_host(found)) > 0;
   at.rank_differs("host", planned, found,
@@ -67,7 +74,8 @@ void compare_master(const Subject& at) {
             : "each node would connect to itself",
         "--master-addr with an address that all nodes reach",
         at.seat.node == 0 ? Severity::warning : Severity::error);
-  if (!at.job.first_addresses.empty() && !meet(found, at.job.first_addresses))
+  const NodeFacts* const own = at.job.facts_of.front();
+  if (own != nullptr && has_address(*own) && !meet(found, *own))
     at.node_differs(kKind, planned, fmt::format("{}", fmt::join(found, ", ")),
                     "MASTER_ADDR is not the node of rank 0",
                     "unset MASTER_ADDR, or set it to " + first);
@@ -237,10 +245,10 @@ void compare_clocks(const Job& job, Differences& out) {
   std::vector<double> ahead;
   std::vector<int> nodes;
   for (std::size_t i = 0; i < seen.reports.size(); ++i) {
-    const RankReport& report = seen.reports[i];
-    const auto rank = static_cast<std::size_t>(report.rank);
-    if (!report.facts || rank >= job.seats.size()) continue;
-    ahead.push_back(report.clock - seen.arrivals[i]);
+    const RankSeen& one = seen.reports[i];
+    const auto rank = static_cast<std::size_t>(one.rank);
+    if (!one.found->facts || rank >= job.seats.size()) continue;
+    ahead.push_back(one.clock - seen.arrivals[i]);
     nodes.push_back(job.seats[rank].node);
   }
   if (ahead.empty()) return;

@@ -28,10 +28,9 @@ struct Reason {
 
 // CPUs of the rank's node; empty: its first rank did not report them.
 CpuSet online_at(const Subject& at) {
-  for (const RankReport& report : at.job.seen.reports)
-    if (report.node == at.report.node && report.facts)
-      if (const Result<CpuSet> online = CpuSet::parse(report.facts->online); online) return *online;
-  return {};
+  const NodeFacts* const facts = at.job.facts_of[static_cast<std::size_t>(at.seat.node)];
+  const Result<CpuSet> online = CpuSet::parse(facts == nullptr ? "" : facts->online);
+  return online ? *online : CpuSet{};
 }
 
 Reason reason_for(const Subject& at, const CpuSet& planned, const CpuSet& found) {

@@ -53,13 +53,11 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
   document["differences"] = Json::array();
   for (const Difference& one : comparison.differences)
     document["differences"].push_back(difference_json(plan, one));
-  std::vector<const RankReport*> reports;
-  for (const RankReport& report : result.seen.reports) reports.push_back(&report);
-  std::stable_sort(reports.begin(), reports.end(),
-                   [](const RankReport* a, const RankReport* b) { return a->rank < b->rank; });
+  std::vector<RankSeen> reports = result.seen.reports;
+  std::ranges::stable_sort(reports, {}, &RankSeen::rank);
   document["reports"] = Json::array();
-  for (const RankReport* report : reports)
-    document["reports"].push_back(Json::parse(report_to_json(*report)));
+  for (const RankSeen& one : reports)
+    document["reports"].push_back(Json::parse(report_to_json(complete(plan, result.seen, one))));
   document["findings"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

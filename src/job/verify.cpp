@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
 #include "job/steps.h"
 
@@ -16,19 +20,89 @@ namespace {
 
 constexpr double kGraceSeconds = 5;  // for a launcher to end its ranks
 
-// What every rank runs in place of the program. It imports `module` with `python` first; "" for none.
-std::vector<std::string> report_command(const sys::ObserveRequest& request,
-                                        const std::string& module, const std::string& python) {
-  std::vector<std::string> command = {sys::own_directory() + "/hpclaunch", "rank-report"};
-  const auto pass = [&](const char* option, const std::string& value) {
-    if (!value.empty()) command.insert(command.end(), {option, value});
-  };
-  pass("--names", fmt::format("{}", fmt::join(request.names, ",")));
-  pass("--local-variable", request.launcher_local_variable);
-  pass("--program", request.program);
-  pass("--import", module);
-  pass("--python", python);
+// Python's first thread imports and then starts the shim again, with the mask and environment that the import
+// leaves. argv[1] is the module, the rest the command.
+constexpr const char* kImport =
+    "import importlib, os, sys\n"
+    "problem = ''\n"
+    "try:\n"
+    "    importlib.import_module(sys.argv[1])\n"
+    "except BaseException as error:\n"
+    "    problem = '%s: %s' % (type(error).__name__, error)\n"
+    "    problem = problem.replace('\\n', ' ')[:300]\n"
+    "os.execv(sys.argv[2], sys.argv[2:] + [problem])\n";
+
+// What every rank runs in place of the program; the shim reports and does not start it but on the first rank of each
+// node. `python` is "" where no module is imported first.
+std::vector<std::string> report_command(const std::string& program, const std::string& python,
+                                        const std::string& module, const std::string& shim) {
+  std::vector<std::string> command;
+  if (!python.empty()) command = {python, "-c", kImport, module, shim};
+  command.insert(command.end(), {sys::own_directory() + "/hpclaunch", "rank-report"});
+  if (!program.empty()) command.insert(command.end(), {"--program", program});
   return command;
+}
+
+// What a rank sees of its node where it gets all of the planned one, and our limits.
+RankReport usual_report(const Plan& plan, const Topology& node) {
+  RankReport usual;
+  usual.cpuset = node.allowed.to_list();
+  usual.memory_policy = "default";
+  CpuSet memory;
+  for (const NumaNode& numa : node.numa_nodes) memory.add(numa.os_index);
+  usual.memory_allowed = memory.to_list();
+  for (const Device& device : node.devices) ++usual.devices[device.vendor];
+  usual.limits = sys::limits();
+  if (!plan.core_limit.empty()) usual.limits["core"] = plan.core_limit;
+  return usual;
+}
+
+// The same as the shim writes it (src/shim/report.h).
+std::string usual_text(const RankReport& usual) {
+  std::string devices;
+  for (const DeviceVendor& vendor : device_vendors())
+    if (const auto at = usual.devices.find(std::string(vendor.name)); at != usual.devices.end())
+      devices += fmt::format("{}\"{}\":{}", devices.empty() ? ",\"devices\":{" : ",", at->first,
+                             at->second);
+  if (!devices.empty()) devices += '}';
+  std::vector<std::string> limits;
+  for (const auto& [name, value] : usual.limits)
+    limits.push_back(fmt::format("\"{}\":\"{}\"", name, value));
+  return fmt::format(
+      ",\"cpuset\":\"{}\",\"memory_policy\":\"{}\",\"memory_allowed\":\"{}\"{},\"limits\":{{{}}}",
+      usual.cpuset, usual.memory_policy, usual.memory_allowed, devices, fmt::join(limits, ","));
+}
+
+// The fields of HPCLAUNCH_PLAN by which the shim compares (docs/reference/shim.md).
+std::string report_fields(const Plan& plan, const Observed& seen) {
+  std::map<std::string, std::vector<std::string>> fields;
+  const auto expect = [&](const std::string& name, const std::string& value) {
+    fields["same"].push_back(fmt::format("{}*{}", name, wire_mark(value, 5)));
+  };
+  for (const std::string& name : names_to_report(plan, seen.env)) {
+    const Setting* const setting = plan.find_env(name);
+    if (!is_identifier(name)) continue;
+    if (setting == nullptr)
+      fields["present"].push_back(name);
+    else if (const auto* text = std::get_if<std::string>(&setting->value()))
+      expect(name, *text);
+    else if (std::holds_alternative<Unset>(setting->value()) && !is_for_launcher(*setting))
+      fields["absent"].push_back(name);
+  }
+  for (const auto& [name, value] : seen.env.values())
+    if (is_placement_variable(name) && is_identifier(name) && plan.find_env(name) == nullptr)
+      expect(name, value);
+  const auto& shown = placement_variables();
+  fields["show"].assign(shown.begin(), shown.end());
+  for (const DeviceVendor& vendor : device_vendors())
+    fields["devices"].push_back(fmt::format(
+        "{}*{}", vendor.name, vendor.device_file.empty() ? vendor.pci_id : vendor.device_file));
+  fields["usual"] = {wire_mark(usual_text(seen.usual), 5)};
+  fields["libraries"] = {wire_escape(sys::own_libraries(seen.env))};
+  if (!seen.module.empty()) fields["import"] = {"first"};
+  std::string text;
+  for (const auto& [key, items] : fields) text += fmt::format(":{}={}", key, fmt::join(items, "/"));
+  return text;
 }
 
 // One rank per node, not bound, with the constants of the job.
@@ -55,50 +129,52 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   constexpr double kSeconds = 5;
   const double start = sys::wall_clock();
   int asked = 0;
-  for (const RankReport& report : seen.reports) {
-    if (!report.facts || report.node < 0 || report.node >= plan.nodes()) continue;
-    const std::string planned(plan.hosts[static_cast<std::size_t>(report.node)]);
-    if (same_host(planned, report.host)) continue;
+  for (const RankSeen& one : seen.reports) {
+    const std::optional<int> node = node_of(plan, seen, one);
+    if (!one.found->facts || !node) continue;
+    const std::string planned(plan.hosts[static_cast<std::size_t>(*node)]);
+    if (same_host(planned, one.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)
       seen.addresses[planned] = {found->begin(), found->end()};
   }
 }
 
-// The launch line for `plan`, whose command is a report_command. The shim does not verify: the
-// reader of the reports does.
-Result<Argv> report_line_of(Plan plan, const Prepared& prepared, EnvSnapshot& env) {
-  const LauncherTraits traits = prepared.launcher.launcher->traits;
-  plan.verify = Verify::off;
+// The launch line for `plan`, whose command is a report_command.
+Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen) {
+  const LauncherTraits& traits = prepared.launcher.launcher->traits;
+  plan.verify = Verify::warn;
   plan.output = OutputOptions{false, "", kGraceSeconds};
   plan.supervise = false;
   plan.removed.clear();  // variables that are set again are to be seen
   plan.time_limit_signal = {};
-  // Without the local rank's name: the shim would stop ranks that the launcher distributed
-  // otherwise.
-  Result<std::string> wire = encode_wire(plan, {traits.rank_var, ""});
+  const EnvSnapshot env = seen.env;
+  seen.env = launch_environment(plan, env);
+  seen.usual = usual_report(plan, prepared.node);
+  Result<std::string> wire =
+      encode_wire(plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : ""}, nullptr,
+                  report_fields(plan, seen));
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
-  env = launch_environment(plan, env);
+  seen.env = launch_environment(plan, env);
   return prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
 }
 
 // Of which no rank has reported; "" for none.
-std::string missing_nodes(const Plan& plan, const std::vector<RankReport>& reports) {
+std::string missing_nodes(const Plan& plan, const Observed& seen) {
   Difference missing;
-  std::set<int> known;
-  for (const RankReport& report : reports) known.insert(report.node);
+  std::set<std::optional<int>> known;
+  for (const RankSeen& one : seen.reports) known.insert(node_of(plan, seen, one));
   for (int node = 0; node < plan.nodes(); ++node)
     if (!known.contains(node)) missing.nodes.push_back(node);
   return missing.nodes.empty() ? "" : where_text(plan, missing);
 }
 
-Result<Verification> collect(const Plan& plan, const Prepared& prepared, const EnvSnapshot& env,
+// `result.seen` says what is asked of the ranks.
+Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verification result,
                              double limit_seconds, const OtherLines& other) {
-  Verification result;
   Observed& seen = result.seen;
-  seen.env = env;
-  Result<Argv> argv = report_line_of(plan, prepared, seen.env);
+  Result<Argv> argv = report_line_of(plan, prepared, seen);
   if (!argv) return argv.error();
   result.argv = std::move(*argv);
   if (const int start = plan.output.start_seconds.value_or(0); start > 0)
@@ -107,7 +183,7 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, const E
   ReportPieces pieces;
   const auto take = [&](std::string_view line, double at) {
     bool was_piece = false;
-    std::optional<Result<RankReport>> report = pieces.take(line, was_piece);
+    std::optional<Result<RankSeen>> report = pieces.take(line, was_piece);
     if (!report) {
       if (!was_piece) other(line);
     } else if (*report) {
@@ -118,7 +194,7 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, const E
     }
   };
   const auto late = [&] {
-    if (const std::string nodes = missing_nodes(plan, seen.reports); !nodes.empty())
+    if (const std::string nodes = missing_nodes(plan, seen); !nodes.empty())
       other(fmt::format("hpclaunch: still waiting for {}, {} s after the start", nodes,
                         sys::kStartPatience / 1000));
   };
@@ -163,19 +239,20 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other) {
   Plan plan = prepared.plan;
-  sys::ObserveRequest request;
-  request.names = names_to_report(plan, launch_environment(plan, env));
-  request.launcher_local_variable = prepared.launcher.launcher->traits.local_rank_var;
-  if (!plan.command.empty()) request.program = plan.command.front();
+  Verification asked;
+  asked.seen.env = env;
+  asked.seen.module = module;
+  asked.seen.names = names_to_report(plan, launch_environment(plan, env));
+  asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
+  const std::string program = plan.command.empty() ? "" : plan.command.front();
   Result<std::string> python = std::string();
   if (!module.empty()) python = python_for(plan.command, env);
   if (!python) return python.error();
-  plan.command = report_command(request, module, *python);
-  Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
+  plan.command = report_command(program, *python, module, prepared.shim);
+  Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty())
     return no_report(result->ended, module, result->seen.limit_seconds);
-  result->seen.names = request.names;
   look_up_hosts(prepared.plan, result->seen);
   result->comparison = compare(prepared.plan, prepared.node, result->seen);
   return result;
@@ -185,10 +262,12 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
                                           double limit_seconds, const OtherLines& other) {
   constexpr std::size_t kRowsPerKind = 8;
   Plan plan = one_rank_per_node(prepared.plan);
-  sys::ObserveRequest request;
-  if (!plan.command.empty()) request.program = plan.command.front();
-  plan.command = report_command(request, "", "");
-  Result<Verification> result = collect(plan, prepared, env, limit_seconds, other);
+  Verification asked;
+  asked.seen.env = env;
+  asked.seen.one_per_node = true;
+  const std::string program = plan.command.empty() ? "" : plan.command.front();
+  plan.command = report_command(program, "", "", prepared.shim);
+  Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result) return result.error();
   if (result->ended.interrupted_by != 0)
     return Error{ErrorKind::system,
@@ -198,7 +277,6 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
                  fmt::format("preflight: no node reported; the launcher exited with status {}",
                              result->ended.status),
                  "see its messages above; hpclaunch run --dry-run shows the launch line"};
-  result->seen.one_per_node = true;
   look_up_hosts(prepared.plan, result->seen);
   const Comparison comparison = compare(prepared.plan, prepared.node, result->seen);
   std::vector<Diagnostic> diagnostics;

@@ -61,13 +61,20 @@ const std::vector<std::string_view>& device_masks() {
   return kAll;
 }
 
+const std::vector<std::string_view>& device_variables() {
+  static const std::vector<std::string_view> kAll = [] {
+    std::vector<std::string_view> all = device_masks();
+    for (const DeviceVendor& vendor : kVendors)
+      for (const std::string_view name :
+           {vendor.container_list, vendor.pci_order.name, vendor.hierarchy, vendor.selector})
+        if (!name.empty()) all.push_back(name);
+    return all;
+  }();
+  return kAll;
+}
+
 bool is_device_variable(std::string_view name) {
-  if (name.empty()) return false;
-  return std::ranges::count(device_masks(), name) > 0 ||
-         std::ranges::any_of(kVendors, [&](const DeviceVendor& vendor) {
-           return name == vendor.container_list || name == vendor.pci_order.name ||
-                  name == vendor.hierarchy || name == vendor.selector;
-         });
+  return std::ranges::find(device_variables(), name) != device_variables().end();
 }
 
 }  // namespace hpclaunch

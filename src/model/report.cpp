@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "hpclaunch/device_vendor.h"
@@ -40,6 +42,7 @@ void members(Report& report, Each each) {
   each("import_problem", report.import_problem);
   each("cpus_before", report.cpus_before);
   each("fingerprints_before", report.fingerprints_before);
+  each("variables", report.variables);
 }
 
 template <class Facts, class Each>
@@ -84,6 +87,7 @@ Json facts_json(const NodeFacts& facts) {
 Json report_json(const RankReport& report) {
   Json out = Json::object();
   members(report, [&](const char* key, const auto& value) { put(out, key, value); });
+  if (report.imported) out["before"] = {{"variables", report.variables_before}};
   if (report.facts) out["facts"] = facts_json(*report.facts);
   return out;
 }
@@ -105,6 +109,12 @@ void take(const Json& from, const char* key, T& value) {
 RankReport read_report(const Json& json) {
   RankReport report;
   members(report, [&](const char* key, auto& value) { take(json, key, value); });
+  report.brief = !json.contains("host");
+  report.imported = json.contains("before");
+  if (report.imported) {
+    take(json.at("before"), "cpus", report.cpus_before);
+    take(json.at("before"), "variables", report.variables_before);
+  }
   if (!json.contains("facts")) return report;
   const Json& from = json.at("facts");
   NodeFacts facts;
@@ -119,26 +129,20 @@ RankReport read_report(const Json& json) {
   return report;
 }
 
-Result<RankReport> parse_report(std::string_view object) {
-  const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
-  const Json json = Json::parse(object, nullptr, false);
-  if (!json.is_object()) return garbled;
-  try {
-    RankReport report = read_report(json);
-    if (report.rank < 0) return garbled;
-    return report;
-  } catch (const Json::exception&) {
-    return garbled;
-  }
+// `text` up to the next `end`, which goes too.
+std::string_view take_word(std::string_view& text, char end) {
+  const std::string_view word = text.substr(0, text.find(end));
+  text.remove_prefix(std::min(word.size() + 1, text.size()));
+  return word;
 }
 
 }  // namespace
 
 std::string fingerprint(std::string_view value) { return fmt::format("{:08x}", fnv1a(value)); }
 
-std::string report_pieces(const RankReport& report) {
-  const std::string whole = dump(report_json(report));
-  const std::string sender = fmt::format("{}:{}:{}", report.host, report.pid, report.rank);
+std::string report_pieces(const RankSeen& seen) {
+  const std::string whole = dump(report_json(*seen.found));
+  const std::string sender = fmt::format("{}:{}:{}", seen.host, seen.pid, seen.rank);
   constexpr std::size_t kNumbers = 24;  // "K/N SIZE ", generously
   const std::size_t room = kReportPiece - kReportMark.size() - sender.size() - kNumbers;
   const std::size_t count = (whole.size() + room - 1) / room;
@@ -151,50 +155,93 @@ std::string report_pieces(const RankReport& report) {
   return lines;
 }
 
-std::optional<Result<RankReport>> ReportPieces::take(std::string_view line, bool& was_piece) {
-  was_piece = false;
+std::optional<Result<RankSeen>> ReportPieces::take(std::string_view line, bool& was_piece) {
   const std::size_t mark = line.rfind(kReportMark);
-  if (mark == std::string_view::npos) return std::nullopt;
-  was_piece = true;
+  was_piece = mark != std::string_view::npos;
+  if (!was_piece) return std::nullopt;
   std::string_view rest = line.substr(mark + kReportMark.size());
-  const auto word = [&](char end) {
-    const std::size_t size = std::min(rest.find(end), rest.size());
-    const std::string_view text = rest.substr(0, size);
-    rest.remove_prefix(std::min(size + 1, rest.size()));
-    return text;
-  };
   constexpr long kMost = 10'000;  // pieces of one report
-  const std::string sender(word(' '));
-  const std::optional<long> number = parse_natural(word('/'), kMost);
-  const std::optional<long> count = parse_natural(word(' '), kMost);
-  const std::optional<long> size = parse_natural(word(' '), static_cast<long>(kReportPiece));
+  const std::string_view sender = take_word(rest, ' ');
+  const std::optional<long> number = parse_natural(take_word(rest, '/'), kMost);
+  const std::optional<long> count = parse_natural(take_word(rest, ' '), kMost);
+  const std::optional<long> size =
+      parse_natural(take_word(rest, ' '), static_cast<long>(kReportPiece));
   if (!number || !count || !size || *number < 1 || *number > *count ||
       static_cast<std::size_t>(*size) > rest.size())
-    return parse_report("");
-  std::map<int, std::string>& parts = parts_[sender];
-  parts[static_cast<int>(*number)] = rest.substr(0, static_cast<std::size_t>(*size));
+    return read(sender, "");
+  const std::string_view piece = rest.substr(0, static_cast<std::size_t>(*size));
+  if (*count == 1) return read(sender, piece);
+  std::map<int, std::string>& parts = parts_[std::string(sender)];
+  parts[static_cast<int>(*number)] = piece;
   if (parts.size() < static_cast<std::size_t>(*count)) return std::nullopt;
   std::string whole;
-  for (const auto& [place, piece] : parts) whole += piece;
-  parts_.erase(sender);
-  return parse_report(whole);
+  for (const auto& [place, text] : parts) whole += text;
+  parts_.erase(parts_.find(sender));
+  return read(sender, whole);
+}
+
+// Most reports differ in the clock alone, which comes first: the rest is read once.
+Result<RankSeen> ReportPieces::read(std::string_view sender, std::string_view object) {
+  const Error garbled{ErrorKind::invalid, "a rank's report was cut or mixed with other output"};
+  constexpr std::string_view kClock = "{\"clock\":";
+  RankSeen seen;
+  seen.host = take_word(sender, ':');
+  const std::optional<long> pid = parse_natural(take_word(sender, ':'));
+  const std::optional<long> rank = parse_natural(sender, std::numeric_limits<int>::max());
+  if (!pid || !rank) return garbled;
+  seen.pid = static_cast<int>(*pid);
+  seen.rank = static_cast<int>(*rank);
+  std::string_view common = object;
+  if (object.starts_with(kClock)) {
+    common.remove_prefix(kClock.size());
+    const auto [end, error] =
+        std::from_chars(common.data(), common.data() + common.size(), seen.clock);
+    if (error != std::errc()) return garbled;
+    common.remove_prefix(static_cast<std::size_t>(end - common.data()));
+    if (const auto at = known_.find(common); at != known_.end()) {
+      seen.found = at->second;
+      return seen;
+    }
+  }
+  const Json json = Json::parse(object, nullptr, false);
+  if (!json.is_object()) return garbled;
+  try {
+    RankReport report = read_report(json);
+    seen.clock = report.clock;
+    seen.found = std::make_shared<const RankReport>(std::move(report));
+  } catch (const Json::exception&) {
+    return garbled;
+  }
+  if (!seen.found->facts && common.size() < object.size()) known_[std::string(common)] = seen.found;
+  return seen;
 }
 
 std::string report_to_json(const RankReport& report) {
   RankReport shown = report;
   shown.fingerprints.clear();
   shown.fingerprints_before.clear();
+  shown.variables.clear();
+  shown.imported = false;
   return dump(report_json(shown));
 }
 
+const std::vector<std::string_view>& placement_variables() {
+  static const std::vector<std::string_view> kAll = [] {
+    std::vector<std::string_view> all = split(
+        "RANK,LOCAL_RANK,WORLD_SIZE,LOCAL_WORLD_SIZE,LOCAL_SIZE,GROUP_RANK,GROUP_WORLD_SIZE,"
+        "NODE_RANK,CROSS_RANK,CROSS_SIZE,MASTER_ADDR,MASTER_PORT,HPCLAUNCH_LOCAL_RANK,"
+        "HPCLAUNCH_LOCAL_SIZE,HPCLAUNCH_NODE,GOMP_CPU_AFFINITY,KMP_AFFINITY,KMP_HW_SUBSET,OMP_*",
+        ',');
+    std::ranges::copy(kInterfaceVariables, std::back_inserter(all));
+    std::ranges::copy(device_variables(), std::back_inserter(all));
+    return all;
+  }();
+  return kAll;
+}
+
 bool is_placement_variable(std::string_view name) {
-  constexpr std::string_view kNames =
-      "RANK,LOCAL_RANK,WORLD_SIZE,LOCAL_WORLD_SIZE,LOCAL_SIZE,GROUP_RANK,GROUP_WORLD_SIZE,"
-      "NODE_RANK,CROSS_RANK,CROSS_SIZE,MASTER_ADDR,MASTER_PORT,HPCLAUNCH_LOCAL_RANK,"
-      "HPCLAUNCH_LOCAL_SIZE,HPCLAUNCH_NODE,GOMP_CPU_AFFINITY,KMP_AFFINITY,KMP_HW_SUBSET";
-  return name.starts_with("OMP_") || is_device_variable(name) ||
-         std::ranges::count(split(kNames, ','), name) > 0 ||
-         std::ranges::count(kInterfaceVariables, name) > 0;
+  return name.starts_with("OMP_") ||
+         std::ranges::find(placement_variables(), name) != placement_variables().end();
 }
 
 namespace {

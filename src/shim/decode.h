@@ -46,7 +46,7 @@ constexpr bool valid_item(Text item) {
   return true;
 }
 
-enum class Verify { off, warn, strict };
+enum class Verify { off, warn, strict, report };
 
 /// How long the shim is there: until the program starts, or until it has ended.
 enum class Stay {
@@ -66,10 +66,16 @@ struct Plan {
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
-  Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
-  Text same;     ///< NAME*MARK with '/' between; empty: none
-  Text absent;   ///< names with '/' between; empty: none
-  int port = 0;  ///< 0: none
+  Text order;      ///< the same with marks of one character, of hosts that are named as in the plan
+  Text same;       ///< NAME*MARK with '/' between; empty: none
+  Text absent;     ///< names with '/' between; empty: none
+  Text present;    ///< the same, set to anything
+  Text show;       ///< names, or their beginnings with '*', whose values a report has
+  Text devices;    ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
+  Text usual;      ///< mark of what most reports have in common
+  Text libraries;  ///< escaped LD_LIBRARY_PATH of the program that reports facts of the node
+  bool import = false;  ///< argv imports a Python module first
+  int port = 0;         ///< 0: none
   Stay stay = Stay::no;
   bool with_parent = false;
   int signal = 0;                    ///< before the time limit; 0: none
@@ -107,6 +113,7 @@ constexpr bool read_verify(Text word, Verify& verify) {
   if (word == "off") return verify = Verify::off, true;
   if (word == "warn") return verify = Verify::warn, true;
   if (word == "strict") return verify = Verify::strict, true;
+  if (word == "report") return verify = Verify::report, true;
   return false;
 }
 
@@ -134,6 +141,18 @@ constexpr int kMaxSignal = 64;
 constexpr bool valid_same(Text item) {
   Text name;
   return cut(item, '*', name) && is_identifier(name) && valid_mark(item, kValueMark);
+}
+
+/// "NAME", "NAME*"
+constexpr bool valid_pattern(Text item) {
+  const bool open = item.size > 0 && item.at[item.size - 1] == '*';
+  return is_identifier({item.at, item.size - (open ? 1 : 0)});
+}
+
+/// "NAME*FILE"
+constexpr bool valid_device(Text item) {
+  Text name;
+  return cut(item, '*', name) && is_identifier(name) && item.size > 0;
 }
 
 constexpr bool read_hosts(Text marks, Plan& plan) {
@@ -175,6 +194,12 @@ constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   if (key == "port") return is_number(column, plan.port) && plan.port > 0 && plan.port <= kMaxPort;
   if (key == "same") return all_valid(plan.same = column, valid_same);
   if (key == "absent") return all_valid(plan.absent = column, is_identifier);
+  if (key == "present") return all_valid(plan.present = column, is_identifier);
+  if (key == "show") return all_valid(plan.show = column, valid_pattern);
+  if (key == "devices") return all_valid(plan.devices = column, valid_device);
+  if (key == "usual") return valid_mark(plan.usual = column, kValueMark);
+  if (key == "libraries") return plan.libraries = column, valid_item(column);
+  if (key == "import") return plan.import = true, column == "first";
   if (key == "hosts") return read_hosts(column, plan);
   if (key == "order") return read_order(column, plan);
   if (key == "stay") return read_stay(column, plan.stay);

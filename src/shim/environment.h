@@ -26,12 +26,9 @@ constexpr Text find(const char* const* environment, Text name) {
 
 /// Has `entry` one of the names in "A/B/C"?
 constexpr bool is_listed(const char* entry, Text names) {
-  Text name;
-  for (bool more = names.size > 0; more;) {
-    more = cut(names, '/', name);
-    if (has_name(entry, name)) return true;
-  }
-  return false;
+  bool listed = false;
+  each_piece(names, [&](Text name) { listed |= has_name(entry, name); });
+  return listed;
 }
 
 /// The environment for the program: `old` without what is meant for the shim, without what must be

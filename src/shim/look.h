@@ -33,7 +33,6 @@ constexpr int kPolicyModeBits = 0xff;  // above are flags
 inline void check_memory(const Plan& plan, const Place& place) {
   int mode = kDefaultPolicy;
   static Mask nodes;
-  if (plan.verify == Verify::off) return;
   if (call(SYS_get_mempolicy, &mode, &nodes, kMaskBits, 0, 0) != 0)
     return;  // a container may forbid the call
   mode &= kPolicyModeBits;
@@ -47,7 +46,7 @@ inline void check_memory(const Plan& plan, const Place& place) {
 
 /// Host names vary: only a host that is another node of the plan is a fault; by `order`, any that is not the planned one.
 inline void check_host(const Plan& plan, const Place& place) {
-  if ((plan.hosts.size == 0 && plan.order.size == 0) || plan.verify == Verify::off) return;
+  if (plan.hosts.size == 0 && plan.order.size == 0) return;
   static char name[sizeof(utsname::nodename)];
   Text full = host_name();
   Text own;
@@ -77,41 +76,49 @@ inline void check_host(const Plan& plan, const Place& place) {
   differs(line, plan.verify, place, true);
 }
 
-/// Adds a name with what is wrong with it.
-inline void add_fault(Line& line, int& faults, Text name, const char* what) {
-  line.add(faults++ > 0 ? ", " : "").add(name).add(" (").add(what).add(")");
+/// Gives `use` each variable that the plan fixes, its value (null: it is not set), and what is wrong with it; null:
+/// nothing.
+template <class Use>
+void each_planned(const char* const* environment, const Plan& plan, const Task& task, Use use) {
+  constexpr const char* kLost = "not passed on";
+  constexpr const char* kChanged = "changed by the launcher or the job";
+  const auto compare = [&](Text name, bool (*good)(Text, Text), Text planned) {
+    const Text value = find(environment, name);
+    use(name, value, value.at == nullptr ? kLost : good(planned, value) ? nullptr : kChanged);
+  };
+  each_piece(plan.same, [&](Text mark) {
+    Text name;
+    cut(mark, '*', name);
+    compare(name, is_mark_of, mark);
+  });
+  each_piece(plan.present, [&](Text name) { compare(name, [](Text, Text) { return true; }, {}); });
+  for (int i = 0; i < task.count; ++i) {
+    const Text name(task.set[i], task.name_size[i]);
+    compare(
+        name, [](Text a, Text b) { return a == b; }, Text(task.set[i]).from(name.size + 1));
+  }
+  each_piece(plan.absent, [&](Text name) {
+    const Text value = find(environment, name);
+    use(name, value, value.at == nullptr ? nullptr : "set again; removed");
+  });
 }
 
 /// Variables that are equal for all ranks are inherited; a launcher or a prolog may change them.
 inline void check_environment(char** environment, const Plan& plan, const Place& place) {
-  if (plan.verify == Verify::off) return;
+  static const Task none;
   Line line = rank_line(place);
   line.add("environment differs from the plan: ");
   int faults = 0;
-  Text item;
-  Text name;
-  Text rest = plan.same;
-  for (bool more = rest.size > 0; more;) {
-    more = cut(rest, '/', item);
-    cut(item, '*', name);
-    const Text value = find(environment, name);
-    if (value.at == nullptr)
-      add_fault(line, faults, name, "not passed on");
-    else if (!is_mark_of(item, value))
-      add_fault(line, faults, name, "changed by the launcher or the job");
-  }
-  rest = plan.absent;
-  for (bool more = rest.size > 0; more;) {
-    more = cut(rest, '/', name);
-    if (find(environment, name).at != nullptr) add_fault(line, faults, name, "set again; removed");
-  }
-  if (faults == 0) return;
-  differs(line, plan.verify, place, true);
+  each_planned(environment, plan, none, [&](Text name, Text, const char* fault) {
+    if (fault == nullptr) return;
+    line.add(faults++ > 0 ? ", " : "").add(name).add(" (").add(fault).add(")");
+  });
+  if (faults > 0) differs(line, plan.verify, place, true);
 }
 
 /// Rank 0 will listen there.
 inline void check_port(const Plan& plan, const Place& place) {
-  if (plan.port == 0 || place.rank != 0 || plan.verify == Verify::off) return;
+  if (plan.port == 0 || place.rank != 0) return;
   const int fd = static_cast<int>(call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return;
   const int on = 1;

@@ -10,6 +10,7 @@
 
 #include "look.h"
 #include "monitor.h"
+#include "report.h"
 
 namespace {
 
@@ -176,7 +177,8 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   if (inside && plan.stay != Stay::no && record_key.size > 0) recorded = &place;
   int local = 0;
   const Text value = find(environment, plan.local_name);
-  const bool known = plan.local_name.size > 0 && value.at != nullptr && is_number(value, local);
+  const bool compared = plan.local_name.size > 0 && plan.verify != Verify::report;
+  const bool known = compared && value.at != nullptr && is_number(value, local);
   if (!inside) {
     const int world = world_size(plan);
     Line line = rank_line(place);
@@ -184,7 +186,7 @@ void check_place(char** environment, const Plan& plan, Place& place) {
     line.add(", the launcher started more");
     stop(kFailed, line, place.rank == world || !known || local == 0);
   }
-  if (plan.local_name.size == 0) return;
+  if (!compared) return;
   Line line = rank_line(place);
   line.add(plan.local_name);
   if (!known) {
@@ -207,6 +209,59 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   stop(error == ENOENT ? kNotFound : kCannotRun, line, !shared || place.local == 0);
 }
 
+/// Adds an entry that is NAME=VALUE already.
+void set_entry(Task& task, Text entry, Text name) {
+  task.set[task.count] = const_cast<char*>(entry.at);
+  task.name_size[task.count++] = name.size;
+}
+
+/// The report, in place of a program. argv: the program that adds facts of the node, with its arguments; before these,
+/// to import first: PYTHON -c CODE MODULE SHIM. CODE starts SHIM again, with what is wrong with the import behind the
+/// arguments. `environment` is what the program would get, or what the import has left.
+[[noreturn]] void report(const Plan& plan, const Place& place, const Task& task, char** argv,
+                         char** environment, Text plan_entry) {
+  constexpr int kImportWords = 5;
+  static Json json;
+  static Json lines;
+  static Task more;
+  static char* out[kMaxEnvironment + 1];
+  static char libraries[kMaxPath];
+  more.arena = libraries;
+  more.arena_size = kMaxPath;
+  observe(json, environment, plan, place, task);
+  Text problem;
+  if (find(environment, kBefore).at != nullptr) {
+    json.add(",\"before\":").add(find(environment, kBefore));
+    int last = 1;
+    while (argv[last + 1] != nullptr) ++last;
+    problem = argv[last];
+    argv[last] = nullptr;
+  } else if (plan.import) {
+    lines.add(kBefore).add("=").add(json.text()).add("}");
+    set_entry(more, lines.text(), kBefore);
+    set_entry(more, plan_entry, "HPCLAUNCH_PLAN");
+    compose(environment, more, out, kMaxEnvironment + 1);
+    const long error = -call(SYS_execve, argv[1], argv + 1, out);
+    problem = reason(kNotExecuted, static_cast<int>(error), "cannot be executed");
+    argv += kImportWords;
+    lines.cut_to(0);
+    more.count = 0;
+  }
+  if (problem.size > 0) add_text(json.add(",\"import_problem\":"), problem);
+  json.add("}");
+  if (place.local != 0) {
+    add_pieces(lines, json.text(), place);
+    leave(write_all(1, lines.text()) ? 0 : 1);
+  }
+  lines.add(kReport).add("=");
+  add_pieces(lines, json.text(), place);
+  set_entry(more, lines.text(), kReport);
+  assign("LD_LIBRARY_PATH", plan.libraries, place, more);
+  compose(environment, more, out, kMaxEnvironment + 1);
+  const long error = -call(SYS_execve, argv[1], argv + 1, out);
+  not_started(static_cast<int>(error), argv[1], place);
+}
+
 }  // namespace
 
 [[noreturn]] static void run(int argc, char** argv, char** environment) {
@@ -218,8 +273,9 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   static Place place;
   find_place(environment, plan, place);
   check_place(environment, plan, place);
-  check_host(plan, place);
-  check_environment(environment, plan, place);
+  const bool compares = plan.verify == Verify::warn || plan.verify == Verify::strict;
+  if (compares) check_host(plan, place);
+  if (compares) check_environment(environment, plan, place);
 
   static char arena[kArenaBytes];
   static Task task;
@@ -232,17 +288,23 @@ void check_place(char** environment, const Plan& plan, Place& place) {
     line.add("HPCLAUNCH_PLAN: ").add(fault.what).add(":").quote(fault.piece);
     stop(kFailed, line);
   }
+  const bool reports_only = plan.verify == Verify::report;
+  const Text entry(find(environment, "HPCLAUNCH_PLAN").at - sizeof "HPCLAUNCH_PLAN");
+  if (reports_only && find(environment, kBefore).at != nullptr)
+    report(plan, place, task, argv, environment, entry);
+  if (reports_only) task.absent = {};  // variables that are set again are to be seen
   if (!compose(environment, task, out, kMaxEnvironment + 1)) {
     Line line = rank_line(place);
     line.add("the environment has more than ").add(kMaxEnvironment).add(" entries");
     stop(kFailed, line);
   }
-  bind(task, place, plan.verify);
-  check_memory(plan, place);
-  check_port(plan, place);
+  bind(task, place, reports_only ? Verify::off : plan.verify);
+  if (compares) check_memory(plan, place);
+  if (compares) check_port(plan, place);
   limit_core(plan);
   make_directories(plan, place);
   if (plan.with_parent) die_with_parent(plan.stay);
+  if (reports_only) report(plan, place, task, argv, out, entry);
   if (plan.stay != Stay::no) {
     RankMonitor monitor(plan, place, recorded != nullptr);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program

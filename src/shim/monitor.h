@@ -26,8 +26,9 @@ inline void die_with_parent(Stay stay) {
 /// The last lines of what the program wrote.
 class Tail {
  public:
-  void add(const char* bytes, int size) {
-    for (int i = 0; i < size; ++i) bytes_[static_cast<unsigned>(total_++) % kRoom] = bytes[i];
+  void add(Text text) {
+    for (int i = 0; i < text.size; ++i)
+      bytes_[static_cast<unsigned>(total_++) % kRoom] = text.at[i];
   }
   bool ends_line() const { return total_ == 0 || at(total_ - 1) == '\n'; }
 
@@ -161,26 +162,19 @@ class RankMonitor {
 
   /// PATH/rank-03.log, its number as wide as the last rank's. -1, and a line: it cannot be opened.
   int open_log() const {
-    static char path[kMaxPath + 32];
+    constinit static Buffer<kMaxPath + 32> path;
     static char directory[kMaxPath];
     read_path(plan_.logs, directory);
-    int size = 0;
-    const auto add = [&](Text text) {
-      for (int i = 0; i < text.size; ++i) path[size++] = text.at[i];
-    };
-    add(directory);
-    add("/rank-");
-    int unit = 1;
-    for (int last = world_size(plan_) - 1; last >= 10; last /= 10) unit *= 10;
-    for (; unit > 0; unit /= 10) path[size++] = static_cast<char>('0' + place_.rank / unit % 10);
-    add(".log");
+    int width = 1;
+    for (int last = world_size(plan_) - 1; last >= 10; last /= 10) ++width;
+    path.add_bytes(directory).add("/rank-").add_digits(place_.rank, width).add(".log");
     constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-    long file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
+    long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
     if (file == -ENOENT && call(SYS_mkdirat, AT_FDCWD, directory, 0777) == 0)
-      file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
+      file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
     if (file >= 0) return static_cast<int>(above_standard(file));
     Line line = rank_line(place_);
-    line.add("cannot open the log file ").add(Text(path)).add(" (errno ");
+    line.add("cannot open the log file ").add(path.text()).add(" (errno ");
     line.add(static_cast<int>(-file)).add(")").print();
     return -1;
   }
@@ -256,17 +250,10 @@ class RankMonitor {
         from_[stream] = -1;
       }
       if (size <= 0) return;
-      if (stream == 1) tail_.add(bytes, static_cast<int>(size));
-      if (log_ >= 0) write_all(log_, bytes, size);
-      write_all(stream + 1, bytes, size);
-    }
-  }
-
-  static void write_all(int to, const char* bytes, long size) {
-    for (long done = 0; done < size;) {
-      const long part = call(SYS_write, to, bytes + done, size - done);
-      if (part < 0 && part != -EINTR) return;
-      if (part > 0) done += part;
+      const Text seen(bytes, static_cast<int>(size));
+      if (stream == 1) tail_.add(seen);
+      if (log_ >= 0) write_all(log_, seen);
+      write_all(stream + 1, seen);
     }
   }
 

@@ -13,14 +13,16 @@ constexpr int kFailed = 125;
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 
-/// One line on stderr, in one write(2), so that lines of different ranks do not mix.
-class Line {
+/// Text of at most kRoom bytes; zero-terminated until it is printed.
+template <int kRoom>
+class Buffer {
  public:
-  explicit Line(Text start) { add(start); }
+  constexpr Buffer() = default;
+  explicit Buffer(Text start) { add(start); }
 
   /// Control characters become '?', and other bytes than ASCII unless `utf8`: text of a program, with its
   /// tabs. What does not fit is cut, visibly.
-  Line& add(Text text, bool utf8 = false) {
+  Buffer& add(Text text, bool utf8 = false) {
     for (int i = 0; i < text.size && size_ < kRoom; ++i) {
       const auto byte = static_cast<unsigned char>(text.at[i]);
       const bool prints = byte >= ' ' && byte <= '~';
@@ -29,12 +31,23 @@ class Line {
     }
     return *this;
   }
-  Line& add(int number) {
-    if (number >= 10) add(number / 10);
-    const char digit = static_cast<char>('0' + number % 10);
-    return add(Text{&digit, 1});
+  Buffer& add(int number) { return add_wide(static_cast<unsigned long long>(number)); }
+  Buffer& add_wide(unsigned long long number) {
+    if (number >= 10) add_wide(number / 10);
+    return add_digits(static_cast<long>(number % 10), 1);
   }
-  Line& add(const Mask& mask) {
+  /// With zeros in front.
+  Buffer& add_digits(long number, int count, int base = 10) {
+    if (count > 1) add_digits(number / base, count - 1, base);
+    return add(Text(&"0123456789abcdef"[number % base], 1));
+  }
+  /// UNIX time, with up to nine digits after the point: ten before it until the year 2286.
+  Buffer& add_time(const timespec& time, int digits) {
+    long unit = 1'000'000'000;
+    for (int i = 0; i < digits; ++i) unit /= 10;
+    return add_digits(time.tv_sec, 10).add(".").add_digits(time.tv_nsec / unit, digits);
+  }
+  Buffer& add(const Mask& mask) {
     const char* separator = "";
     for (int cpu = 0; cpu < kMaskBits; ++cpu) {
       if (!mask.has(cpu)) continue;
@@ -47,10 +60,18 @@ class Line {
     }
     return *this;
   }
-  Line& quote(Text text) { return add(" '").add(text).add("'"); }
+  Buffer& quote(Text text) { return add(" '").add(text).add("'"); }
+  Buffer& add_bytes(Text text) {
+    for (int i = 0; i < text.size && size_ < kRoom; ++i) bytes_[size_++] = text.at[i];
+    return *this;
+  }
 
   Text text() const { return {bytes_, size_}; }
+  void cut_to(int size) {
+    while (size_ > size) bytes_[--size_] = '\0';
+  }
 
+  /// One write(2) to stderr, so that lines of different ranks do not mix.
   void print() {
     if (size_ == kRoom) {
       for (int i = 1; i <= 3; ++i) bytes_[kRoom - i] = '.';
@@ -60,10 +81,19 @@ class Line {
   }
 
  private:
-  static constexpr int kRoom = 1023;
   char bytes_[kRoom + 1] = {};
   int size_ = 0;
 };
+using Line = Buffer<1023>;
+
+inline bool write_all(int to, Text bytes) {
+  while (bytes.size > 0) {
+    const long part = call(SYS_write, to, bytes.at, bytes.size);
+    if (part < 0 && part != -EINTR) return false;
+    if (part > 0) bytes = bytes.from(static_cast<int>(part));
+  }
+  return true;
+}
 
 /// As uname(2) has it; "?" when it does not answer.
 inline Text host_name() {
@@ -92,19 +122,9 @@ inline Line record(const Place& place, int pid) {
 /// `how` is " exit=" or " signal="; `sent`: the last signal to end that came from outside, 0 for none.
 inline void write_end(const Place& place, int pid, const char* how, int status, bool core,
                       int sent = 0) {
-  const auto digits = [](long number, char* out, int count) {
-    for (int i = count - 1; i >= 0; --i, number /= 10)
-      out[i] = static_cast<char>('0' + number % 10);
-  };
   const timespec now = wall_clock();
-  // Seconds since 1970 leave int in 2038; as two numbers they never do.
-  constexpr long kBillion = 1'000'000'000;
-  char micro[7] = {};
-  char low[10] = {};
-  digits(now.tv_nsec / 1000, micro, 6);
-  digits(static_cast<long>(now.tv_sec % kBillion), low, 9);
   Line line = record(place, pid);
-  line.add(" at=").add(static_cast<int>(now.tv_sec / kBillion)).add(low).add(".").add(micro);
+  line.add(" at=").add_time(now, 6);
   line.add(how).add(status);
   if (core) line.add(" core=1");
   if (sent != 0) line.add(" sent=").add(sent);

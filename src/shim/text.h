@@ -36,6 +36,16 @@ constexpr bool cut(Text& rest, char stop, Text& piece) {
   return found;
 }
 
+/// Each piece between '/'; of an empty list none.
+template <class Use>
+constexpr void each_piece(Text list, Use use) {
+  Text piece;
+  while (list.size > 0) {
+    cut(list, '/', piece);
+    use(piece);
+  }
+}
+
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
@@ -133,11 +143,17 @@ constexpr char mark_digit(unsigned bits) {
   return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[bits & 63U];
 }
 
-/// Does `mark` stand for `text`? FNV-1a of 32 bits, six bits a character, the lowest first.
-constexpr bool is_mark_of(Text mark, Text text) {
+/// FNV-1a of 32 bits.
+constexpr unsigned fnv1a(Text text) {
   unsigned hash = 2166136261U;
   for (int i = 0; i < text.size; ++i)
     hash = (hash ^ static_cast<unsigned char>(text.at[i])) * 16777619U;
+  return hash;
+}
+
+/// Does `mark` stand for `text`? FNV-1a, six bits a character, the lowest first.
+constexpr bool is_mark_of(Text mark, Text text) {
+  unsigned hash = fnv1a(text);
   hash ^= hash >> 17;
   for (int i = 0; i < mark.size; ++i, hash >>= 6) {
     if (mark.at[i] != mark_digit(hash)) return false;

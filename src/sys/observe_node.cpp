@@ -1,7 +1,4 @@
-// Devices, their files and what else a node has: the parts of a report that lie in /dev and /sys.
-#include "sys/observe_node.h"
-
-#include <fcntl.h>
+// Devices, their files and what else a node has: what lies in /dev and /sys.
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,6 +8,7 @@
 #include <cstring>
 
 #include "hpclaunch/device_vendor.h"
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::sys {
@@ -36,10 +34,6 @@ std::string vendor_of(const std::string& id) {
 bool opens_render_node(const std::string& id) {
   const DeviceVendor& vendor = device_vendor_of_pci(id);
   return !vendor.name.empty() && vendor.device_file.empty();
-}
-
-bool is_numbered(const std::string& name, std::string_view stem) {
-  return name.starts_with(stem) && parse_natural(name.substr(stem.size()));
 }
 
 // Display controllers and processing accelerators: classes 03 and 12 of the PCI Code and ID Assignment.
@@ -125,39 +119,15 @@ std::vector<DeviceFile> device_files(bool to_open, const std::string& root) {
   return files;
 }
 
-void add_devices(RankReport& report) {
-  const auto look = [&](const std::string& path, const std::string& vendor) {
-    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-      report.refused.push_back(path);
-    else
-      ++report.devices[vendor];
-    if (fd >= 0) close(fd);
-  };
-  for (const DeviceVendor& vendor : device_vendors())
-    for (const std::string& name : names_in("/dev"))
-      if (!vendor.device_file.empty() && is_numbered(name, vendor.device_file))
-        look("/dev/" + name, std::string(vendor.name));
-  for (const std::string& name : names_in("/dev/dri")) {
-    if (!is_numbered(name, "renderD")) continue;
-    const std::string id = line_of("/sys/class/drm/" + name + "/device/vendor");
-    if (opens_render_node(id)) look("/dev/dri/" + name, vendor_of(id));
-  }
-  if (access("/dev/kfd", F_OK) != 0) return;
-  const int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-  if (kfd < 0)
-    report.refused.emplace_back("/dev/kfd");
-  else
-    close(kfd);
-}
-
-NodeFacts node_facts(const EnvSnapshot& env, const ObserveRequest& request, bool first_node) {
+NodeFacts node_facts(const EnvSnapshot& env, const std::string& program) {
   NodeFacts facts;
   facts.online = line_of("/sys/devices/system/cpu/online");
   facts.numa = line_of("/sys/devices/system/node/has_cpu");
   facts.pci = pci_devices(facts.gpus);
-  for (const char* folder : {"/sys/class/cxi", "/sys/class/infiniband"})
-    for (std::string& name : names_in(folder)) facts.fabrics.push_back(std::move(name));
+  const std::string classes = "/sys/class/";
+  for (const std::string& kind : names_in(classes))
+    if (kind == "cxi" || kind == "infiniband")
+      for (std::string& name : names_in(classes + kind)) facts.fabrics.push_back(std::move(name));
   facts.interfaces = interfaces();
   facts.master = env.get("MASTER_ADDR");
   if (!facts.master.empty()) {
@@ -168,9 +138,10 @@ NodeFacts node_facts(const EnvSnapshot& env, const ObserveRequest& request, bool
       facts.master_problem = found.error().message;
   }
   const std::optional<long> port = parse_natural(env.get("MASTER_PORT"), 65535);
-  if (first_node && port) facts.port_problem = listen_problem(static_cast<int>(*port));
-  if (!request.program.empty()) {
-    const Result<std::string> found = find_program(request.program, "");
+  if (env.get("HPCLAUNCH_NODE") == "0" && port)
+    facts.port_problem = listen_problem(static_cast<int>(*port));
+  if (!program.empty()) {
+    const Result<std::string> found = find_program(program, "");
     if (!found) facts.program_problem = found.error().message;
   }
   facts.rooms = {room_in("/dev/shm"), room_in(env.get("TMPDIR", "/tmp"))};

@@ -1,4 +1,7 @@
 // Planted differences of every kind: each is found, named, grouped, and nothing else is said.
+#include <fmt/format.h>
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -83,6 +86,20 @@ void print_variables(const Observed& seen, const std::map<std::string, std::stri
   }
 }
 
+RankSeen seen_of(RankReport report) {
+  RankSeen seen;
+  seen.found = std::make_shared<const RankReport>(std::move(report));
+  return seen;
+}
+RankReport& whole(RankSeen& one) { return const_cast<RankReport&>(*one.found); }
+
+// These reports are not brief: who sent them stands in them.
+Comparison compared_of(const Plan& plan, const Topology& node, Observed seen) {
+  for (RankSeen& one : seen.reports)
+    one = {one.found->host, one.found->pid, one.found->rank, one.found->clock, one.found};
+  return compare(plan, node, seen);
+}
+
 // What a job that went by the plan would report.
 Observed perfect(const Plan& plan) {
   Observed seen;
@@ -118,7 +135,7 @@ Observed perfect(const Plan& plan) {
       facts.rooms = {{"/dev/shm", "", 1u << 30}, {"/tmp", "", 1u << 30}};
       report.facts = facts;
     }
-    seen.reports.push_back(report);
+    seen.reports.push_back(seen_of(std::move(report)));
     seen.arrivals.push_back(1000.1);
   }
   return seen;
@@ -130,7 +147,7 @@ struct Job {
   Topology node = node_of(4);
   Observed seen = perfect(plan);
 
-  RankReport& rank(int number) { return seen.reports[static_cast<std::size_t>(number)]; }
+  RankReport& rank(int number) { return whole(seen.reports[static_cast<std::size_t>(number)]); }
   NodeFacts& facts(int at) { return *rank(4 * at).facts; }
   void set(int number, const std::string& name, const std::string& value) {
     const auto at = std::find(seen.names.begin(), seen.names.end(), name) - seen.names.begin();
@@ -139,7 +156,7 @@ struct Job {
         value.empty() ? std::string(kNoFingerprint) : fingerprint(value));
     if (!value.empty() && is_placement_variable(name)) rank(number).values[name] = value;
   }
-  Comparison compared() const { return compare(plan, node, seen); }
+  Comparison compared() const { return compared_of(plan, node, seen); }
   Difference only() const {
     const Comparison comparison = compared();
     REQUIRE(comparison.differences.size() == 1);
@@ -222,7 +239,7 @@ TEST_CASE("bound although nobody was to", "[compare][cpus]") {
   Job job;
   job.plan.bind_via = BindVia::none;
   for (RankPlan& rank : job.plan.classes[0].ranks) rank.cpus = CpuSet{};
-  for (RankReport& report : job.seen.reports) report.cpus = "0-127";
+  for (RankSeen& one : job.seen.reports) whole(one).cpus = "0-127";
   CHECK(job.compared().differences.empty());
   job.rank(9).cpus = "7";
   CHECK(job.only().found == "7");
@@ -238,7 +255,7 @@ TEST_CASE("a part of the granted CPUs", "[compare][cpus]") {
     rank.part_first = 2;
     rank.part_last = 3;
   }
-  for (RankReport& report : job.seen.reports) report.cpus = "17,40";
+  for (RankSeen& one : job.seen.reports) whole(one).cpus = "17,40";
   CHECK(job.compared().differences.empty());
   job.rank(3).cpus = "17";
   CHECK(job.only().planned == "2 granted CPUs");
@@ -266,7 +283,7 @@ TEST_CASE("ranks that did not report are named with their node", "[compare][sile
 
 TEST_CASE("a rank of which there are two", "[compare]") {
   Job job;
-  job.seen.reports.push_back(job.rank(2));
+  job.seen.reports.push_back(job.seen.reports[2]);
   job.seen.arrivals.push_back(1000.1);
   CHECK(job.only().what.id == "rank-twice");
   CHECK(job.only().ranks == Numbers{2});
@@ -368,7 +385,7 @@ TEST_CASE("devices that are looked for are of the vendor that ranks use", "[comp
 
 TEST_CASE("a mask of devices that nobody planned", "[compare][devices]") {
   Job job;
-  for (RankReport& report : job.seen.reports) report.values["ROCR_VISIBLE_DEVICES"] = "0";
+  for (RankSeen& one : job.seen.reports) whole(one).values["ROCR_VISIBLE_DEVICES"] = "0";
   CHECK(job.only().what.id == "device-mask");
   CHECK(job.only().found == "ROCR_VISIBLE_DEVICES=0");
   CHECK(where_text(job.plan, job.only()) == "all 16 ranks");
@@ -423,8 +440,8 @@ TEST_CASE("variables", "[compare][variable]") {
 TEST_CASE("core limit", "[compare]") {
   Job job;
   job.plan.core_limit = "unlimited";
-  for (RankReport& report : job.seen.reports)
-    report.limits = {{"core", "4096"}, {"core-hard", "4096"}};
+  for (RankSeen& one : job.seen.reports)
+    whole(one).limits = {{"core", "4096"}, {"core-hard", "4096"}};
   CHECK(job.only().what.id == "core-limit");
   CHECK_THAT(job.only().what.message, ContainsSubstring("hard limit"));
 }
@@ -592,9 +609,9 @@ TEST_CASE("two nodes that are heard late have no wrong clock", "[compare][clock]
   const Plan plan = plan_of(2, 1);
   Observed seen = perfect(plan);
   seen.arrivals = {1020, 1020};
-  CHECK(compare(plan, node_of(1), seen).differences.empty());
+  CHECK(compared_of(plan, node_of(1), seen).differences.empty());
   seen.arrivals = {1020, 1000};  // rank 0 was written 20 s earlier than it was heard
-  CHECK(compare(plan, node_of(1), seen).differences.size() == 1);
+  CHECK(compared_of(plan, node_of(1), seen).differences.size() == 1);
 }
 
 TEST_CASE("before a job only nodes are compared", "[compare][preflight]") {
@@ -606,13 +623,13 @@ TEST_CASE("before a job only nodes are compared", "[compare][preflight]") {
     RankReport report = job.rank(4 * node);
     report.rank = node;
     report.cpus = "0-127";
-    seen.reports.push_back(report);
+    seen.reports.push_back(seen_of(std::move(report)));
     seen.arrivals.push_back(1000);
   }
-  CHECK(compare(one, job.node, seen).differences.empty());
-  seen.reports[2].cpus = "0-7";
-  seen.reports[3].devices.clear();
-  const Comparison comparison = compare(one, job.node, seen);
+  CHECK(compared_of(one, job.node, seen).differences.empty());
+  whole(seen.reports[2]).cpus = "0-7";
+  whole(seen.reports[3]).devices.clear();
+  const Comparison comparison = compared_of(one, job.node, seen);
   REQUIRE(comparison.differences.size() == 2);
   CHECK(comparison.differences[0].what.id == "devices");
   CHECK(where_text(one, comparison.differences[0]) == "n3");
@@ -620,14 +637,14 @@ TEST_CASE("before a job only nodes are compared", "[compare][preflight]") {
   CHECK(where_text(one, comparison.differences[1]) == "n2");
   seen.reports.erase(seen.reports.begin() + 1);
   seen.arrivals.clear();
-  CHECK(compare(one, job.node, seen).differences.back().what.id == "node-silent");
+  CHECK(compared_of(one, job.node, seen).differences.back().what.id == "node-silent");
 }
 
 TEST_CASE("reports that name ranks beyond the plan do no harm", "[compare]") {
   Job job;
   RankReport stranger = job.rank(0);
   stranger.rank = 16;
-  job.seen.reports.push_back(stranger);
+  job.seen.reports.push_back(seen_of(stranger));
   job.seen.arrivals.push_back(1000);
   CHECK(job.compared().differences.empty());
 }
@@ -658,9 +675,9 @@ TEST_CASE("numbers for people", "[compare][where]") {
 TEST_CASE("10,000 ranks, every one wrong, are a matter of a moment", "[compare][large]") {
   const Plan plan = plan_of(1250, 8);
   Observed seen = perfect(plan);
-  for (RankReport& report : seen.reports) report.cpus = "0-127";
+  for (RankSeen& one : seen.reports) whole(one).cpus = "0-127";
   const auto begin = std::chrono::steady_clock::now();
-  const Comparison comparison = compare(plan, node_of(8), seen);
+  const Comparison comparison = compared_of(plan, node_of(8), seen);
   const std::vector<Difference> shown = condense(comparison.differences, 8);
   std::string where;
   for (const Difference& one : shown) where += where_text(plan, one);
@@ -668,4 +685,139 @@ TEST_CASE("10,000 ranks, every one wrong, are a matter of a moment", "[compare][
   CHECK(comparison.ranks_as_planned == 0);
   CHECK(shown.size() == 8);  // a row for each local rank
   CHECK_THAT(where, ContainsSubstring("local rank 7 on all 1,250 nodes"));
+}
+
+TEST_CASE("what is left out of a brief report is as planned", "[compare][brief]") {
+  Job job;
+  Observed& seen = job.seen;
+  seen.counts_locals = true;
+  seen.usual = *seen.reports[1].found;
+  ReportPieces pieces;
+  const auto give = [&](int rank, const std::string& more) {
+    const std::string json = "{\"clock\":1000.000" + more + "}";
+    bool was_piece = false;
+    auto found = pieces.take(
+        fmt::format("{}n{}:7:{} 1/1 {} {}", kReportMark, rank / 4, rank, json.size(), json),
+        was_piece);
+    REQUIRE((found && *found));
+    const RankReport& before = *seen.reports[static_cast<std::size_t>(rank)].found;
+    if (before.facts && (*found)->found->brief) {
+      RankReport with_facts = *(*found)->found;
+      with_facts.facts = before.facts;
+      (*found)->found = std::make_shared<const RankReport>(with_facts);
+    }
+    seen.reports[static_cast<std::size_t>(rank)] = **found;
+  };
+  const auto only = [&] {
+    const Comparison comparison = compare(job.plan, job.node, seen);
+    REQUIRE(comparison.differences.size() == 1);
+    return comparison.differences.front();
+  };
+  std::vector<RankReport> whole_ones;
+  for (const RankSeen& one : seen.reports) whole_ones.push_back(*one.found);
+  for (int rank = 0; rank < 16; ++rank) give(rank, "");
+  CHECK(compare(job.plan, job.node, seen).ranks_as_planned == 16);
+  CHECK(seen.reports[1].found == seen.reports[15].found);  // kept once
+  for (std::size_t rank = 0; rank < 16; ++rank) {
+    RankReport report = complete(job.plan, seen, seen.reports[rank]);
+    CHECK(report_to_json(report).size() > 200);
+    whole_ones[rank].pid = 7;
+    CHECK(report_to_json(report) == report_to_json(whole_ones[rank]));
+    CHECK(report.fingerprints == whole_ones[rank].fingerprints);
+  }
+  SECTION("other CPUs") {
+    give(6, ",\"cpus\":\"0-127\"");
+    CHECK(only().found == "0-127");
+    CHECK(only().ranks == Numbers{6});
+  }
+  SECTION("a variable that is not set") {
+    give(6, ",\"variables\":{\"MASTER_PORT\":\"--------\"}");
+    CHECK(only().found == "MASTER_PORT not set");
+  }
+  SECTION("a variable with another value, and bytes that are no text") {
+    give(6,
+         ",\"variables\":{\"MASTER_PORT\":\"00000001\"},\"values\":{\"MASTER_PORT\":\"\\u00ff\"}");
+    CHECK(only().found == "MASTER_PORT=\xff");
+  }
+  SECTION("another local rank, and none") {
+    give(6, ",\"launcher_local_rank\":3");
+    CHECK(only().what.id == "local-rank");
+    give(6, ",\"launcher_local_rank\":-2");
+    CHECK(compare(job.plan, job.node, seen).differences.empty());
+  }
+  SECTION("fewer devices, the same on two ranks") {
+    for (const int rank : {5, 6})
+      give(rank,
+           ",\"cpuset\":\"0-127\",\"limits\":{\"core\":\"0\"},\"refused\":[\"/dev/nvidia1\","
+           "\"/dev/nvidia0\"]");
+    CHECK(only().found == "0 of nvidia, 2 refused (/dev/nvidia0)");
+    CHECK(only().ranks == Numbers{5, 6});
+  }
+  SECTION("on another host") {
+    seen.reports[6].host = "n3";
+    CHECK(only().what.id == "host");
+    CHECK(only().ranks == Numbers{6});
+  }
+  SECTION("an import that binds") {
+    seen.module = "torch";
+    give(6,
+         ",\"cpus\":\"8\",\"variables\":{\"MASTER_PORT\":\"00000001\"},\"before\":{\"clock\":1}");
+    const Comparison comparison = compare(job.plan, job.node, seen);
+    REQUIRE(comparison.differences.size() == 2);
+    CHECK(comparison.differences[0].what.id == "import-cpus");
+    CHECK(comparison.differences[1].what.id == "import-variable");
+  }
+}
+
+TEST_CASE("127,488 ranks need little memory", "[compare][large]") {
+  constexpr int kNodes = 10624;
+  constexpr int kRanks = 12;
+  const Plan plan = plan_of(kNodes, kRanks);
+  Observed perfect_one = perfect(plan_of(1, kRanks));
+  Observed seen;
+  seen.names = perfect_one.names;
+  seen.env = perfect_one.env;
+  seen.usual = *perfect_one.reports[1].found;
+  seen.counts_locals = true;
+  NodeFacts facts = *perfect_one.reports[0].found->facts;
+  facts.interfaces.clear();
+  for (int i = 0; i < 8; ++i)
+    facts.interfaces.push_back(
+        {"hsn" + std::to_string(i), true, {"10.0.0." + std::to_string(i), "fd00::1234"}});
+  for (int i = 0; i < 6; ++i) facts.gpus.push_back("0000:18:00." + std::to_string(i));
+  facts.master_resolves = {"10.0.0.0"};
+#ifdef __GLIBC__
+  const std::size_t before = mallinfo2().uordblks;
+#endif
+  ReportPieces pieces;
+  std::size_t bytes = 0;
+  for (int rank = 0; rank < kNodes * kRanks; ++rank) {
+    RankReport report;
+    report.clock = 1000;
+    std::string lines = fmt::format("{}n{}:{}:{} 1/1 24 {{\"clock\":1795388528.{:03}}}\n",
+                                    kReportMark, rank / kRanks, 100000 + rank, rank, rank % 1000);
+    if (rank % kRanks != 0) bytes += lines.size();
+    if (rank % kRanks == 0) {
+      report.facts = facts;
+      lines = report_pieces({fmt::format("n{}", rank / kRanks), 7, rank, 1000,
+                             std::make_shared<const RankReport>(report)});
+    }
+    bool was_piece = false;
+    for (const std::string_view line : split(lines, '\n')) {
+      const auto found = pieces.take(line, was_piece);
+      if (!found || !*found) continue;
+      seen.reports.push_back(**found);
+      seen.reports.back().clock = 1000;
+      seen.arrivals.push_back(1000);
+    }
+  }
+  REQUIRE(seen.reports.size() == kNodes * kRanks);
+  CHECK(bytes / (kNodes * (kRanks - 1)) <= 72);
+  const Comparison comparison = compare(plan, node_of(kRanks), seen);
+  CHECK(comparison.differences.empty());
+  CHECK(comparison.ranks_as_planned == kNodes * kRanks);
+#ifdef __GLIBC__
+  CHECK(mallinfo2().uordblks - before < 60'000'000);
+  UNSCOPED_INFO(mallinfo2().uordblks - before);
+#endif
 }

@@ -96,6 +96,57 @@ class AsPlanned(Verify):
             self.assertNotIn("hunter2", done.out + done.err)
 
 
+class Frugal(Verify):
+    """What a report costs a rank: files, where LD_LIBRARY_PATH is long, and bytes."""
+
+    def named_files(self, *words):
+        """Per process that wrote a report: the calls that name a file from its first exec of the shim on, and what it wrote."""
+        strace, trace = need("strace"), os.path.join(self.folder, "trace")
+        path = ":".join(os.path.join(self.folder, "module%d" % n) for n in range(30))
+        done = execute([strace, "-f", "-qq", "-s", "100000", "-e", "signal=none", "-e", "trace=%file,write", "-o", trace, support.HPCLAUNCH, *words],
+                       env=clean_env(LD_LIBRARY_PATH=path))
+        calls = {}
+        with open(trace, errors="replace") as file:
+            for line in file:
+                pid, _, call = line.partition(" ")
+                if "execve(" in call and "hpclaunch-shim" in call.split(",")[0]:
+                    calls[pid] = []
+                if pid in calls:
+                    calls[pid].append(call.strip())
+        ranks = []
+        for lines in calls.values():
+            written = [line for line in lines if line.startswith("write(1") and "@hpclaunch-report" in line]
+            named = [line for line in lines if not line.startswith("write(") and '""' not in line.split(",")[1:2] and ', "", ' not in line]
+            if written:
+                ranks.append((len(named), int(re.findall(r'", (\d+)', written[0])[-1]), named))
+        return done, ranks
+
+    def test_a_rank_names_few_files_and_writes_few_bytes(self):
+        done, ranks = self.named_files("verify", "-n", "4", "--oversubscribe")
+        self.assertEqual(done.out, "4 of 4 ranks as planned on 1 node\n", str(done))
+        self.assertEqual(len(ranks), 4)
+        ranks.sort(key=lambda one: one[0])
+        for count, size, named in ranks[:-1]:
+            self.assertLessEqual(count, 10, "\n".join(named))
+            self.assertLessEqual(size, 66 + len(HOST))
+        # The first rank of the node reports facts of the node: nothing of it depends on LD_LIBRARY_PATH.
+        self.assertEqual([line for line in ranks[-1][2] if self.folder in line], [], "\n".join(ranks[-1][2]))
+        self.assertLessEqual(sum(count for count, _, _ in ranks), 10 * 4)
+
+    def test_a_rank_that_differs_names_few_files_too(self):
+        done, ranks = self.named_files("verify", *self.words("set=OMP_NUM_THREADS=77"))
+        self.assertIn("OMP_NUM_THREADS=77", done.out)
+        self.assertEqual(len(ranks), 4)
+        for count, size, named in sorted(ranks, key=lambda one: one[0])[:2]:
+            self.assertLessEqual(count, 10, "\n".join(named))
+            self.assertLessEqual(size, 200)
+
+    def test_preflight_does_not_search_libraries(self):
+        done, ranks = self.named_files("run", "--preflight", "-n", "2", "--oversubscribe", "--", "/bin/true")
+        self.assertEqual([done.status, len(ranks)], [0, 1], str(done))
+        self.assertEqual([line for line in ranks[0][2] if self.folder in line], [], "\n".join(ranks[0][2]))
+
+
 class Faults(Verify):
     def test_variable_dropped(self):
         found = self.kinds("drop=MASTER_PORT", status=1)

@@ -47,11 +47,16 @@ RankReport full() {
   return report;
 }
 
+RankSeen seen_of(const RankReport& report) {
+  return {report.host, report.pid, report.rank, report.clock,
+          std::make_shared<const RankReport>(report)};
+}
+
 // Takes each line with text around it, as launchers add it; the last answer.
-std::optional<Result<RankReport>> read(const std::string& lines, const std::string& before = "",
-                                       const std::string& behind = "") {
+std::optional<Result<RankSeen>> read(const std::string& lines, const std::string& before = "",
+                                     const std::string& behind = "") {
   ReportPieces pieces;
-  std::optional<Result<RankReport>> last;
+  std::optional<Result<RankSeen>> last;
   std::istringstream stream(lines);
   for (std::string line; std::getline(stream, line);) {
     bool was_piece = false;
@@ -65,12 +70,13 @@ std::optional<Result<RankReport>> read(const std::string& lines, const std::stri
 
 TEST_CASE("a report comes back as it was", "[report]") {
   RankReport small;
+  small.host = "n1";
   small.rank = 0;
   for (const RankReport& report : {full(), small}) {
-    const auto back = read(report_pieces(report));
+    const auto back = read(report_pieces(seen_of(report)));
     REQUIRE(back.has_value());
     REQUIRE(back->has_value());
-    CHECK(**back == report);
+    CHECK(*(*back)->found == report);
   }
 }
 
@@ -83,25 +89,26 @@ TEST_CASE("launchers may put something around a report", "[report]") {
                                                         {"", "\r"},
                                                         {"", "} ]"}};
   for (const auto& [before, behind] : around) {
-    const auto back = read(report_pieces(full()), before, behind);
+    const auto back = read(report_pieces(seen_of(full())), before, behind);
     REQUIRE(back.has_value());
     REQUIRE(back->has_value());
-    CHECK(**back == full());
+    CHECK(*(*back)->found == full());
   }
 }
 
 TEST_CASE("a damaged report is an error", "[report]") {
   RankReport small;
+  small.host = "n1";
   small.rank = 0;
-  const std::string line = report_pieces(small);
+  const std::string line = report_pieces(seen_of(small));
   for (std::size_t cut = kReportMark.size(); cut + 2 < line.size(); cut += 7) {
     const auto back = read(line.substr(0, cut));
     REQUIRE(back.has_value());
     CHECK_FALSE(back->has_value());
   }
   for (const std::string wrong :
-       {"{}", "[]", "{\"rank\": \"x\"}", "{\"rank\": -5}", "{\"rank\": 1, \"cpus\": 7}",
-        "{\"rank\": 1, \"facts\": []}", "{\"rank\": 1, \"facts\": {\"rooms\": [1]}}", "null",
+       {"[]", "{\"rank\": \"x\"}", "{\"rank\": 1, \"cpus\": 7}", "{\"rank\": 1, \"facts\": []}",
+        "{\"rank\": 1, \"facts\": {\"rooms\": [1]}}", "null",
         "{\"rank\": 99999999999999999999999}"}) {
     const auto back =
         read(std::string(kReportMark) + "n1:7:1 1/1 " + std::to_string(wrong.size()) + " " + wrong);
@@ -111,11 +118,21 @@ TEST_CASE("a damaged report is an error", "[report]") {
   }
 }
 
+TEST_CASE("a damaged sender is an error", "[report]") {
+  for (const std::string sender :
+       {"n1", "n1:7", "n1:7:", "n1:x:1", "n1:7:-1", "n1:7:9999999999", ":"}) {
+    const auto back = read(std::string(kReportMark) + sender + " 1/1 2 {}");
+    REQUIRE(back.has_value());
+    INFO(sender);
+    CHECK_FALSE(back->has_value());
+  }
+}
+
 TEST_CASE("bytes that are not UTF-8 do not break a report", "[report]") {
   RankReport report;
   report.rank = 0;
   report.values["RANK"] = "\xff\xfe";
-  const auto back = read(report_pieces(report));
+  const auto back = read(report_pieces(seen_of(report)));
   REQUIRE(back.has_value());
   CHECK(back->has_value());
 }
@@ -177,7 +194,7 @@ TEST_CASE("a report in pieces, among those of others", "[report]") {
   first.fingerprints = std::string(4000, 'a');
   std::vector<std::string> lines;
   for (const RankReport& report : {first, second}) {
-    const std::string text = report_pieces(report);
+    const std::string text = report_pieces(seen_of(report));
     for (const std::string_view line : split(text, '\n'))
       if (!line.empty()) lines.emplace_back(line);
   }
@@ -194,7 +211,7 @@ TEST_CASE("a report in pieces, among those of others", "[report]") {
       CHECK_FALSE(was_piece);
       const auto report = pieces.take("[3] " + line + " and what a launcher adds", was_piece);
       CHECK(was_piece);
-      if (report) seen.push_back(**report);
+      if (report) seen.push_back(*(*report)->found);
     }
     REQUIRE(seen.size() == 2);
     CHECK(((seen[0] == first && seen[1] == second) || (seen[0] == second && seen[1] == first)));

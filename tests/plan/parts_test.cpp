@@ -146,6 +146,24 @@ TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]")
   CHECK(plan->classes[0].ranks[0].part_first == -1);
 }
 
+TEST_CASE("--threads-per-core: granted parts are not bound", "[plan][parts]") {
+  for (const int threads : {1, 2}) {
+    PlanInput in = input(cores(8, threads), {4, 8});
+    in.request.ranks_per_node = 2;
+    in.request.threads_per_core = 1;
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(plan->bind_via == BindVia::none);
+    for (int node = 0; node < 2; ++node)
+      for (const RankPlan& rank : class_of(*plan, node).ranks) {
+        CHECK(rank.part_first == -1);
+        CHECK(rank.cpus.empty());
+      }
+    in.request.bind_via = BindVia::shim;
+    CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
+  }
+}
+
 TEST_CASE("one node whose cores are known is bound by name", "[plan][parts]") {
   PlanInput in = input(cores(8), {3});
   in.cores_known = true;

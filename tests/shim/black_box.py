@@ -4,6 +4,7 @@
 `checked` is a build with sanitizers; it is not static, so the tests of the system calls leave it out.
 """
 import ctypes
+import json
 import os
 import random
 import re
@@ -59,11 +60,17 @@ def run(arguments, entries, cpus=None, program=SHIM):
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
-def mark(text, size):
-    """FNV-1a of 32 bits as the plan writes it."""
+def fnv1a(text):
+    """FNV-1a of 32 bits."""
     value = 2166136261
-    for byte in text.encode():
+    for byte in text if isinstance(text, bytes) else text.encode():
         value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    return value
+
+
+def mark(text, size):
+    """A hash as the plan writes it."""
+    value = fnv1a(text)
     value ^= value >> 17
     return "".join(DIGITS[value >> 6 * i & 63] for i in range(size))
 
@@ -733,6 +740,76 @@ class Staying(unittest.TestCase):
             done = subprocess.run(["/bin/sh", "-c", "exec %d>&-; exec %s /bin/sh -c 'exit 4'" % (fd, SHIM)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                   env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode()}, timeout=60)
             self.assertEqual(done.returncode, 4)
+
+    def test_signals_are_forwarded_with_closed_stdin(self):
+        """The descriptor of signals would be 0, which is closed before the monitor waits."""
+        script = "exec 0>&-; exec %s /usr/bin/setsid /bin/sh -c '%s'" % (SHIM, self.TRAP.replace("'", '"'))
+        child = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode(), "PATH": os.environ["PATH"]})
+        self.assertEqual(child.stdout.readline(), b"ready\n")
+        child.send_signal(signal.SIGUSR1)
+        out, _ = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, out), (3, b"got\n"))
+
+
+class Report(unittest.TestCase):
+    """verify=report: what differs from the plan, as JSON in lines of at most 1,000 bytes."""
+
+    PLAN = (":rank=R:local=L:verify=report:same=A*%s/B*%s:absent=GONE:present=PATH:show=OMP_*/B/RANK:devices=none*nonesuch%s"
+            ":layout=0*1:RANK=@.rank:class=2%s")
+
+    def report(self, *entries, more="", node="", **options):
+        plan = self.PLAN % (mark("a", 5), mark("b", 5), more, node)
+        status, out, err = run_plan(plan, *entries, arguments=("/usr/bin/env",), **options)
+        self.assertEqual((status, err), (0, ""))
+        pieces = re.findall(rb"@hpclaunch-report (\S+):(\d+):(\d+) (\d+)/(\d+) (\d+) (.*)", out)
+        for host, _, _, number, count, size, text in pieces:
+            self.assertEqual((host.decode(), int(size)), (HOST, len(text)))
+        self.assertLessEqual(max(map(len, out.split(b"\n"))), 999)
+        self.assertEqual([int(piece[3]) for piece in pieces], list(range(1, len(pieces) + 1)))
+        return json.loads(b"".join(piece[6] for piece in pieces))
+
+    GOOD = ("R=1", "L=1", "A=a", "B=b", "PATH=/bin")
+
+    def test_as_planned(self):
+        found = self.report(*self.GOOD)
+        self.assertEqual({"cpus", "launcher_local_rank", "variables", "values"} & set(found), set())
+        self.assertEqual({"clock", "cpuset", "memory_allowed", "limits"} - set(found), set())
+        self.assertLess(abs(found["clock"] - time.time()), 60)
+        common = json.dumps({key: value for key, value in found.items() if key != "clock"}, separators=(",", ":"))[1:-1]
+        self.assertEqual(list(self.report(*self.GOOD, more=":usual=" + mark("," + common, 5))), ["clock"])
+
+    def test_what_differs(self):
+        found = self.report("R=1", "L=0", "A=other", b"B=\xff\"", "GONE=x", "OMP_X=1", "SECRET=y")
+        self.assertEqual(found["variables"], {"A": "%08x" % fnv1a("other"), "B": "%08x" % fnv1a(b"\xff\""), "GONE": "%08x" % fnv1a("x"), "PATH": "--------"})
+        self.assertEqual(found["values"], {"B": "\xff\"", "OMP_X": "1"})
+        self.assertEqual(found["launcher_local_rank"], 0)
+        self.assertEqual(self.report("R=1", *self.GOOD[2:])["launcher_local_rank"], -2)
+
+    def test_cpus(self):
+        allowed = sorted(os.sched_getaffinity(0))
+        self.assertNotIn("cpus", self.report(*self.GOOD, node=":expect=%d" % allowed[0], cpus={allowed[0]}))
+        self.assertNotIn("cpus", self.report(*self.GOOD, node=":cpus=%d" % allowed[0]))
+        if len(allowed) > 1:
+            self.assertEqual(self.report(*self.GOOD, cpus={allowed[1]})["cpus"], str(allowed[1]))
+            self.assertEqual(self.report(*self.GOOD, node=":expect=%d" % allowed[0], cpus={allowed[1]})["cpus"], str(allowed[1]))
+
+    def test_long_values_come_in_pieces(self):
+        self.assertEqual(self.report(*self.GOOD, "OMP_PLACES=" + "{0},\\" * 1000)["values"], {"OMP_PLACES": "{0},\\" * 1000})
+
+    def test_the_first_rank_of_a_node_starts_the_program(self):
+        plan = self.PLAN % (mark("a", 5), mark("b", 5), ":libraries=%2Fx", "")
+        status, out, err = run_plan(plan, "R=0", "L=0", "A=a", "B=b", "PATH=/bin", "LD_LIBRARY_PATH=/y")
+        self.assertEqual((status, err), (0, ""))
+        entries = out.decode().split("\0")
+        self.assertIn("LD_LIBRARY_PATH=/x", entries)
+        self.assertTrue([entry for entry in entries if entry.startswith("HPCLAUNCH_REPORT=@hpclaunch-report ")])
+
+    def test_damaged_fields(self):
+        for field in "show=*", "show=A*B", "devices=nvidia", "devices=*x", "usual=abc", "import=last", "present=A=B":
+            status, _, err = run_plan(":rank=R:verify=report:%s:layout=0*1:class=1" % field, "R=0")
+            self.assertEqual(status, 125, field)
+            self.assertIn("malformed value", err)
 
 
 if __name__ == "__main__":

@@ -16,20 +16,10 @@ namespace {
 
 std::string escape_byte(unsigned char byte) { return fmt::format("%{:02X}", byte); }
 
-std::string escape(std::string_view text) {
-  constexpr std::string_view kReserved = "%:/=@";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
-    out += plain ? std::string(1, c) : escape_byte(static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 /// Escaped so that it cannot be taken for a directive.
 std::string escape_key(std::string_view name) {
-  if (name.front() < 'a' || name.front() > 'z') return escape(name);
-  return escape_byte(static_cast<unsigned char>(name.front())) + escape(name.substr(1));
+  if (name.front() < 'a' || name.front() > 'z') return wire_escape(name);
+  return escape_byte(static_cast<unsigned char>(name.front())) + wire_escape(name.substr(1));
 }
 
 bool all_equal(const std::vector<std::string>& items) {
@@ -39,9 +29,9 @@ bool all_equal(const std::vector<std::string>& items) {
 bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 std::string field(std::string_view key, const std::vector<std::string>& values) {
-  std::string text = fmt::format(":{}={}", key, escape(values.front()));
+  std::string text = fmt::format(":{}={}", key, wire_escape(values.front()));
   if (!all_equal(values))
-    for (std::size_t i = 1; i < values.size(); ++i) text += "/" + escape(values[i]);
+    for (std::size_t i = 1; i < values.size(); ++i) text += "/" + wire_escape(values[i]);
   return text;
 }
 
@@ -71,7 +61,7 @@ Result<std::vector<const Setting*>> wire_settings(const Plan& plan) {
     if (per_rank == nullptr && !std::holds_alternative<RankFact>(setting.value())) continue;
     const std::string& name = setting.name;
     if (name.empty() || name.find('=') != std::string::npos || has_zero(name))
-      return invalid(fmt::format("\"{}\" is not a valid variable name", escape(name)));
+      return invalid(fmt::format("\"{}\" is not a valid variable name", wire_escape(name)));
     if (per_rank != nullptr)
       if (const Status checked = check_per_rank(name, *per_rank, plan); !checked)
         return checked.error();
@@ -112,10 +102,10 @@ void add_stay(const Plan& plan, Payload& out) {
   if (plan.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
 }
 
-void add_header(const Plan& plan, const RankVariables& names, Payload& out) {
+void add_header(const Plan& plan, const RankVariables& names, bool report, Payload& out) {
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
-  out.add("verify", fmt::format(":verify={}", to_string(plan.verify)));
+  out.add("verify", fmt::format(":verify={}", report ? "report" : to_string(plan.verify)));
   if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
   if (!plan.make_dirs.empty()) out.add("directories to create", field("dir", plan.make_dirs));
   add_stay(plan, out);
@@ -218,10 +208,10 @@ Error too_long(std::size_t size, const Payload& payload) {
 
 Status check_names(const Plan& plan, const RankVariables& names) {
   if (!is_identifier(names.rank))
-    return invalid(fmt::format("\"{}\" is not a valid rank variable", escape(names.rank)));
+    return invalid(fmt::format("\"{}\" is not a valid rank variable", wire_escape(names.rank)));
   if (!names.local_rank.empty() && !is_identifier(names.local_rank))
     return invalid(
-        fmt::format("\"{}\" is not a valid local rank variable", escape(names.local_rank)));
+        fmt::format("\"{}\" is not a valid local rank variable", wire_escape(names.local_rank)));
   if (plan.classes.size() > kMaxWireClasses)
     return Error{ErrorKind::unsupported,
                  fmt::format("the plan has {} kinds of nodes, the limit is {}", plan.classes.size(),
@@ -232,8 +222,8 @@ Status check_names(const Plan& plan, const RankVariables& names) {
   const bool is_number =
       core.size() <= kMaxDigits && core.find_first_not_of("0123456789") == std::string::npos;
   if (core != "unlimited" && !is_number)
-    return invalid(
-        fmt::format("invalid core limit \"{}\" (a number of bytes, or unlimited)", escape(core)));
+    return invalid(fmt::format("invalid core limit \"{}\" (a number of bytes, or unlimited)",
+                               wire_escape(core)));
   std::vector<std::string> paths = plan.make_dirs;
   if (plan.supervise && !plan.output.log_dir.empty()) paths.push_back(plan.output.log_dir);
   for (const std::string& path : paths)
@@ -243,6 +233,16 @@ Status check_names(const Plan& plan, const RankVariables& names) {
 }
 
 }  // namespace
+
+std::string wire_escape(std::string_view text) {
+  constexpr std::string_view kReserved = "%:/=@";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
+    out += plain ? std::string(1, c) : escape_byte(static_cast<unsigned char>(c));
+  }
+  return out;
+}
 
 std::string wire_mark(std::string_view text, int size) {
   constexpr std::string_view kDigits =
@@ -255,13 +255,13 @@ std::string wire_mark(std::string_view text, int size) {
 }
 
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
-                                std::vector<std::string>* left_out) {
+                                std::vector<std::string>* left_out, std::string_view report) {
   if (const Status checked = check_names(plan, names); !checked) return checked.error();
   const auto settings = wire_settings(plan);
   if (!settings) return settings.error();
 
   Payload out;
-  add_header(plan, names, out);
+  add_header(plan, names, !report.empty(), out);
   for (const Setting* setting : *settings) {
     const std::string key = escape_key(setting->name);
     if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
@@ -282,7 +282,8 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
 
   // The checks are for all classes, so they go before the first one.
   std::string more = absent_names(plan);
-  more += checks(plan, out.text.size() + more.size(), left_out);
+  more +=
+      report.empty() ? checks(plan, out.text.size() + more.size(), left_out) : std::string(report);
   const std::size_t first_class = out.text.find(":class=");
   out.text.insert(first_class, more);
   const std::string wire = fmt::format("hl1.{}{}", out.text.size(), out.text);
