@@ -22,7 +22,7 @@ std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
 bool is_flag(const std::string& arg) { return arg.size() > 1 && arg.starts_with('-'); }
 
 bool among(std::string_view name, Names names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Line::Line(const Plan& plan, Argv start, Spelling spelling)
 }
 
 bool Line::given(Names names) const {
-  return std::any_of(given_.begin(), given_.end(), [&](const std::string& arg) {
+  return std::ranges::any_of(given_, [&](const std::string& arg) {
     return is_flag(arg) && among(split_flag(arg, spelling_ == Spelling::words).name, names);
   });
 }
@@ -79,7 +79,7 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
 Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
                           bool splits_at_colon) {
   const std::vector<std::string>& command = plan_.command;
-  if (splits_at_colon && std::find(command.begin(), command.end(), ":") != command.end())
+  if (splits_at_colon && std::ranges::find(command, ":") != command.end())
     require(
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
@@ -112,8 +112,7 @@ std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows) {
 bool launcher_binds(const Plan& plan) {
   if (plan.bind_via != BindVia::launcher || plan.classes.size() != 1) return false;
   const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
-  return std::none_of(ranks.begin(), ranks.end(),
-                      [](const RankPlan& rank) { return rank.cpus.empty(); });
+  return std::ranges::none_of(ranks, [](const RankPlan& rank) { return rank.cpus.empty(); });
 }
 
 std::string join_sets(const Plan& plan, std::string_view separator,
@@ -127,14 +126,30 @@ std::string cpu_list(const CpuSet& cpus) { return cpus.to_list(); }
 
 std::string host_list(const Plan& plan) { return fmt::format("{}", fmt::join(plan.hosts, ",")); }
 
-std::string host_counts(const Plan& plan) {
-  std::string list;
-  std::size_t host = 0;
+namespace {
+
+// What `text` makes of each host and its ranks, joined by commas.
+template <class Text>
+std::string join_hosts(const Plan& plan, Text text) {
+  std::vector<std::string> words;
   for (const NodeRun& run : plan.layout)
-    for (int n = 0; n < run.nodes; ++n, ++host)
-      list +=
-          fmt::format("{}{}:{}", list.empty() ? "" : ",", plan.hosts[host], ranks_of(plan, run));
-  return list;
+    for (int n = 0; n < run.nodes; ++n)
+      words.push_back(text(plan.hosts[words.size()], ranks_of(plan, run)));
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+}  // namespace
+
+std::string host_counts(const Plan& plan) {
+  return join_hosts(plan, [](const std::string& host, std::size_t ranks) {
+    return fmt::format("{}:{}", host, ranks);
+  });
+}
+
+std::string host_of_ranks(const Plan& plan) {
+  return join_hosts(plan, [](const std::string& host, std::size_t ranks) {
+    return fmt::format("{}", fmt::join(std::vector(ranks, host), ","));
+  });
 }
 
 std::vector<Stretch> stretches(const Plan& plan) {
@@ -209,8 +224,8 @@ Status check_even(const Plan& plan, std::string_view program) {
   const bool even = layout.size() == 1 || (layout.size() == 2 && layout[0].nodes == more &&
                                            layout[0].ranks == layout[1].ranks + 1);
   if (even || is_round_robin(plan)) return Done{};
-  const bool granted = std::any_of(plan.classes.begin(), plan.classes.end(),
-                                   [](const NodeClass& one) { return one.granted > 0; });
+  const bool granted =
+      std::ranges::any_of(plan.classes, [](const NodeClass& one) { return one.granted > 0; });
   return unsupported(
       fmt::format("{} distributes ranks evenly and cannot start {}", program, in_words(layout)),
       granted ? "use the same number of ranks on each node: --ppn N"
@@ -248,9 +263,8 @@ bool comes_before(std::string_view a, std::string_view b) {
 }  // namespace
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
-  const auto wrong =
-      std::adjacent_find(plan.hosts.begin(), plan.hosts.end(),
-                         [](const auto& a, const auto& b) { return comes_before(b, a); });
+  const auto wrong = std::ranges::adjacent_find(
+      plan.hosts, [](const auto& a, const auto& b) { return comes_before(b, a); });
   if (wrong == plan.hosts.end()) return Done{};
   return unsupported(fmt::format("{} orders nodes by name and would put {} before {}", who,
                                  *std::next(wrong), *wrong),

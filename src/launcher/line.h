@@ -76,8 +76,9 @@ std::string join_sets(const Plan& plan, std::string_view separator,
                       std::string (*text)(const CpuSet&));
 std::string cpu_list(const CpuSet& cpus);  ///< "0-3,8"
 
-std::string host_list(const Plan& plan);    ///< "a,b"
-std::string host_counts(const Plan& plan);  ///< "a:4,b:2": each host with its ranks
+std::string host_list(const Plan& plan);      ///< "a,b"
+std::string host_counts(const Plan& plan);    ///< "a:4,b:2": each host with its ranks
+std::string host_of_ranks(const Plan& plan);  ///< "a,a,b": the host of each rank in turn
 
 /// Neighbouring nodes with equal numbers of ranks, in node order.
 struct Stretch {

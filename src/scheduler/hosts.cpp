@@ -1,4 +1,4 @@
-// Host lists from the text of a file or a command: PBS, Cobalt, SGE, Flux, and the user's own host file.
+// Host lists from the text of a file or a command: SGE, Flux, and the user's own host file.
 #include "hpclaunch/hosts.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ Result<HostList> hosts_from_text(const std::string& text, const std::string& fil
   HostList hosts;
   hosts.why = what;
   const bool repeated =
-      std::any_of(read->begin(), read->end(), [](const HostSlots& host) { return host.slots > 1; });
+      std::ranges::any_of(*read, [](const HostSlots& host) { return host.slots > 1; });
   for (const HostSlots& host : *read) {
     hosts.names.push_back(host.name);
     // Where others are repeated, a host that is not has one slot.
@@ -39,16 +39,6 @@ HostList hosts_from_names(const std::vector<std::string>& names, std::string why
     if (known.insert(name).second) hosts.names.push_back(name);
   hosts.allocation = hosts.names.size() == names.size();
   return hosts;
-}
-
-Result<HostList> pbs_hosts(const EnvSnapshot&, const Request&, const std::string& text,
-                           const std::string& path) {
-  return hosts_from_text(text, path, "PBS node file " + path);
-}
-
-Result<HostList> cobalt_hosts(const EnvSnapshot&, const Request&, const std::string& text,
-                              const std::string& path) {
-  return hosts_from_text(text, path, "Cobalt node file " + path);
 }
 
 // "host slots queue processors" per line; the latter two do not describe hosts.
