@@ -97,7 +97,8 @@ const Launcher openmpi = {
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
                .names_variables = true,
-               .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
+               // TERM stops ranks within seconds.
+               .termination = {.ranks_outlive_launcher = true, .watch_links = true},
                .conflicting = one_by_one(
                    {{"OMPI_MCA_hwloc_base_bind_to_core OMPI_MCA_hwloc_base_bind_to_socket "
                      "OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_hwloc_base_cpu_list "
