@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "hpclaunch/text.h"
 
@@ -32,20 +33,13 @@ Line::Line(const Plan& plan, Argv start, Spelling spelling)
   given_.insert(given_.end(), plan.launcher_args.begin(), plan.launcher_args.end());
 }
 
-bool Line::given(Names names) const {
-  return std::ranges::any_of(given_, [&](const std::string& arg) {
-    return is_flag(arg) && among(split_flag(arg, spelling_ == Spelling::words).name, names);
-  });
-}
-
-bool Line::given_key(Names options, std::string_view key) const {
+bool Line::given(Names names, std::string_view key) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (!is_flag(given_[i])) continue;
     const SplitFlag flag = split_flag(given_[i], spelling_ == Spelling::words);
-    const std::string value = flag.joined             ? *flag.joined
-                              : i + 1 < given_.size() ? given_[i + 1]
-                                                      : "";
-    if (among(flag.name, options) && has_key(value, key)) return true;
+    const std::string next = i + 1 < given_.size() ? given_[i + 1] : "";
+    if (among(flag.name, names) && (key.empty() || has_key(flag.joined.value_or(next), key)))
+      return true;
   }
   return false;
 }
@@ -234,37 +228,24 @@ Status check_even(const Plan& plan, std::string_view program) {
 
 namespace {
 
-// Natural order: digits by their number, all else by its bytes.
-bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto take_number = [&](std::string_view& text) {
-    std::size_t end = 0;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    std::string_view number = text.substr(0, end);
-    text.remove_prefix(end);
-    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
-    return std::pair(number.size(), number);
-  };
-  while (!a.empty() && !b.empty()) {
-    if (is_digit(a.front()) && is_digit(b.front())) {
-      const auto x = take_number(a);
-      const auto y = take_number(b);
-      if (x != y) return x < y;
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
+// For natural order, in which digits count as a number: each number with its length in front.
+std::string sort_key(std::string_view name) {
+  std::string key;
+  while (!name.empty()) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    std::string_view part = name.substr(0, std::max<std::size_t>(digits, 1));
+    name.remove_prefix(part.size());
+    part.remove_prefix(std::min(part.find_first_not_of('0'), digits));
+    if (digits > 0) key += {'0', static_cast<char>(part.size())};
+    key += part;
   }
-  return a.empty() && !b.empty();
+  return key;
 }
 
 }  // namespace
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
-  const auto wrong = std::ranges::adjacent_find(
-      plan.hosts, [](const auto& a, const auto& b) { return comes_before(b, a); });
+  const auto wrong = std::ranges::adjacent_find(plan.hosts, std::ranges::greater(), sort_key);
   if (wrong == plan.hosts.end()) return Done{};
   return unsupported(fmt::format("{} orders nodes by name and would put {} before {}", who,
                                  *std::next(wrong), *wrong),

@@ -31,9 +31,8 @@ class Line {
   Line(const Plan& plan, Argv start, Spelling spelling);
 
   /// Is there a flag of the profile or the user with one of these names?
-  bool given(Names names) const;
-  /// The same for `option` with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
-  bool given_key(Names options, std::string_view key) const;
+  /// With `key`, one with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
+  bool given(Names names, std::string_view key = "") const;
 
   void add(Argv words) { argv_.insert(argv_.end(), words.begin(), words.end()); }
   void add(Argv words, Names unless);  ///< nothing where one of `unless` is given
