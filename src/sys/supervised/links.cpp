@@ -77,6 +77,7 @@ void Links::take_ended() {
 }
 
 void Links::drop() {
+  left_ = left_ || links_.size() > ended_.size();
   for (const Link& one : links_) close(one.fd);
   links_.clear();
   if (events_ >= 0) close(events_);

@@ -19,14 +19,15 @@ class Links {
   void watch(pid_t pid);
   int fd() const { return events_; }  ///< readable when one has ended; -1: none is watched
   void take_ended();
-  /// Closes the copies: until then a connection outlives the launcher.
+  /// Closes the copies, when the launcher has ended: until then its connections outlive it.
   void drop();
 
   struct Ended {
     std::string address;  ///< of the other node
     double at = 0;        ///< UNIX time
   };
-  const std::vector<Ended>& ended() const { return ended_; }  ///< in order
+  /// In order. None where all had ended by the time of drop(): then the launcher has shut its helpers down.
+  std::vector<Ended> lost() const { return left_ ? ended_ : std::vector<Ended>(); }
 
  private:
   struct Link {
@@ -36,6 +37,7 @@ class Links {
   std::vector<Link> links_;
   std::vector<Ended> ended_;
   int events_ = -1;
+  bool left_ = false;
 };
 
 }  // namespace hpclaunch::sys::supervised

@@ -232,13 +232,13 @@ void Monitor::next_step(long now) {
   end_at_ = now + step.wait_ms;
 }
 
-// The first node whose connection has ended without a word from its ranks. A look-up may take long where no name
+// The first node whose connection ended, before the launcher did, without a word from its ranks. A look-up may take long where no name
 // service answers, so their time is limited.
 void Monitor::find_lost_node() {
   constexpr long kMost = 5000;  // ms
   const long start = clock_ms();
   const std::vector<SilentRanks> silent = ranks_.silent();
-  for (const Links::Ended& link : links_.ended())
+  for (const Links::Ended& link : links_.lost())
     for (const SilentRanks& node : silent) {
       if (!node.whole_node || clock_ms() - start > kMost) continue;
       const auto addresses = resolve(node.host);
