@@ -110,8 +110,7 @@ const RankExit* RankStatus::first_failure(const JobFacts& facts) const {
   };
   const auto by_itself = [&](const RankExit& end) { return end.sent == 0 || facts.user_ends; };
   const RankExit* first = earliest(by_itself);
-  if (first == nullptr && all_started() &&
-      std::ranges::none_of(silent(), &SilentRanks::whole_node))
+  if (first == nullptr && all_started() && std::ranges::none_of(silent(), &SilentRanks::whole_node))
     return earliest([](const RankExit& end) { return end.signal == 0; });
   const RankExit* crash =
       earliest([&](const RankExit& end) { return by_itself(end) && is_crash(end); });
