@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "hpclaunch/text.h"
 
@@ -78,8 +77,8 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
                     "write the command to a script and start the script"));
-  for (const std::string& host : plan_.hosts)
-    if (host.find(':') != std::string::npos)
+  for (const std::string_view host : plan_.hosts)
+    if (host.find(':') != std::string_view::npos)
       require(unsupported(
           fmt::format(
               "the host {} is an IPv6 address, and {} reads what follows a \":\" as a count", host,
@@ -135,13 +134,13 @@ std::string join_hosts(const Plan& plan, Text text) {
 }  // namespace
 
 std::string host_counts(const Plan& plan) {
-  return join_hosts(plan, [](const std::string& host, std::size_t ranks) {
+  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
     return fmt::format("{}:{}", host, ranks);
   });
 }
 
 std::string host_of_ranks(const Plan& plan) {
-  return join_hosts(plan, [](const std::string& host, std::size_t ranks) {
+  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
     return fmt::format("{}", fmt::join(std::vector(ranks, host), ","));
   });
 }
@@ -245,10 +244,12 @@ std::string sort_key(std::string_view name) {
 }  // namespace
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
-  const auto wrong = std::ranges::adjacent_find(plan.hosts, std::ranges::greater(), sort_key);
-  if (wrong == plan.hosts.end()) return Done{};
+  const HostNames& hosts = plan.hosts;
+  std::size_t at = 1;
+  while (at < hosts.size() && sort_key(hosts[at - 1]) <= sort_key(hosts[at])) ++at;
+  if (at >= hosts.size()) return Done{};
   return unsupported(fmt::format("{} orders nodes by name and would put {} before {}", who,
-                                 *std::next(wrong), *wrong),
+                                 hosts[at], hosts[at - 1]),
                      std::string(instead));
 }
 
