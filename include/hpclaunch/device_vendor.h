@@ -35,6 +35,8 @@ struct DeviceVendor {
   VendorSetting pci_order = {};
   /// Hides every device from a process.
   VendorSetting hide_all = {};
+  /// Which of the devices that it sees a process takes, as JAX reads it; else that is the number of the local rank.
+  std::string_view taken = {};
   /// Decides whether the driver counts tiles or cards.
   std::string_view hierarchy = {};
   std::string_view selector = {};  ///< another runtime's filter on top of the masks

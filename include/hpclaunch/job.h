@@ -147,9 +147,15 @@ struct ShellChanges {
   std::vector<EnvChange> changes;
 };
 
+/// What a printed text has beside the changes.
+struct ShellNeeds {
+  bool argv = false;          ///< the launch line follows
+  bool show_secrets = false;  ///< else a secret is printed as a reference to its variable
+};
+
 /// environment_changes, with the job's first host where the plan has a stand-in. Errors: `unsupported` where the
-/// launch line, if it is used `with_argv`, names hosts, or no command finds the first one.
-Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv);
+/// launch line names hosts, or no command finds the first one.
+Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs);
 
 /// `env` with the changes applied.
 EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);

@@ -41,6 +41,8 @@ struct TerminationPolicy {
   bool stop_is_recorded = false;        ///< every rank that it stops lives to report that
   bool queues = false;                  ///< it may wait for free nodes, as long as that takes
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
+  bool watch_links =
+      false;  ///< it has a TCP connection to each node, and does not find silent ones by itself
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {
     int signal = 0;

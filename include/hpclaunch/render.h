@@ -37,7 +37,8 @@ struct EnvChange {
   /// Printed on a line before it where the format has comments; newlines become spaces, other
   /// control bytes \xHH; "" for none.
   std::string comment;
-  bool secret = false;     ///< a script refers to the variable instead of its value
+  enum class Prints { value, reference, inherited };  ///< a secret's value is not printed
+  Prints prints = Prints::value;
   std::string shell = {};  ///< a word of sh that makes the value where the script runs; "": `value`
 };
 

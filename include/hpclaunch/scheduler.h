@@ -53,7 +53,8 @@ struct Scheduler {
   std::span<const std::string_view> ask_hosts = {};        ///< command that prints the hosts
   std::string_view nodes_variable = {};                    ///< number of nodes
   bool launch_node = false;  ///< the first host may be a launch node that runs no ranks
-  /// `text`: output of ask_hosts or content of the file `path`; both "" where variables say it all.
+  /// `text`: output of ask_hosts or content of the file `path`; both "" where variables say it all. nullptr: `text` is
+  /// read by hosts_from_text.
   /// Errors: `usage` for a component that must be named; `unsupported`, `invalid` for a bad list.
   Result<HostList> (*hosts)(const EnvSnapshot& env, const Request& request, const std::string& text,
                             const std::string& path) = nullptr;

@@ -66,6 +66,10 @@ Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
 /// 32768..60999 when it cannot be read.
 std::pair<int, int> ephemeral_ports();
 
+/// A file of this user's that no other user can open, kept for the time that the machine is up; "ports". -1: none can be
+/// had.
+int open_private(const std::string& name);
+
 /// A free port, and the lock that reserves it among launches of hpclaunch by this user on this machine.
 struct PortClaim {
   int port = 0;
@@ -86,7 +90,7 @@ std::optional<std::string> outward_address();
 /// True when `name` resolves to loopback addresses only.
 bool resolves_to_loopback(const std::string& name);
 
-/// Addresses of `name` as text, each once, in the resolver's order.
+/// Addresses of `name` as text ("10.0.0.1", "fe80::1%eth0"), each once, in the resolver's order.
 /// Errors: `system` with the resolver's reason.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
@@ -94,6 +98,9 @@ bool is_loopback(const std::string& address);  ///< 127.x.y.z, ::1, or one of th
 
 /// Why no program could listen on `port` on all addresses of this host; "" when one could. Locks nothing.
 std::string listen_problem(int port);
+
+/// All addresses of this host as text, as resolve has them.
+std::vector<std::string> own_addresses();
 
 /// Interfaces of this host but loopback, in the kernel's order.
 std::vector<Interface> interfaces();

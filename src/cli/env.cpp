@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 
 #include "cli/command.h"
 
@@ -9,14 +10,30 @@ struct Args {
   Request launch;
   std::string format = "sh";
   bool verbose = false;
+  bool show_secrets = false;
 };
+
+// The text may go to a file: a secret that the caller exports is left out, another one is refused.
+Status keep_secrets(std::vector<EnvChange>& changes, const EnvSnapshot& exported) {
+  for (EnvChange& change : changes) {
+    if (change.prints == EnvChange::Prints::value) continue;
+    if (!exported.has(change.name) || exported.get(change.name) != *change.value)
+      return Error{ErrorKind::unsupported,
+                   fmt::format("the value of {} is secret and is not printed", change.name),
+                   fmt::format("export {} and omit its --set, or --show-secrets", change.name)};
+    change.prints = EnvChange::Prints::inherited;
+  }
+  return Done{};
+}
 
 int env(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
-  const Result<job::ShellChanges> made = job::shell_changes(*prepared, false);
+  Result<job::ShellChanges> made = job::shell_changes(*prepared, {false, args.show_secrets});
   if (!made) return report(session, made.error());
+  if (const Status kept = keep_secrets(made->changes, session.env); !kept)
+    return report(session, kept.error());
   const Result<std::string> text =
       render_env(*env_format_from(args.format), made->changes, args.verbose);
   if (!text) return report(session, text.error());
@@ -32,6 +49,8 @@ Runner declare_env(Parser& parser) {
   parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
                 "Output format");
   parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
+  parser.flag("--show-secrets", args->show_secrets,
+              "Print the values of tokens, keys and passwords");
   parser.takes_program(args->launch.command);
   parser.footer(
       "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"

@@ -2,7 +2,6 @@
 
 #include "cli/command.h"
 #include "hpclaunch/sys.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -35,11 +34,8 @@ std::vector<std::string> script_notes(const Plan& plan) {
 }
 
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
-  Result<job::ShellChanges> made = job::shell_changes(prepared, true);
+  const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
-  for (EnvChange& change : made->changes)
-    change.secret = is_secret(change.name) && !args.show_secrets && change.value &&
-                    !change.value->empty() && !parse_natural(*change.value);
   std::vector<std::string> notes = script_notes(prepared.plan);
   if (!made->preamble.empty())
     notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",

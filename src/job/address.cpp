@@ -15,9 +15,7 @@ namespace {
 using Addresses = std::vector<std::string>;
 
 bool share(const Addresses& a, const Addresses& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& one) {
-    return std::find(b.begin(), b.end(), one) != b.end();
-  });
+  return std::ranges::find_first_of(a, b) != a.end();
 }
 
 bool is_loopback_name(const std::string& name) {
@@ -29,12 +27,9 @@ bool is_link_local(const std::string& address) {
   return address.starts_with("169.254.") || short_host(address).starts_with("fe80:");
 }
 
-// All of this machine's, and those that every machine has.
+// One of them is this machine's, or one that every machine has.
 bool are_here(const Addresses& addresses) {
-  Addresses own;
-  for (const Interface& one : sys::interfaces())
-    own.insert(own.end(), one.addresses.begin(), one.addresses.end());
-  return share(addresses, own) || std::any_of(addresses.begin(), addresses.end(), is_loopback_name);
+  return share(addresses, sys::own_addresses()) || std::ranges::any_of(addresses, is_loopback_name);
 }
 
 class Check {
@@ -58,7 +53,7 @@ class Check {
 
   void resolved() {
     const Result<Addresses> found = sys::resolve(name_);
-    const bool in_job = std::any_of(plan_.hosts.begin(), plan_.hosts.end(), is_here);
+    const bool in_job = std::ranges::any_of(plan_.hosts, is_here);
     // Outside the job, a name of its host list may be known to its nodes only.
     if (!found && name_ == first_ && !in_job) return;
     if (!found) {
@@ -67,8 +62,7 @@ class Check {
           "--master-addr with a name or an address that every node can resolve");
       return;
     }
-    if (plan_.nodes() > 1 && !found->empty() &&
-        std::all_of(found->begin(), found->end(), sys::is_loopback)) {
+    if (plan_.nodes() > 1 && !found->empty() && std::ranges::all_of(*found, sys::is_loopback)) {
       loopback(found->front());
       return;
     }

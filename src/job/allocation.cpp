@@ -6,6 +6,7 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -23,21 +24,19 @@ const Scheduler* installed(const EnvSnapshot& env) {
     const std::string command(one.submit.substr(0, one.submit.find(' ')));
     if (one.configurations.empty() || !sys::find_program(command, env.get("PATH"))) continue;
     const std::string named = env.get(one.configured_by);
-    if (!named.empty()
-            ? exists(named)
-            : std::any_of(one.configurations.begin(), one.configurations.end(),
-                          [](std::string_view path) { return exists(std::string(path)); }))
+    if (!named.empty() ? exists(named)
+                       : std::ranges::any_of(one.configurations, [](std::string_view path) {
+                           return exists(std::string(path));
+                         }))
       return &one;
   }
   return nullptr;
 }
 
 const Scheduler* of_launcher(std::string_view launcher) {
-  const auto all = schedulers();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Scheduler& one) {
-    return !one.launcher.empty() && one.launcher == launcher;
-  });
-  return found == all.end() ? nullptr : &*found;
+  for (const Scheduler& one : schedulers())
+    if (one.launcher == launcher) return &one;
+  return nullptr;
 }
 
 // "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
@@ -104,8 +103,12 @@ std::string with_first_host(const std::string& value, const std::string& name) {
 
 }  // namespace
 
-Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv) {
+Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
   ShellChanges made{"", environment_changes(prepared.plan)};
+  for (EnvChange& change : made.changes)
+    if (is_secret(change.name) && !needs.show_secrets && !change.value.value_or("").empty() &&
+        !parse_natural(*change.value))
+      change.prints = EnvChange::Prints::reference;
   const LateHost& late = prepared.late_host;
   if (late.name.empty()) return made;
   const auto has_it = [&](const std::string& text) {
@@ -117,7 +120,7 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, bool with_argv) {
     change.shell = with_first_host(*change.value, late.name);
     used = true;
   }
-  const bool named = with_argv && std::any_of(prepared.argv.begin(), prepared.argv.end(), has_it);
+  const bool named = needs.argv && std::ranges::any_of(prepared.argv, has_it);
   if (named || (used && late.command.empty()))
     return Error{ErrorKind::unsupported,
                  named ? fmt::format("the launch line of {} has host names, known only in the job",

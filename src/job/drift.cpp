@@ -17,13 +17,10 @@ namespace {
 constexpr std::size_t kMostShown = 6;
 
 std::string shown(const std::vector<Diagnostic>& drifts) {
-  std::vector<std::string> texts;
-  texts.reserve(drifts.size());
-  for (const Diagnostic& drift : drifts) texts.push_back(drift.message);
-  const std::size_t more = texts.size() > kMostShown ? texts.size() - kMostShown : 0;
-  texts.resize(texts.size() - more);
-  std::string text = fmt::format("{}", fmt::join(texts, "; "));
-  if (more > 0) text += fmt::format("; and {} more", more);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostShown, drifts.size()); ++i)
+    text += (i == 0 ? "" : "; ") + drifts[i].message;
+  if (drifts.size() > kMostShown) text += fmt::format("; and {} more", drifts.size() - kMostShown);
   return text;
 }
 
@@ -31,11 +28,16 @@ bool is_no_device(std::string_view entry) {
   return entry.empty() || entry.front() == '-' || entry == "NoDevFiles";
 }
 
+// What the live node lacks, as far as its NUMA nodes and CPUs are there.
 template <class Member>
-void keep_known(const Topology& live, Member& one) {
-  const bool there = std::any_of(live.numa_nodes.begin(), live.numa_nodes.end(),
-                                 [&](const NumaNode& node) { return node.os_index == one.numa; });
-  if (!there) one.numa = -1;
+void add_missing(const Topology& live, const std::vector<Member>& planned,
+                 std::vector<Member>& members) {
+  if (!members.empty()) return;
+  members = planned;
+  for (Member& one : members) {
+    one.pus &= live.all_pus();
+    if (std::ranges::count(live.numa_nodes, one.numa, &NumaNode::os_index) == 0) one.numa = -1;
+  }
 }
 
 }  // namespace
@@ -85,20 +87,10 @@ bool judge_drift(const Topology& planned, const Topology& live, const std::strin
 Topology replanned(const Topology& live, const Topology& planned) {
   Topology node = live;
   if (node.devices.empty() && !node.no_devices) {
-    node.devices = planned.devices;
     node.links = planned.links;
-    for (Device& device : node.devices) {
-      keep_known(live, device);
-      device.pus &= live.all_pus();
-    }
+    add_missing(live, planned.devices, node.devices);
   }
-  if (node.nics.empty()) {
-    node.nics = planned.nics;
-    for (Nic& nic : node.nics) {
-      keep_known(live, nic);
-      nic.pus &= live.all_pus();
-    }
-  }
+  add_missing(live, planned.nics, node.nics);
   return node;
 }
 
@@ -112,7 +104,7 @@ std::optional<std::vector<int>> reachable_devices(const Topology& live,
   // In a container, a driver that numbers its own files lists granted devices only.
   const auto has_listed_files = [&](const std::string& vendor) {
     const std::string_view stem = device_vendor(vendor).device_file;
-    return !stem.empty() && std::any_of(files.begin(), files.end(), [&](const auto& file) {
+    return !stem.empty() && std::ranges::any_of(files, [&](const auto& file) {
       return file.path.find("/" + std::string(stem)) != std::string::npos;
     });
   };

@@ -27,8 +27,8 @@ HostList this_machine(const EnvSnapshot& env, const Scheduler* scheduler) {
 Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
                               const std::string& path) {
   Result<std::string> text = sys::read_file(path);
-  const bool listed = std::any_of(system.hosts_variables.begin(), system.hosts_variables.end(),
-                                  [&](std::string_view name) { return env.has(name); });
+  const bool listed = std::ranges::any_of(system.hosts_variables,
+                                          [&](std::string_view name) { return env.has(name); });
   if (text || listed) return text ? *text : std::string();
   return Error{ErrorKind::unsupported,
                fmt::format("{}: {} on this machine ({}); {} writes it on the job's first node only",
@@ -37,29 +37,28 @@ Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
                "FILE; --nodes 1 for this machine alone"};
 }
 
-Result<std::string> answer_of(std::span<const std::string_view> question, const EnvSnapshot& env) {
-  constexpr double kSeconds = 10;
-  std::vector<std::string> argv(question.begin(), question.end());
-  const Result<std::string> program = sys::find_program(argv.front(), env.get("PATH"));
-  if (!program) return program.error();
-  argv.front() = *program;
-  const Result<sys::Captured> answer = sys::capture(argv, kSeconds);
+Result<std::string> printed_hosts(const Scheduler& system, const EnvSnapshot& env) {
+  const auto answer = ask_batch_system({system.ask_hosts.begin(), system.ask_hosts.end()}, env);
   if (!answer) return answer.error();
   if (answer->status == 0) return answer->out;
-  return Error{ErrorKind::unsupported,
-               fmt::format("\"{}\" failed: {}", fmt::join(question, " "), answer->complaint()),
-               "pass the hosts with --hostfile FILE, or --nodes 1 for this machine alone"};
+  return Error{
+      ErrorKind::unsupported,
+      fmt::format("\"{}\" failed: {}", fmt::join(system.ask_hosts, " "), answer->complaint()),
+      "pass the hosts with --hostfile FILE, or --nodes 1 for this machine alone"};
 }
 
 Result<HostList> hosts_of(const Scheduler& system, const Request& request, const EnvSnapshot& env) {
   const std::string path = env.get(system.hosts_file);
   Result<std::string> text = std::string();
   if (!system.ask_hosts.empty())
-    text = answer_of(system.ask_hosts, env);
+    text = printed_hosts(system, env);
   else if (!path.empty())
     text = file_text(system, env, path);
   if (!text) return text.error();
-  Result<HostList> hosts = system.hosts(env, request, *text, path);
+  Result<HostList> hosts =
+      system.hosts != nullptr
+          ? system.hosts(env, request, *text, path)
+          : hosts_from_text(*text, path, fmt::format("{} node file {}", system.title, path));
   if (hosts && system.one_per_line && hosts->allocation && hosts->slots.empty())
     hosts->file = sys::real_path(path);
   return hosts;
@@ -76,6 +75,14 @@ Result<HostList> from_hostfile(const std::string& path) {
 }
 
 }  // namespace
+
+Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const EnvSnapshot& env) {
+  constexpr double kSeconds = 20;
+  const Result<std::string> program = sys::find_program(question.front(), env.get("PATH"));
+  if (!program) return program.error();
+  question.front() = *program;
+  return sys::capture(question, kSeconds);
+}
 
 bool is_here(std::string_view host) { return same_host(host, sys::host_name()); }
 

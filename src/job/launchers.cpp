@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <optional>
+#include <set>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -14,12 +19,43 @@ namespace hpclaunch::job {
 
 namespace {
 
+// The file of a program, as long as it stays the same; "" for a script, whose answer may come from elsewhere.
+std::string file_key(const std::string& path) {
+  struct stat file {};
+  std::array<char, 4> magic{};
+  std::ifstream(path).read(magic.data(), magic.size());
+  if (std::string_view(magic.data(), magic.size()) !=
+          "\x7f"
+          "ELF" ||
+      stat(path.c_str(), &file) != 0)
+    return {};
+  return fmt::format("{}-{}-{}.{}-{}", file.st_dev, file.st_ino, file.st_mtim.tv_sec,
+                     file.st_mtim.tv_nsec, file.st_size);
+}
+
+// What `PROGRAM --version` prints. Asked once for each file: the answer stays in a file of the user's own, with a zero
+// byte at its end, without which it is not whole.
+std::optional<std::string> version_text(const std::string& path) {
+  constexpr double kSeconds = 5;
+  const std::string key = file_key(path);
+  const int kept = key.empty() ? -1 : sys::open_private("version-" + key);
+  std::string text(64 * 1024, 'x');
+  text.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(0, pread(kept, text.data(), text.size(), 0))));
+  if (!text.ends_with('\0')) {
+    const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds);
+    text = said ? said->out + said->err + '\0' : "";
+    if (said && said->status == 0 && kept >= 0 && ftruncate(kept, 0) == 0)
+      sys::write_all(kept, text);
+  }
+  if (kept >= 0) close(kept);
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 // What a program with a launcher's name says it is; nullopt without an answer.
 std::optional<LauncherIdentity> ask(const std::string& path) {
-  constexpr double kSeconds = 5;
-  const Result<sys::Captured> text = sys::capture({path, "--version"}, kSeconds);
-  if (!text) return std::nullopt;
-  return identify_launcher(sys::real_path(path), text->out + text->err);
+  const std::optional<std::string> text = version_text(path);
+  return text ? identify_launcher(sys::real_path(path), *text) : std::nullopt;
 }
 
 // The same by the path alone, without running it; often without an answer.
@@ -49,19 +85,19 @@ ChosenLauncher local_launcher(std::string why, std::string remark = "") {
                         std::move(remark)};
 }
 
-enum class Trust {
-  verify,  ///< a program with a shared name is asked which launcher it is
-  assume,  ///< it is taken for the wanted one, unless its path says otherwise
-};
+std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
+  return fmt::format("{} ({})", path, identity ? shown(*identity) : "unknown");
+}
 
-// One launcher, by what its program is called.
-Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env, Trust trust,
+// One launcher, by what its program is called. Where several have such a name, `verify` asks it which one it is; else
+// it is taken for this one, unless its path says otherwise.
+Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env, bool verify,
                                std::string_view who) {
   std::vector<std::string> instead;
   for (const std::string_view program : launcher.programs) {
     const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
     if (!path) continue;
-    const bool must_say = launcher.shared_names && trust == Trust::verify;
+    const bool must_say = launcher.shared_names && verify;
     auto identity = must_say || launcher.by_version ? ask(*path) : look_at(*path);
     if (!identity && !must_say) identity = look_at(*path);
     const bool is_it = identity ? identity->name == launcher.name : !must_say;
@@ -73,40 +109,24 @@ Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env,
           fmt::format("{}: {} is {}", who, *path, shown({std::string(launcher.name), version})),
           ""};
     }
-    instead.push_back(fmt::format("{} ({})", *path, identity ? shown(*identity) : "unknown"));
+    instead.push_back(shown(*path, identity));
   }
   return no_launcher(instead, launcher.name);
-}
-
-Result<ChosenLauncher> not_here(const Launcher& launcher, const Error& error,
-                                std::string_view who) {
-  return ChosenLauncher{&launcher,
-                        {std::string(launcher.programs.front()), ""},
-                        std::string(who),
-                        fmt::format("{}; assuming the target machine has it", error.message)};
 }
 
 // Programs with a launcher's name, in the order of PATH: modules prepend to it. In one directory
 // the order of the launchers decides.
 std::vector<std::string> candidates(const EnvSnapshot& env) {
   const std::string path = env.get("PATH");
-  const std::vector<std::string_view> directories = split(path, ':');
-  std::vector<std::pair<std::ptrdiff_t, std::string>> found;
-  for (const Launcher& launcher : launchers()) {
-    if (!launcher.shared_names) continue;
-    for (const std::string_view program : launcher.programs) {
-      const Result<std::string> at = sys::find_program(std::string(program), path);
-      if (!at) continue;
-      const std::string_view home = std::string_view(*at).substr(0, at->rfind('/'));
-      const auto place = std::find(directories.begin(), directories.end(), home);
-      found.emplace_back(place - directories.begin(), *at);
-    }
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<std::string> paths;
-  for (auto& [place, at] : found)
-    if (std::find(paths.begin(), paths.end(), at) == paths.end()) paths.push_back(std::move(at));
+  std::set<std::string_view> found;
+  for (const std::string_view directory : split(path, ':'))
+    for (const Launcher& launcher : launchers())
+      for (const std::string_view program : launcher.programs) {
+        if (!launcher.shared_names || found.contains(program)) continue;
+        const Result<std::string> at = sys::find_program(std::string(program), directory);
+        if (at && found.insert(program).second) paths.push_back(*at);
+      }
   return paths;
 }
 
@@ -122,7 +142,7 @@ Result<ChosenLauncher> search(const EnvSnapshot& env, const MpiLibrary& mpi) {
           {path, identity->version},
           fmt::format("first supported launcher on PATH: {} is {}", path, shown(*identity)),
           ""};
-    instead.push_back(fmt::format("{} ({})", path, identity ? shown(*identity) : "unknown"));
+    instead.push_back(shown(path, identity));
   }
   return no_launcher(instead, "");
 }
@@ -144,77 +164,74 @@ Result<ChosenLauncher> at_path(const std::string& program, const EnvSnapshot& en
       launcher, {*path, identity->version}, fmt::format("--launcher {}", program), ""};
 }
 
-Result<ChosenLauncher> typed(const std::string& wanted, const EnvSnapshot& env, bool must_exist) {
-  if (wanted.find('/') != std::string::npos) return at_path(wanted, env);
-  if (wanted == "local") return local_launcher("--launcher");
+// By the name that the user or the profile gives.
+Result<ChosenLauncher> named(const std::string& wanted, bool typed, const EnvSnapshot& env,
+                             bool one_here, bool must_exist) {
+  const std::string who = typed ? "--launcher" : "the profile's launcher";
+  if (wanted == "local") return local_launcher(who);
   const Launcher* launcher = find_launcher(wanted);
-  if (launcher == nullptr) return unknown_launcher(wanted, "");
-  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::verify, "--launcher");
-  if (found || must_exist) return found;
-  return not_here(*launcher, found.error(), "--launcher");
-}
-
-Result<ChosenLauncher> of_profile(const std::string& preferred, const EnvSnapshot& env,
-                                  bool one_here, bool must_exist) {
-  constexpr std::string_view kWho = "the profile's launcher";
-  if (preferred == "local") return local_launcher(std::string(kWho));
-  const Launcher* launcher = find_launcher(preferred);
-  if (launcher == nullptr) return unknown_launcher(preferred, "profile: ");
-  Result<ChosenLauncher> found = by_name(*launcher, env, Trust::assume, kWho);
-  if (found) return found;
-  if (one_here)
+  if (launcher == nullptr) return unknown_launcher(wanted, typed ? "" : "profile: ");
+  Result<ChosenLauncher> found = by_name(*launcher, env, typed, who);
+  if (!found && !typed && one_here)
     return local_launcher("one node, this one; the profile's launcher is not on PATH",
                           found.error().message);
-  if (must_exist) return found;
-  return not_here(*launcher, found.error(), kWho);
+  if (found || must_exist) return found;
+  return ChosenLauncher{
+      launcher,
+      {std::string(launcher->programs.front()), ""},
+      who,
+      fmt::format("{}; assuming the target machine has it", found.error().message)};
 }
 
 // The batch system's own, where it has one and that is on PATH.
 std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const BatchJob& batch) {
   for (const Scheduler* system : {batch.scheduler, batch.outer}) {
     if (system == nullptr || system->launcher.empty()) continue;
-    Result<ChosenLauncher> found =
-        by_name(*find_launcher(std::string(system->launcher)), env, Trust::assume,
-                fmt::format("in a {} job", system->title));
+    Result<ChosenLauncher> found = by_name(*find_launcher(std::string(system->launcher)), env,
+                                           false, fmt::format("in a {} job", system->title));
     if (found) return std::move(*found);
   }
   return std::nullopt;
 }
 
-// The first plugin that srun has for the program's MPI library; "" for srun's default.
-std::string mpi_type(const ChosenLauncher& srun, const MpiLibrary& mpi, const EnvSnapshot& env) {
+// The batch system's launcher has what the program's MPI library needs; for srun, chooses the first of its plugins
+// that fits. srun answers only where it finds its configuration, which a container or a VM may not have.
+bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const EnvSnapshot& env) {
   constexpr double kSeconds = 5;
-  if (mpi.srun_types.empty() || srun.launcher->name != "slurm" || env.has("SLURM_MPI_TYPE"))
-    return {};
-  const Result<sys::Captured> list = sys::capture({srun.facts.path, "--mpi=list"}, kSeconds);
-  if (!list) return {};
+  if (!fits(*own.launcher, mpi)) return false;
+  if (mpi.srun_types.empty() || own.launcher->name != "slurm") return true;
+  const Result<sys::Captured> list = sys::capture({own.facts.path, "--mpi=list"}, kSeconds);
+  if (!list || list->status != 0) return false;
   std::string text = list->out + list->err;
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == ','; }, ' ');
-  for (const std::string& type : mpi.srun_types)
-    for (const std::string_view word : split(text, ' '))
-      if (word == type) return type;
-  return {};
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\t' || c == ','; }, ' ');
+  const std::vector<std::string_view> types = split(text, ' ');
+  const auto best = std::ranges::find_if(
+      mpi.srun_types, [&](const std::string& type) { return std::ranges::count(types, type) > 0; });
+  if (best != mpi.srun_types.end() && !env.has("SLURM_MPI_TYPE")) own.facts.mpi_type = *best;
+  return true;
 }
 
 Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, const Site& site,
                               const std::string& preferred, const MpiLibrary& mpi,
                               bool must_exist) {
-  if (!request.launcher.empty()) return typed(request.launcher, env, must_exist);
+  constexpr const char* kNotNeeded = "one node, this one: no launcher needed";
+  if (request.launcher.find('/') != std::string::npos) return at_path(request.launcher, env);
   const bool one_here =
       only_here(site.hosts) || (request.nodes == 1 && is_here(site.hosts.names.front()));
-  if (!preferred.empty()) return of_profile(preferred, env, one_here, must_exist);
-  if (one_here && mpi.family.empty())
-    return local_launcher("one node, this one: no launcher needed");
-  if (std::optional<ChosenLauncher> own = of_batch_system(env, site.batch)) {
-    own->facts.mpi_type = mpi_type(*own, mpi, env);
+  const bool typed = !request.launcher.empty();
+  if (typed || !preferred.empty())
+    return named(typed ? request.launcher : preferred, typed, env, one_here, must_exist);
+  if (one_here && mpi.family.empty()) return local_launcher(kNotNeeded);
+  std::optional<ChosenLauncher> own = of_batch_system(env, site.batch);
+  if (own && (serves(*own, mpi, env) || (!one_here && fits(*own->launcher, mpi))))
     return std::move(*own);
-  }
   if (Result<ChosenLauncher> found = search(env, mpi); found) {
     if (!mpi.family.empty()) found->why += "; " + mpi.why;
     return found;
   }
-  return one_here ? local_launcher("one node, this one: no launcher needed") : search(env, {});
+  if (one_here) return local_launcher(kNotNeeded);
+  return own ? std::move(*own) : search(env, {});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -49,50 +50,99 @@ MpiLibrary library_in(const std::string& path) {
 
 bool imports_mpi4py(std::string_view text) {
   const std::vector<std::string_view> lines = split(text, '\n');
-  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  return std::ranges::any_of(lines, [](std::string_view line) {
     line = trim(line);
     return line.starts_with("from mpi4py") || line.starts_with("import mpi4py");
   });
 }
 
-// Folders of packages of this interpreter, in its order, as site.py finds them.
-std::vector<std::string> package_folders(const std::string& python, const EnvSnapshot& env) {
-  std::vector<std::string> folders;
-  const std::string path = env.get("PYTHONPATH");
-  for (const std::string_view folder : split(path, ':'))
-    if (!folder.empty()) folders.emplace_back(folder);
-  const auto add = [&](const std::string& prefix) {
-    const auto names = sys::list_directory(prefix + "/lib");
-    if (!names) return;
-    for (const std::string& name : *names)
-      if (name.starts_with("python3"))
-        for (const char* kind : {"site-packages", "dist-packages"})
-          folders.push_back(fmt::format("{}/lib/{}/{}", prefix, name, kind));
-  };
-  const auto prefix_of = [](const std::string& program) {
-    const std::string bin = program.substr(0, program.rfind('/'));
-    return bin.substr(0, bin.rfind('/'));
-  };
-  const std::string own = prefix_of(python);
-  const Result<std::string> venv = sys::read_file(own + "/pyvenv.cfg", kMostOfScript);
-  add(own);
-  if (venv && venv->find("include-system-site-packages = true") == std::string::npos)
-    return folders;
-  if (!env.get("HOME").empty()) add(env.get("HOME") + "/.local");
-  const std::string base = prefix_of(sys::real_path(python));
-  add(base + "/local");
-  if (base != own) add(base);
-  return folders;
+// The words of an interpreter's command line that decide what it runs and where its packages are.
+struct PythonWords {
+  std::string flags;   // letters of options, "sI"
+  std::string script;  // "" for none
+  std::string code;    // the module of -m, or the text of -c
+};
+
+PythonWords python_words(const std::vector<std::string>& command) {
+  PythonWords found;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (word.starts_with("--")) continue;
+    if (word.size() < 2 || word.front() != '-') return {found.flags, word, ""};
+    const std::size_t at = std::min(word.find_first_of("cmWX", 1), word.size());
+    found.flags += word.substr(1, at - 1);
+    if (at == word.size()) continue;
+    const bool joined = at + 1 < word.size();
+    if (!joined && ++i == command.size()) break;
+    if (word[at] == 'c' || word[at] == 'm')
+      return {found.flags, "", joined ? word.substr(at + 1) : command[i]};
+  }
+  return found;
 }
 
-// mpi4py's extension. One with several libraries, as mpi4py 4.1 has, loads what fits.
-MpiLibrary library_of_mpi4py(const std::string& python, const EnvSnapshot& env) {
-  for (const std::string& folder : package_folders(python, env)) {
+std::string parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Where an interpreter finds packages, in its order. Source: CPython's getpath.py and site.py, and Debian's
+// dist-packages.
+struct Packages {
+  std::string version;  // "3.11"; "" where it is unknown
+  std::vector<std::string> folders;
+};
+
+Packages packages_of(const std::string& python, const std::string& flags, const EnvSnapshot& env) {
+  const auto has = [&](const char* letters) { return flags.find_first_of(letters) != flags.npos; };
+  const auto exported = [&](const char* name) { return has("EI") ? "" : env.get(name); };
+  const std::string own = parent(parent(python));
+  std::map<std::string, std::string> venv;  // of pyvenv.cfg
+  if (const auto text = sys::read_file(own + "/pyvenv.cfg", kMostOfScript))
+    for (const std::string_view line : split(*text, '\n'))
+      if (const std::size_t equals = line.find('='); equals != line.npos)
+        venv[std::string(trim(line.substr(0, equals)))] = trim(line.substr(equals + 1));
+  const bool is_venv = !venv.empty();
+  const std::string real = sys::real_path(python);
+  const std::string base = venv.contains("home") ? parent(venv["home"]) : parent(parent(real));
+  Packages found;
+  const std::string name = real.substr(real.rfind('/') + 1);
+  if (name.starts_with("python3.")) found.version = name.substr(std::strlen("python"));
+  for (const char* key : {"version", "version_info"})  // of venv and virtualenv: "3.11.4.final.0"
+    if (const std::string& text = venv[key]; found.version.empty() && text.find('.') != text.npos)
+      found.version = text.substr(0, text.find('.', text.find('.') + 1));
+  const std::string path = exported("PYTHONPATH");
+  for (const std::string_view folder : split(path, ':'))
+    if (!folder.empty()) found.folders.emplace_back(folder);
+  if (has("S")) return found;
+  const auto add = [&](const std::string& prefix, std::initializer_list<const char*> libraries) {
+    for (const char* library : libraries)
+      for (const char* kind : {"site-packages", "dist-packages"})
+        found.folders.push_back(
+            fmt::format("{}/{}/python{}/{}", prefix, library, found.version, kind));
+  };
+  if (is_venv) add(own, {"lib64", "lib"});
+  if (is_venv && venv["include-system-site-packages"] != "true") return found;
+  const std::string home = env.get("HOME").empty() ? "" : env.get("HOME") + "/.local";
+  const std::string users = exported("PYTHONUSERBASE");
+  if (!has("sI") && exported("PYTHONNOUSERSITE").empty())
+    add(users.empty() ? home : users, {"lib"});
+  add(base + "/local", {"lib"});
+  add(base, {"lib64", "lib"});
+  found.folders.push_back(base + "/lib/python3/dist-packages");
+  return found;
+}
+
+// mpi4py's extension for this version. One with several libraries, as mpi4py 4.1 has, loads what fits.
+MpiLibrary library_of_mpi4py(const std::string& python, const std::string& flags,
+                             const EnvSnapshot& env) {
+  const Packages packages = packages_of(python, flags, env);
+  std::string tag = "cpython-" + packages.version + "-";
+  std::erase(tag, '.');
+  for (const std::string& folder : packages.folders) {
     const auto names = sys::list_directory(folder + "/mpi4py");
     if (!names || names->empty()) continue;
     std::vector<std::string> extensions;
     for (const std::string& name : *names)
-      if (name.starts_with("MPI.") && name.ends_with(".so")) extensions.push_back(name);
+      if (name.starts_with("MPI.") && name.ends_with(".so") &&
+          (name.find("cpython-") == name.npos || name.find(tag) != name.npos))
+        extensions.push_back(name);
     if (extensions.size() != 1) return {};
     return library_in(folder + "/mpi4py/" + extensions.front());
   }
@@ -138,23 +188,15 @@ MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& en
   const std::string& program = command.front();
   const std::string name = program.substr(program.rfind('/') + 1);
   if (!name.starts_with("python")) return library_in(program);
-  for (std::size_t i = 1; i < command.size(); ++i) {
-    if (command[i].starts_with("-m") || command[i] == "-c") {
-      const std::string& what =
-          command[i].size() > 2 || i + 1 == command.size() ? command[i] : command[i + 1];
-      return what.find("mpi4py") == std::string::npos ? MpiLibrary{}
-                                                      : library_of_mpi4py(program, env);
-    }
-    if (command[i].starts_with('-')) continue;
-    const Result<std::string> script = read_regular(command[i], kMostOfScript);
-    return script && imports_mpi4py(*script) ? library_of_mpi4py(program, env) : MpiLibrary{};
-  }
-  return {};
+  const PythonWords words = python_words(command);
+  const Result<std::string> script = read_regular(words.script, kMostOfScript);
+  const bool uses =
+      words.code.find("mpi4py") != std::string::npos || (script && imports_mpi4py(*script));
+  return uses ? library_of_mpi4py(program, words.flags, env) : MpiLibrary{};
 }
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi) {
-  const std::vector<std::string_view> known = split(launcher.mpi, ' ');
-  return mpi.family.empty() || std::find(known.begin(), known.end(), mpi.family) != known.end();
+  return mpi.family.empty() || std::ranges::count(split(launcher.mpi, ' '), mpi.family) > 0;
 }
 
 void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Plan& plan,

@@ -50,9 +50,7 @@ Topology of_this_job(const NodeModel& model, const Topology& live, GrantedDevice
 
 Topology with_devices_of(const std::string& vendor, const Topology& node) {
   Topology some = node;
-  some.devices.erase(std::remove_if(some.devices.begin(), some.devices.end(),
-                                    [&](const Device& device) { return device.vendor != vendor; }),
-                     some.devices.end());
+  std::erase_if(some.devices, [&](const Device& device) { return device.vendor != vendor; });
   return some;
 }
 
@@ -71,10 +69,10 @@ void find_reachable(const Site& site, JobNode& job) {
     const std::optional<std::vector<int>> found = reachable_devices(here, files);
     if (!found) return;
     for (std::size_t d = 0; d < planned.size(); ++d)
-      if (std::count(found->begin(), found->end(), here.devices[d].index) > 0)
+      if (std::ranges::count(*found, here.devices[d].index) > 0)
         reachable.push_back(planned[d].index);
   }
-  std::sort(reachable.begin(), reachable.end());
+  std::ranges::sort(reachable);
   job.reachable = std::move(reachable);
 }
 
@@ -91,12 +89,11 @@ void keep_to_own_mask(Topology& node) {
 }  // namespace
 
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
-  const bool part =
-      std::any_of(counts.begin(), counts.end(), [&](int count) { return count < whole; });
-  const bool threads = std::any_of(node.cores.begin(), node.cores.end(),
-                                   [](const Core& core) { return core.pus.count() > 1; });
+  const bool part = std::ranges::any_of(counts, [&](int count) { return count < whole; });
+  const bool threads =
+      std::ranges::any_of(node.cores, [](const Core& core) { return core.pus.count() > 1; });
   const bool alike =
-      std::all_of(counts.begin(), counts.end(), [&](int count) { return count == counts.front(); });
+      std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
   return part && !(threads && alike) ? counts : std::vector<int>();
 }
 

@@ -276,12 +276,9 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
     else if (std::holds_alternative<Unset>(holds.value))
       changes.push_back({setting.name, std::nullopt, comment(holds)});
   }
-  const EnvChange wire{"HPCLAUNCH_PLAN", plan.wire,
-                       "computed: what differs by rank; hpclaunch-shim reads it"};
-  const auto at =
-      std::lower_bound(changes.begin(), changes.end(), wire,
-                       [](const EnvChange& a, const EnvChange& b) { return a.name < b.name; });
-  changes.insert(at, wire);
+  changes.push_back(
+      {"HPCLAUNCH_PLAN", plan.wire, "computed: what differs by rank; hpclaunch-shim reads it"});
+  std::ranges::sort(changes, {}, &EnvChange::name);
   return changes;
 }
 

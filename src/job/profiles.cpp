@@ -14,38 +14,31 @@ namespace hpclaunch::job {
 
 namespace {
 
-std::vector<std::string> site_directories(const EnvSnapshot& env) {
-  const std::string* named = env.find("HPCLAUNCH_PROFILE_PATH");
-  if (named == nullptr) return {"/etc/hpclaunch/profiles"};
-  std::vector<std::string> directories;
-  for (const std::string_view piece : split(*named, ':'))
-    if (!piece.empty()) directories.emplace_back(piece);
-  return directories;
+// One or several, separated by ':'; empty ones do not count.
+std::string site_directories(const EnvSnapshot& env) {
+  return env.has("HPCLAUNCH_PROFILE_PATH") ? env.get("HPCLAUNCH_PROFILE_PATH")
+                                           : "/etc/hpclaunch/profiles";
 }
 
-std::vector<std::string> user_directories(const EnvSnapshot& env) {
-  const std::string config = env.get("XDG_CONFIG_HOME");
-  if (!config.empty()) return {config + "/hpclaunch/profiles"};
+std::string user_directory(const EnvSnapshot& env) {
   const std::string home = env.get("HOME");
-  return home.empty() ? std::vector<std::string>()
-                      : std::vector<std::string>{home + "/.config/hpclaunch/profiles"};
+  const std::string config = env.get("XDG_CONFIG_HOME");
+  if (config.empty() && home.empty()) return {};
+  return (config.empty() ? home + "/.config" : config) + "/hpclaunch/profiles";
 }
 
 void enter(std::map<std::string, ProfileEntry>& entries, ProfileEntry entry) {
-  const auto found = entries.find(entry.name);
-  if (found != entries.end()) {
-    entry.shadows = found->second.shadows;
-    entry.shadows.push_back(found->second.file);
-    found->second = std::move(entry);
-  } else {
-    entries.emplace(entry.name, std::move(entry));
-  }
+  ProfileEntry& weaker = entries[entry.name];
+  entry.shadows = std::move(weaker.shadows);
+  if (!weaker.file.empty()) entry.shadows.push_back(std::move(weaker.file));
+  weaker = std::move(entry);
 }
 
-Status enter_files(const std::vector<std::string>& directories, const std::string& scope,
+Status enter_files(const std::vector<std::string_view>& directories, const std::string& scope,
                    std::map<std::string, ProfileEntry>& entries) {
-  for (const std::string& directory : directories) {
-    const Result<std::vector<std::string>> names = sys::list_directory(directory);
+  for (const std::string_view directory : directories) {
+    if (directory.empty()) continue;
+    const Result<std::vector<std::string>> names = sys::list_directory(std::string(directory));
     if (!names) return names.error();
     for (const std::string& name : *names)
       if (name.ends_with(".json"))
@@ -98,26 +91,29 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
 }
 
 Error conflict(const Detection& found) {
-  std::vector<std::string> names;
-  std::map<std::string, std::string> signals;
+  std::vector<std::pair<std::string, std::string>> sites;  // name, signals
   for (const auto& [profile, signal] : found.rivals) {
-    std::string& said = signals[profile];
-    if (said.empty()) names.push_back(profile);
-    said += (said.empty() ? "" : ", ") + signal;
+    const auto known =
+        std::ranges::find(sites, profile, &std::pair<std::string, std::string>::first);
+    if (known == sites.end())
+      sites.emplace_back(profile, signal);
+    else
+      known->second += ", " + signal;
   }
-  std::vector<std::string> lines;
-  lines.reserve(names.size());
-  for (const std::string& name : names)
-    lines.push_back(fmt::format("{} ({})", name, signals[name]));
-  return Error{ErrorKind::usage,
-               fmt::format("{} sites detected: {}", names.size(), fmt::join(lines, "; ")),
-               fmt::format("--profile {}", fmt::join(names, " or --profile "))};
+  std::string lines;
+  std::string options;
+  for (const auto& [name, signals] : sites) {
+    lines += fmt::format("{}{} ({})", lines.empty() ? "" : "; ", name, signals);
+    options += fmt::format("{}--profile {}", options.empty() ? "" : " or ", name);
+  }
+  return Error{ErrorKind::usage, fmt::format("{} sites detected: {}", sites.size(), lines),
+               options};
 }
 
 std::string hints_text(const Detection& found) {
   std::vector<std::string> names;
   for (const auto& [profile, signal] : found.hints)
-    if (std::find(names.begin(), names.end(), profile) == names.end()) names.push_back(profile);
+    if (std::ranges::count(names, profile) == 0) names.push_back(profile);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -142,9 +138,8 @@ void report_other_site(const Profile& profile, const EnvSnapshot& env,
   const auto runs = [&](const Scheduler* system) {
     return system != nullptr && system->name == profile.scheduler;
   };
-  const bool own =
-      found && (found->profile.empty() || found->profile == profile.name ||
-                std::count(profile.extends.begin(), profile.extends.end(), found->profile) > 0);
+  const bool own = found && (found->profile.empty() || found->profile == profile.name ||
+                             std::ranges::count(profile.extends, found->profile) > 0);
   std::string where;
   if (found && !own)
     where = fmt::format("{} ({})", found->profile, fmt::join(found->proofs, "; "));
@@ -174,15 +169,15 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
   std::map<std::string, ProfileEntry> entries;
   for (const BuiltinProfile& one : builtin_profiles())
     enter(entries, {std::string(one.name), "builtin", std::string(one.file), &one, {}});
-  if (const Status done = enter_files(site_directories(env), "site", entries); !done)
+  const std::string site = site_directories(env);
+  const std::string user = user_directory(env);
+  if (const Status done = enter_files(split(site, ':'), "site", entries); !done)
     return done.error();
-  if (const Status done = enter_files(user_directories(env), "user", entries);
-      !done && diagnostics != nullptr)
+  if (const Status done = enter_files({user}, "user", entries); !done && diagnostics != nullptr)
     diagnostics->push_back({"profiles-unreadable", Severity::note,
                             "ignoring your own profiles: " + done.error().message,
                             "export XDG_CONFIG_HOME with a folder that can be read"});
   std::vector<ProfileEntry> list;
-  list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
   return list;
 }

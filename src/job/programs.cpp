@@ -121,7 +121,7 @@ std::string shown(const Words& words) {
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     std::string name = word.substr(0, equals);
-    std::replace(name.begin(), name.end(), '-', '_');
+    std::ranges::replace(name, '-', '_');
     const bool secret = is_secret(name);
     line += hide                                    ? " <hidden>"
             : secret && equals != std::string::npos ? " " + word.substr(0, equals) + "=<hidden>"

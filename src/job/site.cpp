@@ -39,8 +39,8 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   Result<const NodeModel*> model = choose_model(request, profile, env, site.facts);
   if (!model) return model.error();
   site.model = *model;
-  site.is_here = std::any_of(site.hosts.names.begin(), site.hosts.names.end(),
-                             [&](std::string_view host) { return same_host(host, here); });
+  site.is_here = std::ranges::any_of(site.hosts.names,
+                                     [&](std::string_view host) { return same_host(host, here); });
   const bool elsewhere =
       site.model != nullptr && !in_job && request.hostfile.empty() && request.launcher != "local";
   if (elsewhere && purpose == Purpose::show) {

@@ -8,6 +8,7 @@
 #include "hpclaunch/job.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/scheduler.h"
+#include "hpclaunch/sys.h"
 
 namespace hpclaunch::job {
 
@@ -23,6 +24,9 @@ int requested_nodes(const Request& request);  ///< 1 when neither nodes nor rank
 /// that the batch system's row names. Errors: as parse_host_file and Scheduler::hosts;
 /// `unsupported` for a list that cannot be read.
 Result<HostList> find_hosts(const Request& request, const EnvSnapshot& env, const BatchJob& batch);
+
+/// Runs what a row of the batch systems names, the program found on PATH. Errors: as sys::find_program and sys::capture.
+Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const EnvSnapshot& env);
 
 struct ChosenProfile {
   std::optional<Profile> profile;

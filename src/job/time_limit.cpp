@@ -1,4 +1,5 @@
 // --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks get before it.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,9 +24,8 @@ Error bad_signal(const std::string& text, const std::string& what) {
 
 // The names that sbatch and kill accept, in any case.
 std::optional<int> signal_number(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   if (name.starts_with("SIG")) name.erase(0, 3);
   for (const SignalName& one : kTimeLimitSignals)
     if (one.name == name || std::to_string(one.number) == name) return one.number;
@@ -43,20 +43,14 @@ std::optional<long long> c_time(const std::string& text) {
   return at;
 }
 
-Result<AllocationEnd> ask_batch_system(const BatchJob& batch, const EnvSnapshot& env,
-                                       long long now) {
-  constexpr double kSeconds = 20;
+Result<AllocationEnd> ask_for_end(const BatchJob& batch, const EnvSnapshot& env, long long now) {
   if (batch.scheduler == nullptr || batch.scheduler->ask_time_left.empty())
     return Error{ErrorKind::usage, "this is no job of a batch system that reports its end"};
-  std::vector<std::string> argv;
+  std::vector<std::string> question;
   for (const std::string_view word : batch.scheduler->ask_time_left)
-    argv.emplace_back(word == "{job}" ? batch.id : word);
-  const std::string question = fmt::format("{}", fmt::join(argv, " "));
-  const std::string name = argv.front();
-  const Result<std::string> path = sys::find_program(name, env.get("PATH"));
-  if (!path) return path.error();
-  argv.front() = *path;
-  const Result<sys::Captured> text = sys::capture(argv, kSeconds);
+    question.emplace_back(word == "{job}" ? batch.id : word);
+  const std::string& name = question.front();
+  const Result<sys::Captured> text = ask_batch_system(question, env);
   if (!text) return text.error();
   const std::optional<TimeLeft> left = batch.scheduler->time_left(text->out);
   if (left && !left->seconds) return AllocationEnd{std::nullopt, name + ": no limit"};
@@ -64,9 +58,10 @@ Result<AllocationEnd> ask_batch_system(const BatchJob& batch, const EnvSnapshot&
                                         : left->since.empty() ? std::optional<long long>(now)
                                                               : c_time(left->since);
   if (!from)
-    return Error{ErrorKind::invalid,
-                 fmt::format("\"{}\" does not print the end of the job{}{}", question,
-                             text->complaint().empty() ? "" : ": ", text->complaint())};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format("\"{}\" does not print the end of the job{}{}", fmt::join(question, " "),
+                    text->complaint().empty() ? "" : ": ", text->complaint())};
   const long long at = *from + *left->seconds;
   return AllocationEnd{at, fmt::format("{}: {} s left", name, at - now)};
 }
@@ -74,11 +69,7 @@ Result<AllocationEnd> ask_batch_system(const BatchJob& batch, const EnvSnapshot&
 }  // namespace
 
 std::string utc(long long unix_time) {
-  const auto seconds = static_cast<time_t>(unix_time);
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<time_t>(unix_time)));
 }
 
 Result<SignalRequest> parse_signal(const std::string& text) {
@@ -110,7 +101,7 @@ Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapsh
   }
   if (batch.ends_at)
     return AllocationEnd{*batch.ends_at, std::string(batch.scheduler->end_variable)};
-  Result<AllocationEnd> answer = ask_batch_system(batch, env, now);
+  Result<AllocationEnd> answer = ask_for_end(batch, env, now);
   if (answer) return answer;
   return Error{ErrorKind::usage,
                fmt::format("--signal: end of the allocation unknown: {}", answer.error().message),

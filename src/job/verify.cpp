@@ -208,20 +208,23 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
   return result;
 }
 
-Error no_report(const sys::Ended& ended, const std::string& module, double limit) {
+// `who`: "no rank", "preflight: no node".
+Error no_report(const Verification& result, const std::string& who, const std::string& module) {
+  const double limit = result.seen.limit_seconds;
   if (!module.empty())
     return Error{
         ErrorKind::system,
-        fmt::format("no rank reported after \"import {}\" within {} seconds (launcher status {})",
-                    module, limit, ended.status),
+        fmt::format("{} reported after \"import {}\" within {} seconds (launcher status {})", who,
+                    module, limit, result.ended.status),
         "hpclaunch verify without --import, or --timeout SECONDS"};
-  if (ended.too_late)
+  if (result.ended.too_late)
     return Error{ErrorKind::system,
-                 fmt::format("no rank reported within {} seconds; stopped the launcher", limit),
+                 fmt::format("{} reported within {} seconds; stopped the launcher", who, limit),
                  "--timeout SECONDS; messages of the launcher are above"};
-  return Error{ErrorKind::system,
-               fmt::format("no rank reported; the launcher exited with status {}", ended.status),
-               "see its messages above; hpclaunch run --dry-run shows the launch line"};
+  return Error{
+      ErrorKind::system,
+      fmt::format("{} reported; the launcher exited with status {}", who, result.ended.status),
+      "see its messages above; hpclaunch run --dry-run shows the launch line"};
 }
 
 // The interpreter that was named, else the one on PATH.
@@ -251,8 +254,7 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   plan.command = report_command(program, *python, module, prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
-  if (result->seen.reports.empty())
-    return no_report(result->ended, module, result->seen.limit_seconds);
+  if (result->seen.reports.empty()) return no_report(*result, "no rank", module);
   look_up_hosts(prepared.plan, result->seen);
   result->comparison = compare(prepared.plan, prepared.node, result->seen);
   return result;
@@ -272,11 +274,7 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
   if (result->ended.interrupted_by != 0)
     return Error{ErrorKind::system,
                  fmt::format("preflight: interrupted by signal {}", result->ended.interrupted_by)};
-  if (result->seen.reports.empty())
-    return Error{ErrorKind::system,
-                 fmt::format("preflight: no node reported; the launcher exited with status {}",
-                             result->ended.status),
-                 "see its messages above; hpclaunch run --dry-run shows the launch line"};
+  if (result->seen.reports.empty()) return no_report(*result, "preflight: no node", "");
   look_up_hosts(prepared.plan, result->seen);
   const Comparison comparison = compare(prepared.plan, prepared.node, result->seen);
   std::vector<Diagnostic> diagnostics;
@@ -289,28 +287,20 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
   return diagnostics;
 }
 
-namespace {
-
-// The logs of ranks under a launcher: where those of earlier launches are not.
-Status place_logs(const LauncherTraits& traits, Plan& plan) {
-  if (plan.output.log_dir.empty()) return Done{};
-  Result<std::string> place = sys::claim_log_directory(plan.output.log_dir, plan.world_size());
-  if (!place) return place.error();
-  plan.output.log_dir = *std::move(place);
-  Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
-  if (!wire) return wire.error();
-  plan.wire = *std::move(wire);
-  return Done{};
-}
-
-}  // namespace
-
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env) {
   if (prepared.plan.launcher == "local")
     return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
   Plan plan = prepared.plan;
-  if (const Status logs = place_logs(prepared.launcher.launcher->traits, plan); !logs)
-    return logs.error();
+  if (std::string& logs = plan.output.log_dir;
+      !logs.empty()) {  // not where those of earlier launches are
+    Result<std::string> place = sys::claim_log_directory(logs, plan.world_size());
+    if (!place) return place.error();
+    logs = *std::move(place);
+    const LauncherTraits& traits = prepared.launcher.launcher->traits;
+    Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+    if (!wire) return wire.error();
+    plan.wire = *std::move(wire);
+  }
   const EnvSnapshot changed = launch_environment(plan, env);
   if (plan.supervise) return sys::run_supervised(plan, prepared.argv, changed);
   std::vector<int> keep;

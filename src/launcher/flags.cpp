@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
@@ -64,7 +65,11 @@ const Flag* find_flag(const FlagTable& table, std::string_view name, std::string
   return may_shorten && beginnings == 1 ? beginning : nullptr;
 }
 
-std::vector<Given> read_flags(const FlagTable& table, const std::vector<std::string>& args) {
+// Those that the launcher's table has; none for a launcher without one.
+std::vector<Given> read_flags(std::string_view name, const std::vector<std::string>& args) {
+  const Launcher* launcher = find_launcher(name);
+  if (launcher == nullptr || launcher->flags == nullptr) return {};
+  const FlagTable& table = *launcher->flags;
   std::vector<Given> found;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (!args[i].starts_with('-') || args[i].size() < 2) continue;
@@ -115,7 +120,12 @@ Diagnostic clash(const Given& given, const Clash& what) {
 constexpr std::string_view kPlanVariable = "HPCLAUNCH_PLAN";
 constexpr const char* kKeepVariables = "--unset NAME for each variable to keep from the ranks";
 
-Found counts(const Given& given, int planned, std::string_view what, std::string_view option) {
+Found counts(const Given& given, const Plan& plan) {
+  const Decides decides = given.flag->decides;
+  const auto [planned, what, option] =
+      decides == Decides::ranks      ? std::tuple(plan.world_size(), "rank", "-n")
+      : decides == Decides::per_node ? std::tuple(plan.max_local_size(), "rank", "--ppn")
+                                     : std::tuple(plan.nodes(), "node", "-N");
   const std::string value = given.text_of_value();
   if (parse_natural(value) == planned) return std::nullopt;
   return clash(
@@ -123,18 +133,6 @@ Found counts(const Given& given, int planned, std::string_view what, std::string
               "ranks get wrong counts, and wait for one another or stop",
               fmt::format("{} {}, which hpclaunch plans with", option, value.empty() ? "N" : value),
               true});
-}
-
-Found ranks(const Given& given, const Plan& plan) {
-  return counts(given, plan.world_size(), "rank", "-n");
-}
-
-Found ranks_per_node(const Given& given, const Plan& plan) {
-  return counts(given, plan.max_local_size(), "rank", "--ppn");
-}
-
-Found nodes(const Given& given, const Plan& plan) {
-  return counts(given, plan.nodes(), "node", "-N");
 }
 
 std::string planned_nodes(const Plan& plan) {
@@ -245,8 +243,8 @@ Found devices(const Given& given, const Plan& plan) {
 Found some_variables(const Given& given, const Plan&) {
   const std::string value = given.text_of_value();
   const std::vector<std::string_view> items = split(value, ',');
-  if (std::find(items.begin(), items.end(), "ALL") != items.end()) return std::nullopt;
-  const bool has_plan = std::find(items.begin(), items.end(), kPlanVariable) != items.end();
+  if (std::ranges::find(items, "ALL") != items.end()) return std::nullopt;
+  const bool has_plan = std::ranges::find(items, kPlanVariable) != items.end();
   std::vector<std::string> shown;
   for (const std::string_view item : items) {
     const std::size_t equals = item.find('=');
@@ -332,16 +330,15 @@ struct Kind {
   bool places = false;  // ranks, their nodes or CPUs: not kept for a start with another layout
 };
 
-constexpr Kind kKinds[] = {
-    {Decides::ranks, ranks, true},       {Decides::per_node, ranks_per_node, true},
-    {Decides::nodes, nodes, true},       {Decides::hosts, host_names},
-    {Decides::host_file, host_file},     {Decides::binding, binding, true},
-    {Decides::step, step, true},         {Decides::order, order, true},
-    {Decides::devices, devices},         {Decides::node_gpus, devices},
-    {Decides::node_gres, devices},       {Decides::no_env, no_variables},
-    {Decides::some_env, some_variables}, {Decides::one_env, one_variable},
-    {Decides::edit_env, one_variable},   {Decides::failure, on_failure},
-    {Decides::errors, errors},           {Decides::errors_copied, errors}};
+constexpr Kind kKinds[] = {{Decides::ranks, counts, true},      {Decides::per_node, counts, true},
+                           {Decides::nodes, counts, true},      {Decides::hosts, host_names},
+                           {Decides::host_file, host_file},     {Decides::binding, binding, true},
+                           {Decides::step, step, true},         {Decides::order, order, true},
+                           {Decides::devices, devices},         {Decides::node_gpus, devices},
+                           {Decides::node_gres, devices},       {Decides::no_env, no_variables},
+                           {Decides::some_env, some_variables}, {Decides::one_env, one_variable},
+                           {Decides::edit_env, one_variable},   {Decides::failure, on_failure},
+                           {Decides::errors, errors},           {Decides::errors_copied, errors}};
 
 // nullptr for Decides::nothing.
 const Kind* kind_of(const Given& given) {
@@ -358,34 +355,22 @@ Found compare(const Given& given, const Plan& plan) {
   return kind == nullptr ? std::nullopt : kind->compare(given, plan);
 }
 
-const FlagTable* flags_of(std::string_view name) {
-  const Launcher* launcher = find_launcher(name);
-  return launcher == nullptr ? nullptr : launcher->flags;
-}
-
 }  // namespace
 
 std::vector<Diagnostic> arg_clashes(const Plan& plan) {
   std::vector<Diagnostic> clashes;
-  const FlagTable* table = flags_of(plan.launcher);
-  if (table == nullptr) return clashes;
-  for (const Given& given : read_flags(*table, plan.launcher_args))
+  for (const Given& given : read_flags(plan.launcher, plan.launcher_args))
     if (Found found = compare(given, plan)) clashes.push_back(std::move(*found));
   return clashes;
 }
 
 bool redirects_errors(std::string_view launcher, const std::vector<std::string>& args) {
-  const FlagTable* table = flags_of(launcher);
-  if (table == nullptr) return false;
-  const std::vector<Given> all = read_flags(*table, args);
-  return std::any_of(all.begin(), all.end(), moves_errors);
+  return std::ranges::any_of(read_flags(launcher, args), moves_errors);
 }
 
 std::vector<std::string> without_placement(std::string_view launcher,
                                            std::vector<std::string> args) {
-  const FlagTable* table = flags_of(launcher);
-  if (table == nullptr) return args;
-  const std::vector<Given> all = read_flags(*table, args);
+  const std::vector<Given> all = read_flags(launcher, args);
   for (auto given = all.rbegin(); given != all.rend(); ++given)
     if (const Kind* kind = kind_of(*given); kind != nullptr && kind->places)
       args.erase(args.begin() + static_cast<std::ptrdiff_t>(given->first),

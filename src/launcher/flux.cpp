@@ -46,7 +46,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
                     .with_counts = false},
                    host_list(plan));
   const auto add = [&](std::string_view key, std::string_view value) {
-    if (!line.given_key({"-o", "--setopt"}, key))
+    if (!line.given({"-o", "--setopt"}, key))
       line.add({"-o", value.empty() ? std::string(key) : fmt::format("{}={}", key, value)});
   };
   if (plan.gpu_view != "launcher") {

@@ -41,7 +41,7 @@ constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraF
 
 std::string binding_set(const CpuSet& cpus) {
   std::string set = cpus.to_list();
-  std::replace(set.begin(), set.end(), ',', '+');
+  std::ranges::replace(set, ',', '+');
   return set;
 }
 
@@ -82,6 +82,7 @@ const FlagTable kHydraFamily = {.words = true, .flags = kFamily};
 TerminationPolicy hydra_termination() {
   return {.fails_fast = false,
           .hides_status = true,
+          .watch_links = true,
           .steps = {{kKill, 10'000}},
           .on_parent_death = kKill,
           .sent = {{kHup, kTerm}, {kUsr2, 0}}};

@@ -22,7 +22,7 @@ std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
 bool is_flag(const std::string& arg) { return arg.size() > 1 && arg.starts_with('-'); }
 
 bool among(std::string_view name, Names names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -32,20 +32,13 @@ Line::Line(const Plan& plan, Argv start, Spelling spelling)
   given_.insert(given_.end(), plan.launcher_args.begin(), plan.launcher_args.end());
 }
 
-bool Line::given(Names names) const {
-  return std::any_of(given_.begin(), given_.end(), [&](const std::string& arg) {
-    return is_flag(arg) && among(split_flag(arg, spelling_ == Spelling::words).name, names);
-  });
-}
-
-bool Line::given_key(Names options, std::string_view key) const {
+bool Line::given(Names names, std::string_view key) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (!is_flag(given_[i])) continue;
     const SplitFlag flag = split_flag(given_[i], spelling_ == Spelling::words);
-    const std::string value = flag.joined             ? *flag.joined
-                              : i + 1 < given_.size() ? given_[i + 1]
-                                                      : "";
-    if (among(flag.name, options) && has_key(value, key)) return true;
+    const std::string next = i + 1 < given_.size() ? given_[i + 1] : "";
+    if (among(flag.name, names) && (key.empty() || has_key(flag.joined.value_or(next), key)))
+      return true;
   }
   return false;
 }
@@ -79,7 +72,7 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
 Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
                           bool splits_at_colon) {
   const std::vector<std::string>& command = plan_.command;
-  if (splits_at_colon && std::find(command.begin(), command.end(), ":") != command.end())
+  if (splits_at_colon && std::ranges::find(command, ":") != command.end())
     require(
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
@@ -112,8 +105,7 @@ std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows) {
 bool launcher_binds(const Plan& plan) {
   if (plan.bind_via != BindVia::launcher || plan.classes.size() != 1) return false;
   const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
-  return std::none_of(ranks.begin(), ranks.end(),
-                      [](const RankPlan& rank) { return rank.cpus.empty(); });
+  return std::ranges::none_of(ranks, [](const RankPlan& rank) { return rank.cpus.empty(); });
 }
 
 std::string join_sets(const Plan& plan, std::string_view separator,
@@ -127,14 +119,30 @@ std::string cpu_list(const CpuSet& cpus) { return cpus.to_list(); }
 
 std::string host_list(const Plan& plan) { return fmt::format("{}", fmt::join(plan.hosts, ",")); }
 
-std::string host_counts(const Plan& plan) {
-  std::string list;
-  std::size_t host = 0;
+namespace {
+
+// What `text` makes of each host and its ranks, joined by commas.
+template <class Text>
+std::string join_hosts(const Plan& plan, Text text) {
+  std::vector<std::string> words;
   for (const NodeRun& run : plan.layout)
-    for (int n = 0; n < run.nodes; ++n, ++host)
-      list +=
-          fmt::format("{}{}:{}", list.empty() ? "" : ",", plan.hosts[host], ranks_of(plan, run));
-  return list;
+    for (int n = 0; n < run.nodes; ++n)
+      words.push_back(text(plan.hosts[words.size()], ranks_of(plan, run)));
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+}  // namespace
+
+std::string host_counts(const Plan& plan) {
+  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
+    return fmt::format("{}:{}", host, ranks);
+  });
+}
+
+std::string host_of_ranks(const Plan& plan) {
+  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
+    return fmt::format("{}", fmt::join(std::vector(ranks, host), ","));
+  });
 }
 
 std::vector<Stretch> stretches(const Plan& plan) {
@@ -209,8 +217,8 @@ Status check_even(const Plan& plan, std::string_view program) {
   const bool even = layout.size() == 1 || (layout.size() == 2 && layout[0].nodes == more &&
                                            layout[0].ranks == layout[1].ranks + 1);
   if (even || is_round_robin(plan)) return Done{};
-  const bool granted = std::any_of(plan.classes.begin(), plan.classes.end(),
-                                   [](const NodeClass& one) { return one.granted > 0; });
+  const bool granted =
+      std::ranges::any_of(plan.classes, [](const NodeClass& one) { return one.granted > 0; });
   return unsupported(
       fmt::format("{} distributes ranks evenly and cannot start {}", program, in_words(layout)),
       granted ? "use the same number of ranks on each node: --ppn N"
@@ -219,30 +227,18 @@ Status check_even(const Plan& plan, std::string_view program) {
 
 namespace {
 
-// Natural order: digits by their number, all else by its bytes.
-bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto take_number = [&](std::string_view& text) {
-    std::size_t end = 0;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    std::string_view number = text.substr(0, end);
-    text.remove_prefix(end);
-    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
-    return std::pair(number.size(), number);
-  };
-  while (!a.empty() && !b.empty()) {
-    if (is_digit(a.front()) && is_digit(b.front())) {
-      const auto x = take_number(a);
-      const auto y = take_number(b);
-      if (x != y) return x < y;
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
+// For natural order, in which digits count as a number: each number with its length in front.
+std::string sort_key(std::string_view name) {
+  std::string key;
+  while (!name.empty()) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    std::string_view part = name.substr(0, std::max<std::size_t>(digits, 1));
+    name.remove_prefix(part.size());
+    part.remove_prefix(std::min(part.find_first_not_of('0'), digits));
+    if (digits > 0) key += {'0', static_cast<char>(part.size())};
+    key += part;
   }
-  return a.empty() && !b.empty();
+  return key;
 }
 
 }  // namespace
@@ -250,7 +246,7 @@ bool comes_before(std::string_view a, std::string_view b) {
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
   const HostNames& hosts = plan.hosts;
   std::size_t at = 1;
-  while (at < hosts.size() && !comes_before(hosts[at], hosts[at - 1])) ++at;
+  while (at < hosts.size() && sort_key(hosts[at - 1]) <= sort_key(hosts[at])) ++at;
   if (at >= hosts.size()) return Done{};
   return unsupported(fmt::format("{} orders nodes by name and would put {} before {}", who,
                                  hosts[at], hosts[at - 1]),

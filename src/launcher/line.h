@@ -31,9 +31,8 @@ class Line {
   Line(const Plan& plan, Argv start, Spelling spelling);
 
   /// Is there a flag of the profile or the user with one of these names?
-  bool given(Names names) const;
-  /// The same for `option` with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
-  bool given_key(Names options, std::string_view key) const;
+  /// With `key`, one with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
+  bool given(Names names, std::string_view key = "") const;
 
   void add(Argv words) { argv_.insert(argv_.end(), words.begin(), words.end()); }
   void add(Argv words, Names unless);  ///< nothing where one of `unless` is given
@@ -76,8 +75,9 @@ std::string join_sets(const Plan& plan, std::string_view separator,
                       std::string (*text)(const CpuSet&));
 std::string cpu_list(const CpuSet& cpus);  ///< "0-3,8"
 
-std::string host_list(const Plan& plan);    ///< "a,b"
-std::string host_counts(const Plan& plan);  ///< "a:4,b:2": each host with its ranks
+std::string host_list(const Plan& plan);      ///< "a,b"
+std::string host_counts(const Plan& plan);    ///< "a:4,b:2": each host with its ranks
+std::string host_of_ranks(const Plan& plan);  ///< "a,a,b": the host of each rank in turn
 
 /// Neighbouring nodes with equal numbers of ranks, in node order.
 struct Stretch {

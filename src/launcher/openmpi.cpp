@@ -45,21 +45,6 @@ bool is_orte(const std::string& version) {
   return major && *major < kFirstOfPrrte;
 }
 
-// "a,a,b": the host of each rank in turn.
-std::string host_of_each_rank(const Plan& plan) {
-  std::string list;
-  std::size_t host = 0;
-  for (const NodeRun& run : plan.layout) {
-    const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
-    for (int n = 0; n < run.nodes; ++n, ++host)
-      for (std::size_t r = 0; r < ranks; ++r) {
-        if (!list.empty()) list += ',';
-        list += plan.hosts[host];
-      }
-  }
-  return list;
-}
-
 // By a host for each rank; where that list is too long, in the allocation's order of nodes.
 void add_placement(const Plan& plan, Line& line) {
   const bool maps = line.given(
@@ -69,7 +54,7 @@ void add_placement(const Plan& plan, Line& line) {
     if (!maps) line.add({"--map-by", per_node});
     return;
   }
-  const std::string list = host_of_each_rank(plan);
+  const std::string list = host_of_ranks(plan);
   if (!maps && plan.nodes() > 1 && list.size() <= kMaxArgument)
     return line.add({"--host", list, "--map-by", "seq", "--oversubscribe"});
   line.add_hosts({.list = "--host", .file = "--hostfile"}, host_counts(plan));
@@ -112,7 +97,8 @@ const Launcher openmpi = {
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
                .names_variables = true,
-               .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
+               // TERM stops ranks within seconds.
+               .termination = {.ranks_outlive_launcher = true, .watch_links = true},
                .conflicting = one_by_one(
                    {{"OMPI_MCA_hwloc_base_bind_to_core OMPI_MCA_hwloc_base_bind_to_socket "
                      "OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_hwloc_base_cpu_list "

@@ -52,7 +52,8 @@ const Launcher prrte = {
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
                .names_variables = true,
-               .termination = {.ranks_outlive_launcher = true},  // TERM stops them within seconds
+               // TERM stops ranks within seconds.
+               .termination = {.ranks_outlive_launcher = true, .watch_links = true},
                .conflicting =
                    one_by_one({{.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
                                 .why = "changes how prterun places or binds ranks",

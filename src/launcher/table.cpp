@@ -34,8 +34,7 @@ bool has(std::string_view text, std::string_view part) {
 }
 
 bool is_named(const Launcher& launcher, std::string_view name) {
-  return std::find(launcher.programs.begin(), launcher.programs.end(), name) !=
-         launcher.programs.end();
+  return std::ranges::find(launcher.programs, name) != launcher.programs.end();
 }
 
 std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
@@ -56,10 +55,9 @@ std::span<const Launcher> launchers() {
 }
 
 const Launcher* find_launcher(std::string_view name) {
-  const auto all = launchers();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Launcher& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
+  for (const Launcher& one : launchers())
+    if (one.name == name) return &one;
+  return nullptr;
 }
 
 // The text that comes first in the output decides.

@@ -133,6 +133,7 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   nlohmann::ordered_json set = nlohmann::ordered_json::object();
   std::vector<std::string> unset;
   for (const EnvChange& change : changes) {
+    if (change.prints == EnvChange::Prints::inherited) continue;
     if (!change.shell.empty())
       return not_representable("json", change, "its value is known only in the job");
     if (!is_utf8(change.name)) return not_representable("json", change, "the name is not UTF-8");
@@ -189,11 +190,16 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
   std::string text;
   for (const EnvChange& change : changes) {
     if (const Status fine = render::check_change(row, change); !fine) return fine.error();
+    if (change.prints == EnvChange::Prints::inherited) {
+      text +=
+          fmt::format("{}{} is inherited; its value is not printed\n", row.comment, change.name);
+      continue;
+    }
     const std::string comment = comments ? render::comment_text(change.comment) : "";
     // A Lua comment that begins with [[ would span lines; "-- " separates the bracket.
     if (!comment.empty()) text += fmt::format("{}{}\n", row.comment, comment);
     const std::string value =
-        change.secret
+        change.prints == EnvChange::Prints::reference
             ? fmt::format("\"${{{}:?export it first, its value is not printed}}\"", change.name)
         : !change.shell.empty() ? change.shell
         : change.value          ? row.quote(*change.value)

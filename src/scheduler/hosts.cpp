@@ -1,4 +1,4 @@
-// Host lists from the text of a file or a command: PBS, Cobalt, SGE, Flux, and the user's own host file.
+// Host lists from the text of a file or a command: SGE, Flux, and the user's own host file.
 #include "hpclaunch/hosts.h"
 
 #include <fmt/format.h>
@@ -33,16 +33,6 @@ HostList hosts_from_names(HostNames names, std::string why) {
   hosts.names = std::move(names);
   hosts.allocation = !merge_repeated(hosts.names, hosts.slots);
   return hosts;
-}
-
-Result<HostList> pbs_hosts(const EnvSnapshot&, const Request&, const std::string& text,
-                           const std::string& path) {
-  return hosts_from_text(text, path, "PBS node file " + path);
-}
-
-Result<HostList> cobalt_hosts(const EnvSnapshot&, const Request&, const std::string& text,
-                              const std::string& path) {
-  return hosts_from_text(text, path, "Cobalt node file " + path);
 }
 
 // "host slots queue processors" per line; the latter two do not describe hosts.

@@ -48,7 +48,7 @@ Result<HostList> lsf_hosts(const EnvSnapshot& env, const Request&, const std::st
     hosts = hosts_from_text(*lines, "LSB_MCPU_HOSTS", named_by("LSB_MCPU_HOSTS"));
   } else if (env.has("LSB_HOSTS")) {
     std::string lines = env.get("LSB_HOSTS");
-    std::replace(lines.begin(), lines.end(), ' ', '\n');
+    std::ranges::replace(lines, ' ', '\n');
     hosts = hosts_from_text(lines, "LSB_HOSTS", named_by("LSB_HOSTS"));
   } else {
     return Error{ErrorKind::unsupported,

@@ -21,32 +21,21 @@ std::string value_of(std::string_view text, std::string_view key) {
 
 std::optional<long> parse_duration(std::string_view text) {
   constexpr long kMostDays = 10'000;
-  long days = 0;
-  bool with_days = false;
-  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const std::optional<long> found = parse_natural(text.substr(0, dash), kMostDays);
-    if (!found) return std::nullopt;
-    days = *found;
-    with_days = true;
-    text.remove_prefix(dash + 1);
-  }
-  std::vector<std::string_view> parts = split(text, ':');
-  if (parts.size() == 4 && !with_days) {
-    const std::optional<long> found = parse_natural(parts.front(), kMostDays);
-    if (!found) return std::nullopt;
-    days = *found;
-    with_days = true;
-    parts.erase(parts.begin());
-  }
-  if (parts.size() > 3 || parts.size() < (with_days ? 3u : 2u)) return std::nullopt;
+  std::string fields(text);
+  const std::size_t dash = fields.find('-');
+  const bool with_dash = dash < fields.find(':');
+  if (with_dash) fields[dash] = ':';
+  const std::vector<std::string_view> parts = split(fields, ':');
+  if (parts.size() < (with_dash ? 4u : 2u) || parts.size() > 4) return std::nullopt;
   long seconds = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const long most = i == 0 ? 24 * kMostDays : 59;
+    const std::size_t smaller = parts.size() - 1 - i;  // units: 3 for days, 0 for seconds
+    const long most = smaller == 3 ? kMostDays : smaller == 2 || i == 0 ? 24 * kMostDays : 59;
     const std::optional<long> number = parse_natural(parts[i], most);
     if (!number || parts[i].empty()) return std::nullopt;
-    seconds = seconds * 60 + *number;
+    seconds = seconds * (smaller == 2 ? 24 : 60) + *number;
   }
-  return days * 86400 + seconds;
+  return seconds;
 }
 
 // flux job timeleft: whole seconds, or "infinity".

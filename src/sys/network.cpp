@@ -37,23 +37,6 @@ std::pair<int, int> ephemeral_ports() {
 
 namespace {
 
-// A file that only this user can open; -1 where there is none. Others may write to these directories, so
-// that what is there already need not be ours.
-int open_locks() {
-  const std::string user = std::to_string(geteuid());
-  for (const std::string& path :
-       {"/run/user/" + user + "/hpclaunch-ports", "/dev/shm/hpclaunch-ports-" + user,
-        "/tmp/hpclaunch-ports-" + user}) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    struct stat info {};
-    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-        (info.st_mode & (S_IRWXG | S_IRWXO)) == 0)
-      return fd;
-    if (fd >= 0) close(fd);
-  }
-  return -1;
-}
-
 // Locks the byte of the file that stands for the port: another launch of this user takes another port. The
 // lock ends with the last descriptor, also after an exec, and leaves the port itself free. Ports belong to
 // one network namespace, or to `host` where that is another one. False: another launch has it.
@@ -102,9 +85,25 @@ int try_listen(int port) {
 
 }  // namespace
 
+// Others may write to these directories, so that what is there already need not be ours.
+int open_private(const std::string& name) {
+  const std::string user = std::to_string(geteuid());
+  for (const std::string& path :
+       {"/run/user/" + user + "/hpclaunch-" + name, "/dev/shm/hpclaunch-" + name + "-" + user,
+        "/tmp/hpclaunch-" + name + "-" + user}) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat info {};
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        (info.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+      return fd;
+    if (fd >= 0) close(fd);
+  }
+  return -1;
+}
+
 Result<PortClaim> claim_port(const std::vector<int>& candidates, const std::string& host) {
   std::string first_reason;
-  const int locks = open_locks();
+  const int locks = open_private("ports");
   for (const int port : candidates) {
     std::string reason = fmt::format("port {} is reserved by another hpclaunch", port);
     if (locks < 0 || lock_port(locks, host, port)) {
@@ -135,7 +134,12 @@ std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all_addresses() {
   return {all, freeifaddrs};
 }
 
-// Numeric text of an address; "" for other families.
+bool is_link_local(const sockaddr& address) {
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+// Numeric text of an address, "fe80::1%eth0" of a link-local one; "" for other families.
 std::string address_text(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN];
   const void* bytes = nullptr;
@@ -145,12 +149,11 @@ std::string address_text(const sockaddr& address) {
     bytes = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
   if (bytes == nullptr || inet_ntop(address.sa_family, bytes, text, sizeof text) == nullptr)
     return "";
-  return text;
-}
-
-bool is_link_local(const sockaddr& address) {
-  return address.sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  char interface[IF_NAMESIZE];
+  const bool scoped = is_link_local(address) &&
+                      if_indextoname(reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id,
+                                     interface) != nullptr;
+  return scoped ? fmt::format("{}%{}", text, interface) : text;
 }
 
 // 169.254.0.0/16, which a service processor's interface has.
@@ -230,6 +233,14 @@ bool resolves_to_loopback(const std::string& name) {
 std::string listen_problem(int port) {
   const int why = try_listen(port);
   return why == 0 ? "" : std::strerror(why);
+}
+
+std::vector<std::string> own_addresses() {
+  const auto all = all_addresses();
+  std::vector<std::string> found;
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next)
+    if (one->ifa_addr != nullptr) found.push_back(address_text(*one->ifa_addr));
+  return found;
 }
 
 std::vector<Interface> interfaces() {

@@ -137,8 +137,22 @@ class Explain(Test):
             self.assertNotIn(secret, done.out + done.err, command)
             self.assertIn("seen", done.out)
             self.assertIn("DB_PASSWORD", done.out)
-        # Where the value is needed it is there.
-        self.assertIn(secret, hpclaunch("env", *HERE, *words, env=env).out)
+
+    def test_env_prints_no_secret(self):
+        words = ("env", *HERE, "--set", "MY_API_KEY=hunter2", "--set", "PLAIN=seen")
+        for format, comment in (("sh", "# "), ("csh", "# "), ("fish", "# "), ("dotenv", "# "), ("lmod", "-- "), ("json", None)):
+            with self.subTest(format):
+                for env in (clean_env(), clean_env(MY_API_KEY="another")):
+                    done = self.ok(hpclaunch(*words, "--format", format, env=env), 2)
+                    self.has(done, "the value of MY_API_KEY is secret", "export MY_API_KEY", "--show-secrets")
+                    self.assertNotIn("hunter2", done.out + done.err)
+                done = hpclaunch(*words, "--format", format, env=clean_env(MY_API_KEY="hunter2"))
+                if done.status == 0:  # dotenv cannot remove variables
+                    self.assertNotIn("hunter2", done.out + done.err)
+                    self.assertIn("seen", done.out)
+                    self.assertEqual((comment or "MY") + "MY_API_KEY is inherited" in done.out, comment is not None)
+                self.assertIn(format, "dotenv" if done.status else format)
+        self.assertIn("hunter2", self.ok(hpclaunch(*words, "--show-secrets")).out)
 
     def test_a_dry_run_refers_to_secrets(self):
         """The script goes into files and tickets: it takes a typed secret from the environment that it runs in."""

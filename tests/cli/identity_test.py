@@ -89,6 +89,15 @@ class Identity(Test):
                 with self.subTest(job=job):
                     self.run_here("openmpi", env)
 
+    def test_jax_takes_what_a_rank_sees(self):
+        """Its own device of those that a mask leaves, not the one with the number of Slurm's local rank."""
+        for profile, view, devices, ids in (("perlmutter", "own", 1, "0"), ("perlmutter", "own", 2, "0,1"), ("perlmutter", "all", 1, None), ("frontier", "launcher", 1, "0"),
+                                            ("frontier", "own", 1, "0"), ("aurora", "own", 1, None)):
+            with self.subTest([profile, view, devices]):
+                done = hpclaunch("plan", "--json", "--profile", profile, "--gpu-view", view, "--devices-per-rank", str(devices), "-N", "2", env=clean_env(JAX_LOCAL_DEVICE_IDS="3"))
+                found = {one["name"]: one["value"] for one in json.loads(done.out)["env"]}
+                self.assertEqual(found.get("JAX_LOCAL_DEVICE_IDS"), ids)
+
     def test_jax_finds_slurm_under_every_launcher(self):
         folder = self.run_here("local", BATCH)
         for name in os.listdir(folder):

@@ -2,6 +2,7 @@
 """hpclaunch run on this machine, without any launcher."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -121,6 +122,39 @@ class Ranks(Test):
                 sleepers = {line.split()[0] for line in lines if re.search(r'execve\("/(usr/)?bin/sleep"', line)}
                 self.assertEqual([line for line in lines if "nanosleep" in line and line.split()[0] not in sleepers], [])
                 self.assertTrue(any("execve(" in line for line in lines), "nothing traced")
+
+    def test_a_launcher_is_asked_once_for_its_version(self):
+        """Its answer is kept for as long as the file stays the same; what others could have written is not believed."""
+        need("strace")
+        mpiexec = self.folder + "/mpiexec.hydra"
+        shutil.copy(need("mpiexec.hydra"), mpiexec)
+        file = self.folder + "/calls"
+
+        def asked(inside):
+            words = [support.HPCLAUNCH, "run", "--dry-run", "-n", "2", "--oversubscribe", "--launcher", mpiexec, "--", "/bin/true"]
+            trace = ["strace", "-f", "-qq", "-s", "4000", "-e", "signal=none", "-e", "trace=execve", "-o", file, *words]
+            done = execute(["unshare", "--map-root-user", "--mount", "sh", "-c", inside + ' && exec "$@"', "-", *trace], env=support.clean_env())
+            self.assertIn("-bind-to", self.ok(done).out)
+            with open(file) as calls:
+                return calls.read().count('"--version"')
+        memory = self.folder + "/memory"  # in place of /run/user, /dev/shm and /tmp
+        os.mkdir(memory)
+        own = "for at in /run /dev/shm; do mount --bind %s $at; done" % memory
+        self.assertEqual([asked(own) for _ in range(3)], [1, 0, 0])
+        os.utime(mpiexec, (1, 1))
+        self.assertEqual([asked(own) for _ in range(2)], [1, 0])
+        kept = [os.path.join(memory, name) for name in os.listdir(memory) if "version" in name]
+        self.assertEqual(len(kept), 2)
+        kept = max(kept, key=os.path.getmtime)
+        with open(kept) as text:
+            whole = text.read()
+        for broken in ("", "x", whole[:-1], whole[:40], "x" * 70000):
+            with self.subTest(broken[:50]):
+                with open(kept, "w") as text:
+                    text.write(broken)
+                self.assertEqual([asked(own) for _ in range(2)], [1, 0])
+        os.chmod(kept, 0o644)
+        self.assertEqual(asked(own), 1)
 
     def test_log_dir(self):
         logs = os.path.join(self.folder, "new", "logs")

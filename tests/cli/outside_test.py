@@ -172,6 +172,16 @@ class Address(Outside):
                 self.assertEqual(done.err, "")
         self.ok(hpclaunch("run", *words, "--force", "--", "/bin/true", env=clean_env(MASTER_ADDR="192.0.2.1")))
 
+    def test_a_link_local_address_of_this_machine(self):
+        """With its scope it is one of this node's; without it nothing can connect to it."""
+        inside = 'ip link set lo up && ip address add fe80::77/64 dev lo nodad && exec "$@"'
+        for address, status in (("fe80::77%lo", 0), ("fe80::78%lo", 125), ("fe80::77", 125)):
+            with self.subTest(address):
+                done = support.execute([support.need("unshare"), "--map-root-user", "--net", "sh", "-c", inside, "-", support.HPCLAUNCH, "run", "-n", "2",
+                                        "--oversubscribe", "--", "/bin/true"], clean_env(MASTER_ADDR=address))
+                self.ok(done, status)
+                self.assertEqual("address-elsewhere" in done.err, status != 0, str(done))
+
 
 if __name__ == "__main__":
     support.main()

@@ -170,6 +170,53 @@ class Mpi(Test):
         plan, _ = self.choice(python, uses, env=clean_env(PYTHONPATH=os.path.join(self.folder, "more")))
         self.assertEqual(self.launcher(plan), "hydra")
 
+    def test_mpi4py_of_another_python_does_not_decide(self):
+        """The interpreter that would run, behind its links, has folders of its own version, the user's before its own."""
+        self.file("opt/bin/python3.10", "#!/bin/sh\n", 0o755)
+        python = os.path.join(self.folder, "opt/bin/python3")
+        os.symlink("python3.10", python)
+        uses = self.file("a.py", "from mpi4py import MPI\n")
+        home = os.path.join(self.folder, "home")
+        local, opt = "home/.local/lib/python%s/site-packages/mpi4py/MPI.cpython-%s-x86_64-linux-gnu.so", "opt/lib/python3.10/site-packages/mpi4py/MPI.abi3.so"
+        mismatch = lambda *command, **env: "mpi-mismatch" in self.choice(*command, uses, options=("--launcher", "hydra"), env=clean_env(HOME=home, **env))[1]
+        self.file(local % ("3.9", "39"), elf("libmpi.so.40"))
+        self.assertFalse(mismatch(python))
+        self.file(opt, elf("libmpi.so.12"))
+        self.file(local % ("3.10", "310"), elf("libmpi.so.40"))
+        self.assertTrue(mismatch(python))
+        for flags in (["-s"], ["-I"], ["-Xdev", "-sW", "ignore"], ["-S"]):
+            with self.subTest(flags):
+                self.assertFalse(mismatch(python, *flags))
+        self.assertFalse(mismatch(python, PYTHONNOUSERSITE="1"))
+        self.assertTrue(mismatch(python, "-E", PYTHONNOUSERSITE="1"))
+        self.file("more/mpi4py/MPI.cpython-310-x86_64-linux-gnu.so", elf("libmpi.so.12"))
+        self.assertFalse(mismatch(python, PYTHONPATH=os.path.join(self.folder, "more")))
+        self.assertTrue(mismatch(python, "-E", PYTHONPATH=os.path.join(self.folder, "more")))
+        self.assertTrue(mismatch(python, "-X", "dev"))  # the script is the word after its value
+        venv = self.file("venv/bin/python", "#!/bin/sh\n", 0o755)  # a copy, which has no version in its name
+        for system in ("false", "true"):
+            self.file("venv/pyvenv.cfg", "home = %s/opt/bin\ninclude-system-site-packages = %s\nversion_info = 3.10.4.final.0\n" % (self.folder, system))
+            self.assertEqual(mismatch(venv), system == "true")
+        self.file("venv/lib/python3.10/site-packages/mpi4py/MPI.cpython-39-x86_64-linux-gnu.so", elf("libmpi.so.40"))
+        self.assertFalse(mismatch(venv))  # nothing that this version can load
+        self.file("venv/lib/python3.10/site-packages/mpi4py/MPI.cpython-310-x86_64-linux-gnu.so", elf("libmpi.so.40"))
+        self.assertTrue(mismatch(venv))
+
+    def test_srun_without_a_configuration_is_not_chosen(self):
+        """As in a container that a job's variables reach: srun is there, and no Slurm."""
+        self.file("bin/srun", "#!/bin/sh\necho 'srun: fatal: Could not establish a configuration source' >&2\nexit 1\n", 0o755)
+        program = self.file("prog", elf("libmpi.so.12"), 0o755)
+        here = dict(SLURM_JOB_ID="7", SLURM_JOB_NODELIST=os.uname().nodename.split(".")[0], SLURM_JOB_NUM_NODES="1")
+        for path, launcher in (("", "local"), (":/usr/bin:/bin", "hydra")):
+            with self.subTest(launcher):
+                env = clean_env(PATH=os.path.join(self.folder, "bin") + path, **here)
+                plan, rules = self.choice(program, options=("--profile", "none"), env=env)
+                self.assertEqual(self.launcher(plan), launcher)
+                self.assertEqual("mpi-mismatch" in rules, launcher == "local")
+        self.file("bin/srun", "#!/bin/sh\n[ \"$1\" = --mpi=list ] && echo none\necho slurm 24.11.5\n", 0o755)
+        plan, _ = self.choice(program, options=("--profile", "none"), env=env)
+        self.assertEqual(self.launcher(plan), "slurm")
+
     def test_srun_gets_a_plugin(self):
         srun = "#!/bin/sh\n[ \"$1\" = --mpi=list ] && { echo 'MPI plugin types are...'; echo '\tnone'; echo '\tpmi2'; exit; }\necho slurm 24.11.5\n"
         self.file("bin/srun", srun, 0o755)

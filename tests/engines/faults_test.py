@@ -119,14 +119,38 @@ class Faults(engines.Test):
                 self.assertNotEqual(status, 0, err)
                 self.assertNotIn("@hpclaunch", err)
                 said = [line for line in err.splitlines() if line.startswith("hpclaunch: ") and "site" not in line and "--profile" not in line]
-                if launcher == "hydra":  # mpiexec ends at once, and with it all that ranks could report
-                    self.assertIn("a node was lost, or the launcher failed", said[0])
+                if launcher == "hydra":  # mpiexec ends at once, and with it all that ranks could report: its connection tells
+                    self.assertEqual(said[0], "hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2")
                 elif launcher == "openmpi":  # whose stop may lose the record of a rank, or of a node's
                     self.assertRegex(said[0], "^hpclaunch: (node n2|one of 2 nodes) failed first: no exit status from ranks 2-3 on n2")
                     self.assertRegex(said[1], "^hpclaunch: the launcher stopped [1-4] ranks?$")
                 else:
                     self.assertEqual(said[:2], ["hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2", "hpclaunch: the launcher stopped 4 ranks"])
                 self.nothing_left(but=["slurmstepd"])
+
+    def test_a_node_that_falls_silent_is_named_and_ends_the_job(self):
+        """Its cable is out: nobody is told, and mpiexec's connection to it ends by the kernel's probes, after two minutes."""
+        if not self.cluster.spaces:
+            return
+        begin = time.monotonic()
+        try:
+            status, err = self.while_it_runs("hydra", "exec sleep " + SLEEP, lambda: self.cluster.crash("n2", silent=True), 240, nodes=3)
+        finally:
+            self.cluster.start("n2")
+        self.assertNotEqual(status, 0, err)
+        self.assertGreater(time.monotonic() - begin, 60, err)
+        self.assertIn("hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2\n", err)
+        self.nothing_left(but=["slurmstepd"])
+
+    def test_a_monitor_that_is_killed_blames_no_node(self):
+        """Its program goes on; when mpiexec ends, its connections have ended in any order, and records may be lost."""
+        for launcher in ("hydra", "openmpi"):
+            with self.subTest(launcher):
+                script = "[ $RANK = 1 ] && { sleep 1; kill -9 $PPID; }; exec sleep 4"
+                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, nodes=3)
+                self.assertNotEqual(done.status, 0)
+                self.assertNotIn("failed first", done.err)
+        self.nothing_left(but=["slurmstepd"])
 
     def test_the_exact_status_is_the_default(self):
         """srun's own status of a job in which it stopped ranks is 143, whatever happened before."""

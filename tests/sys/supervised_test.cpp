@@ -373,6 +373,11 @@ TEST_CASE("a rank that the launcher ended has not failed first", "[supervised][s
   handled.sent = SIGTERM;
   CHECK_FALSE(of({handled}).summary({}, plain()).ending.first);
   CHECK(of({handled}).summary({}, plain()).ending.status == kSilenceStatus);
+  Record survivor = ended(5, 9, 4);  // TERM did not end it; it failed later
+  survivor.sent = SIGTERM;
+  const Summary late = of({stopped(0, 1), survivor}).summary(exited(143), plain());
+  CHECK(late.ending.first->rank == 5);
+  CHECK(late.ending.status == 4);
   JobFacts user = plain();
   user.forwarded = SIGTERM;
   user.user_ends = true;
@@ -395,6 +400,23 @@ TEST_CASE("a node that fell silent is named before those that the launcher ended
         "hpclaunch: node n2 failed first: no exit status from ranks 4-6 on n2\n"
         "hpclaunch: the launcher stopped 4 ranks\n"
         "hpclaunch: slurm exited with status 143\n");
+}
+
+TEST_CASE("a node whose connection ended first is named", "[supervised][status]") {
+  std::vector<Record> begun = {ended(0, 0, 0), ended(4, 0, 0)};
+  begun[0].is_begin = begun[1].is_begin = true;
+  JobFacts facts = plain();
+  facts.lost_host = "n2";
+  facts.lost_at = kStart + 5;
+  const Summary all = of(begun).summary(exited(255), facts);
+  CHECK(all.ending.status == 255);
+  CHECK(all.report ==
+        "hpclaunch: node n2 failed first: no exit status from ranks 4-6 on n2\n"
+        "hpclaunch: slurm exited with status 255\n");
+  begun.push_back(ended(1, 6, 1));  // its peer is gone
+  CHECK(of(begun).summary(exited(255), facts).report.starts_with("hpclaunch: node n2 failed first"));
+  begun.back() = ended(1, 2, 1);  // it failed before
+  CHECK(of(begun).summary(exited(255), facts).report.starts_with("hpclaunch: rank 1 failed first"));
 }
 
 TEST_CASE("a rank that lost its peers is not named before their node", "[supervised][status]") {

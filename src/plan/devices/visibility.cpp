@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -239,6 +240,15 @@ void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& set
                fmt::format("the rank sees {}; HPCLAUNCH_LOCAL_RANK is its local rank", sees));
 }
 
+// By default JAX takes the device with the number of Slurm's or Open MPI's local rank, which only rank 0 sees here.
+void add_taken(const Units& units, EnvSettings& settings) {
+  std::vector<int> seen(static_cast<std::size_t>(units.per_rank));
+  std::iota(seen.begin(), seen.end(), 0);
+  settings.add(std::string(units.vendor->taken), Layer::computed,
+               fmt::format("{}", fmt::join(seen, ",")),
+               "JAX takes what the rank sees, not the device with the number of its local rank");
+}
+
 // Parts of devices in a view that has whole ones.
 void report_parts(const Units& units, Plan& placed) {
   std::vector<std::string> messages;
@@ -334,6 +344,8 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
                      named ? by : "this process can open"),
          fmt::format("{}request devices", named ? fmt::format("unset {}, or ", units.given) : "")});
   }
+  const bool sees_own = units.view == "own" || units.view == "launcher";
+  if (!units.list.empty() && sees_own && !units.vendor->taken.empty()) add_taken(units, settings);
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);

@@ -42,6 +42,7 @@ Ending Monitor::run() {
   while (phase_ != Phase::reported || screen_.pending()) {
     wait_for_events();
     take_signals();
+    links_.take_ended();
     reap();
     read_errors();
     Splitter::Sink late;
@@ -61,6 +62,7 @@ void Monitor::wait_for_events() {
   wait.on(signals_.fd());
   wait.on(reading ? launcher_.errors : -1);
   wait.on(screen_.fd(), POLLOUT);
+  wait.on(links_.fd());
   wait.until(splitter_.next_flush());
   wait.until(settle_until_);
   wait.until(end_at_);
@@ -121,7 +123,10 @@ void Monitor::forward(int signal, bool from_terminal) {
 // Reaps orphans as well, which have become our children.
 void Monitor::reap() {
   childless_ = reap_ended(launcher_.alone ? 0 : launcher_.pid, [&](const siginfo_t& info) {
-    if (info.si_pid == launcher_.pid) launcher_exit_ = exit_of(info);
+    if (info.si_pid != launcher_.pid) return;
+    launcher_exit_ = exit_of(info);
+    links_.take_ended();
+    links_.drop();
   });
 }
 
@@ -197,6 +202,9 @@ void Monitor::await_nodes(long now) {
 }
 
 void Monitor::advance_running(long now) {
+  if (plan_.termination.watch_links && plan_.nodes() > 1 && ranks_.all_started() &&
+      !std::exchange(complete_seen_, true))
+    links_.watch(launcher_.pid);
   const long grace = static_cast<long>(plan_.output.grace_seconds * 1000);
   if (ranks_.failures() > 0 && !std::exchange(failure_seen_, true)) settle_until_ = now + kSettle;
   if (settle_until_ != kNever && now >= settle_until_) {
@@ -224,7 +232,25 @@ void Monitor::next_step(long now) {
   end_at_ = now + step.wait_ms;
 }
 
+// The first node whose connection ended, before the launcher did, without a word from its ranks. A look-up may take long where no name
+// service answers, so their time is limited.
+void Monitor::find_lost_node() {
+  constexpr long kMost = 5000;  // ms
+  const long start = clock_ms();
+  const std::vector<SilentRanks> silent = ranks_.silent();
+  for (const Links::Ended& link : links_.lost())
+    for (const SilentRanks& node : silent) {
+      if (!node.whole_node || clock_ms() - start > kMost) continue;
+      const auto addresses = resolve(node.host);
+      if (!addresses || std::ranges::count(*addresses, link.address) == 0) continue;
+      facts_.lost_host = node.host;
+      facts_.lost_at = link.at;
+      return;
+    }
+}
+
 void Monitor::finish() {
+  find_lost_node();
   Summary summary = ranks_.summary(*launcher_exit_, facts_);
   ending_ = std::move(summary.ending);
   if (!summary.report.empty()) say(summary.report);

@@ -13,6 +13,7 @@
 #include "hpclaunch/plan.h"
 #include "hpclaunch/sys.h"
 #include "sys/screen.h"
+#include "sys/supervised/links.h"
 #include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
 
@@ -52,6 +53,7 @@ class Monitor {
   void advance_running(long now);
   void await_nodes(long now);
   void next_step(long now);
+  void find_lost_node();
   void finish();
   void write_screen();
   void say(const std::string& text);
@@ -61,6 +63,7 @@ class Monitor {
   Launcher launcher_;
   Signals& signals_;
   RankStatus ranks_;
+  Links links_;
   Splitter splitter_;
   Screen screen_;
   Pieces pieces_;
@@ -73,7 +76,8 @@ class Monitor {
   long name_missing_at_ = kNever;  // nodes that have not reported
   long start_by_ = kNever;         // when it is too late for them
   int started_nodes_ = 0;
-  std::size_t steps_ = 0;  // of TerminationPolicy::steps that were taken
+  std::size_t steps_ = 0;       // of TerminationPolicy::steps that were taken
+  bool complete_seen_ = false;  // every node has started
   bool failure_seen_ = false;
   bool end_seen_ = false;
   bool int_seen_ = false;

@@ -98,15 +98,22 @@ void RankStatus::add(const Record& record, double started, double now) {
 
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
 // local launcher. Of equally early ones the lower rank. What the launcher ended has not failed by itself,
-// unless the user has asked for it.
+// unless the user has asked for it, or it exited later and nothing else explains the end of the job.
 const RankExit* RankStatus::first_failure(const JobFacts& facts) const {
-  const RankExit* first = nullptr;
-  const RankExit* crash = nullptr;
-  for (const std::optional<RankExit>& end : ends_) {
-    if (!end || !end->failed() || (end->sent != 0 && !facts.user_ends)) continue;
-    if (first == nullptr || end->seconds < first->seconds) first = &*end;
-    if (is_crash(*end) && (crash == nullptr || end->seconds < crash->seconds)) crash = &*end;
-  }
+  const auto earliest = [&](const auto& counts) {
+    const RankExit* found = nullptr;
+    for (const std::optional<RankExit>& end : ends_)
+      if (end && end->failed() && counts(*end) &&
+          (found == nullptr || end->seconds < found->seconds))
+        found = &*end;
+    return found;
+  };
+  const auto by_itself = [&](const RankExit& end) { return end.sent == 0 || facts.user_ends; };
+  const RankExit* first = earliest(by_itself);
+  if (first == nullptr && all_started() && std::ranges::none_of(silent(), &SilentRanks::whole_node))
+    return earliest([](const RankExit& end) { return end.signal == 0; });
+  const RankExit* crash =
+      earliest([&](const RankExit& end) { return by_itself(end) && is_crash(end); });
   const bool explains = crash != nullptr && crash->seconds <= first->seconds + kSettle / 1000.0;
   return explains ? crash : first;
 }
@@ -185,9 +192,13 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
   return fmt::format("hpclaunch: no exit status from {}: {}\n", named(ending.silent), why);
 }
 
-// Nodes that fell silent as a whole before the launcher stopped ranks elsewhere: what it reacted to. After a
-// rank's own failure silence says less: many launchers stop ranks in a way that leaves no record.
+// A lost connection says which node, and when. Else nodes that fell silent as a whole before the launcher stopped
+// ranks elsewhere: what it reacted to. After a rank's own failure silence says less: many launchers stop ranks in a
+// way that leaves no record.
 bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
+  if (!facts.lost_host.empty() && !facts.user_ends)
+    return !ending.first ||
+           facts.lost_at <= facts.started + ending.first->seconds + kSettle / 1000.0;
   const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
   if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
   return !ending.first || (stop_is_recorded_ && whole == std::ssize(ending.silent));
@@ -198,7 +209,9 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
   std::string text;
   if (ending.node_first) {
     std::vector<SilentRanks> lost;
-    std::ranges::copy_if(ending.silent, std::back_inserter(lost), &SilentRanks::whole_node);
+    std::ranges::copy_if(ending.silent, std::back_inserter(lost), [&](const SilentRanks& node) {
+      return facts.lost_host.empty() ? node.whole_node : node.host == facts.lost_host;
+    });
     const std::string nodes = lost.size() == 1
                                   ? "node " + lost[0].host
                                   : (stop_is_recorded_ ? "" : "one of ") +

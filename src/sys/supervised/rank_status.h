@@ -19,6 +19,9 @@ struct JobFacts {
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
   long start_seconds = 0;       ///< the limit within which some nodes did not start; 0: none such
   TimeLimitSignal time_limit_signal;
+  std::string
+      lost_host;  ///< the first node whose connection to the launcher ended, all its ranks silent
+  double lost_at = 0;  ///< UNIX time
 };
 
 struct Summary {
@@ -47,6 +50,7 @@ class RankStatus {
   int started_nodes() const { return started_nodes_; }  ///< of which some rank has reported
   bool all_started() const { return started_nodes_ == static_cast<int>(hosts_.size()); }
   std::string not_started() const;  ///< "ranks 4-5 on n3, ranks 6-7 on n4"; of many the first ones
+  std::vector<SilentRanks> silent() const;
   /// `launcher`: how the launcher itself ended.
   Summary summary(const RankExit& launcher, const JobFacts& facts) const;
 
@@ -55,7 +59,6 @@ class RankStatus {
   const RankExit* first_failure(const JobFacts& facts) const;
   void start_node(int node);
   RankFailure failure(const RankExit& end, double started) const;
-  std::vector<SilentRanks> silent() const;
   int status(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,

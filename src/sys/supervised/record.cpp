@@ -1,7 +1,7 @@
 #include "sys/supervised/record.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "hpclaunch/text.h"
 
@@ -12,92 +12,84 @@ constexpr long kMostPids = 1L << 22;  // PID_MAX_LIMIT
 constexpr int kMostSignals = 64;
 constexpr std::size_t kLongestHost = 255;
 constexpr std::size_t kLongestTag = 300;
+constexpr std::string_view kTail = "tail=";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_name(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
-         c == '_';
+// Of letters, digits, ".-_" and `more`.
+bool consists_of_name(std::string_view text, std::string_view more = "") {
+  return std::ranges::all_of(text, [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '-' || c == '_' || more.find(c) != std::string_view::npos;
+  });
 }
 
-// The value of "key=VALUE" at the front, up to the blank or the end, both taken off.
-std::optional<std::string_view> take(std::string_view& text, std::string_view key) {
-  if (!text.starts_with(key) || text.size() <= key.size() || text[key.size()] != '=') {
-    return std::nullopt;
+// Reads "key=VALUE" fields in their order; one that is missing or out of range spoils all.
+struct Fields {
+  std::string_view text;  // the rest
+  bool good = true;
+
+  bool next_is(std::string_view key) const {
+    return text.starts_with(key) && text.substr(key.size()).starts_with('=');
   }
-  text.remove_prefix(key.size() + 1);
-  const std::size_t end = std::min(text.find(' '), text.size());
-  const std::string_view value = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return value;
-}
+  std::string_view value(std::string_view key) {
+    good = good && next_is(key);
+    if (!good) return {};
+    text.remove_prefix(key.size() + 1);
+    const std::string_view found = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(found.size() + 1, text.size()));
+    return found;
+  }
+  int number(std::string_view key, long low, long high) {
+    const std::optional<long> found = parse_natural(value(key), high);
+    good = good && found && *found >= low;
+    return static_cast<int>(found.value_or(0));
+  }
+  // 1732212345.123456: seconds, a point, one to nine digits.
+  double time(std::string_view key) {
+    constexpr long kLatest = 100'000'000'000;
+    const std::string_view found = value(key);
+    const std::size_t point = std::min(found.find('.'), found.size());
+    const std::string_view digits = found.substr(std::min(point + 1, found.size()));
+    const std::optional<long> whole = parse_natural(found.substr(0, point), kLatest);
+    const std::optional<long> part = parse_natural(digits, 999'999'999);
+    good = good && whole && part && digits.size() <= 9;
+    return static_cast<double>(whole.value_or(0)) +
+           static_cast<double>(part.value_or(0)) / std::pow(10, digits.size());
+  }
+};
 
-bool take_number(std::string_view& text, std::string_view key, long low, long high, int& number) {
-  const std::optional<std::string_view> value = take(text, key);
-  if (!value) return false;
-  const std::optional<long> found = parse_natural(*value, high);
-  if (!found || *found < low || *found > high) return false;
-  number = static_cast<int>(*found);
-  return true;
-}
-
-// 1732212345.123456: seconds, a point, one to nine digits.
-bool take_time(std::string_view& text, double& at) {
-  constexpr long kLatest = 100'000'000'000;
-  constexpr std::size_t kMostDigits = 9;
-  const std::optional<std::string_view> value = take(text, "at");
-  if (!value) return false;
-  const std::size_t point = value->find('.');
-  if (point == std::string_view::npos) return false;
-  const std::string_view digits = value->substr(point + 1);
-  const std::optional<long> whole = parse_natural(value->substr(0, point), kLatest);
-  const std::optional<long> part = parse_natural(digits);
-  if (!whole || !part || digits.size() > kMostDigits) return false;
-  double fraction = static_cast<double>(*part);
-  for (std::size_t i = 0; i < digits.size(); ++i) fraction /= 10;
-  at = static_cast<double>(*whole) + fraction;
-  return true;
-}
-
-// True when it is the last field, or there is none.
-bool take_sent(std::string_view& text, Record& record) {
-  return text.empty() || (take_number(text, "sent", 1, kMostSignals, record.sent) && text.empty());
-}
-
-bool take_end(std::string_view text, Record& record) {
-  if (!take_time(text, record.seconds)) return false;
-  if (take_number(text, "exit", 0, 255, record.exit_status)) return take_sent(text, record);
-  if (!take_number(text, "signal", 1, kMostSignals, record.signal)) return false;
-  int core = 0;
-  if (text.starts_with("core=") && !take_number(text, "core", 1, 1, core)) return false;
-  record.core = core == 1;
-  return take_sent(text, record);
+void read_end(Fields& fields, Record& record) {
+  record.seconds = fields.time("at");
+  if (fields.next_is("exit")) {
+    record.exit_status = fields.number("exit", 0, 255);
+  } else {
+    record.signal = fields.number("signal", 1, kMostSignals);
+    record.core = fields.next_is("core") && fields.number("core", 1, 1) == 1;
+  }
+  if (fields.next_is("sent")) record.sent = fields.number("sent", 1, kMostSignals);
+  fields.good = fields.good && fields.text.empty();
 }
 
 }  // namespace
 
 std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) {
   if (!text.starts_with(bounds.marker)) return std::nullopt;
+  Fields fields{text.substr(bounds.marker.size())};
   Record record;
-  text.remove_prefix(bounds.marker.size());
-  if (!take_number(text, "rank", 0, bounds.ranks - 1, record.rank)) return std::nullopt;
-  if (!take_number(text, "node", 0, bounds.nodes - 1, record.node)) return std::nullopt;
-  const std::optional<std::string_view> host = take(text, "host");
-  if (!host || host->empty() || host->size() > kLongestHost) return std::nullopt;
-  if (!std::all_of(host->begin(), host->end(), is_name)) return std::nullopt;
-  record.host = *host;
-  if (!take_number(text, "pid", 1, kMostPids, record.pid)) return std::nullopt;
-  if (text == "begun") {
-    record.is_begin = true;
-    return record;
-  }
-  if (text.starts_with("tail=")) {
-    record.is_tail = true;
-    record.tail = text.substr(std::strlen("tail="));
-    return record;
-  }
-  if (!take_end(text, record)) return std::nullopt;
-  return record;
+  record.rank = fields.number("rank", 0, bounds.ranks - 1);
+  record.node = fields.number("node", 0, bounds.nodes - 1);
+  record.host = fields.value("host");
+  record.pid = fields.number("pid", 1, kMostPids);
+  if (record.host.empty() || record.host.size() > kLongestHost || !consists_of_name(record.host))
+    return std::nullopt;
+  record.is_begin = fields.text == "begun";
+  record.is_tail = fields.text.starts_with(kTail);
+  if (record.is_tail)
+    record.tail = fields.text.substr(kTail.size());
+  else if (!record.is_begin)
+    read_end(fields, record);
+  return fields.good ? std::optional(record) : std::nullopt;
 }
 
 namespace {
@@ -110,12 +102,7 @@ bool may_become_tag(std::string_view text) {
   const bool bracket = text.starts_with('[');
   const std::size_t close = bracket ? text.find(']') : std::string_view::npos;
   if (close != std::string_view::npos && !kBehind.starts_with(text.substr(close))) return false;
-  return std::all_of(text.begin(),
-                     text.begin() + static_cast<std::ptrdiff_t>(std::min(close, text.size())),
-                     [&](char c) {
-                       return is_name(c) || c == ' ' ||
-                              (bracket && (c == '[' || c == ',' || c == '@' || c == ':'));
-                     });
+  return consists_of_name(text.substr(0, close), bracket ? " [,@:" : " ");
 }
 
 }  // namespace
@@ -123,20 +110,16 @@ bool may_become_tag(std::string_view text) {
 bool is_tag(std::string_view text) {
   if (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   if (text.size() < 2 || text.size() > kLongestTag) return false;
-  const auto all = [](std::string_view part, std::string_view more) {
-    return !part.empty() && std::all_of(part.begin(), part.end(), [&](char c) {
-      return is_name(c) || more.find(c) != std::string_view::npos;
-    });
-  };
   if (text.front() == '[') {  // [3] [1,3] [3@n1] [n1:4711] and what stands behind it
     const std::size_t close = text.find(']');
-    if (close == std::string_view::npos || !all(text.substr(1, close - 1), ",@: ")) return false;
+    if (close == text.npos || close == 1 || !consists_of_name(text.substr(1, close - 1), ",@: "))
+      return false;
     const std::string_view rest = text.substr(close + 1);
     return rest.empty() || rest == ":" || rest == "<stderr>:" || rest == "<stderr>";
   }
   if (text.back() != ':') return false;  // "3:" "  3:" "n1 3:"
   text.remove_suffix(1);
-  return all(text, " ") && is_digit(text.back());
+  return consists_of_name(text, " ") && is_digit(text.back());
 }
 
 void Splitter::feed(std::string_view bytes, long now, Sink& to) {

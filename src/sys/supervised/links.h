@@ -1,0 +1,43 @@
+#pragma once
+// The launcher's TCP connections to its helpers on other nodes. The kernel probes them, so that a node that falls
+// silent ends its connection as one that crashes does, and nothing wakes up while all is well.
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace hpclaunch::sys::supervised {
+
+class Links {
+ public:
+  Links() = default;
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  ~Links() { drop(); }
+
+  /// Copies the connections that process `pid` has now. None without Linux 5.6 and the right to trace `pid`.
+  void watch(pid_t pid);
+  int fd() const { return events_; }  ///< readable when one has ended; -1: none is watched
+  void take_ended();
+  /// Closes the copies, when the launcher has ended: until then its connections outlive it.
+  void drop();
+
+  struct Ended {
+    std::string address;  ///< of the other node
+    double at = 0;        ///< UNIX time
+  };
+  /// In order. None where all had ended by the time of drop(): then the launcher has shut its helpers down.
+  std::vector<Ended> lost() const { return left_ ? ended_ : std::vector<Ended>(); }
+
+ private:
+  struct Link {
+    int fd;
+    std::string address;
+  };
+  std::vector<Link> links_;
+  std::vector<Ended> ended_;
+  int events_ = -1;
+  bool left_ = false;
+};
+
+}  // namespace hpclaunch::sys::supervised
