@@ -56,9 +56,9 @@ Result<Request> plan_options(const std::vector<std::string>& words) {
   Parser parser(*plan);
   Request args;
   declare_launch_options(parser, args);
-  const Result<bool> parsed = parser.parse(words);
+  const Result<std::string> parsed = parser.parse(words);
   if (!parsed) return parsed.error();
-  if (!*parsed)
+  if (!parsed->empty())
     return Error{ErrorKind::usage, "--help makes no plan", "remove it from \"options\""};
   return args;
 }

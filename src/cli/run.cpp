@@ -76,6 +76,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
     report(session, *found);
     if (has_errors(*found) && !args.launch.force) return fail(record, not_started(), session);
   }
+  if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   Result<sys::Ending> ending = job::start(prepared, session.env);
   if (!ending) return fail(record, ending.error(), session);
   record.ending = std::move(*ending);
@@ -110,19 +111,18 @@ int run(const Args& args, Session& session) {
 Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
+  parser.group("Run");
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose,
-              "With --dry-run: add the reason of each variable as a comment");
+              "Print the launch command before the start; with --dry-run, add reasons as comments");
   parser.flag("--show-secrets", args->show_secrets,
-              "With --dry-run: print the values of tokens, keys and passwords");
-  parser.flag("--preflight", args->preflight,
-              "Check every node first, and start only without errors");
+              "With --dry-run: print tokens, keys and passwords");
+  parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
-      "program not\n"
-      "executable, 127 program not found.");
+      "program not executable, 127 program not found.");
   return [args](Session& session) { return run(*args, session); };
 }
 

@@ -98,32 +98,6 @@ int svg_text_width(std::string_view text, int size, bool strong);
 /// The machine and what lies over it: a box for the node, and everything in it.
 Scene lay_out(const Subject& subject, const Metrics& metrics);
 
-/// A device's place in the row.
-struct LinkDot {
-  int device = 0;  ///< Device::index
-  int x = 0;
-};
-
-/// Half an ellipse above the row, from one dot to another.
-struct LinkArc {
-  int x1 = 0, x2 = 0;
-  int rise = 0;         ///< its height
-  int stroke = 1;       ///< 1 for the fewest lanes to 4 for the most; 2 where all are alike
-  bool dashed = false;  ///< of another kind than the first one
-  std::string words;    ///< "nvlink between devices 0 and 1, 18 lanes"
-};
-
-struct LinkDrawing {
-  int w = 0, h = 0;  ///< 0: nothing to draw
-  int row = 0;       ///< height of the dots' centres
-  std::vector<LinkDot> dots;
-  std::vector<LinkArc> arcs;
-};
-
-/// Devices that have links, at most `width` wide; where that is too narrow for their number, nothing:
-/// link_words lists them.
-LinkDrawing draw_links(const Topology& node, int width);
-
 /// The first of `texts` that fits into `room`, else the last one cut.
 std::string fitting(const std::vector<std::string>& texts, int room, int size, bool strong,
                     const Metrics& metrics);

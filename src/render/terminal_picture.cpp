@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hpclaunch/text.h"
+#include "render/palette.h"
 #include "render/ranks.h"
 #include "render/scene.h"
 #include "render/text.h"
@@ -117,15 +119,28 @@ void frame(const Box& box, const Strokes& strokes, Canvas& canvas) {
     }
 }
 
-/// What a terminal adds to the text of a box; "" for nothing. Black on a colour reads well on every
-/// common set of terminal colours.
-std::string tint_of(const Box& box) {
+/// The colour nearest to "#rrggbb" in the 6x6x6 cube of a terminal with 256 colours.
+int cube_colour(std::string_view hex) {
+  int colour = 16;
+  for (const auto& [at, weight] : {std::pair{1U, 36}, {3U, 6}, {5U, 1}}) {
+    const int value = std::stoi(std::string(hex.substr(at, 2)), nullptr, 16);
+    colour += weight * (value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40);
+  }
+  return colour;
+}
+
+/// What a terminal adds to the text of a box; "" for nothing. Black on these backgrounds reads well, whether
+/// the terminal is light or dark.
+std::string tint_of(const Box& box, const Style& style) {
   constexpr int kBacks[] = {43, 46, 42, 45, 47};
-  if (box.what != What::core && box.what != What::unit) return "";
+  if (!style.color || (box.what != What::core && box.what != What::unit)) return "";
   if (box.far) return "1;37;41";
   if (box.paint == Paint::shared) return "7";
   if (box.paint != Paint::rank) return "";
-  return fmt::format("30;{}", kBacks[static_cast<std::size_t>(box.tone) % std::size(kBacks)]);
+  const auto tone = static_cast<std::size_t>(box.tone);
+  if (!style.rich) return fmt::format("30;{}", kBacks[tone % std::size(kBacks)]);
+  return fmt::format("38;5;16;48;5;{}",
+                     cube_colour(kPalette.ranks[tone % kPalette.ranks.size()].fill.light));
 }
 
 std::string machine_picture(const Scene& scene, const Style& style) {
@@ -136,7 +151,7 @@ std::string machine_picture(const Scene& scene, const Style& style) {
     for (const Text& text : box.texts) {
       const bool on_border = in_frame && text.y == box.y && columns(text.text) <= text.room;
       canvas.write(on_border ? text.x - 1 : text.x, text.y,
-                   on_border ? " " + text.text + " " : text.text, style.color ? tint_of(box) : "");
+                   on_border ? " " + text.text + " " : text.text, tint_of(box, style));
     }
   }
   for (const Text& text : scene.texts) canvas.write(text.x, text.y, text.text, "");

@@ -227,32 +227,6 @@ void print(const std::vector<Branch>& branches, const std::string& prefix, const
   }
 }
 
-std::string near_text(int numa, const CpuSet& pus) {
-  if (!pus.empty()) return fmt::format(", near CPUs {}", pus.to_list());
-  return numa < 0 ? "" : fmt::format(", near NUMA node {}", numa);
-}
-
-std::string device_text(const Device& device) {
-  std::string text = glued(with_size(fmt::format("device {}", device.index), device.memory_bytes));
-  text += " " + printable(device.model.empty() ? device.vendor : device.model);
-  if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
-  if (!device.partition.empty()) text += ", " + printable(device.partition);
-  if (!device.instances.empty())
-    text += fmt::format(", {}", counted(static_cast<long>(device.instances.size()), "instance"));
-  if (!device.pci.empty()) text += ", PCI " + printable(device.pci);
-  return text + near_text(device.numa, device.pus);
-}
-
-std::string nic_text(const Nic& nic) {
-  std::string text = "interface " + nic_name(nic);
-  if (nic.state == "down") text += ", DOWN";
-  if (!nic.kind.empty() && nic.kind != "ethernet") text += ", " + printable(nic.kind);
-  if (nic.speed_mbps > 0) text += fmt::format(", {} Gbit/s", nic.speed_mbps / 1000.0);
-  if (!nic.provider.empty()) text += ", libfabric " + printable(nic.provider);
-  if (!nic.pci.empty()) text += ", PCI " + printable(nic.pci);
-  return text + near_text(nic.numa, nic.pus);
-}
-
 }  // namespace
 
 std::string topology_tree(const Topology& topology, const Style& style) {
@@ -264,8 +238,8 @@ std::string topology_tree(const Topology& topology, const Style& style) {
     if (!node.pus.empty()) continue;
     branches.push_back({glued(numa_text(node)) + ", without CPUs", {}});
   }
-  for (const Device& device : topology.devices) branches.push_back({device_text(device), {}});
-  for (const Nic& nic : topology.nics) branches.push_back({nic_text(nic), {}});
+  for (const Device& device : topology.devices) branches.push_back({device_words(device), {}});
+  for (const Nic& nic : topology.nics) branches.push_back({nic_words(nic), {}});
   print(branches, "", style.unicode ? kBox : kPlain, width, out);
   return out;
 }
