@@ -84,8 +84,10 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
 }
 
 // The exit status is the job's, also when the report cannot be written.
-int with_report(const Args& args, Session& session) {
-  if (const Status good = job::check_file("--report", args.launch.output.report); !good)
+int run(const Args& args, Session& session) {
+  const std::string& file = args.launch.output.report;
+  const bool reports = !file.empty() && !args.dry_run;
+  if (const Status good = reports ? job::check_file("--report", file) : Done{}; !good)
     return report(session, good.error());
   job::RunRecord record;
   Prepared prepared;
@@ -93,17 +95,10 @@ int with_report(const Args& args, Session& session) {
   record.started = sys::wall_clock();
   const int status = record.status = launch(args, session, prepared, record);
   record.ended = sys::wall_clock();
-  const Status written =
-      job::write_file("--report", args.launch.output.report, job::run_record_json(record));
+  if (!reports) return status;
+  const Status written = job::write_file("--report", file, job::run_record_json(record));
   if (!written) report(session, written.error());
   return status;
-}
-
-int run(const Args& args, Session& session) {
-  if (!args.launch.output.report.empty() && !args.dry_run) return with_report(args, session);
-  job::RunRecord record;
-  Prepared prepared;
-  return launch(args, session, prepared, record);
 }
 
 }  // namespace
