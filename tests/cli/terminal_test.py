@@ -174,7 +174,7 @@ class Plan(Test):
 
     def test_default_names_what_a_plain_launch_lacks(self):
         words = ("plan", "--topology", machine("laptop-8.xml"), "-n", "2", "--set", "MINE=7")
-        self.has(hpclaunch(*words), "  command line: MINE=7\n")
+        self.has(hpclaunch(*words), "  command line:  MINE=7\n")
         self.assertNotIn("OMP_NUM_THREADS", hpclaunch(*words).out)
         self.has(hpclaunch(*words, "-v"), "OMP_NUM_THREADS=")
         env = clean_env(OMP_NUM_THREADS="3")
