@@ -28,10 +28,15 @@ struct Offers {
   void shell(std::string_view directive) { text += fmt::format("{}\n", directive); }
 };
 
+Words profile_names(const EnvSnapshot& env) {
+  Words names;
+  if (const auto profiles = job::list_profiles(env))
+    for (const job::ProfileEntry& one : *profiles) names.push_back(one.name);
+  return names;
+}
+
 void add_profiles(const EnvSnapshot& env, Offers& offers) {
-  const auto profiles = job::list_profiles(env);
-  for (std::size_t i = 0; profiles && i < profiles->size(); ++i)
-    offers.add((*profiles)[i].name, (*profiles)[i].scope);
+  for (const std::string& name : profile_names(env)) offers.add(name);
   offers.shell("@files");
 }
 
@@ -39,14 +44,8 @@ void add_profiles(const EnvSnapshot& env, Offers& offers) {
 template <class Member>
 void add_parts(const Words& line, const EnvSnapshot& env, Member member, Offers& offers) {
   const auto typed = std::ranges::find(line, "--profile");
-  const auto profiles = job::list_profiles(env);
-  Words names;
-  if (typed != line.end() && typed + 1 != line.end())
-    names = {*(typed + 1)};
-  else
-    for (std::size_t i = 0; profiles && i < profiles->size(); ++i)
-      names.push_back((*profiles)[i].name);
-  for (const std::string& name : names)
+  const bool one = typed != line.end() && typed + 1 != line.end();
+  for (const std::string& name : one ? Words{*(typed + 1)} : profile_names(env))
     if (const Result<Profile> profile = job::load_profile(name, env))
       for (const auto& part : (*profile).*member) offers.add(part.name, name);
 }

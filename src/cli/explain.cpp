@@ -20,11 +20,6 @@ struct Args {
   bool json = false;
 };
 
-bool only_doubtful(const std::string& name) {
-  return !knowledge::find(name) && knowledge::check(name, "").id == knowledge::kUnknownVariable &&
-         !knowledge::find_misspelling(name);
-}
-
 std::string rows(const std::vector<std::pair<std::string, std::string>>& facts,
                  const Style& style) {
   std::string text;
@@ -34,13 +29,9 @@ std::string rows(const std::vector<std::pair<std::string, std::string>>& facts,
 
 // What the catalogue of variables has about a name; "" when nothing but a likely misspelling.
 std::string catalogue_text(const std::string& name, const Style& style) {
-  return only_doubtful(name) ? "" : rows(knowledge::describe(name), style);
-}
-
-// The correct spelling of a name that is probably misspelt; "" when it may be right.
-std::string catalogue_doubt(const std::string& name) {
-  const Diagnostic found = knowledge::check(name, "");
-  return found.id == knowledge::kUnknownVariable ? found.fix : "";
+  const bool doubtful = !knowledge::find(name) && !knowledge::find_misspelling(name) &&
+                        knowledge::check(name, "").id == knowledge::kUnknownVariable;
+  return doubtful ? "" : rows(knowledge::describe(name), style);
 }
 
 bool decided(const Plan& plan, const std::string& name) {
@@ -102,7 +93,9 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
   for (const Note& note : prepared.notes) known.push_back(note.id);
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
-  const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
+  const Diagnostic doubt = knowledge::check(name, "");
+  const std::string meant =
+      nearest(name, known).value_or(doubt.id == knowledge::kUnknownVariable ? doubt.fix : "");
   fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n",
              render::printable(name),
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));

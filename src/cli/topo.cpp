@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "hpclaunch/probe.h"
 
 namespace hpclaunch::cli {
 
@@ -17,7 +16,7 @@ int topo(const Args& args, Session& session) {
       !good)
     return report(session, good.error());
   if (args.xml) {
-    const Result<std::string> xml = topology_xml(args.topology);
+    const Result<std::string> xml = job::known_xml(args.topology);
     return xml ? print_all(session, *xml) : report(session, xml.error());
   }
   const Result<Topology> node = job::known_node(args.topology, session);

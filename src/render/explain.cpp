@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hpclaunch/render.h"
 #include "text.h"
@@ -84,18 +85,22 @@ std::string block(const Setting& setting, const Style& style) {
     const std::string where = where_text(d->where);
     std::string row = pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
                       pad_right(to_string(d->layer), layer_width) + "  ";
-    const bool wide = columns(value.inline_text) > kWidestValue;
-    if (wide || where.empty())
-      row += value.inline_text;
-    else
-      row += pad_right(value.inline_text, value_width) + "  " + where;
+    const std::string whole = row + pad_right(value.inline_text, value_width) + "  " + where;
+    const bool wide =
+        columns(value.inline_text) > kWidestValue || columns(whole) > std::max(style.width, 60);
+    row = wide || where.empty() ? row + value.inline_text : whole;
     const auto tone = [&](const std::string& line) {
       return (last ? line : tinted(line, Tone::faint, style)) + "\n";
     };
     text += tone(row);
-    for (const std::string& line : value.below) text += tone(indent + line);
-    if (wide && !where.empty()) text += tone(indent + where);
     const int room = std::max(style.width - static_cast<int>(indent.size()), 20);
+    for (const std::string& line : value.below) {
+      std::string lead = indent;
+      for (const std::string& piece :
+           columns(line) <= room ? std::vector{line} : wrap(line, room - 4, ' '))
+        text += tone(std::exchange(lead, indent + "    ") + piece);
+    }
+    if (wide && !where.empty()) text += tone(indent + where);
     for (const std::string& reason : reasons(*d))
       for (const std::string& line : wrap(printable(reason), room, ' '))
         text += tinted(indent + line, Tone::faint, style) + "\n";

@@ -189,23 +189,17 @@ struct Page {
   int y = kMargin;
 };
 
-struct Manner {
-  int size = kLine;
-  bool strong = false;
-  bool alarm = false;
-  bool faint = false;
-};
-
-/// `text` in lines that are no wider than the page.
-void paragraph(Page& page, const std::string& text, const Manner& manner) {
-  if (text.empty()) return;
+/// `text` in lines that are no wider than the page; `classes` end in " b" where it is bold.
+void paragraph(Page& page, const std::string& text, std::string_view classes = "t",
+               int size = kLine) {
   const auto measure = [&](std::string_view one) {
-    return svg_text_width(one, manner.size, manner.strong);
+    return svg_text_width(one, size, classes.ends_with(" b"));
   };
   for (const std::string& one : flow(text, page.width, measure)) {
-    page.y += manner.size + 4;
-    const Text line{0, 0, manner.size, false, manner.strong, manner.alarm, one, page.width};
-    page.body += text_at(line, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
+    if (one.empty()) continue;
+    page.y += size + 4;
+    page.body += fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n",
+                             classes, kMargin, page.y, size, escaped(one));
   }
 }
 
@@ -264,10 +258,7 @@ void legend(Page& page, const Scene& scene, const Subject& subject) {
   page.y += kHigh;
 }
 
-constexpr Manner kHead = {kTitle, true, false, false};
-constexpr Manner kStrong = {kLine, true, false, false};
-constexpr Manner kAlarm = {kLine, true, true, false};
-constexpr Manner kFaint = {kLine, false, false, true};
+constexpr std::string_view kStrong = "t b", kAlarm = "alarm b";
 
 /// Links between devices as half ellipses over a row of their numbers, thicker with more lanes, dashed where the
 /// kind is not the first one's. Nothing where the page is too narrow: link_words lists them.
@@ -314,12 +305,12 @@ void below(Page& page, const Scene& scene, const Subject& subject) {
               kAlarm);
   for (const std::string& text : far_words(subject)) paragraph(page, text, kAlarm);
   links(page, *subject.node);
-  for (const std::string& text : link_words(*subject.node)) paragraph(page, text, {});
+  for (const std::string& text : link_words(*subject.node)) paragraph(page, text);
 }
 
 void node_picture(Page& page, const Subject& subject, const Scene& scene) {
   if (!subject.title.empty()) paragraph(page, subject.title, kStrong);
-  paragraph(page, machine_words(subject), kFaint);
+  paragraph(page, machine_words(subject), "faint");
   if (const std::string text = locality_text(subject); !text.empty())
     paragraph(page, text, text.find("FAR") == std::string::npos ? kStrong : kAlarm);
   page.y += kLine;
@@ -344,7 +335,7 @@ std::string document(const std::string& title, const std::vector<Subject>& subje
     page.width = std::max(page.width, scenes.back().w);
   }
   constexpr int kTitleColumns = 200;
-  paragraph(page, shorten(title, kTitleColumns, {true, false, kTitleColumns}), kHead);
+  paragraph(page, shorten(title, kTitleColumns, {true, false, kTitleColumns}), kStrong, kTitle);
   std::string words;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     if (i > 0) page.y += 2 * kLine;
