@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kVerdict = 12;      // "  overridden", the widest
 constexpr int kWidestValue = 40;  // wider ones get what follows them on a line of its own
+constexpr int kLongest = 4000;    // a list of hosts; --json has all of it
 
 /// Items of one node class, neighbours with equal ones taken together: "0", "2-5", and the item.
 std::vector<std::pair<std::string, std::string>> item_runs(const std::vector<std::string>& items) {
@@ -35,7 +36,7 @@ struct Shown {
 };
 
 Shown shown(const Setting& setting, const Decision& decision) {
-  const std::string text = shown_value(setting.name, decision);
+  const std::string text = shorten(shown_value(setting.name, decision), kLongest, Style{});
   const auto* items = std::get_if<PerRank>(&decision.value);
   if (items == nullptr || columns(text) <= kWidestValue || is_hidden(setting.name, decision))
     return {text, {}};
