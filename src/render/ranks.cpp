@@ -16,7 +16,7 @@ namespace {
 /// One kind of node: the ranks on one of them, and all the nodes of that kind.
 struct Kind {
   const NodeClass* node = nullptr;
-  std::vector<std::string> hosts;
+  HostNames hosts;
   std::vector<int> first_ranks;  ///< global rank of local rank 0, one per host
 };
 
@@ -145,7 +145,7 @@ std::vector<Subject> subjects_of(const Plan& plan, const Topology& node,
   return subjects;
 }
 
-std::string host_list(const std::vector<std::string>& hosts, int width) {
+std::string host_list(const HostNames& hosts, int width) {
   return printable(host_ranges(hosts, static_cast<std::size_t>(std::max(width, 0))));
 }
 

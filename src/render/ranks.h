@@ -12,7 +12,7 @@
 namespace hpclaunch::render {
 
 /// "n[01-64],gpu1"; what is wider than `width` is cut with the number of nodes.
-std::string host_list(const std::vector<std::string>& hosts, int width);
+std::string host_list(const HostNames& hosts, int width);
 
 /// Ascending numbers: "3", "0 4", "0 4 8 12"; longer ones "0 4 ... 508" when the steps are equal,
 /// else with their count, "0 4 ... 55 (14 ranks)".
