@@ -181,6 +181,13 @@ std::string_view number_in(std::string_view host, std::string_view like, Ends en
   return text.size() <= kMaxDigits && std::ranges::all_of(text, is_digit) ? text : "";
 }
 
+/// Whether `text` is the number after `last` with at least `width` digits.
+bool follows(std::string_view text, Number last, std::size_t width) {
+  Number number = 0;
+  const bool padded = text.size() == width || (text.size() > width && text.front() != '0');
+  return padded && read_number(text, number) && number == last + 1;
+}
+
 }  // namespace
 
 HostNames HostNames::part(std::size_t first, std::size_t count) const {
@@ -226,8 +233,7 @@ std::string host_ranges(const HostNames& hosts, std::size_t most) {
       Number last = 0;
       read_number(low, last);
       const std::size_t begin = end;
-      while (++end < hosts.size() &&
-             number_in(hosts[end], first, ends) == fmt::format("{:0{}}", last + 1, low.size()))
+      while (++end < hosts.size() && follows(number_in(hosts[end], first, ends), last, low.size()))
         ++last;
       ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", low);
       if (end - begin > 1) ranges += fmt::format("-{:0{}}", last, low.size());

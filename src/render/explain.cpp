@@ -86,10 +86,14 @@ std::string block(const Setting& setting, const Style& style) {
     const std::string where = where_text(d->where);
     std::string row = pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
                       pad_right(to_string(d->layer), layer_width) + "  ";
-    const std::string whole = row + pad_right(value.inline_text, value_width) + "  " + where;
+    const std::string whole =
+        fmt::format("{}{}  {}", row, pad_right(value.inline_text, value_width), where);
     const bool wide =
         columns(value.inline_text) > kWidestValue || columns(whole) > std::max(style.width, 60);
-    row = wide || where.empty() ? row + value.inline_text : whole;
+    if (wide || where.empty())
+      row += value.inline_text;
+    else
+      row = whole;
     const auto tone = [&](const std::string& line) {
       return (last ? line : tinted(line, Tone::faint, style)) + "\n";
     };
@@ -99,7 +103,7 @@ std::string block(const Setting& setting, const Style& style) {
       std::string lead = indent;
       for (const std::string& piece :
            columns(line) <= room ? std::vector{line} : wrap(line, room - 4, ' '))
-        text += tone(std::exchange(lead, indent + "    ") + piece);
+        text += tone(std::exchange(lead, std::string(indent.size() + 4, ' ')) + piece);
     }
     if (wide && !where.empty()) text += tone(indent + where);
     for (const std::string& reason : reasons(*d))

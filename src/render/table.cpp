@@ -192,9 +192,10 @@ std::string plan_table(const Plan& plan, const Topology& topology,
 
 std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) {
   constexpr int kWidth = 120;
-  std::vector<std::string> shown;
-  for (const std::string& word : argv)
-    shown.push_back(shorten(printable(quote_sh(word)), kWidth, Style{}));
+  std::vector<std::string> shown(argv.size());
+  std::ranges::transform(argv, shown.begin(), [](const std::string& word) {
+    return shorten(printable(quote_sh(word)), kWidth, Style{});
+  });
   const std::string site = site_text(plan);
   return fmt::format("hpclaunch: starting {} ({}) with {}{}{}\nhpclaunch: {}\n", plan_title(plan),
                      printable(host_ranges(plan.hosts, kWidth)), plan.launcher,
