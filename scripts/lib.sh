@@ -30,6 +30,7 @@ needs_quick="$needs_build"'
 Catch2|catch2|catch-devel|library Catch2 2.13 or 3
 lstopo|hwloc|hwloc|tests of hwloc XML files
 strace|strace|strace|tests that count system calls
+valgrind|valgrind|valgrind|tests that count instructions
 dash|dash|dash|tests of shell output
 tcsh|tcsh|tcsh|tests of shell output
 fish|fish|fish|tests of shell output

@@ -93,6 +93,10 @@ bool merge_repeated(HostNames& names, std::vector<int>& slots);
 /// Errors: `invalid` with the unreadable piece; no host; more than 1,000,000 hosts.
 Result<HostNames> expand_hostlist(std::string_view text);
 
+/// The same the other way round, "n[1-3,08-11]-ib0,gpu1": neighbours that differ in one number share a bracket.
+/// What is longer than `most` bytes ends in ",... (512 nodes)".
+std::string host_ranges(const HostNames& hosts, std::size_t most);
+
 /// "4(x2),3" as SLURM_TASKS_PER_NODE has it: 4, 4, 3. Counts are 1 at least.
 /// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text);

@@ -164,6 +164,9 @@ EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);
 /// libfabric know; failed ones are reported to the session. A launch asks only for what it needs.
 Result<Topology> known_node(const std::string& file, Session& session);
 
+/// As topology_xml of hpclaunch/probe.h.
+Result<std::string> known_xml(const std::string& file);
+
 // ---- the job ------------------------------------------------------------------------------------
 
 /// Starts the job and waits for it, or replaces this process by the launcher (returns only on

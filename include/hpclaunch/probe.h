@@ -48,4 +48,8 @@ Status ask_libfabric(Topology& topology, double limit_seconds = 5);
 /// for JSON, line, column and pointer); `unsupported` (as above); `system`.
 Result<Topology> read_topology(const std::string& path, double limit_seconds = 20);
 
+/// This machine, or the hwloc XML file `path`, in the XML format of the installed hwloc. Errors: as probe_live and
+/// read_topology; `unsupported` for another file.
+Result<std::string> topology_xml(const std::string& path, double limit_seconds = 20);
+
 }  // namespace hpclaunch

@@ -23,7 +23,8 @@ std::string printable(std::string_view text);
 struct Style {
   bool unicode = false;
   bool color = false;
-  int width = 100;  ///< columns
+  int width = 100;    ///< columns
+  bool rich = false;  ///< `color` has 256 of them
 };
 
 enum class EnvFormat { sh, csh, fish, dotenv, json, lmod };
@@ -70,11 +71,16 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
 /// allowed.
 std::string topology_tree(const Topology& topology, const Style& style);
 
-/// The plan as a table for people: ranks -> CPUs, then environment, then the command line (the
-/// plan's own command when `argv` is empty). No line is wider than style.width, if that is 60 or
-/// more; what is cut is marked with its length. `topology` names what a rank spans and may be empty.
+/// The plan as a screen for people: ranks -> CPUs, the variables that a plain launch does not set, and the command
+/// line (the plan's own command when `argv` is empty); `verbose`: all variables with their reasons. No line is wider
+/// than style.width, if that is 60 or more; what is cut is marked with its length. `topology` names what a rank
+/// spans and may be empty.
 std::string plan_table(const Plan& plan, const Topology& topology,
-                       const std::vector<std::string>& argv, const Style& style);
+                       const std::vector<std::string>& argv, const Style& style,
+                       bool verbose = false);
+
+/// Before a start: one line about the job, one with the launch command; words above 120 columns are cut.
+std::string launch_text(const Plan& plan, const std::vector<std::string>& argv);
 
 /// Hardware threads that a picture marks beside those of ranks.
 struct PictureMarks {

@@ -31,9 +31,8 @@ struct Command {
 /// The options that run, plan, env, explain and verify share: they fill one Request.
 void declare_launch_options(Parser& parser, Request& request);
 
-/// An indented label and, from `column` on, the words of `text` in lines of at most `width` columns.
-std::string entry(const std::string& label, std::string_view text, std::size_t column,
-                  std::size_t width);
+/// An indented label and, from `column` on, the words of `text`.
+std::string entry(const std::string& label, std::string_view text, int column, const Style& style);
 
 /// {"rule", "severity", "message", "fix"} for each, as every --json has them.
 nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics);
@@ -50,10 +49,17 @@ struct PictureArgs {
   bool terminal = false;
 };
 void declare_picture(Parser& parser, PictureArgs& args);
-/// Errors: `usage` for more than one kind of output, or a file that cannot be created.
-Status check_picture(const PictureArgs& args, bool json);
+/// `others`: kinds of output beside a picture. Errors: `usage` for more than one kind in all, or a file that cannot
+/// be created.
+Status check_picture(const PictureArgs& args, int others);
 /// Writes the document where --svg says; returns the exit status.
 int write_svg(const PictureArgs& args, const std::string& document, Session& session);
+
+// Embedded: packaging/completion and docs/man.
+extern const char* const kBash;
+extern const char* const kZsh;
+extern const char* const kFish;
+extern const char* const kManual;
 
 /// In the order of `hpclaunch --help`.
 std::span<const Command> commands();
@@ -65,6 +71,7 @@ Runner declare_explain(Parser& parser);
 Runner declare_topo(Parser& parser);
 Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
+Runner declare_complete(Parser& parser);
 Runner declare_launch_local(Parser& parser);
 Runner declare_rank_report(Parser& parser);
 Runner declare_verify(Parser& parser);

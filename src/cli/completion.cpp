@@ -1,152 +1,149 @@
-// Shell completions, made from the option tree.
+// Shell completions. The scripts of packaging/completion ask `hpclaunch complete -- WORD...` what the last word can become: a line for
+// each, with a tab before its description; "@files" and "@directories" leave it to the shell.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "cli/command.h"
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/launcher_traits.h"
 
 namespace hpclaunch::cli {
 
 namespace {
 
-// What compgen lists for the option's value; "" for anything.
-std::string bash_values(const OptionInfo& option) {
-  if (!option.choices.empty()) return fmt::format("-W \"{}\"", fmt::join(option.choices, " "));
-  return option.value_name == "FILE" ? "-f" : option.value_name == "DIR" ? "-d" : "";
-}
+using Words = std::vector<std::string>;
 
-std::string bash() {
-  std::vector<std::string> commands;
-  std::string cases;
-  std::string values;
-  for (const CommandTree& command : option_tree()) {
-    commands.push_back(command.name);
-    std::vector<std::string> words;
-    for (const OptionInfo& option : command.options) {
-      const auto& shown = option.positional() ? option.choices : option.names;
-      words.insert(words.end(), shown.begin(), shown.end());
-      const std::string listed = bash_values(option);
-      for (const std::string& name : option.names)
-        if (!listed.empty() && name.starts_with("--"))
-          values += fmt::format("    {}:{}) COMPREPLY=($(compgen {} -- \"$current\")); return ;;\n",
-                                command.name, name, listed);
-    }
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
+// The words that can stand somewhere, each with a tab and its description.
+struct Offers {
+  std::string begins;  ///< only those
+  std::string lead;    ///< before each: "--profile="
+  std::string text = {};
+
+  void add(std::string_view word, std::string_view what = "") {
+    if (!word.starts_with(begins)) return;
+    text += fmt::format("{}{}{}{}\n", lead, word, what.empty() ? "" : "\t", what);
   }
-  return fmt::format(R"(# bash completion for hpclaunch; written by: hpclaunch completion bash
-_hpclaunch() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}" words="" i
-  COMPREPLY=()
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "{} --help --version" -- "$current"))
-    return
-  fi
-  for ((i = 2; i < COMP_CWORD; i++)); do
-    if [ "${{COMP_WORDS[i]}}" = "--" ]; then
-      COMPREPLY=($(compgen -f -- "$current"))
-      [ $((i + 1)) -eq "$COMP_CWORD" ] && COMPREPLY+=($(compgen -c -- "$current"))
-      return
-    fi
-  done
-  case "$command:$previous" in
-{}  esac
-  case "$command" in
-{}  esac
-  case "$current" in
-    -*) COMPREPLY=($(compgen -W "$words --" -- "$current")) ;;
-    *)
-      if [ "$command" = completion ]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-      else
-        COMPREPLY=($(compgen -c -f -- "$current"))
-      fi ;;
-  esac
-}}
-complete -o filenames -o bashdefault -F _hpclaunch hpclaunch
-)",
-                     fmt::join(commands, " "), values, cases);
+  void shell(std::string_view directive) { text += fmt::format("{}\n", directive); }
+};
+
+Words profile_names(const EnvSnapshot& env) {
+  Words names;
+  if (const auto profiles = job::list_profiles(env))
+    for (const job::ProfileEntry& one : *profiles) names.push_back(one.name);
+  return names;
 }
 
-// For zsh and fish: single quotes closed, escaped and opened again.
-std::string quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
+void add_profiles(const EnvSnapshot& env, Offers& offers) {
+  for (const std::string& name : profile_names(env)) offers.add(name);
+  offers.shell("@files");
 }
 
-std::string without_brackets(std::string text) {
-  for (char& c : text)
-    if (c == '[' || c == ']' || c == ':') c = ' ';
-  return text;
+// What the typed profile, else each profile, has of that kind.
+template <class Member>
+void add_parts(const Words& line, const EnvSnapshot& env, Member member, Offers& offers) {
+  const auto typed = std::ranges::find(line, "--profile");
+  const bool one = typed != line.end() && typed + 1 != line.end();
+  for (const std::string& name : one ? Words{*(typed + 1)} : profile_names(env))
+    if (const Result<Profile> profile = job::load_profile(name, env))
+      for (const auto& part : (*profile).*member) offers.add(part.name, name);
 }
 
-std::string zsh_values(const OptionInfo& option) {
-  if (!option.choices.empty())
-    return fmt::format(":{}:({})", option.value_name, fmt::join(option.choices, " "));
-  if (option.value_name == "FILE") return ":FILE:_files";
-  if (option.value_name == "DIR") return ":DIR:_files -/";
-  return option.value_name.empty() ? "" : fmt::format(":{}:", without_brackets(option.value_name));
-}
-
-std::string zsh() {
-  std::string commands;
-  std::string cases;
-  for (const CommandTree& command : option_tree()) {
-    commands += "    " + quoted(command.name + ":" + command.summary) + "\n";
-    cases += fmt::format("    {})\n      _arguments -S \\\n", command.name);
-    for (const OptionInfo& option : command.options)
-      for (const std::string& name : option.names)
-        cases += "        " +
-                 quoted(fmt::format("{}{}[{}]{}", option.repeatable ? "*" : "", name,
-                                    without_brackets(option.description), zsh_values(option))) +
-                 " \\\n";
-    cases += command.name == "completion" ? "        '1:shell:(bash zsh fish)' ;;\n"
-                                          : "        '*::program:_normal' ;;\n";
+void add_variables(std::string_view suffix, Offers& offers) {
+  for (std::size_t i = 0; i < knowledge::count(); ++i) {
+    const knowledge::Variable variable = knowledge::at(i);
+    offers.add(fmt::format("{}{}", variable.name, suffix), variable.what);
   }
-  return fmt::format(R"(#compdef hpclaunch
-# zsh completion for hpclaunch; written by: hpclaunch completion zsh
-_hpclaunch() {{
-  local -a commands
-  commands=(
-{}  )
-  if (( CURRENT == 2 )); then
-    _describe command commands
-    return
-  fi
-  local command=$words[2]
-  shift words
-  (( CURRENT-- ))
-  case $command in
-{}  esac
-}}
-_hpclaunch "$@"
-)",
-                     commands, cases);
 }
 
-std::string fish() {
-  std::string text =
-      "# fish completion for hpclaunch; written by: hpclaunch completion fish\n"
-      "complete -c hpclaunch -n __fish_use_subcommand -f\n";
-  for (const CommandTree& command : option_tree()) {
-    text += fmt::format("complete -c hpclaunch -n __fish_use_subcommand -a {} -d {}\n",
-                        command.name, quoted(command.summary));
-    for (const OptionInfo& option : command.options) {
-      std::string line =
-          fmt::format("complete -c hpclaunch -n '__fish_seen_subcommand_from {}'", command.name);
-      for (const std::string& name : option.names)
-        line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      if (!option.choices.empty())
-        line += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
-      else if (option.value_name == "FILE" || option.value_name == "DIR")
-        line += " -r -F";
-      else if (!option.value_name.empty())
-        line += " -x";
-      text += line + " -d " + quoted(option.description) + "\n";
-    }
+void add_values(const OptionInfo& option, const Words& line, const EnvSnapshot& env,
+                Offers& offers) {
+  const std::string& name = option.positional() ? option.value_name : option.names.back();
+  for (const std::string& choice : option.choices) offers.add(choice);
+  if (name == "--profile") return offers.add("none", "no profile"), add_profiles(env, offers);
+  if (name == "--stack") return add_parts(line, env, &Profile::stacks, offers);
+  if (name == "--node-type") return add_parts(line, env, &Profile::nodes, offers);
+  if (name == "--device-mode") return add_parts(line, env, &Profile::device_modes, offers);
+  if (name == "--set") return add_variables("=", offers);
+  if (name == "--unset" || name == "NAME") add_variables("", offers);
+  if (name == "--launcher")
+    for (const std::string_view launcher : kLauncherNames) offers.add(launcher);
+  if (option.value_name == "FILE") offers.shell("@files");
+  if (option.value_name == "DIR") offers.shell("@directories");
+}
+
+const OptionInfo* find_option(const CommandTree& tree, std::string_view name) {
+  const auto found = std::ranges::find_if(tree.options, [&](const OptionInfo& option) {
+    return std::ranges::count(option.names, name) > 0;
+  });
+  return found == tree.options.end() || found->value_name.empty() ? nullptr : &*found;
+}
+
+// `line`: the words of the command before `current`.
+void complete_command(const Command& command, const Words& line, const std::string& current,
+                      const EnvSnapshot& env, Offers& offers) {
+  Parser parser(command);
+  command.declare(parser);
+  const CommandTree& tree = parser.tree();
+  const OptionInfo* waiting = nullptr;  // for its value
+  std::size_t words = 0;                // that are no option and no value
+  for (const std::string& word : line) {
+    if (word == "--") return offers.shell("@files");
+    const bool value = std::exchange(waiting, nullptr) != nullptr;
+    if (!value && word.starts_with('-')) waiting = find_option(tree, word);
+    if (!value && !word.starts_with('-')) ++words;
   }
-  text +=
-      "complete -c hpclaunch -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
-  return text;
+  const bool takes_program = tree.usage.find("PROGRAM") != std::string::npos;
+  if (takes_program && words > 0) return offers.shell("@files");
+  const std::size_t equals = current.starts_with("--") ? current.find('=') : std::string::npos;
+  if (equals != std::string::npos) {
+    offers = {current.substr(equals + 1), current.substr(0, equals + 1)};
+    waiting = find_option(tree, current.substr(0, equals));
+  }
+  if (waiting != nullptr) return add_values(*waiting, line, env, offers);
+  std::vector<const OptionInfo*> positional;
+  for (const OptionInfo& option : tree.options) {
+    if (option.positional()) positional.push_back(&option);
+    for (const std::string& name : option.names)
+      if (current.starts_with('-')) offers.add(name, option.description);
+  }
+  if (current.starts_with('-')) return;
+  if (takes_program) offers.shell("@files");
+  if (positional.empty()) return;
+  const OptionInfo& here = *positional[std::min(words, positional.size() - 1)];
+  if (here.choices.empty() && std::string_view(command.name) == "profile")
+    return add_profiles(env, offers);
+  if (words == 0 || here.repeatable) add_values(here, line, env, offers);
+}
+
+// bash breaks "--profile=au" into three words.
+Words joined(const Words& typed) {
+  Words words;
+  for (std::size_t i = 0; i < typed.size(); ++i)
+    if (typed[i] != "=" || i == 0)
+      words.push_back(typed[i]);
+    else if (i + 1 == typed.size())
+      words.emplace_back();
+  return words;
+}
+
+int complete(const Words& typed, Session& session) {
+  Words words = joined(typed);
+  if (words.empty()) words.emplace_back();
+  const std::string current = words.back();
+  words.pop_back();
+  Offers offers{current, ""};
+  for (const Command& command : commands()) {
+    if (command.hidden) continue;
+    if (words.empty())
+      offers.add(command.name, command.summary);
+    else if (words.front() == command.name)
+      complete_command(command, {words.begin() + 1, words.end()}, current, session.env, offers);
+  }
+  if (words.empty())
+    for (const char* option : {"--help", "--version"}) offers.add(option);
+  return print_all(session, offers.text);
 }
 
 }  // namespace
@@ -158,8 +155,14 @@ Runner declare_completion(Parser& parser) {
       "bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
       "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install installs all three.");
   return [shell](Session& session) {
-    return print_all(session, *shell == "bash" ? bash() : *shell == "zsh" ? zsh() : fish());
+    return print_all(session, *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
   };
+}
+
+Runner declare_complete(Parser& parser) {
+  auto words = std::make_shared<Words>();
+  parser.takes_program(*words);
+  return [words](Session& session) { return complete(*words, session); };
 }
 
 }  // namespace hpclaunch::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "hpclaunch/knowledge.h"
@@ -11,35 +12,26 @@ namespace hpclaunch::cli {
 
 namespace {
 
-constexpr std::size_t kColumn = 13;  // where the reasons of explain begin
+constexpr int kColumn = 13;  // where the reasons of explain begin
 
 struct Args {
   Request launch;
   std::vector<std::string> names;
+  bool json = false;
 };
-
-bool only_doubtful(const std::string& name) {
-  return !knowledge::find(name) && knowledge::check(name, "").id == knowledge::kUnknownVariable &&
-         !knowledge::find_misspelling(name);
-}
 
 std::string rows(const std::vector<std::pair<std::string, std::string>>& facts,
                  const Style& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   std::string text;
-  for (const auto& [label, fact] : facts) text += entry(label, fact, kColumn, width);
+  for (const auto& [label, fact] : facts) text += entry(label, fact, kColumn, style);
   return text;
 }
 
 // What the catalogue of variables has about a name; "" when nothing but a likely misspelling.
 std::string catalogue_text(const std::string& name, const Style& style) {
-  return only_doubtful(name) ? "" : rows(knowledge::describe(name), style);
-}
-
-// The correct spelling of a name that is probably misspelt; "" when it may be right.
-std::string catalogue_doubt(const std::string& name) {
-  const Diagnostic found = knowledge::check(name, "");
-  return found.id == knowledge::kUnknownVariable ? found.fix : "";
+  const bool doubtful = !knowledge::find(name) && !knowledge::find_misspelling(name) &&
+                        knowledge::check(name, "").id == knowledge::kUnknownVariable;
+  return doubtful ? "" : rows(knowledge::describe(name), style);
 }
 
 bool decided(const Plan& plan, const std::string& name) {
@@ -101,7 +93,9 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
   for (const Note& note : prepared.notes) known.push_back(note.id);
   for (const Setting& setting : plan.choices) known.push_back(setting.name);
   for (const Setting& setting : plan.env) known.push_back(setting.name);
-  const std::string meant = nearest(name, known).value_or(catalogue_doubt(name));
+  const Diagnostic doubt = knowledge::check(name, "");
+  const std::string meant =
+      nearest(name, known).value_or(doubt.id == knowledge::kUnknownVariable ? doubt.fix : "");
   fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n",
              render::printable(name),
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
@@ -142,24 +136,42 @@ std::string one_name(const Prepared& prepared, const std::string& name, const En
   return text + others + facts;
 }
 
+// The decisions of `plan --json`; of these names where there are any.
+std::string as_json(const Prepared& prepared, const std::vector<std::string>& names) {
+  using Json = nlohmann::ordered_json;
+  const auto wanted = [&](const std::string& name) {
+    return names.empty() || std::ranges::count(names, name) > 0;
+  };
+  const Json plan = Json::parse(plan_to_json(prepared.plan));
+  Json document = {
+      {"schema", 1}, {"choices", Json::array()}, {"env", Json::array()}, {"notes", Json::array()}};
+  for (const char* kind : {"choices", "env"})
+    for (const Json& setting : plan[kind])
+      if (wanted(setting["name"])) document[kind].push_back(setting);
+  for (const Note& note : prepared.notes)
+    if (wanted(note.id))
+      document["notes"].push_back({{"name", note.id}, {"title", note.title}, {"text", note.text}});
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 int explain_names(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
   std::string text;
-  int unknown = 0;
+  std::vector<std::string> names;
+  bool unknown = false;
   for (const std::string& typed : args.names) {
-    const std::string name = known_as(prepared->plan, typed);
-    const std::string block = one_name(*prepared, name, session.env, session.style);
-    if (block.empty()) report_unknown(*prepared, name, session);
-    if (block.empty())
-      ++unknown;
-    else
-      text += (text.empty() ? "" : "\n") + block;
+    names.push_back(known_as(prepared->plan, typed));
+    const std::string block = one_name(*prepared, names.back(), session.env, session.style);
+    if (block.empty()) report_unknown(*prepared, names.back(), session);
+    unknown = unknown || block.empty();
+    text += (text.empty() || block.empty() ? "" : "\n") + block;
   }
   if (args.names.empty()) text = everything(*prepared, session.style);
+  if (args.json) text = as_json(*prepared, names);
   const int status = text.empty() ? 0 : print_all(session, text);
-  return status == 0 && unknown > 0 ? 1 : status;
+  return status == 0 && unknown ? 1 : status;
 }
 
 }  // namespace
@@ -171,6 +183,7 @@ Runner declare_explain(Parser& parser) {
   parser.words(args->names, "NAME",
                "Variables, choices such as cpu-bind, launcher and ranks, or notes of the profile "
                "(default: all)");
+  parser.flag("--json", args->json, "Print the decisions as JSON");
   parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }

@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "cli/command.h"
 #include "hpclaunch/text.h"
 
@@ -9,8 +13,12 @@ namespace hpclaunch::cli {
 
 namespace {
 
-constexpr std::size_t kColumn = 30;  // where descriptions begin
-constexpr std::size_t kWidth = 100;
+constexpr int kColumn = 30;   // where descriptions begin
+constexpr int kWidest = 120;  // longer lines are hard to read
+
+// Shared options that the brief help describes.
+constexpr std::array<std::string_view, 7> kFirst = {
+    "--ranks", "--nodes", "--ranks-per-node", "--hostfile", "--profile", "--launcher", "--set"};
 
 std::string spelling(const OptionInfo& option) {
   if (option.positional()) return option.value_name + (option.repeatable ? "..." : "");
@@ -35,53 +43,37 @@ std::string description(const OptionInfo& option) {
 
 }  // namespace
 
-std::string entry(const std::string& label, std::string_view text, std::size_t column,
-                  std::size_t width) {
-  const std::string indent(column, ' ');
-  std::string out = "  " + label;
-  if (out.size() + 2 > column)
-    out += "\n" + indent;
-  else
-    out.resize(column, ' ');
-  std::size_t at = column;
-  for (const std::string_view word : split(text, ' ')) {
-    if (at > column && at + 1 + word.size() > width) {
-      out += "\n" + indent;
-      at = column;
-    } else if (at > column) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-  }
-  return out + "\n";
+std::string entry(const std::string& label, std::string_view text, int column, const Style& style) {
+  std::string lead = "  " + label;
+  const auto width = static_cast<std::size_t>(column);
+  const bool fits = lead.size() + 2 <= width;
+  const std::string above = fits ? "" : std::exchange(lead, "") + "\n";
+  lead.resize(width, ' ');
+  return above + paragraph(lead, text, style);
 }
 
-std::string help_text(const CommandTree& command) {
+std::string help_text(const CommandTree& command, bool brief, const Style& style) {
+  Style narrow = style;
+  narrow.width = std::min(style.width, kWidest);
   std::string text = fmt::format("hpclaunch {}: {}\n\nUsage: hpclaunch {} {}\n", command.name,
                                  command.summary, command.name, command.usage);
-  std::string group;
-  for (const OptionInfo& option : command.options) {
-    if (option.group != group) {
-      group = option.group;
-      text += fmt::format("\n{}:\n", group);
-    }
-    text += entry(spelling(option), description(option), kColumn, kWidth);
+  for (auto option = command.options.begin(); option != command.options.end();) {
+    const std::string& group = option->group;
+    text += fmt::format("\n{}:\n", group);
+    std::vector<std::string> others;
+    for (; option != command.options.end() && option->group == group; ++option)
+      if (brief && option->shared && std::ranges::count(kFirst, option->names.back()) == 0)
+        others.push_back(option->names.back());
+      else
+        text += entry(spelling(*option), description(*option), kColumn, narrow);
+    if (!others.empty())
+      text += paragraph("  also ", fmt::format("{}", fmt::join(others, ", ")), narrow);
   }
-  if (!command.footer.empty()) text += "\n" + command.footer + "\n";
+  if (brief && command.options.back().names != command.options.front().names)
+    text += fmt::format("\nAll options: hpclaunch {} --help\n", command.name);
+  for (const std::string_view line : split(command.footer, '\n'))
+    if (!line.empty()) text += "\n" + paragraph("", line, narrow);
   return text;
-}
-
-std::vector<CommandTree> option_tree() {
-  std::vector<CommandTree> tree;
-  for (const Command& command : commands()) {
-    if (command.hidden) continue;
-    Parser parser(command);
-    command.declare(parser);
-    tree.push_back(parser.tree());
-  }
-  return tree;
 }
 
 namespace {
@@ -112,52 +104,48 @@ std::string option_heading(const OptionInfo& option) {
   return heading;
 }
 
+std::string option_items(const CommandTree& command, bool shared) {
+  std::string text;
+  std::string group;
+  for (const OptionInfo& option : command.options) {
+    if (option.shared != shared) continue;
+    if (shared && option.group != group) text += fmt::format(".SS {}\n", group = option.group);
+    text += fmt::format(".TP\n{}\n{}.\n", option_heading(option), roff(description(option)));
+  }
+  return text;
+}
+
 std::string command_section(const CommandTree& command) {
   std::string text = fmt::format(".SS hpclaunch {} {}\n{}\n", roff(command.name),
                                  roff(command.usage), roff(command.summary));
-  for (const OptionInfo& option : command.options) {
-    text += fmt::format(".TP\n{}\n{}", option_heading(option), roff(option.description));
-    if (const std::string choices = choices_of(option); !choices.empty())
-      text += fmt::format(" ({})", roff(choices));
-    if (!option.default_text.empty())
-      text += fmt::format(" (default {})", roff(option.default_text));
-    text += ".\n";
-  }
+  text += option_items(command, false);
+  if (std::ranges::any_of(command.options, &OptionInfo::shared))
+    text += ".PP\nTakes the shared options as well.\n";
   if (!command.footer.empty()) text += ".PP\n" + roff(command.footer) + "\n";
   return text;
 }
 
+// docs/man/hpclaunch.1, with what the options say of themselves at its marks.
 std::string manual() {
-  std::string text =
-      fmt::format(".TH HPCLAUNCH 1 \"\" \"hpclaunch {}\" \"User Commands\"\n", HPCLAUNCH_VERSION);
-  text +=
-      ".SH NAME\nhpclaunch \\- start distributed PyTorch jobs with the right binding and "
-      "environment\n"
-      ".SH SYNOPSIS\n";
-  for (const CommandTree& command : option_tree())
-    text += fmt::format(".B hpclaunch {}\n{}\n.br\n", roff(command.name), roff(command.usage));
-  text +=
-      ".SH DESCRIPTION\n"
-      "hpclaunch places ranks on cores and devices, sets the environment that PyTorch and its\n"
-      "libraries read, and starts the program through the site's launcher or, on one node, "
-      "itself.\n"
-      ".B plan, env, explain\nand\n.B run \\-\\-dry\\-run\nshow what\n.B run\nwould do, with the "
-      "same options.\n"
-      ".SH COMMANDS\n";
-  for (const CommandTree& command : option_tree()) text += command_section(command);
-  text +=
-      ".SH EXIT STATUS\n"
-      "plan, env, explain, topo: 0 no diagnostics, 1 diagnostics, 2 failed.\n.br\n"
-      "run: the program's status (128+n for signal n); 125 hpclaunch failed before the start, "
-      "126 program not\n"
-      "executable, 127 program not found.\n"
-      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nDisables colour.\n"
-      ".TP\n.B HPCLAUNCH_PLAN\nSet for hpclaunch\\-shim, which removes it; not to be set by hand."
-      "\n"
-      ".TP\n.B HPCLAUNCH_LOCAL_RANK, HPCLAUNCH_LOCAL_SIZE, HPCLAUNCH_NODE\nSet on every rank: its "
-      "place on the node, the ranks on the node, the node's place in the job.\n"
-      ".SH SEE ALSO\n.BR mpiexec (1),\n.BR lstopo (1),\n.BR taskset (1)\n";
-  return text;
+  std::string synopsis;
+  std::string shared;
+  std::string sections;
+  for (const Command& command : commands()) {
+    if (command.hidden) continue;
+    Parser parser(command);
+    command.declare(parser);
+    const CommandTree& tree = parser.tree();
+    synopsis += fmt::format(".B hpclaunch {}\n{}\n.br\n", roff(tree.name), roff(tree.usage));
+    if (shared.empty()) shared = option_items(tree, true);
+    sections += command_section(tree);
+  }
+  std::string page(kManual);
+  const std::pair<std::string_view, std::string> marks[] = {{"@version@", HPCLAUNCH_VERSION},
+                                                            {"@synopsis@\n", synopsis},
+                                                            {"@shared@\n", shared},
+                                                            {"@commands@\n", sections}};
+  for (const auto& [mark, text] : marks) page.replace(page.find(mark), mark.size(), text);
+  return page;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "cli/command.h"
@@ -36,6 +38,8 @@ constexpr std::array kCommands = {
     Command{"rank-report", "report the binding and environment of this rank", "[OPTIONS]", kReport,
             true, declare_rank_report},
     Command{"man", "print the manual page", "", kReport, true, declare_man},
+    Command{"complete", "print what a word can become", "-- WORD...", kReport, true,
+            declare_complete},
 };
 
 }  // namespace
@@ -51,25 +55,38 @@ std::string overview() {
   for (const Command& command : commands())
     if (!command.hidden) text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
-      "\nOptions:\n  -h, --help     Show this help; hpclaunch COMMAND --help for a command\n"
+      "\nOptions:\n  -h, --help     Show this help; hpclaunch COMMAND -h for a command\n"
       "  -V, --version  Show the version\n\nExample: hpclaunch run -n 2 -- python3 train.py\n";
   return text;
+}
+
+// COLUMNS where it is set, else what the terminal says.
+int width_of(const EnvSnapshot& env, int otherwise) {
+  constexpr long kNarrowest = 40;
+  if (const auto typed = parse_natural(env.get("COLUMNS")); typed && *typed >= kNarrowest)
+    return static_cast<int>(*typed);
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowest;
+  return known ? size.ws_col : otherwise;
 }
 
 // Unicode and colour need a terminal; files and pipes get plain bytes, the same everywhere.
 Style style_of(const EnvSnapshot& env) {
   Style style;
   if (isatty(STDOUT_FILENO) == 0) return style;
+  const auto has = [](std::string_view text, std::initializer_list<std::string_view> parts) {
+    return std::ranges::any_of(
+        parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+  };
   std::string locale;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (locale.empty()) locale = env.get(name);
-  style.unicode =
-      locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
-  const std::string* no_color = env.find("NO_COLOR");
-  style.color = (no_color == nullptr || no_color->empty()) && env.get("TERM", "dumb") != "dumb";
-  constexpr long kNarrowest = 40;
-  if (const auto columns = parse_natural(env.get("COLUMNS")); columns && *columns >= kNarrowest)
-    style.width = static_cast<int>(*columns);
+  style.unicode = has(locale, {"UTF-8", "utf8"});
+  const std::string term = env.get("TERM", "dumb");
+  style.color = env.get("NO_COLOR").empty() && term != "dumb";
+  style.rich = style.color && (has(term, {"256color", "direct", "kitty", "truecolor"}) ||
+                               has(env.get("COLORTERM"), {"truecolor", "24bit"}));
+  style.width = width_of(env, style.width);
   return style;
 }
 
@@ -86,9 +103,10 @@ int run_command(const Command& command, std::vector<std::string> words, Session&
   session.exit_rules = command.exit_rules;
   Parser parser(command);
   const Runner runner = command.declare(parser);
-  const Result<bool> parsed = parser.parse(std::move(words));
-  if (!parsed) return report(session, parsed.error());
-  if (!*parsed) return print_all(session, help_text(parser.tree()));
+  const Result<std::string> help = parser.parse(std::move(words));
+  if (!help) return report(session, help.error());
+  if (!help->empty())
+    return print_all(session, help_text(parser.tree(), *help == "-h", session.style));
   return runner(session);
 }
 

@@ -16,7 +16,7 @@ void declare_placement(Parser& parser, Request& request) {
   constexpr int kMost = 1'000'000;
   constexpr int kMostCores = 4'096;
   constexpr int kMostGroups = 127;
-  parser.group("Placement");
+  parser.group("Placement", true);
   parser.number("-n,--ranks", request.ranks, "N", 1, kMost, "Total number of ranks");
   parser.number("-N,--nodes", request.nodes, "N", 1, kMost, "Number of nodes: the first N hosts");
   parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
@@ -41,7 +41,7 @@ void declare_placement(Parser& parser, Request& request) {
 }
 
 void declare_site(Parser& parser, Request& request) {
-  parser.group("Site");
+  parser.group("Site", true);
   parser.text("--profile", request.profile, "NAME", "Site profile (name, file, or none)");
   parser.text("--stack", request.stack, "NAME", "Software stack of the profile");
   parser.text("--node-type", request.node_type, "NAME", "Node type of the profile");
@@ -56,7 +56,7 @@ void declare_site(Parser& parser, Request& request) {
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
   constexpr int kMostSeconds = 86'400;
-  parser.group("Launch");
+  parser.group("Launch", true);
   parser.text("--launcher", request.launcher, "NAME",
               fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
   parser.list("--launcher-arg", request.launcher_args, "ARG",
@@ -67,7 +67,7 @@ void declare_launch(Parser& parser, Request& request) {
                {OnDrift::warn, OnDrift::fail, OnDrift::replan},
                "Node differs from the plan: warn, fail, or replan for it");
   parser.assignments("--set", request.set, "NAME=VALUE",
-                     "Set a variable on every rank, with highest priority; repeatable");
+                     "Set a variable on every rank; repeatable");
   parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
   parser.text("--master-addr", request.master_addr, "HOST", "Rendezvous host (MASTER_ADDR)");
   parser.number("--master-port", request.master_port, "PORT", 1, kMostPorts,
@@ -128,10 +128,9 @@ void declare_picture(Parser& parser, PictureArgs& args) {
                  "Draw the node as SVG to FILE, or to standard output");
 }
 
-Status check_picture(const PictureArgs& args, bool json) {
-  const int kinds = (json ? 1 : 0) + (args.terminal ? 1 : 0) + (args.svg.empty() ? 0 : 1);
-  if (kinds > 1)
-    return Error{ErrorKind::usage, "only one of --json, --picture and --svg is accepted",
+Status check_picture(const PictureArgs& args, int others) {
+  if (others + (args.terminal ? 1 : 0) + (args.svg.empty() ? 0 : 1) > 1)
+    return Error{ErrorKind::usage, "only one of --json, --xml, --picture and --svg is accepted",
                  "choose one of them"};
   if (args.svg.empty() || args.svg == "-") return Done{};
   return job::check_file("--svg", args.svg);

@@ -11,10 +11,6 @@
 
 namespace hpclaunch::cli {
 
-struct Parser::Impl {
-  CLI::App app;
-};
-
 namespace {
 
 constexpr double kDay = 86400;
@@ -55,6 +51,18 @@ bool names(const OptionInfo& option, std::string_view word) {
   return std::find(option.names.begin(), option.names.end(), word) != option.names.end();
 }
 
+// Whether CLI11 has to know the option: it may be in the line, also among letters, as in "-vn4".
+bool is_typed(const OptionInfo& option, const std::vector<std::string>& line) {
+  const auto typed = [&](const std::string& word) {
+    return std::ranges::any_of(option.names, [&](const std::string& name) {
+      if (name.starts_with("--")) return word.substr(0, word.find('=')) == name;
+      return word.starts_with('-') && !word.starts_with("--") &&
+             word.find(name[1]) != std::string::npos;
+    });
+  };
+  return option.positional() || std::ranges::any_of(line, typed);
+}
+
 // "-n" at the end of the line: CLI11's message does not name the option.
 std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
   for (const OptionInfo& option : command.options)
@@ -81,62 +89,68 @@ CLI::Option* last_wins(CLI::Option* option) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+// An option with one value; `check` makes its validator, which is not cheap.
+template <class Value, class Check>
+auto declaring(const std::string& spec, Value& value, Check check) {
+  return [spec, &value, check](CLI::App& app) -> CLI::Option* {
+    return last_wins(app.add_option(spec, value))->check(check());
+  };
+}
+
 }  // namespace
 
-Parser::Parser(const Command& command) : impl_(std::make_unique<Impl>()) {
-  impl_->app.name(command.name);
-  impl_->app.allow_extras();  // so that we can name the nearest one
+Parser::Parser(const Command& command) {
   tree_.name = command.name;
   tree_.summary = command.summary;
   tree_.usage = command.usage;
-  describe("-h,--help", "", "Show this help");
+  describe("-h,--help", "", "Show a short help, or all options", [](CLI::App&) {});
 }
 
-Parser::~Parser() = default;
-
 OptionInfo& Parser::describe(const std::string& spec, const std::string& value_name,
-                             const std::string& help) {
-  OptionInfo info;
+                             const std::string& help, Declare declare) {
+  OptionInfo& info = tree_.options.emplace_back();
   for (const std::string_view name : split(spec, ','))
     if (name.starts_with('-')) info.names.emplace_back(name);
   info.value_name = value_name;
   info.description = help;
   info.group = group_;
-  tree_.options.push_back(std::move(info));
-  return tree_.options.back();
+  info.shared = shared_;
+  declare_.push_back(std::move(declare));
+  return info;
 }
 
-void Parser::group(const std::string& name) { group_ = name; }
+void Parser::group(const std::string& name, bool shared) {
+  group_ = name;
+  shared_ = shared;
+}
 
 void Parser::flag(const std::string& spec, bool& value, const std::string& help) {
-  describe(spec, "", help);
-  impl_->app.add_flag(spec, value);
+  describe(spec, "", help, [spec, &value](CLI::App& app) { app.add_flag(spec, value); });
 }
 
 void Parser::number(const std::string& spec, std::optional<int>& value,
                     const std::string& value_name, int low, int high, const std::string& help) {
-  describe(spec, value_name, help);
-  last_wins(impl_->app.add_option(spec, value))->check(whole_number(low, high));
+  describe(spec, value_name, help,
+           declaring(spec, value, [low, high] { return whole_number(low, high); }));
 }
 
 void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
-  describe(spec, "SECONDS", help).default_text = fmt::format("{}", value);
-  last_wins(impl_->app.add_option(spec, value))->check(seconds_of_a_day);
+  describe(spec, "SECONDS", help, declaring(spec, value, [] { return &seconds_of_a_day; }))
+      .default_text = fmt::format("{}", value);
 }
 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
                   const std::string& help) {
-  describe(spec, value_name, help).default_text = value;
-  last_wins(impl_->app.add_option(spec, value))->check(some_value(tree_));
+  describe(spec, value_name, help, declaring(spec, value, [this] { return some_value(tree_); }))
+      .default_text = value;
 }
 
 void Parser::text_or(const std::string& spec, std::string& value, const std::string& bare,
                      const std::string& value_name, const std::string& help) {
-  describe(spec, value_name, help).bare = bare;
-  last_wins(impl_->app.add_option(spec, value))
-      ->check(some_value(tree_))
-      ->expected(0, 1)
-      ->default_str(bare);
+  const auto declare = declaring(spec, value, [this] { return some_value(tree_); });
+  describe(spec, value_name, help, [declare, bare](CLI::App& app) {
+    declare(app)->expected(0, 1)->default_str(bare);
+  }).bare = bare;
 }
 
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
@@ -148,63 +162,69 @@ void Parser::choice(const std::string& spec, std::string& value, const std::stri
 void Parser::choice_of(const std::string& spec, const std::string& preset,
                        const std::string& value_name, const std::vector<std::string>& choices,
                        const std::string& help, const std::function<void(std::size_t)>& take) {
-  OptionInfo& info = describe(spec, value_name, help);
-  info.default_text = preset;
-  info.choices = choices;
   const auto found = [choices, take](const std::string& text) {
     const auto at = std::find(choices.begin(), choices.end(), text);
     take(static_cast<std::size_t>(at - choices.begin()));
   };
-  last_wins(impl_->app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+  OptionInfo& info = describe(spec, value_name, help, [spec, choices, found](CLI::App& app) {
+    last_wins(app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+  });
+  info.default_text = preset;
+  info.choices = choices;
 }
 
 void Parser::assignments(const std::string& spec,
                          std::vector<std::pair<std::string, std::string>>& values,
                          const std::string& value_name, const std::string& help) {
-  describe(spec, value_name, help).repeatable = true;
   const auto take = [&values](const std::vector<std::string>& typed) {
     for (const std::string& text : typed)
       values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
   };
-  impl_->app.add_option_function<std::vector<std::string>>(spec, take)
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const std::size_t equals = text.find('=');
-            if (equals != 0 && equals != std::string::npos) return std::string();
-            return fmt::format("must be NAME=VALUE, not \"{}\"", text);
-          },
-          ""));
+  const auto check = [](const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals != 0 && equals != std::string::npos) return std::string();
+    return fmt::format("must be NAME=VALUE, not \"{}\"", text);
+  };
+  describe(spec, value_name, help, [spec, take, check](CLI::App& app) {
+    app.add_option_function<std::vector<std::string>>(spec, take)
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(check, ""));
+  }).repeatable = true;
 }
 
 void Parser::yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
                     const std::string& yes_help, const std::string& no_help) {
-  describe(yes, "", yes_help);
-  describe(no, "", no_help);
-  CLI::Option* first = impl_->app.add_flag_callback(yes, [&value] { value = true; });
-  impl_->app.add_flag_callback(no, [&value] { value = false; })->excludes(first);
+  describe(yes, "", yes_help, [yes, &value](CLI::App& app) {
+    app.add_flag_callback(yes, [&value] { value = true; });
+  });
+  describe(no, "", no_help, [yes, no, &value](CLI::App& app) {
+    CLI::Option* one = app.add_flag_callback(no, [&value] { value = false; });
+    if (CLI::Option* other = app.get_option_no_throw(yes)) one->excludes(other);
+  });
 }
 
 void Parser::list(const std::string& spec, std::vector<std::string>& values,
                   const std::string& value_name, const std::string& help) {
-  describe(spec, value_name, help).repeatable = true;
-  impl_->app.add_option(spec, values)->allow_extra_args(false);
+  describe(spec, value_name, help, [spec, &values](CLI::App& app) {
+    app.add_option(spec, values)->allow_extra_args(false);
+  }).repeatable = true;
 }
 
 void Parser::words(std::vector<std::string>& values, const std::string& value_name,
                    const std::string& help) {
-  describe("words", value_name, help).repeatable = true;
-  impl_->app.add_option("words", values);
+  describe("words", value_name, help, [&values](CLI::App& app) {
+    app.add_option("words", values);
+  }).repeatable = true;
 }
 
 void Parser::word(std::string& value, const std::string& value_name,
                   const std::vector<std::string>& choices, const std::string& help) {
-  describe("word", value_name, help).choices = choices;
-  impl_->app.add_option(value_name, value)->required()->check(one_of(choices));
+  describe("word", value_name, help, [value_name, &value, choices](CLI::App& app) {
+    app.add_option(value_name, value)->required()->check(one_of(choices));
+  }).choices = choices;
 }
 
 void Parser::takes_program(std::vector<std::string>& program, bool required) {
-  impl_->app.prefix_command();
   program_ = &program;
   program_required_ = required;
 }
@@ -223,14 +243,22 @@ Error Parser::unknown(const std::string& word) const {
   return Error{ErrorKind::usage, fmt::format("{}: unknown option {}", tree_.name, name), hint};
 }
 
-Result<bool> Parser::parse(std::vector<std::string> line) {
-  CLI::App& app = impl_->app;
+Result<std::string> Parser::parse(std::vector<std::string> line) {
+  CLI::App app("", tree_.name);
+  app.allow_extras();  // so that we can name the nearest one
+  app.prefix_command(program_ != nullptr);
+  std::string help;
+  app.set_help_flag();
+  for (const char* name : {"-h", "--help"})
+    app.add_flag_callback(name, [&help, name] { throw CLI::CallForHelp(help = name, 0); });
+  for (std::size_t i = 0; i < declare_.size(); ++i)
+    if (is_typed(tree_.options[i], line)) declare_[i](app);
   const std::string last = line.empty() ? "" : line.back();
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
   try {
     app.parse(line);
   } catch (const CLI::CallForHelp&) {
-    return false;
+    return help;
   } catch (const CLI::ParseError& error) {
     const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
     const auto lacking = mismatch ? without_value(tree_, last) : std::nullopt;
@@ -239,7 +267,7 @@ Result<bool> Parser::parse(std::vector<std::string> line) {
                  fmt::format("hpclaunch {} --help", tree_.name)};
   }
   if (const Status taken = take_program(app.remaining()); !taken) return taken.error();
-  return true;
+  return help;
 }
 
 // What is left of the line: options that do not exist, or the program.

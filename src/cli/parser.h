@@ -4,14 +4,18 @@
 // several seconds to compile.
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/render.h"
 #include "hpclaunch/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace hpclaunch::cli {
 
@@ -27,6 +31,7 @@ struct OptionInfo {
   std::string group;
   std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool repeatable = false;
+  bool shared = false;  ///< by the commands that plan
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
   bool positional() const { return names.empty(); }
@@ -42,15 +47,15 @@ struct CommandTree {
 };
 
 /// Declare first, then parse once, then ask. Values are written where the declaration said, so what was
-/// declared must live as long as the parser. Specs are CLI11's: "-n,--ranks".
+/// declared must live as long as the parser. Specs are CLI11's: "-n,--ranks". CLI11 gets only the options
+/// that are typed: all of them would cost a twentieth of a dry run.
 class Parser {
  public:
   explicit Parser(const Command& command);
-  ~Parser();
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  void group(const std::string& name);  ///< of the options that follow
+  void group(const std::string& name, bool shared = false);  ///< of the options that follow
   void flag(const std::string& spec, bool& value, const std::string& help);
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
@@ -93,33 +98,31 @@ class Parser {
   void takes_program(std::vector<std::string>& program, bool required = false);
   void footer(const std::string& text);
 
-  /// False when --help was asked for instead. Errors: `usage`, with the nearest option for one that
-  /// does not exist.
-  Result<bool> parse(std::vector<std::string> line);
+  /// The help that was asked for instead, "-h" or "--help"; "" for none. Errors: `usage`, with the nearest
+  /// option for one that does not exist.
+  Result<std::string> parse(std::vector<std::string> line);
 
   const CommandTree& tree() const { return tree_; }
 
  private:
-  struct Impl;  // the one hidden type of the house: CLI11's App
+  using Declare = std::function<void(CLI::App&)>;
   OptionInfo& describe(const std::string& spec, const std::string& value_name,
-                       const std::string& help);
+                       const std::string& help, Declare declare);
   void choice_of(const std::string& spec, const std::string& preset, const std::string& value_name,
                  const std::vector<std::string>& choices, const std::string& help,
                  const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
   Status take_program(std::vector<std::string> rest);
 
-  std::unique_ptr<Impl> impl_;
   CommandTree tree_;
+  std::vector<Declare> declare_;  ///< of each option in tree_
   std::string group_ = "Options";
+  bool shared_ = false;
   std::vector<std::string>* program_ = nullptr;
   bool program_required_ = false;
 };
 
-/// The text of `hpclaunch COMMAND --help`.
-std::string help_text(const CommandTree& command);
-
-/// Every command that is not hidden.
-std::vector<CommandTree> option_tree();
+/// The text of `hpclaunch COMMAND --help`; `brief`: that of -h, one screen.
+std::string help_text(const CommandTree& command, bool brief, const Style& style);
 
 }  // namespace hpclaunch::cli

@@ -10,6 +10,7 @@ namespace {
 struct Args {
   Request launch;
   bool json = false;
+  bool verbose = false;
   PictureArgs picture;
 };
 
@@ -26,11 +27,11 @@ std::string as_text(const Args& args, const Prepared& prepared, const Style& sty
   if (args.json) return as_json(prepared);
   if (args.picture.terminal)
     return plan_picture(prepared.plan, prepared.node, prepared.marks, style);
-  return plan_table(prepared.plan, prepared.node, prepared.argv, style);
+  return plan_table(prepared.plan, prepared.node, prepared.argv, style, args.verbose);
 }
 
 int plan(const Args& args, Session& session) {
-  if (const Status good = check_picture(args.picture, args.json); !good)
+  if (const Status good = check_picture(args.picture, args.json ? 1 : 0); !good)
     return report(session, good.error());
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
@@ -53,6 +54,8 @@ Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Output");
+  parser.flag("-v,--verbose", args->verbose,
+              "Show every variable with its reason, and the whole command");
   parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
   parser.takes_program(args->launch.command);

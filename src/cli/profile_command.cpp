@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "cli/command.h"
 #include "hpclaunch/authoring.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -40,14 +40,9 @@ std::optional<std::string> out_of_place(const Args& args) {
 }
 
 bool is_day(const std::string& text) {
-  const std::vector<std::string_view> parts = split(text, '-');
-  constexpr int kLastMonth = 12;
-  constexpr int kLastDay = 31;
-  if (parts.size() != 3 || parts[0].size() != 4 || parts[1].size() != 2 || parts[2].size() != 2)
-    return false;
-  return parse_natural(parts[0]).has_value() &&
-         parse_natural(parts[1], kLastMonth).value_or(0) > 0 &&
-         parse_natural(parts[2], kLastDay).value_or(0) > 0;
+  std::tm day{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &day);
+  return text.size() == std::string_view("2026-01-31").size() && end != nullptr && *end == '\0';
 }
 
 // The options of a golden case, read as those of `hpclaunch plan`.
@@ -58,9 +53,9 @@ Result<Request> plan_options(const std::vector<std::string>& words) {
   Parser parser(*plan);
   Request args;
   declare_launch_options(parser, args);
-  const Result<bool> parsed = parser.parse(words);
+  const Result<std::string> parsed = parser.parse(words);
   if (!parsed) return parsed.error();
-  if (!*parsed)
+  if (!parsed->empty())
     return Error{ErrorKind::usage, "--help makes no plan", "remove it from \"options\""};
   return args;
 }

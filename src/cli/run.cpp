@@ -72,6 +72,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
     report(session, *found);
     if (has_errors(*found) && !args.launch.force) return fail(record, not_started(), session);
   }
+  if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   Result<sys::Ending> ending = job::start(prepared, session.env);
   if (!ending) return fail(record, ending.error(), session);
   record.ending = std::move(*ending);
@@ -79,8 +80,10 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
 }
 
 // The exit status is the job's, also when the report cannot be written.
-int with_report(const Args& args, Session& session) {
-  if (const Status good = job::check_file("--report", args.launch.output.report); !good)
+int run(const Args& args, Session& session) {
+  const std::string& file = args.launch.output.report;
+  const bool reports = !file.empty() && !args.dry_run;
+  if (const Status good = reports ? job::check_file("--report", file) : Done{}; !good)
     return report(session, good.error());
   job::RunRecord record;
   Prepared prepared;
@@ -88,17 +91,10 @@ int with_report(const Args& args, Session& session) {
   record.started = sys::wall_clock();
   const int status = record.status = launch(args, session, prepared, record);
   record.ended = sys::wall_clock();
-  const Status written =
-      job::write_file("--report", args.launch.output.report, job::run_record_json(record));
+  if (!reports) return status;
+  const Status written = job::write_file("--report", file, job::run_record_json(record));
   if (!written) report(session, written.error());
   return status;
-}
-
-int run(const Args& args, Session& session) {
-  if (!args.launch.output.report.empty() && !args.dry_run) return with_report(args, session);
-  job::RunRecord record;
-  Prepared prepared;
-  return launch(args, session, prepared, record);
 }
 
 }  // namespace
@@ -106,19 +102,18 @@ int run(const Args& args, Session& session) {
 Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
+  parser.group("Run");
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose,
-              "With --dry-run: add the reason of each variable as a comment");
+              "Print the launch command before the start; with --dry-run, add reasons as comments");
   parser.flag("--show-secrets", args->show_secrets,
-              "With --dry-run: print the values of tokens, keys and passwords");
-  parser.flag("--preflight", args->preflight,
-              "Check every node first, and start only without errors");
+              "With --dry-run: print tokens, keys and passwords");
+  parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
-      "program not\n"
-      "executable, 127 program not found.");
+      "program not executable, 127 program not found.");
   return [args](Session& session) { return run(*args, session); };
 }
 

@@ -219,4 +219,6 @@ Result<Topology> known_node(const std::string& file, Session& session) {
   return std::move(live->topology);
 }
 
+Result<std::string> known_xml(const std::string& file) { return topology_xml(file); }
+
 }  // namespace hpclaunch::job

@@ -155,6 +155,39 @@ void expand(const Token& token, HostNames& hosts) {
   }
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Bytes before and behind the number in which two names differ first.
+struct Ends {
+  std::size_t head = 0, tail = 0;
+};
+Ends ends_of(std::string_view a, std::string_view b) {
+  Ends ends{static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin()), 0};
+  while (ends.head > 0 && is_digit(a[ends.head - 1])) --ends.head;
+  const std::size_t most = std::min(a.size(), b.size()) - ends.head;
+  while (ends.tail < most && a[a.size() - ends.tail - 1] == b[b.size() - ends.tail - 1])
+    ++ends.tail;
+  while (ends.tail > 0 && is_digit(a[a.size() - ends.tail])) --ends.tail;
+  return ends;
+}
+
+/// The digits between the ends, where `host` has these ends; "" where it does not.
+std::string_view number_in(std::string_view host, std::string_view like, Ends ends) {
+  if (host.size() <= ends.head + ends.tail ||
+      host.substr(0, ends.head) != like.substr(0, ends.head) ||
+      host.substr(host.size() - ends.tail) != like.substr(like.size() - ends.tail))
+    return "";
+  const std::string_view text = host.substr(ends.head, host.size() - ends.head - ends.tail);
+  return text.size() <= kMaxDigits && std::ranges::all_of(text, is_digit) ? text : "";
+}
+
+/// Whether `text` is the number after `last` with at least `width` digits.
+bool follows(std::string_view text, Number last, std::size_t width) {
+  Number number = 0;
+  const bool padded = text.size() == width || (text.size() > width && text.front() != '0');
+  return padded && read_number(text, number) && number == last + 1;
+}
+
 }  // namespace
 
 HostNames HostNames::part(std::size_t first, std::size_t count) const {
@@ -185,6 +218,39 @@ Result<HostNames> expand_hostlist(std::string_view text) {
     return Error{ErrorKind::invalid, "list of hosts: it is empty",
                  "name the hosts in a file with --hostfile"};
   return hosts;
+}
+
+std::string host_ranges(const HostNames& hosts, std::size_t most) {
+  std::string list;
+  for (std::size_t at = 0; at < hosts.size() && list.size() <= most;) {
+    const std::string_view first = hosts[at];
+    const Ends ends = at + 1 < hosts.size() ? ends_of(first, hosts[at + 1]) : Ends{};
+    std::string ranges;
+    std::size_t end = at;
+    while (end < hosts.size()) {
+      const std::string_view low = number_in(hosts[end], first, ends);
+      if (low.empty()) break;
+      Number last = 0;
+      read_number(low, last);
+      const std::size_t begin = end;
+      while (++end < hosts.size() && follows(number_in(hosts[end], first, ends), last, low.size()))
+        ++last;
+      ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", low);
+      if (end - begin > 1) ranges += fmt::format("-{:0{}}", last, low.size());
+    }
+    const bool alone = end < at + 2;
+    if (!list.empty()) list += ',';
+    list += alone ? std::string(first)
+                  : fmt::format("{}[{}]{}", first.substr(0, ends.head), ranges,
+                                first.substr(first.size() - ends.tail));
+    at = alone ? at + 1 : end;
+  }
+  const std::string note =
+      fmt::format("... ({})", counted(static_cast<long>(hosts.size()), "node"));
+  if (list.size() <= most) return list;
+  const std::size_t room = most - std::min(most, note.size());
+  const std::size_t comma = list.substr(0, room).rfind(',');
+  return list.substr(0, comma == std::string::npos ? 0 : comma + 1) + note;
 }
 
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text) {

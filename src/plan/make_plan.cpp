@@ -2,10 +2,10 @@
 #include "hpclaunch/make_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
 #include "plan/devices/vendors.h"
 #include "plan/devices/visibility.h"
@@ -60,8 +60,8 @@ Status add_choices(const PlanInput& input, std::optional<Setting> stack, const C
   add(placement_choice(input, plan));
   add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
   if (Status supervised = decide_supervise(input, plan); !supervised) return supervised;
-  add(choice("hosts", Layer::environment, fmt::format("{}", fmt::join(plan.hosts, " ")),
-             input.hosts_why));
+  constexpr std::size_t kMostBytes = 2000;
+  add(choice("hosts", Layer::environment, host_ranges(plan.hosts, kMostBytes), input.hosts_why));
   note_step(input, plan);
   return Done{};
 }

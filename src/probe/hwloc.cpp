@@ -131,6 +131,19 @@ Result<Topology> load_live() {
   return topology;
 }
 
+Result<std::string> export_xml(const std::string* xml) {
+  choose_components(nullptr, kNoPlugins);
+  const Result<Handle> handle = load(xml);
+  if (!handle) return handle.error();
+  char* text = nullptr;
+  int size = 0;
+  if (hwloc_topology_export_xmlbuffer(handle->get(), &text, &size, 0) != 0)
+    return failed("hwloc_topology_export_xmlbuffer");
+  std::string copy(text);
+  hwloc_free_xmlbuffer(handle->get(), text);
+  return copy;
+}
+
 Result<Topology> load_xml(const std::string& text) {
   const std::string version = xml_version(text);
   if (version.empty()) {

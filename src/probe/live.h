@@ -26,4 +26,7 @@ Result<Topology> load_live();
 /// Errors: `invalid` when hwloc cannot read it or it describes no machine; `unsupported` as above.
 Result<Topology> load_xml(const std::string& text);
 
+/// This machine, or what an XML text describes, as hwloc exports it. Same warning, same errors.
+Result<std::string> export_xml(const std::string* xml);
+
 }  // namespace hpclaunch::probe

@@ -102,6 +102,17 @@ Result<LiveNode> probe::probe_asking(
   return isolated(read, "<hwloc>", limit_seconds, meanwhile);
 }
 
+Result<std::string> topology_xml(const std::string& path, double limit_seconds) {
+  Result<std::string> file = std::string();
+  if (!path.empty()) file = sys::read_file(path, kMaxFile);
+  if (!file) return file.error();
+  if (!path.empty() && file->find("<topology") == std::string::npos)
+    return Error{ErrorKind::unsupported, "only hwloc XML can be written as XML", "use --json",
+                 SourceRef{path}};
+  return probe::run_in_child([&] { return probe::export_xml(path.empty() ? nullptr : &*file); },
+                             limit_seconds);
+}
+
 Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
                             const std::function<void()>& meanwhile) {
   // Read here: the child's environment has no mask.

@@ -157,19 +157,13 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
 
 constexpr std::size_t kOneLine = 98;
 
-std::string words_of(const std::vector<std::string>& group) {
-  std::string line;
-  for (const std::string& word : group) line += (line.empty() ? "" : " ") + quote_sh(word);
-  return line;
-}
-
 /// The command on one line where it fits, else one argument group per line.
 std::string command_lines(const std::vector<std::string>& argv) {
-  const std::string line = words_of(argv);
+  const std::string line = quoted_words(argv);
   if (line.size() <= kOneLine && line.find('\n') == std::string::npos) return line + "\n";
   std::string text;
   for (const std::vector<std::string>& group : argument_groups(argv))
-    text += (text.empty() ? "" : " \\\n  ") + words_of(group);
+    text += (text.empty() ? "" : " \\\n  ") + quoted_words(group);
   return text + "\n";
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hpclaunch/render.h"
 #include "text.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kVerdict = 12;      // "  overridden", the widest
 constexpr int kWidestValue = 40;  // wider ones get what follows them on a line of its own
+constexpr int kLongest = 4000;    // a list of hosts; --json has all of it
 
 /// Items of one node class, neighbours with equal ones taken together: "0", "2-5", and the item.
 std::vector<std::pair<std::string, std::string>> item_runs(const std::vector<std::string>& items) {
@@ -34,7 +36,7 @@ struct Shown {
 };
 
 Shown shown(const Setting& setting, const Decision& decision) {
-  const std::string text = shown_value(setting.name, decision);
+  const std::string text = shorten(shown_value(setting.name, decision), kLongest, Style{});
   const auto* items = std::get_if<PerRank>(&decision.value);
   if (items == nullptr || columns(text) <= kWidestValue || is_hidden(setting.name, decision))
     return {text, {}};
@@ -84,18 +86,26 @@ std::string block(const Setting& setting, const Style& style) {
     const std::string where = where_text(d->where);
     std::string row = pad_right(last ? "  value" : "  overridden", kVerdict) + "  " +
                       pad_right(to_string(d->layer), layer_width) + "  ";
-    const bool wide = columns(value.inline_text) > kWidestValue;
+    const std::string whole =
+        fmt::format("{}{}  {}", row, pad_right(value.inline_text, value_width), where);
+    const bool wide =
+        columns(value.inline_text) > kWidestValue || columns(whole) > std::max(style.width, 60);
     if (wide || where.empty())
       row += value.inline_text;
     else
-      row += pad_right(value.inline_text, value_width) + "  " + where;
+      row = whole;
     const auto tone = [&](const std::string& line) {
       return (last ? line : tinted(line, Tone::faint, style)) + "\n";
     };
     text += tone(row);
-    for (const std::string& line : value.below) text += tone(indent + line);
-    if (wide && !where.empty()) text += tone(indent + where);
     const int room = std::max(style.width - static_cast<int>(indent.size()), 20);
+    for (const std::string& line : value.below) {
+      std::string lead = indent;
+      for (const std::string& piece :
+           columns(line) <= room ? std::vector{line} : wrap(line, room - 4, ' '))
+        text += tone(std::exchange(lead, std::string(indent.size() + 4, ' ')) + piece);
+    }
+    if (wide && !where.empty()) text += tone(indent + where);
     for (const std::string& reason : reasons(*d))
       for (const std::string& line : wrap(printable(reason), room, ' '))
         text += tinted(indent + line, Tone::faint, style) + "\n";

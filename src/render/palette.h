@@ -17,10 +17,10 @@ struct Ink {
 
 struct Palette {
   Colour page, text, faint, alarm;
-  Colour group, group_edge;  ///< behind packages and what is in them
-  Colour cell, cell_edge;    ///< an unused core or device
-  Colour closed;             ///< text of what is not allowed
-  std::array<Ink, 8> ranks;  ///< of local ranks, in turn
+  Colour group, group_edge;   ///< behind packages and what is in them
+  Colour cell, cell_edge;     ///< an unused core or device
+  Colour closed;              ///< text of what is not allowed
+  std::array<Ink, 16> ranks;  ///< of local ranks, in turn
   Ink shared, reserved, service;
 };
 
@@ -43,7 +43,15 @@ inline constexpr Palette kPalette = {
                {{"#9db8f5", "#27388a"}, {"#2f4fae", "#8fa6ff"}},
                {{"#f7d3e8", "#8a3a6c"}, {"#a3407f", "#f09aca"}},
                {{"#c9a27e", "#4a2f18"}, {"#6b4423", "#c98f5c"}},
-               {{"#dcefb4", "#2e6f73"}, {"#4f7a12", "#7fd4d8"}}}},
+               {{"#dcefb4", "#2e6f73"}, {"#4f7a12", "#7fd4d8"}},
+               {{"#e59aa8", "#6b2036"}, {"#a03050", "#f0879f"}},
+               {{"#e6e2f7", "#4f4f8f"}, {"#5d5aa8", "#b3b0f0"}},
+               {{"#ffdcc0", "#7d4a33"}, {"#a0522d", "#f2b08c"}},
+               {{"#5fc3d6", "#054a5a"}, {"#00687c", "#45b8d0"}},
+               {{"#a9cc5c", "#3a4d00"}, {"#557000", "#a9d040"}},
+               {{"#d7f7e6", "#1f5d3a"}, {"#1b7a4a", "#7fe0a8"}},
+               {{"#b48ae0", "#4b2a7a"}, {"#6a3fa8", "#b98cf0"}},
+               {{"#9aa9ae", "#33505c"}, {"#3f6575", "#9fc0ce"}}}},
     .shared = {{"#d5d9e0", "#46505e"}, {"#4b5563", "#b6bfca"}},
     .reserved = {{"#e2e2e2", "#3a3a3a"}, {"#555555", "#a0a0a0"}},
     .service = {{"#ece4fb", "#46307f"}, {"#6b46c1", "#b79df5"}},

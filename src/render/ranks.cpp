@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "text.h"
 
@@ -52,11 +52,6 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
   return touched.empty() ? "-" : touched.to_list();
 }
 
-constexpr std::size_t kColumns = 7;  // without the CPUs, which come last and wrap
-using Row = std::array<std::string, kColumns>;
-constexpr std::size_t kDevice = 2;  // left out where no rank has one
-constexpr std::size_t kNic = 3;     // likewise
-
 std::string device_text(const RankPlan& rank) {
   if (rank.device < 0) return "-";
   const auto one = [](int device, int subdevice) {
@@ -88,30 +83,33 @@ std::string cpu_lines(const RankPlan& rank, int granted, int indent, const Style
 /// Without the columns that have an entry for no rank.
 std::string table(const Kind& kind, const Topology& node, const Style& style) {
   const std::vector<RankPlan>& all = kind.node->ranks;
-  std::vector<Row> rows = {{"local", "ranks", "device", "NIC", "package", "NUMA", "cores"}};
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    const RankPlan& rank = all[r];
-    std::vector<int> ranks = kind.first_ranks;
-    for (int& number : ranks) number += static_cast<int>(r);
-    rows.push_back({fmt::format("{}", r), number_list(ranks, style), device_text(rank),
-                    nic_text(rank, node), part_text(rank, rank.package, node.packages),
-                    part_text(rank, rank.numa, node.numa_nodes), fmt::format("{}", rank.cores)});
-  }
-  const auto uses = [&](int RankPlan::*member) {
-    return std::any_of(all.begin(), all.end(),
-                       [&](const RankPlan& rank) { return rank.*member >= 0; });
-  };
-  std::array<bool, kColumns> shown;
-  shown.fill(true);
-  shown[kDevice] = uses(&RankPlan::device);
-  shown[kNic] = !node.nics.empty() && uses(&RankPlan::nic);
-  std::vector<std::string> lines(rows.size(), "  ");
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    if (!shown[c]) continue;
+  std::vector<std::string> lines(all.size() + 1, "  ");
+  const auto column = [&](std::string_view head, auto cell_of) {
+    std::vector<std::string> cells = {std::string(head)};
+    for (std::size_t r = 0; r < all.size(); ++r)
+      cells.push_back(cell_of(static_cast<int>(r), all[r]));
     int width = 0;
-    for (const Row& row : rows) width = std::max(width, columns(row[c]));
-    for (std::size_t r = 0; r < rows.size(); ++r) lines[r] += pad_left(rows[r][c], width) + "  ";
-  }
+    for (const std::string& cell : cells) width = std::max(width, columns(cell));
+    for (std::size_t r = 0; r < cells.size(); ++r) lines[r] += pad_left(cells[r], width) + "  ";
+  };
+  const auto uses = [&](int RankPlan::*member) {
+    return std::ranges::any_of(all, [&](const RankPlan& rank) { return rank.*member >= 0; });
+  };
+  column("local", [](int r, const RankPlan&) { return fmt::format("{}", r); });
+  column("ranks", [&](int r, const RankPlan&) {
+    std::vector<int> ranks = kind.first_ranks;
+    for (int& number : ranks) number += r;
+    return number_list(ranks, style);
+  });
+  if (uses(&RankPlan::device))
+    column("device", [](int, const RankPlan& rank) { return device_text(rank); });
+  if (!node.nics.empty() && uses(&RankPlan::nic))
+    column("NIC", [&](int, const RankPlan& rank) { return nic_text(rank, node); });
+  column("package",
+         [&](int, const RankPlan& rank) { return part_text(rank, rank.package, node.packages); });
+  column("NUMA",
+         [&](int, const RankPlan& rank) { return part_text(rank, rank.numa, node.numa_nodes); });
+  column("cores", [](int, const RankPlan& rank) { return fmt::format("{}", rank.cores); });
   std::string text = tinted(lines[0] + "CPUs", Tone::strong, style) + "\n";
   for (std::size_t r = 0; r < all.size(); ++r)
     text += lines[r + 1] + cpu_lines(all[r], kind.node->granted, columns(lines[0]), style);
@@ -122,7 +120,7 @@ std::string table(const Kind& kind, const Topology& node, const Style& style) {
 std::string kind_title(const Kind& kind, const Plan& plan) {
   constexpr int kHostColumns = 90;
   const Style style{true, false, kHostColumns};
-  const std::string hosts = host_list(kind.hosts, kHostColumns, style);
+  const std::string hosts = host_list(kind.hosts, kHostColumns);
   std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
   if (plan.nodes() > 1)
     text += fmt::format("; numbers are local ranks; local rank 0 = global {} {}",
@@ -147,19 +145,8 @@ std::vector<Subject> subjects_of(const Plan& plan, const Topology& node,
   return subjects;
 }
 
-std::string host_list(const HostNames& hosts, int width, const Style& style) {
-  std::string all;
-  for (const std::string_view host : hosts) all += (all.empty() ? "" : ", ") + printable(host);
-  if (columns(all) <= width || hosts.size() < 3) return all;
-  const std::string tail = fmt::format(" {} {} ({})", dots(style), printable(hosts.back()),
-                                       counted(static_cast<long>(hosts.size()), "node"));
-  std::string front = printable(hosts[0]);
-  for (std::size_t i = 1; i + 1 < hosts.size(); ++i) {
-    const std::string more = front + ", " + printable(hosts[i]);
-    if (columns(more) + columns(tail) > width) break;
-    front = more;
-  }
-  return front + tail;
+std::string host_list(const HostNames& hosts, int width) {
+  return printable(host_ranges(hosts, static_cast<std::size_t>(std::max(width, 0))));
 }
 
 std::string number_list(const std::vector<int>& numbers, const Style& style,
@@ -187,7 +174,7 @@ std::string rank_tables(const Plan& plan, const Topology& node, const Style& sty
       const std::string title = fmt::format(
           "on {}, {} each{}: ", counted(static_cast<long>(kind.first_ranks.size()), "node"),
           counted(static_cast<long>(kind.node->ranks.size()), "rank"), granted);
-      text += title + host_list(kind.hosts, style.width - columns(title), style) + "\n";
+      text += title + host_list(kind.hosts, style.width - columns(title)) + "\n";
     }
     text += table(kind, node, style);
   }

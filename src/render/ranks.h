@@ -11,8 +11,8 @@
 
 namespace hpclaunch::render {
 
-/// "a, b, c", or "a, b ... z (64 nodes)" when that would be wider than `width`.
-std::string host_list(const HostNames& hosts, int width, const Style& style);
+/// "n[01-64],gpu1"; what is wider than `width` is cut with the number of nodes.
+std::string host_list(const HostNames& hosts, int width);
 
 /// Ascending numbers: "3", "0 4", "0 4 8 12"; longer ones "0 4 ... 508" when the steps are equal,
 /// else with their count, "0 4 ... 55 (14 ranks)".

@@ -64,25 +64,25 @@ struct Scene {
   std::vector<Lead> leads;
 };
 
-/// Widths of texts and sizes of boxes; for one kind of output.
+/// Widths of texts and sizes of boxes; as they stand here, in the columns and lines of a terminal.
 struct Metrics {
   int width = 0;                  ///< a picture is wider only if one box alone is
-  int pad_x = 0, pad_y = 0;       ///< inside a frame: left and right, and at its end
-  int head = 0, head_line = 0;    ///< a frame's name: its first line, each further one
+  int pad_x = 2, pad_y = 1;       ///< inside a frame: left and right, and at its end
+  int head = 1, head_line = 1;    ///< a frame's name: its first line, each further one
   int head_base = 0;              ///< of that first line
-  int name_w = 0;                 ///< what has a number is as wide as this, if there is room
-  int gap_x = 0, gap_y = 0;       ///< between boxes
-  int core_gap = 0, row_gap = 0;  ///< between cores, between rows of them
+  int name_w = 20;                ///< what has a number is as wide as this, if there is room
+  int gap_x = 1, gap_y = 0;       ///< between boxes
+  int core_gap = 1, row_gap = 0;  ///< between cores, between rows of them
   int pu_w = 0, pu_h = 0;         ///< 0: PUs have no boxes, as on a terminal
   int core_w = 0;                 ///< where PUs have no boxes
   int bar_h = 0;                  ///< 0: no bars; the core has the label
-  int device_least = 0, device_most = 0;     ///< widths
-  int nic_least = 0, nic_most = 0;           ///< widths
-  int box_pad = 0, box_pad_y = 0;            ///< inside devices and the like
-  int line_h = 0, line_base = 0;             ///< a line of text in those
-  int unit_w = 0, unit_h = 0, unit_gap = 0;  ///< the least width
-  int unit_name_h = 0;                       ///< more height for the name of a part
-  int unit_base = 0;                         ///< of the text, from below
+  int device_least = 30, device_most = 44;    ///< widths
+  int nic_least = 22, nic_most = 36;          ///< widths
+  int box_pad = 0, box_pad_y = 0;             ///< inside devices and the like
+  int line_h = 1, line_base = 0;              ///< a line of text in those
+  int unit_w = 13, unit_h = 1, unit_gap = 0;  ///< the least width
+  int unit_name_h = 0;                        ///< more height for the name of a part
+  int unit_base = 0;                          ///< of the text, from below
   int font = 0, small = 0;
   int (*measure)(std::string_view text, int size, bool strong) = nullptr;
   std::string_view dots;
@@ -97,32 +97,6 @@ int svg_text_width(std::string_view text, int size, bool strong);
 
 /// The machine and what lies over it: a box for the node, and everything in it.
 Scene lay_out(const Subject& subject, const Metrics& metrics);
-
-/// A device's place in the row.
-struct LinkDot {
-  int device = 0;  ///< Device::index
-  int x = 0;
-};
-
-/// Half an ellipse above the row, from one dot to another.
-struct LinkArc {
-  int x1 = 0, x2 = 0;
-  int rise = 0;         ///< its height
-  int stroke = 1;       ///< 1 for the fewest lanes to 4 for the most; 2 where all are alike
-  bool dashed = false;  ///< of another kind than the first one
-  std::string words;    ///< "nvlink between devices 0 and 1, 18 lanes"
-};
-
-struct LinkDrawing {
-  int w = 0, h = 0;  ///< 0: nothing to draw
-  int row = 0;       ///< height of the dots' centres
-  std::vector<LinkDot> dots;
-  std::vector<LinkArc> arcs;
-};
-
-/// Devices that have links, at most `width` wide; where that is too narrow for their number, nothing:
-/// link_words lists them.
-LinkDrawing draw_links(const Topology& node, int width);
 
 /// The first of `texts` that fits into `room`, else the last one cut.
 std::string fitting(const std::vector<std::string>& texts, int room, int size, bool strong,

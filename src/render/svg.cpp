@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "hpclaunch/text.h"
 #include "render/palette.h"
@@ -187,23 +189,17 @@ struct Page {
   int y = kMargin;
 };
 
-struct Manner {
-  int size = kLine;
-  bool strong = false;
-  bool alarm = false;
-  bool faint = false;
-};
-
-/// `text` in lines that are no wider than the page.
-void paragraph(Page& page, const std::string& text, const Manner& manner) {
-  if (text.empty()) return;
+/// `text` in lines that are no wider than the page; `classes` end in " b" where it is bold.
+void paragraph(Page& page, const std::string& text, std::string_view classes = "t",
+               int size = kLine) {
   const auto measure = [&](std::string_view one) {
-    return svg_text_width(one, manner.size, manner.strong);
+    return svg_text_width(one, size, classes.ends_with(" b"));
   };
   for (const std::string& one : flow(text, page.width, measure)) {
-    page.y += manner.size + 4;
-    const Text line{0, 0, manner.size, false, manner.strong, manner.alarm, one, page.width};
-    page.body += text_at(line, kMargin, page.y, manner.faint ? "faint" : "") + "\n";
+    if (one.empty()) continue;
+    page.y += size + 4;
+    page.body += fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n",
+                             classes, kMargin, page.y, size, escaped(one));
   }
 }
 
@@ -262,29 +258,43 @@ void legend(Page& page, const Scene& scene, const Subject& subject) {
   page.y += kHigh;
 }
 
-constexpr Manner kHead = {kTitle, true, false, false};
-constexpr Manner kStrong = {kLine, true, false, false};
-constexpr Manner kAlarm = {kLine, true, true, false};
-constexpr Manner kFaint = {kLine, false, false, true};
+constexpr std::string_view kStrong = "t b", kAlarm = "alarm b";
 
+/// Links between devices as half ellipses over a row of their numbers, thicker with more lanes, dashed where the
+/// kind is not the first one's. Nothing where the page is too narrow: link_words lists them.
 void links(Page& page, const Topology& node) {
-  const LinkDrawing drawing = draw_links(node, page.width);
-  if (drawing.arcs.empty()) return;
-  page.y += kLine;
-  const int row = page.y + drawing.row;
-  for (const LinkArc& arc : drawing.arcs)
+  constexpr int kLeast = 24, kMost = 56, kRadius = 11, kHigh = 90, kWidest = 3;
+  std::map<int, int> at;  // device -> x
+  for (const Link& link : node.links) at[link.from] = at[link.to] = 0;
+  const int count = static_cast<int>(at.size());
+  if (count < 2 || count * kLeast > page.width) return;
+  const int step = std::min(kMost, page.width / count);
+  int x = kMargin + step / 2;
+  for (auto& [device, place] : at) place = std::exchange(x, x + step);
+  const auto rise = [&](const Link& link) {
+    return std::max(kHigh / 6, kHigh * (at[link.to] - at[link.from]) / (step * (count - 1)));
+  };
+  int high = kRadius;
+  for (const Link& link : node.links) high = std::max(high, rise(link));
+  const auto [least, most] = std::ranges::minmax(node.links, {}, &Link::lanes);
+  page.y += kLine + high + 4;
+  for (const Link& link : node.links)
     page.body += fmt::format(
-        "<path class=\"{}\" stroke-width=\"{}\" d=\"M{} {}A{} {} 0 0 1 {} {}\"><title>{}</title>"
-        "</path>\n",
-        arc.dashed ? "arc dash" : "arc", arc.stroke, kMargin + arc.x1, row,
-        (arc.x2 - arc.x1 + 1) / 2, arc.rise, kMargin + arc.x2, row, escaped(arc.words));
-  for (const LinkDot& dot : drawing.dots) {
-    const int x = kMargin + dot.x;
-    page.body += fmt::format("<circle class=\"dev\" cx=\"{}\" cy=\"{}\" r=\"11\"/>", x, row);
-    const Text name{x, row + 4, 10, true, true, false, fmt::format("{}", dot.device), 22};
+        "<path class=\"{}\" stroke-width=\"{}\" d=\"M{} {}A{} {} 0 0 1 {} {}\"><title>{} between "
+        "devices {} and {}, {}</title></path>\n",
+        link.kind == node.links.front().kind ? "arc" : "arc dash",
+        least.lanes == most.lanes
+            ? 2
+            : 1 + kWidest * (link.lanes - least.lanes) / (most.lanes - least.lanes),
+        at[link.from], page.y, (at[link.to] - at[link.from] + 1) / 2, rise(link), at[link.to],
+        page.y, escaped(link.kind), link.from, link.to, counted(link.lanes, "lane"));
+  for (const auto& [device, place] : at) {
+    page.body +=
+        fmt::format("<circle class=\"dev\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>", place, page.y, kRadius);
+    const Text name{place, page.y + 4, 10, true, true, false, fmt::format("{}", device), 22};
     page.body += text_at(name, 0, 0) + "\n";
   }
-  page.y += drawing.h;
+  page.y += kRadius + 2;
 }
 
 void below(Page& page, const Scene& scene, const Subject& subject) {
@@ -295,12 +305,12 @@ void below(Page& page, const Scene& scene, const Subject& subject) {
               kAlarm);
   for (const std::string& text : far_words(subject)) paragraph(page, text, kAlarm);
   links(page, *subject.node);
-  for (const std::string& text : link_words(*subject.node)) paragraph(page, text, {});
+  for (const std::string& text : link_words(*subject.node)) paragraph(page, text);
 }
 
 void node_picture(Page& page, const Subject& subject, const Scene& scene) {
   if (!subject.title.empty()) paragraph(page, subject.title, kStrong);
-  paragraph(page, machine_words(subject), kFaint);
+  paragraph(page, machine_words(subject), "faint");
   if (const std::string text = locality_text(subject); !text.empty())
     paragraph(page, text, text.find("FAR") == std::string::npos ? kStrong : kAlarm);
   page.y += kLine;
@@ -325,7 +335,7 @@ std::string document(const std::string& title, const std::vector<Subject>& subje
     page.width = std::max(page.width, scenes.back().w);
   }
   constexpr int kTitleColumns = 200;
-  paragraph(page, shorten(title, kTitleColumns, {true, false, kTitleColumns}), kHead);
+  paragraph(page, shorten(title, kTitleColumns, {true, false, kTitleColumns}), kStrong, kTitle);
   std::string words;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     if (i > 0) page.y += 2 * kLine;

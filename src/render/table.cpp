@@ -1,10 +1,11 @@
-// The plan as a table. Long values and long words of the command are cut and marked; `explain` and
-// `run --dry-run` print them in full.
+// The plan as a screen of text. Long values and long words of the command are cut and marked; `explain`
+// and `run --dry-run` print them in full.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 #include "ranks.h"
@@ -15,13 +16,6 @@ namespace hpclaunch {
 namespace {
 
 using namespace render;
-
-std::string words(const std::vector<std::string>& argv) {
-  std::string line;
-  for (const std::string& word : argv)
-    line += (line.empty() ? "" : " ") + printable(quote_sh(word));
-  return line;
-}
 
 std::string binding_text(const Plan& plan) {
   if (plan.bind_via == BindVia::none) return "none";
@@ -89,7 +83,7 @@ std::string devices_text(const Plan& plan) {
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
 }
 
-std::string header(const Plan& plan, const Topology& node, const Style& style) {
+std::string header(const Plan& plan, const Topology& node, const Style& style, bool verbose) {
   constexpr int kLabel = 10;
   std::string text;
   const auto line = [&](std::string_view label, const std::string& value) {
@@ -97,42 +91,20 @@ std::string header(const Plan& plan, const Topology& node, const Style& style) {
     text += hanging(tinted(pad_right(label, kLabel), Tone::strong, style),
                     wrap(value, style.width - kLabel, ' '), kLabel);
   };
-  const std::string program = plan.command.empty() ? "(none)" : words(plan.command);
+  const std::string program =
+      plan.command.empty() ? "(none)" : printable(quoted_words(plan.command));
   line("program", shorten(program, style.width - kLabel, style));
   line("ranks", ranks_text(plan));
-  line("hosts", host_list(plan.hosts, style.width - kLabel, style));
+  line("hosts", host_list(plan.hosts, style.width - kLabel));
   line("site", printable(site_text(plan)));
   line("devices", printable(devices_text(plan)));
   line("job needs", printable(fmt::format("{}", fmt::join(plan.batch, " "))));
   line("core file", plan.core_limit == "0" ? "none" : printable(plan.core_limit));
-  for (const std::string& directory : plan.make_dirs) line("makes", printable(directory));
+  if (verbose) line("makes", printable(fmt::format("{}", fmt::join(plan.make_dirs, " "))));
   line("launcher", printable(plan.launcher));
   line("binding", binding_text(plan));
   line("node", machine_text(plan, node));
   return text;
-}
-
-struct EnvWidths {
-  int name = 0;
-  int value = 0;
-  int layer = 0;
-  int why = 0;  ///< 0: no room beside the other columns, so it goes below
-};
-
-EnvWidths env_widths(const Plan& plan, const Style& style) {
-  EnvWidths widths;
-  int value = 0;
-  for (const Setting& setting : plan.env) {
-    const Decision& last = setting.history.back();
-    widths.name = std::max(widths.name, columns(printable(setting.name)));
-    value = std::max(value, columns(shown_value(setting.name, last)));
-    widths.layer = std::max(widths.layer, columns(to_string(last.layer)));
-  }
-  widths.name = std::min(widths.name, std::max(style.width / 3, 12));
-  widths.value = std::min(value, std::max(style.width / 4, 22));
-  const int rest = style.width - 2 - widths.name - 2 - widths.value - 2 - widths.layer - 2;
-  widths.why = rest >= 24 ? rest : 0;
-  return widths;
 }
 
 /// A value in `width` columns; a list of items that is too long keeps its first one and its length.
@@ -151,52 +123,83 @@ std::string short_value(const std::string& name, const Decision& decision, int w
   return shorten(whole, width, style);
 }
 
-std::string env_row(const Setting& setting, const EnvWidths& widths, const Style& style) {
-  const Decision& last = setting.history.back();
-  const std::string name = printable(setting.name);
-  const bool long_name = columns(name) > widths.name;
-  std::string text = long_name ? "  " + shorten(name, style.width - 2, style) + "\n" : "";
-  text += "  " + pad_right(long_name ? "" : name, widths.name) + "  ";
-  const std::string value = short_value(setting.name, last, widths.value, style);
-  text += pad_right(value, widths.value) + "  ";
-  if (last.why.empty()) return text + std::string(to_string(last.layer)) + "\n";
-  const std::string why = printable(last.why);
-  constexpr int kBelow = 6;
-  const bool below = widths.why == 0;
-  const int indent = below ? kBelow : style.width - widths.why;
-  const int room = below ? std::max(style.width - kBelow, 20) : widths.why;
-  const std::string lead =
-      below ? std::string(to_string(last.layer)) + "\n" + std::string(kBelow, ' ')
-            : pad_right(to_string(last.layer), widths.layer) + "  ";
-  return text + hanging(lead, tinted(wrap(why, room, ' '), Tone::faint, style), indent);
-}
+/// Variables that are shown together: of one layer and, unless that is "", with one reason.
+struct Group {
+  Layer layer;
+  std::string why;
+  std::vector<std::string> words;  ///< NAME=value
+};
 
-std::string environment(const Plan& plan, const Style& style) {
+/// What differs from a plain launch. `verbose`: everything with its reasons, but for the numbers of a
+/// rank and a job, whose names explain them.
+std::string environment(const Plan& plan, const Style& style, bool verbose) {
+  constexpr int kIndent = 6;
   if (plan.env.empty()) return "";
-  std::string text = "\n" + tinted("environment", Tone::strong, style) + "\n";
-  const EnvWidths widths = env_widths(plan, style);
-  for (const Setting& setting : plan.env) text += env_row(setting, widths, style);
-  return text;
-}
-
-std::string command(const std::vector<std::string>& argv, const Style& style) {
-  if (argv.empty()) return "";
-  std::string text = "\n" + tinted("command", Tone::strong, style) + "\n";
-  std::string indent = "  ";
-  for (const std::vector<std::string>& group : argument_groups(argv)) {
-    const int room = style.width - static_cast<int>(indent.size());
-    text += indent + shorten(words(group), room, style) + "\n";
-    indent = "    ";
+  std::vector<Group> groups;
+  for (const Setting& setting : plan.env) {
+    const Decision& last = setting.history.back();
+    const bool numbers =
+        last.layer == Layer::computed && !std::holds_alternative<PerRank>(last.value);
+    if (!verbose && (last.layer == Layer::computed || last.layer == Layer::builtin)) continue;
+    const std::string why = verbose && !numbers ? printable(last.why) : "";
+    auto group = std::ranges::find_if(
+        groups, [&](const Group& one) { return one.layer == last.layer && one.why == why; });
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{last.layer, why, {}});
+    const int room = style.width - kIndent;
+    const std::string name = shorten(printable(setting.name), room / 2, style) + "=";
+    group->words.push_back(name + short_value(setting.name, last, room - columns(name), style));
+  }
+  std::string text =
+      "\n" + tinted("environment", Tone::strong, style) +
+      fmt::format("  {}{}\n", counted(static_cast<long>(plan.env.size()), "variable"),
+                  verbose ? "" : "; -v shows all, with reasons");
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const Group& one) { return !one.why.empty(); });
+  for (Group& group : groups) {
+    const std::string layer = std::string(to_string(group.layer)) + ":";
+    if (group.why.empty()) group.words.insert(group.words.begin(), layer);
+    const int indent = group.why.empty() ? 4 : 2;
+    text += hanging("  ", fill(group.words, style.width - indent, "  "), indent);
+    if (group.why.empty()) continue;
+    const auto why = wrap(layer + " " + group.why, style.width - kIndent, ' ');
+    text += hanging(std::string(kIndent, ' '), tinted(why, Tone::faint, style), kIndent);
   }
   return text;
+}
+
+/// `verbose`: one option per line.
+std::string command(const std::vector<std::string>& argv, const Style& style, bool verbose) {
+  constexpr int kIndent = 4;
+  if (argv.empty()) return "";
+  const int room = style.width - kIndent;
+  std::vector<std::string> parts;
+  for (std::vector<std::string>& group : argument_groups(argv)) {
+    if (!verbose && group.front().ends_with("/hpclaunch-shim")) group = {"hpclaunch-shim"};
+    parts.push_back(shorten(printable(quoted_words(group)), room, style));
+  }
+  return "\n" + tinted("command", Tone::strong, style) + "\n" +
+         hanging("  ", verbose ? parts : fill(parts, room), kIndent);
 }
 
 }  // namespace
 
 std::string plan_table(const Plan& plan, const Topology& topology,
-                       const std::vector<std::string>& argv, const Style& style) {
-  return header(plan, topology, style) + rank_tables(plan, topology, style) +
-         environment(plan, style) + command(argv.empty() ? plan.command : argv, style);
+                       const std::vector<std::string>& argv, const Style& style, bool verbose) {
+  return header(plan, topology, style, verbose) + rank_tables(plan, topology, style) +
+         environment(plan, style, verbose) +
+         command(argv.empty() ? plan.command : argv, style, verbose);
+}
+
+std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) {
+  constexpr int kWidth = 120;
+  std::vector<std::string> shown(argv.size());
+  std::ranges::transform(argv, shown.begin(), [](const std::string& word) {
+    return shorten(printable(quote_sh(word)), kWidth, Style{});
+  });
+  const std::string site = site_text(plan);
+  return fmt::format("hpclaunch: starting {} ({}) with {}{}{}\nhpclaunch: {}\n", plan_title(plan),
+                     printable(host_ranges(plan.hosts, kWidth)), plan.launcher,
+                     site.empty() ? "" : ", profile ", printable(site), fmt::join(shown, " "));
 }
 
 }  // namespace hpclaunch

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hpclaunch/text.h"
+#include "render/palette.h"
 #include "render/ranks.h"
 #include "render/scene.h"
 #include "render/text.h"
@@ -14,29 +16,15 @@ namespace {
 
 int column_width(std::string_view text, int, bool) { return columns(text); }
 
-int digits(int number) { return static_cast<int>(fmt::format("{}", number).size()); }
-
 Metrics terminal_metrics(const Style& style, const Subject& subject) {
   const int most = subject.ranks == nullptr ? subject.node->all_pus().last()
                                             : static_cast<int>(subject.ranks->ranks.size()) - 1;
-  return {.width = std::max(style.width, 60),
-          .pad_x = 2,
-          .pad_y = 1,
-          .head = 1,
-          .head_line = 1,
-          .name_w = 20,
-          .gap_x = 1,
-          .core_gap = 1,
-          .core_w = std::max(digits(most), 2),
-          .device_least = 30,
-          .device_most = 44,
-          .nic_least = 22,
-          .nic_most = 36,
-          .line_h = 1,
-          .unit_w = 13,
-          .unit_h = 1,
-          .measure = column_width,
-          .dots = style.unicode ? "…" : "~"};
+  Metrics metrics;
+  metrics.width = std::max(style.width, 60);
+  metrics.core_w = std::max(columns(fmt::format("{}", most)), 2);
+  metrics.measure = column_width;
+  metrics.dots = style.unicode ? "…" : "~";
+  return metrics;
 }
 
 /// Columns and lines of one character each; a character that takes two columns has "" after it.
@@ -46,24 +34,14 @@ class Canvas {
     for (auto& line : cells_) line.assign(static_cast<std::size_t>(w), Cell{" ", ""});
   }
 
-  void put(int x, int y, std::string_view one, const std::string& tint = "") {
-    if (y < 0 || x < 0 || static_cast<std::size_t>(y) >= cells_.size()) return;
-    auto& line = cells_[static_cast<std::size_t>(y)];
-    if (static_cast<std::size_t>(x) < line.size())
-      line[static_cast<std::size_t>(x)] = {std::string(one), tint};
-  }
-
-  /// `tint`: numbers of an SGR sequence, or "".
-  void write(int x, int y, std::string_view text, const std::string& tint) {
+  /// `tint`: numbers of an SGR sequence, or "". What takes no column of its own joins the one before it.
+  void write(int x, int y, std::string_view text, const std::string& tint = "") {
     while (!text.empty()) {
       const std::string_view one = take_unit(text);
       const int w = columns(one);
-      if (w == 0) {
-        append(x - 1, y, one);
-      } else {
-        put(x, y, one, tint);
-        for (int i = 1; i < w; ++i) put(x + i, y, "", tint);
-      }
+      if (Cell* before = w == 0 ? at(x - 1, y) : nullptr) before->text += one;
+      for (int i = 0; i < w; ++i)
+        if (Cell* cell = at(x + i, y)) *cell = {std::string(i == 0 ? one : ""), tint};
       x += w;
     }
   }
@@ -86,14 +64,16 @@ class Canvas {
   }
 
  private:
-  void append(int x, int y, std::string_view one) {
-    if (x >= 0) cells_[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)].text += one;
-  }
-
   struct Cell {
     std::string text;
     std::string tint;
   };
+  Cell* at(int x, int y) {
+    const auto row = static_cast<std::size_t>(y);
+    const auto column = static_cast<std::size_t>(x);
+    if (x < 0 || y < 0 || row >= cells_.size() || column >= cells_[row].size()) return nullptr;
+    return &cells_[row][column];
+  }
   std::vector<std::vector<Cell>> cells_;
 };
 
@@ -110,22 +90,35 @@ void frame(const Box& box, const Strokes& strokes, Canvas& canvas) {
       const bool edge = y == 0 || y == box.h - 1;
       const std::string_view corner = strokes.corners[(y > 0 ? 2 : 0) + (x > 0 ? 1 : 0)];
       if (side || edge)
-        canvas.put(box.x + x, box.y + y,
-                   side && edge ? corner
-                   : edge       ? strokes.across
-                                : strokes.down);
+        canvas.write(box.x + x, box.y + y,
+                     side && edge ? corner
+                     : edge       ? strokes.across
+                                  : strokes.down);
     }
 }
 
-/// What a terminal adds to the text of a box; "" for nothing. Black on a colour reads well on every
-/// common set of terminal colours.
-std::string tint_of(const Box& box) {
+/// The colour nearest to "#rrggbb" in the 6x6x6 cube of a terminal with 256 colours.
+int cube_colour(std::string_view hex) {
+  int colour = 16;
+  for (const auto& [at, weight] : {std::pair{1U, 36}, {3U, 6}, {5U, 1}}) {
+    const int value = std::stoi(std::string(hex.substr(at, 2)), nullptr, 16);
+    colour += weight * (value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40);
+  }
+  return colour;
+}
+
+/// What a terminal adds to the text of a box; "" for nothing. Black on these backgrounds reads well, whether
+/// the terminal is light or dark.
+std::string tint_of(const Box& box, const Style& style) {
   constexpr int kBacks[] = {43, 46, 42, 45, 47};
-  if (box.what != What::core && box.what != What::unit) return "";
+  if (!style.color || (box.what != What::core && box.what != What::unit)) return "";
   if (box.far) return "1;37;41";
   if (box.paint == Paint::shared) return "7";
   if (box.paint != Paint::rank) return "";
-  return fmt::format("30;{}", kBacks[static_cast<std::size_t>(box.tone) % std::size(kBacks)]);
+  const auto tone = static_cast<std::size_t>(box.tone);
+  if (!style.rich) return fmt::format("30;{}", kBacks[tone % std::size(kBacks)]);
+  return fmt::format("38;5;16;48;5;{}",
+                     cube_colour(kPalette.ranks[tone % kPalette.ranks.size()].fill.light));
 }
 
 std::string machine_picture(const Scene& scene, const Style& style) {
@@ -136,7 +129,7 @@ std::string machine_picture(const Scene& scene, const Style& style) {
     for (const Text& text : box.texts) {
       const bool on_border = in_frame && text.y == box.y && columns(text.text) <= text.room;
       canvas.write(on_border ? text.x - 1 : text.x, text.y,
-                   on_border ? " " + text.text + " " : text.text, style.color ? tint_of(box) : "");
+                   on_border ? " " + text.text + " " : text.text, tint_of(box, style));
     }
   }
   for (const Text& text : scene.texts) canvas.write(text.x, text.y, text.text, "");

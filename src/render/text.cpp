@@ -179,23 +179,25 @@ std::string shorten(std::string_view text, int width, const Style& style) {
   return std::string(text.substr(0, kept)) + fmt::format("{}(+{} bytes)", dots, text.size() - kept);
 }
 
-std::vector<std::string> wrap(std::string_view text, int width, char separator) {
-  std::vector<std::string> lines;
-  std::string line;
-  const std::vector<std::string_view> pieces = split(text, separator);
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    std::string piece(pieces[i]);
-    if (separator != ' ' && i + 1 < pieces.size()) piece += separator;
-    const bool glue = separator == ' ' && !line.empty();
-    if (!line.empty() && columns(line) + (glue ? 1 : 0) + columns(piece) > width) {
-      lines.push_back(line);
-      line = piece;
-    } else {
-      line += (glue ? " " : "") + piece;
-    }
+std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
+                              std::string_view glue) {
+  std::vector<std::string> lines = {""};
+  for (const std::string& piece : pieces) {
+    const bool first = lines.back().empty();
+    if (!first && columns(lines.back()) + columns(glue) + columns(piece) > width)
+      lines.push_back(piece);
+    else
+      lines.back() += (first ? "" : std::string(glue)) + piece;
   }
-  lines.push_back(line);
   return lines;
+}
+
+std::vector<std::string> wrap(std::string_view text, int width, char separator) {
+  std::vector<std::string> pieces;
+  for (const std::string_view piece : split(text, separator)) pieces.emplace_back(piece);
+  const bool blank = separator == ' ';
+  for (std::size_t i = 0; !blank && i + 1 < pieces.size(); ++i) pieces[i] += separator;
+  return fill(pieces, width, blank ? " " : "");
 }
 
 std::size_t prefix_bytes(std::string_view text, int width, const Measure& measure, bool some) {
@@ -281,6 +283,12 @@ std::vector<std::vector<std::string>> argument_groups(const std::vector<std::str
     groups.back().push_back(word);
   }
   return groups;
+}
+
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quote_sh(word);
+  return line;
 }
 
 std::string shown_value(std::string_view name, const Decision& decision) {

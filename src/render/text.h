@@ -40,6 +40,11 @@ std::string pad_left(std::string_view text, int width);
 /// At most `width` columns; what is cut is announced with its size: "abc...(+52 bytes)".
 std::string shorten(std::string_view text, int width, const Style& style);
 
+/// The pieces in lines of at most `width` columns, with `glue` between those of a line; a wider piece gets a
+/// line. Never empty.
+std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
+                              std::string_view glue = " ");
+
 /// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
 /// a blank); a piece that is wider than a line gets a line. Never empty.
 std::vector<std::string> wrap(std::string_view text, int width, char separator);
@@ -76,6 +81,9 @@ std::vector<std::string> tinted(std::vector<std::string> lines, Tone tone, const
 
 /// Words of a command line that are read together: a launcher, each option with its value, a program.
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv);
+
+/// Each word for sh, with blanks between them.
+std::string quoted_words(const std::vector<std::string>& words);
 
 /// value_text, or "<hidden>".
 std::string shown_value(std::string_view name, const Decision& decision);

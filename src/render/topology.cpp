@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,24 +40,6 @@ std::string forbidden(const CpuSet& pus, const CpuSet& allowed) {
                                  : "; none allowed";
 }
 
-/// "52 cores of 2 PUs"
-std::string cores_of_pus(std::size_t cores, int each) {
-  const std::string text = counted(static_cast<long>(cores), "core");
-  return each > 1 ? fmt::format("{} of {} PUs", text, each) : text;
-}
-
-/// "52 cores of 2 PUs: 0-51,104-155 (first core 0,104)" for neighbouring cores that have
-/// the same number of PUs.
-std::string cores_text(const std::vector<const Core*>& cores, const CpuSet& allowed) {
-  CpuSet pus;
-  for (const Core* core : cores) pus |= core->pus;
-  const int each = cores.front()->pus.count();
-  std::string text = cores_of_pus(cores.size(), each) + ": " + pus.to_list();
-  if (each > 1 && cores.size() > 1)
-    text += " " + glued(fmt::format("(first core {})", cores.front()->pus.to_list()));
-  return text + forbidden(pus, allowed);
-}
-
 /// Lines of the regions of one machine.
 class Lines {
  public:
@@ -65,87 +47,86 @@ class Lines {
 
   std::vector<Branch> all() const {
     const Region& root = regions_.all.front();
-    if (labels(root).empty()) return below(root);
+    if (label(root).empty()) return below(root);
     return {branch_of(root)};
   }
 
  private:
-  /// "package 0 (model)", "NUMA node 0 512 GiB", "L3 105 MiB".
-  std::vector<std::string> labels(const Region& region) const {
-    std::vector<std::string> all;
+  using Cores = std::span<const int>;
+  const CpuSet& pus(int core) const { return topology_.cores[static_cast<std::size_t>(core)].pus; }
+
+  /// "package 0 (model) + NUMA node 0 512 GiB + L3 105 MiB"
+  std::string label(const Region& region) const {
+    std::string text;
+    const auto add = [&](const std::string& name) {
+      text += (text.empty() ? "" : " + ") + glued(name);
+    };
     for (const int at : region.packages) {
       const Package& package = topology_.packages[static_cast<std::size_t>(at)];
-      all.push_back(glued(package_text(package)));
-      if (!package.model.empty()) all.back() += " (" + printable(package.model) + ")";
+      add(package_text(package));
+      if (!package.model.empty()) text += " (" + printable(package.model) + ")";
     }
     for (const int at : region.numa_nodes)
-      all.push_back(glued(numa_text(topology_.numa_nodes[static_cast<std::size_t>(at)])));
+      add(numa_text(topology_.numa_nodes[static_cast<std::size_t>(at)]));
     for (const int at : region.caches)
-      all.push_back(glued(cache_text(topology_.caches[static_cast<std::size_t>(at)])));
-    return all;
+      add(cache_text(topology_.caches[static_cast<std::size_t>(at)]));
+    return text;
   }
 
-  std::string title(const Region& region) const {
-    return fmt::format("{}", fmt::join(labels(region), " + "));
+  /// How many of the first cores have as many PUs as the first one.
+  std::size_t even(Cores cores) const {
+    const auto other = std::ranges::find_if(
+        cores, [&](int core) { return pus(core).count() != pus(cores.front()).count(); });
+    return static_cast<std::size_t>(other - cores.begin());
   }
 
-  std::vector<const Core*> cores_of(const Region& region) const {
-    std::vector<const Core*> cores;
-    for (const int at : region.cores)
-      cores.push_back(&topology_.cores[static_cast<std::size_t>(at)]);
-    return cores;
+  /// "52 cores of 2 PUs"; `cores` have as many PUs.
+  std::string counted_cores(Cores cores) const {
+    const std::string text = counted(static_cast<long>(cores.size()), "core");
+    const int each = pus(cores.front()).count();
+    return each > 1 ? fmt::format("{} of {} PUs", text, each) : text;
   }
 
-  /// Threads of each core where that is one number; 0 where it is not, and without cores.
-  int threads_of(const Region& region) const {
-    const std::vector<const Core*> cores = cores_of(region);
-    const int each = cores.empty() ? 0 : cores.front()->pus.count();
-    const bool even = std::all_of(cores.begin(), cores.end(),
-                                  [&](const Core* core) { return core->pus.count() == each; });
-    return even ? each : 0;
+  /// "52 cores of 2 PUs: 0-51,104-155 (first core 0,104)"
+  std::string cores_text(Cores cores) const {
+    CpuSet all;
+    for (const int core : cores) all |= pus(core);
+    const CpuSet& first = pus(cores.front());
+    std::string text = counted_cores(cores) + ": " + all.to_list();
+    if (first.count() > 1 && cores.size() > 1)
+      text += " " + glued(fmt::format("(first core {})", first.to_list()));
+    return text + forbidden(all, topology_.allowed);
   }
 
   /// Whether two caches differ only in which cores share them. A package or a NUMA node has a number and
   /// keeps its own line.
   bool alike(const Region& a, const Region& b) const {
-    const auto plain = [](const Region& region) {
-      return region.packages.empty() && region.numa_nodes.empty() && region.inner.empty();
+    const auto plain = [&](const Region& one) {
+      return one.packages.empty() && one.numa_nodes.empty() && one.inner.empty() &&
+             !one.cores.empty() && even(one.cores) == one.cores.size();
     };
-    return plain(a) && plain(b) && labels(a) == labels(b) && a.cores.size() == b.cores.size() &&
-           threads_of(a) > 0 && threads_of(a) == threads_of(b);
+    return plain(a) && plain(b) && label(a) == label(b) &&
+           counted_cores(a.cores) == counted_cores(b.cores);
   }
 
   /// "8 x L3 32 MiB, each 8 cores of 2 PUs: 0-7,64-71 | 8-15,72-79 | ..."
-  std::string run_text(const std::vector<const Region*>& run) const {
+  std::string run_text(std::span<const Region* const> run) const {
     CpuSet all;
     std::vector<std::string> lists;
     for (const Region* region : run) {
       all |= region->pus;
       lists.push_back(region->pus.to_list());
     }
-    const Region& first = *run.front();
-    std::string text = fmt::format("{} x {}, each {}", run.size(), title(first),
-                                   cores_of_pus(first.cores.size(), threads_of(first)));
-    const std::string listed = fmt::format("{}", fmt::join(lists, " | "));
-    text += listed.size() <= kMaxListed
-                ? ": " + listed
-                : fmt::format(": {} (first {}, second {})", all.to_list(), lists[0], lists[1]);
-    return text + forbidden(all, topology_.allowed);
+    std::string listed = fmt::format("{}", fmt::join(lists, " | "));
+    if (listed.size() > kMaxListed)
+      listed = fmt::format("{} (first {}, second {})", all.to_list(), lists[0], lists[1]);
+    return fmt::format("{} x {}, each {}: {}{}", run.size(), label(*run.front()),
+                       counted_cores(run.front()->cores), listed,
+                       forbidden(all, topology_.allowed));
   }
 
-  /// The region's own cores, a line for each run of cores with as many PUs.
-  void add_cores(const Region& region, std::vector<Branch>& out) const {
-    const std::vector<const Core*> cores = cores_of(region);
-    for (auto first = cores.begin(); first != cores.end();) {
-      const auto end = std::find_if(first, cores.end(), [&](const Core* core) {
-        return core->pus.count() != (*first)->pus.count();
-      });
-      out.push_back({cores_text({first, end}, topology_.allowed), {}});
-      first = end;
-    }
-  }
-
-  /// The lines below a region: its inner regions by position, alike ones in one line, then its own cores.
+  /// The lines below a region: its inner regions by position, alike ones in one line, then its own cores, those with
+  /// as many PUs in one line.
   std::vector<Branch> below(const Region& region) const {
     std::vector<const Region*> inner;
     for (const int at : region.inner) inner.push_back(&regions_.all[static_cast<std::size_t>(at)]);
@@ -159,12 +140,13 @@ class Lines {
         out.push_back({run_text({first, end}), {}});
       first = end;
     }
-    add_cores(region, out);
+    for (Cores cores = region.cores; !cores.empty(); cores = cores.subspan(even(cores)))
+      out.push_back({cores_text(cores.first(even(cores))), {}});
     return out;
   }
 
   Branch branch_of(const Region& region) const {
-    Branch branch{title(region), below(region)};
+    Branch branch{label(region), below(region)};
     if (branch.branches.size() == 1 && region.inner.empty()) {
       branch.text += ": " + branch.branches.front().text;
       branch.branches.clear();
@@ -227,32 +209,6 @@ void print(const std::vector<Branch>& branches, const std::string& prefix, const
   }
 }
 
-std::string near_text(int numa, const CpuSet& pus) {
-  if (!pus.empty()) return fmt::format(", near CPUs {}", pus.to_list());
-  return numa < 0 ? "" : fmt::format(", near NUMA node {}", numa);
-}
-
-std::string device_text(const Device& device) {
-  std::string text = glued(with_size(fmt::format("device {}", device.index), device.memory_bytes));
-  text += " " + printable(device.model.empty() ? device.vendor : device.model);
-  if (device.subdevices > 0) text += fmt::format(", {}", counted(device.subdevices, "sub-device"));
-  if (!device.partition.empty()) text += ", " + printable(device.partition);
-  if (!device.instances.empty())
-    text += fmt::format(", {}", counted(static_cast<long>(device.instances.size()), "instance"));
-  if (!device.pci.empty()) text += ", PCI " + printable(device.pci);
-  return text + near_text(device.numa, device.pus);
-}
-
-std::string nic_text(const Nic& nic) {
-  std::string text = "interface " + nic_name(nic);
-  if (nic.state == "down") text += ", DOWN";
-  if (!nic.kind.empty() && nic.kind != "ethernet") text += ", " + printable(nic.kind);
-  if (nic.speed_mbps > 0) text += fmt::format(", {} Gbit/s", nic.speed_mbps / 1000.0);
-  if (!nic.provider.empty()) text += ", libfabric " + printable(nic.provider);
-  if (!nic.pci.empty()) text += ", PCI " + printable(nic.pci);
-  return text + near_text(nic.numa, nic.pus);
-}
-
 }  // namespace
 
 std::string topology_tree(const Topology& topology, const Style& style) {
@@ -264,8 +220,8 @@ std::string topology_tree(const Topology& topology, const Style& style) {
     if (!node.pus.empty()) continue;
     branches.push_back({glued(numa_text(node)) + ", without CPUs", {}});
   }
-  for (const Device& device : topology.devices) branches.push_back({device_text(device), {}});
-  for (const Nic& nic : topology.nics) branches.push_back({nic_text(nic), {}});
+  for (const Device& device : topology.devices) branches.push_back({device_words(device), {}});
+  for (const Nic& nic : topology.nics) branches.push_back({nic_words(nic), {}});
   print(branches, "", style.unicode ? kBox : kPlain, width, out);
   return out;
 }

@@ -202,3 +202,31 @@ TEST_CASE("counts per node", "[job][hostlist]") {
     CHECK(counts.error().kind == ErrorKind::invalid);
   }
 }
+
+TEST_CASE("lists of hosts the short way give the hosts back", "[hosts]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> lists = {
+      {{"n1"}, "n1"},
+      {{"n1", "n2", "n3", "n7"}, "n[1-3,7]"},
+      {{"n08", "n09", "n10", "n11"}, "n[08-11]"},
+      {{"n9", "n10", "n011"}, "n[9-10,011]"},
+      {{"x1c0", "x2c0", "x3c0", "x3c1"}, "x[1-3]c0,x3c1"},
+      {{"r1n1", "r1n2", "r2n1", "r2n2"}, "r1n[1-2],r2n[1-2]"},
+      {{"n3", "n2", "n1"}, "n[3,2,1]"},
+      {{"n1", "n1"}, "n[1,1]"},
+      {{"a", "b", "a1", "aa1"}, "a,b,a1,aa1"},
+      {{"1", "2"}, "[1-2]"},
+      {{"n1", "n"}, "n1,n"},
+      {{"n11", "n1"}, "n[11,1]"},
+      {{"n999999999999999999999", "n1"}, "n999999999999999999999,n1"}};
+  for (const auto& [hosts, text] : lists) {
+    CHECK(host_ranges(hosts, 1000) == text);
+    const auto back = expand_hostlist(text);
+    REQUIRE(back);
+    CHECK(*back == HostNames(hosts));
+  }
+  std::vector<std::string> many;
+  for (int i = 0; i < 5000; ++i) many.push_back("n" + std::to_string(i * 3));
+  CHECK(host_ranges(many, 40) == "n[0,3,6,9,12,15,18,21,... (5000 nodes)");
+  for (std::size_t most : {0U, 10U, 16U, 20U, 100U})
+    CHECK(host_ranges(many, most).size() <= std::max<std::size_t>(most, 17));
+}

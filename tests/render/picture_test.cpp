@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "hpclaunch/render.h"
@@ -350,26 +351,34 @@ TEST_CASE("where near and far ranks share a thing, the far ones are named", "[pi
 }
 
 TEST_CASE("every link is an arc between the dots of its devices", "[picture]") {
-  Topology node;
+  Topology node = test::even_machine(1, 1, 8);
   for (int d = 0; d < 8; ++d) node.devices.push_back({d, "nvidia", "", "", 0, 0, -1, {}});
   for (int a = 0; a < 8; ++a)
     for (int b = a + 1; b < 8; ++b) node.links.push_back({a, b, "nvlink", a == 0 ? 1 : 18});
-  const render::LinkDrawing drawing = render::draw_links(node, 1000);
-  REQUIRE(drawing.dots.size() == 8);
-  REQUIRE(drawing.arcs.size() == node.links.size());
-  for (std::size_t i = 0; i < node.links.size(); ++i) {
+  const std::string svg = topology_svg(node);
+  std::vector<std::string> dots;  // x
+  const std::regex dot("<circle class=\"dev\" cx=\"([0-9]+)\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), dot), end; at != end; ++at)
+    dots.push_back((*at)[1]);
+  REQUIRE(dots.size() == 8);
+  const std::regex arc(
+      "<path class=\"arc\" stroke-width=\"([0-9]+)\" d=\"M([0-9]+) ([0-9]+)A[0-9]+ ([0-9]+) 0 0 1 "
+      "([0-9]+) "
+      "([0-9]+)\"");
+  std::size_t i = 0;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), arc), end; at != end; ++at, ++i) {
+    REQUIRE(i < node.links.size());
     const Link& link = node.links[i];
-    const render::LinkArc& arc = drawing.arcs[i];
-    CHECK(arc.x1 == drawing.dots[static_cast<std::size_t>(link.from)].x);
-    CHECK(arc.x2 == drawing.dots[static_cast<std::size_t>(link.to)].x);
-    CHECK((arc.rise > 0 && arc.rise < drawing.row));
-    CHECK(arc.stroke == (link.lanes == 1 ? 1 : 4));
+    CHECK((*at)[1] == (link.lanes == 1 ? "1" : "4"));
+    CHECK((*at)[2] == dots[static_cast<std::size_t>(link.from)]);
+    CHECK((*at)[5] == dots[static_cast<std::size_t>(link.to)]);
+    CHECK((*at)[3] == (*at)[6]);
+    CHECK(std::stoi((*at)[4]) > 0);
   }
-  CHECK(drawing.w <= 1000);
-  CHECK(render::draw_links(node, 100).arcs.empty());
+  CHECK(i == node.links.size());
   CHECK(render::link_words(node).size() == 2);
   node.links.clear();
-  CHECK(render::draw_links(node, 1000).dots.empty());
+  CHECK(topology_svg(node).find("class=\"arc\"") == std::string::npos);
 }
 
 TEST_CASE("every rank is described in words", "[picture][law]") {

@@ -12,7 +12,7 @@ using test::Sample;
 namespace {
 
 std::string table(const Sample& sample, const Style& style) {
-  return plan_table(sample.plan, sample.node, sample.argv, style);
+  return plan_table(sample.plan, sample.node, sample.argv, style, true);
 }
 
 int widest_line(const std::string& text) {
@@ -96,6 +96,18 @@ TEST_CASE("every label of the head has room", "[render][table]") {
   CHECK(text.find("\nmakes     /tmp/d\n") != std::string::npos);
 }
 
+TEST_CASE("a short table has what a plain launch lacks", "[render][table]") {
+  for (const Sample& sample : {test::two_ranks(), test::two_nodes(), test::uneven()}) {
+    const std::string text = plan_table(sample.plan, sample.node, sample.argv, kAscii);
+    for (const Setting& setting : sample.plan.env) {
+      const Layer layer = setting.history.back().layer;
+      const bool plain = layer == Layer::builtin || layer == Layer::computed;
+      INFO(setting.name);
+      CHECK((text.find(" " + setting.name + "=") == std::string::npos) == plain);
+    }
+  }
+}
+
 TEST_CASE("lists of ranks", "[render][table]") {
   CHECK(render::number_list({3}, kAscii) == "3");
   CHECK(render::number_list({0, 4, 8, 12}, kAscii) == "0 4 8 12");
@@ -104,10 +116,10 @@ TEST_CASE("lists of ranks", "[render][table]") {
 }
 
 TEST_CASE("lists of hosts are cut only with their count", "[render][table]") {
-  CHECK(render::host_list({"a", "b", "c"}, 80, kAscii) == "a, b, c");
-  CHECK(render::host_list({"aa", "bb", "cc", "dd", "ee"}, 17, kAscii) == "aa ... ee (5 nodes)");
-  CHECK(render::host_list({"aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff"}, 29, kAscii) ==
-        "aaaa, bbbb ... ffff (6 nodes)");
+  CHECK(render::host_list({"n1", "n2", "gpu"}, 80) == "n[1-2],gpu");
+  CHECK(render::host_list({"aa", "bb", "cc", "dd", "ee"}, 14) == "aa,bb,cc,dd,ee");
+  CHECK(render::host_list({"aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff"}, 24) ==
+        "aaaa,bbbb,... (6 nodes)");
 }
 
 TEST_CASE("nodes laid out alike share a table, however many classes they have", "[render][table]") {
@@ -115,8 +127,8 @@ TEST_CASE("nodes laid out alike share a table, however many classes they have", 
   sample.plan.classes.push_back(sample.plan.classes[0]);
   sample.plan.layout = {{0, 2}, {2, 2}, {1, 2}};
   const std::string text = table(sample, kAscii);
-  CHECK(text.find("on 4 nodes, 2 ranks each: n1, n2, n3, n4\n") != std::string::npos);
-  CHECK(text.find("on 2 nodes, 1 rank each: n5, n6\n") != std::string::npos);
+  CHECK(text.find("on 4 nodes, 2 ranks each: n[1-4]\n") != std::string::npos);
+  CHECK(text.find("on 2 nodes, 1 rank each: n[5-6]\n") != std::string::npos);
 }
 
 TEST_CASE("every CPU list is in the table whole", "[render][table]") {

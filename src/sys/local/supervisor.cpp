@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hpclaunch/text.h"
 #include "sys/descendants.h"
 
 namespace hpclaunch::sys::local {
@@ -81,6 +82,9 @@ void Supervisor::forward(int signal) {
   counts_.passed_on = signal;
   signal_ranks(signal);
   if (!ends) return;
+  if (signal == SIGINT)
+    say(fmt::format("hpclaunch: stopping: waiting for {}; Ctrl-C again to kill\n",
+                    counted(static_cast<long>(by_pid_.size()), "rank")));
   interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
 }

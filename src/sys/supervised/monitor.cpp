@@ -9,6 +9,7 @@
 #include <csignal>
 #include <utility>
 
+#include "hpclaunch/text.h"
 #include "sys/descendants.h"
 #include "sys/report.h"
 
@@ -116,6 +117,9 @@ void Monitor::forward(int signal, bool from_terminal) {
   } else if (!has_it) {
     signal_launcher(sent);
   }
+  if (signal == SIGINT)
+    say(fmt::format("hpclaunch: stopping: waiting for {} to end {}; Ctrl-C again to kill\n",
+                    plan_.launcher, counted(plan_.world_size(), "rank")));
   if (!ends_programs(signal) || end_at_ != kNever) return;
   end_at_ = clock_ms() + static_cast<long>(plan_.output.grace_seconds * 1000);
 }
