@@ -149,6 +149,7 @@ hpclaunch_unit_test(probe SOURCES
   tests/probe/child_test.cpp
   tests/probe/devices_test.cpp
   tests/probe/libfabric_test.cpp
+  tests/probe/processors_test.cpp
   tests/probe/sysfs_nics_test.cpp
   tests/probe/sysfs_test.cpp
   tests/probe/topology_test.cpp

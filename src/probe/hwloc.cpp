@@ -34,19 +34,12 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   // Groups are not read, but a NUMA node smaller than a package is a child of one: without them hwloc
   // would give it the CPUs of the whole package. The parent of an I/O object is its locality: a die that is
   // dropped loses it.
-  constexpr struct {
-    hwloc_obj_type_t type;
-    bool only_with_io = false;
-  } kKept[] = {{HWLOC_OBJ_PACKAGE},          {HWLOC_OBJ_GROUP},          {HWLOC_OBJ_CORE},
-               {HWLOC_OBJ_L2CACHE},          {HWLOC_OBJ_L3CACHE},        {HWLOC_OBJ_L4CACHE},
-               {HWLOC_OBJ_L5CACHE},          {HWLOC_OBJ_DIE, true},      {HWLOC_OBJ_BRIDGE, true},
-               {HWLOC_OBJ_PCI_DEVICE, true}, {HWLOC_OBJ_OS_DEVICE, true}};
-  for (const auto& [type, only_with_io] : kKept) {
-    const auto filter =
-        type == HWLOC_OBJ_GROUP ? HWLOC_TYPE_FILTER_KEEP_STRUCTURE : HWLOC_TYPE_FILTER_KEEP_ALL;
-    if ((io || !only_with_io) && hwloc_topology_set_type_filter(topology, type, filter) != 0)
-      return failed("hwloc_topology_set_type_filter");
-  }
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
+        HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE})
+    hwloc_topology_set_type_filter(topology, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  if (io) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
   constexpr unsigned long kNeeded = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
   unsigned long cheap = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
@@ -95,24 +88,24 @@ std::string xml_version(std::string_view xml) {
   return std::string(value.substr(0, std::min<std::size_t>(value.find('"'), 20)));
 }
 
-}  // namespace
-
-Result<Topology> load_live() {
-#ifdef __linux__
+/// This machine as hwloc sees it.
+Result<Topology> ask_hwloc() {
   choose_components("linux,stop", kNoPlugins);
   Result<Handle> handle = load(nullptr);
-  const bool enough = handle && hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) > 0;
-#else
-  Result<Handle> handle = Error{};
-  const bool enough = false;
-#endif
-  if (!enough) {  // no usable /sys: use every component of hwloc
-    handle = Error{};
+  if (!handle || hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) <= 0) {
+    handle = Error{};  // no usable /sys: use every component of hwloc
     choose_components(nullptr, nullptr);
     handle = load(nullptr);
   }
   if (!handle) return handle.error();
-  Result<Topology> topology = convert(handle->get());
+  return convert(handle->get());
+}
+
+}  // namespace
+
+Result<Topology> load_live() {
+  std::optional<Topology> fast = read_processors("");
+  Result<Topology> topology = fast ? std::move(*fast) : ask_hwloc();
   if (!topology) return topology;
   utsname names{};
   if (uname(&names) == 0) topology->hostname = names.nodename;

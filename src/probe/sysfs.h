@@ -12,6 +12,10 @@
 
 namespace hpclaunch::probe {
 
+/// Packages, NUMA nodes, caches and cores, all of them allowed. At most two calls for each PU; nullopt where only
+/// hwloc can tell: old processors and kernels, memory whose CPUs are not named, parts that overlap.
+std::optional<Topology> read_processors(const std::string& root);
+
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
 /// driver show in files; partitions and XGMI links as the kernel's KFD has them. Opens no
 /// library and no device. docs/reference/topology.md has the rules. A missing file means an unknown field.
