@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
+#include "probe/amd.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
-#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -122,8 +122,17 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
   return found;
 }
 
-/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. Lanes are as
-/// the vendors' libraries have them (vendor/amd.h). p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
+/// Parallel links; 0 when the path leads through other devices. A hop weighs 15, inside a package of MI300 13.
+/// Source: amdgpu, kfd_crat.c (weights; bandwidth of direct neighbours only, as of one link and of all).
+int xgmi_lanes(std::map<std::string, unsigned long>& path) {
+  constexpr unsigned long kOneHop = 15, kMost = 16;
+  const unsigned long one = path["min_bandwidth"], all = path["max_bandwidth"];
+  if (path["weight"] > kOneHop) return 0;
+  if (one > 0 && all > 0) return static_cast<int>(std::clamp(all / one, 1UL, kMost));
+  return path["weight"] > 0 ? 1 : 0;
+}
+
+/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
 /// kfd_topology.c, kfd_dev_create_p2p_links).
 std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
   constexpr unsigned long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI
@@ -135,12 +144,8 @@ std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, in
       auto values = properties_in(below(below(folder, name), "properties"));
       const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
       if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
-      vendor::XgmiPath path;
-      path.weight = values["weight"];
-      path.min_bandwidth = values["min_bandwidth"];
-      path.max_bandwidth = values["max_bandwidth"];
       int& most = lanes[std::minmax(from, to->second)];
-      most = std::max(most, vendor::xgmi_lanes(path));
+      most = std::max(most, xgmi_lanes(values));
     }
   }
   std::vector<Link> links;
@@ -159,11 +164,11 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     device.model = std::move(name);
   device.partition = read_small(below(folder, "current_compute_partition"));
   device.memory_bytes = number_in(read_small(below(folder, "mem_info_vram_total"))).value_or(0);
-  device.uuid = vendor::amd_uuid(read_small(below(folder, "unique_id")));
+  device.uuid = amd_uuid(read_small(below(folder, "unique_id")));
   if (!parts.empty()) one.number = parts.front().number;
   if (parts.size() < 2) return {std::move(one)};
   if (device.partition.empty() || device.partition == "SPX")
-    device.partition = vendor::partition_name(static_cast<int>(parts.size()));
+    device.partition = partition_name(static_cast<int>(parts.size()));
   std::set<std::string> ids;
   for (const KfdNode& part : parts) ids.insert(part.unique_id);
   std::vector<FoundDevice> devices;
@@ -171,7 +176,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     FoundDevice cut = one;
     cut.number = part.number;
     // Some kernels give all partitions the whole device's number, which then names none of them.
-    cut.device.uuid = ids.size() == parts.size() ? vendor::amd_uuid(part.unique_id) : "";
+    cut.device.uuid = ids.size() == parts.size() ? amd_uuid(part.unique_id) : "";
     cut.device.memory_bytes = part.memory_bytes;
     devices.push_back(std::move(cut));
   }
