@@ -33,9 +33,7 @@ bool is_no_device(std::string_view entry) {
 
 template <class Member>
 void keep_known(const Topology& live, Member& one) {
-  const bool there = std::any_of(live.numa_nodes.begin(), live.numa_nodes.end(),
-                                 [&](const NumaNode& node) { return node.os_index == one.numa; });
-  if (!there) one.numa = -1;
+  if (live.find_numa(one.numa) == nullptr) one.numa = -1;
 }
 
 }  // namespace
