@@ -70,9 +70,13 @@ class Test(support.Test):
             out.connect(("198.51.100.1", 9))  # sends nothing; loopback is refused for several nodes
             return ["--master-addr", out.getsockname()[0]]
 
+    def salloc(self, nodes):
+        """A Slurm job of the first so many nodes, whole. Named, since a node that still completes the last job would be passed over."""
+        return ["salloc", "-Q", "-N", str(nodes), "-w", ",".join(self.cluster.names[:nodes]), "--exclusive", "--overcommit"]
+
     def allocation(self, nodes, *words, **more):
         """hpclaunch in a Slurm job of so many whole nodes, started on the login node."""
-        argv = ["salloc", "-Q", "-N", str(nodes), "--exclusive", "--overcommit", support.HPCLAUNCH, *words]
+        argv = [*self.salloc(nodes), support.HPCLAUNCH, *words]
         done = self.cluster.run("login", argv, **more)
         return support.Done(done.returncode, done.stdout.encode(errors="surrogateescape"), done.stderr.encode(errors="surrogateescape"))
 

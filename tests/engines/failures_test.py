@@ -53,7 +53,7 @@ class Failures(engines.Test):
                 words = self.words(launcher, "--report", self.folder + "/report", *script)
                 argv = ["env", name + "=" + value, support.HPCLAUNCH, *words]
                 if launcher == "slurm":
-                    done = self.cluster.run("login", ["salloc", "-Q", "-N", "2", "--exclusive", "--overcommit", *argv])
+                    done = self.cluster.run("login", [*self.salloc(2), *argv])
                 else:
                     done = self.cluster.run("n1", argv, env=self.cluster.pbs(2, 2, **ROOT_MAY))
                 self.assertEqual((done.returncode, sorted(done.stdout.split("\n"))[1:]), (0, want), done.stderr)
@@ -71,7 +71,7 @@ class Failures(engines.Test):
         """More than fits into the pipes of ranks that do not read it: srun would wait for these."""
         big = self.file("big", "x" * 8_000_000)
         script = 'if [ $RANK = 0 ]; then wc -c; else exec sleep 1; fi'
-        words = ["salloc", "-Q", "-N", "2", "--exclusive", "--overcommit", support.HPCLAUNCH, *self.words("slurm", "--", "/bin/sh", "-c", script)]
+        words = [*self.salloc(2), support.HPCLAUNCH, *self.words("slurm", "--", "/bin/sh", "-c", script)]
         done = self.cluster.run("login", ["/bin/sh", "-c", '"$@" < ' + big, "sh", *words], timeout=60)
         self.assertEqual((done.returncode, done.stdout.split()), (0, ["8000000"]), done.stderr)
 
@@ -139,7 +139,7 @@ class Failures(engines.Test):
             with self.subTest(name):
                 words = ["--", "/dev/shm/only-here"]
                 if name == "slurm":  # srun begins on a node that has it, as a batch script does
-                    argv = ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", "sh", "-c", 'exec ssh n1 env SLURM_CONF="$SLURM_CONF" '
+                    argv = [*self.salloc(2), "sh", "-c", 'exec ssh n1 env SLURM_CONF="$SLURM_CONF" '
                             '$(env | grep ^SLURM_ | grep -v "[ ()]" | tr "\\n" " ") PATH="$PATH" ' + " ".join([support.HPCLAUNCH, *self.words("slurm"), *words])]
                     ran = self.cluster.run("login", argv)
                     result = support.Done(ran.returncode, ran.stdout.encode(), ran.stderr.encode())
@@ -212,7 +212,7 @@ class Failures(engines.Test):
     def test_a_node_dies_under_slurm(self):
         if not self.cluster.spaces:
             return
-        process = self.started("login", ["salloc", "-Q", "-N2", "--exclusive", "--overcommit", support.HPCLAUNCH, *self.words("slurm")])
+        process = self.started("login", [*self.salloc(2), support.HPCLAUNCH, *self.words("slurm")])
         self.cluster.crash("n2")
         out, err = process.communicate(timeout=120)
         self.cluster.start("n2")

@@ -27,7 +27,7 @@ class Faults(engines.Test):
         """(node, command line, environment) of hpclaunch with this launcher where it is at home."""
         argv = [support.HPCLAUNCH, command, "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *words]
         if launcher == "slurm":
-            return "login", ["salloc", "-Q", "-N%d" % nodes, "--exclusive", "--overcommit", *argv], env or self.cluster.environment("login")
+            return "login", [*self.salloc(nodes), *argv], env or self.cluster.environment("login")
         return "n1", argv, env or self.cluster.pbs(nodes, int(ppn), **ROOT_MAY)
 
     def do(self, launcher, *words, **more):

@@ -139,14 +139,11 @@ class Matrix(engines.Test):
         if failures:
             raise failures[0]
 
-    def salloc(self):
-        return ["salloc", "-Q", "-N", str(NODES), "--exclusive", "--overcommit"]
-
     def test_all(self):
         slurm, slurm_result = self.order("slurm")
         hydra, hydra_result = self.order("hydra")
         local, local_result = self.order("local")
-        self.together(("login", self.salloc() + slurm, slurm_result), ("n1", hydra, hydra_result, self.cluster.pbs(NODES)),
+        self.together(("login", self.salloc(NODES) + slurm, slurm_result), ("n1", hydra, hydra_result, self.cluster.pbs(NODES)),
                       ("n1", local, local_result, self.cluster.pbs(1)))
         self.judge(slurm_result)
         self.judge(hydra_result)
@@ -156,7 +153,7 @@ class Matrix(engines.Test):
     def test_hydra_in_a_slurm_job(self):
         """Hydra starts its proxies by srun there."""
         hydra, result = self.order("hydra", "hydra in Slurm", every=4)
-        self.drives("login", self.salloc() + hydra, result)
+        self.drives("login", self.salloc(NODES) + hydra, result)
         self.judge(result)
         self.nothing_left()
 
@@ -166,7 +163,7 @@ class Matrix(engines.Test):
         pbs, pbs_result = self.order("openmpi")
         slurm, slurm_result = self.order("openmpi", "openmpi in Slurm", every=4)
         self.together(("n1", pbs, pbs_result, self.cluster.pbs(NODES, **root)),
-                      ("login", self.salloc() + slurm, slurm_result, self.cluster.environment("login", **root)))
+                      ("login", self.salloc(NODES) + slurm, slurm_result, self.cluster.environment("login", **root)))
         self.judge(pbs_result)
         self.judge(slurm_result)
         self.nothing_left()
