@@ -11,101 +11,71 @@ namespace {
 
 using Words = std::array<std::uint64_t, CpuSet::kCapacity / 64>;
 
-using topology_fields::fields;
-
-void fields(topology_fields::Same<Topology> auto& all, auto visit) {
-  const auto each = [&](auto&... members) { (visit("", members, nullptr), ...); };
-  each(all.hostname, all.packages, all.numa_nodes, all.caches, all.cores, all.devices, all.nics,
-       all.links, all.allowed, all.no_devices);
-}
-
-struct Packer {
-  std::string bytes;
-
-  void add(std::uint64_t number) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  void add(int number) { add(static_cast<std::uint64_t>(number)); }
-  void add(bool truth) { add(truth ? 1 : 0); }
-  void add(const std::string& text) {
-    add(text.size());
-    bytes += text;
-  }
-  void add(const CpuSet& pus) {
-    const auto words = std::bit_cast<Words>(pus);
-    const int count = pus.last() / 64 + 1;
-    add(count);
-    for (int i = 0; i < count; ++i) add(words[static_cast<std::size_t>(i)]);
-  }
-  template <class Part>
-  void add(const std::vector<Part>& parts) {
-    add(parts.size());
-    for (const Part& part : parts) add(part);
-  }
-  void add(const auto& part) {
-    fields(part, [&](const char*, const auto& value, auto) { add(value); });
-  }
-};
-
-/// After a fault, `good` is false and every value is a default.
-struct Unpacker {
-  std::string_view bytes;
+/// Writes values behind `bytes`, or reads them from its beginning. After a fault, `good` is false.
+struct Pipe {
+  const bool reads;
+  std::string bytes = {};
+  std::size_t at = 0;  ///< where reading has come
   bool good = true;
 
   static constexpr std::uint64_t kMostMembers = 4 * CpuSet::kCapacity;  ///< limits memory
 
-  std::string_view take(std::uint64_t size) {
-    good = good && size <= bytes.size();
-    const std::string_view taken = bytes.substr(0, good ? size : 0);
-    bytes.remove_prefix(taken.size());
-    return taken;
+  void pass(void* data, std::size_t size) {
+    if (!reads) bytes.append(static_cast<const char*>(data), size);
+    if (!reads || size == 0) return;
+    good = good && size <= bytes.size() - at;
+    if (!good) return;
+    std::memcpy(data, bytes.data() + at, size);
+    at += size;
   }
-  void get(std::uint64_t& number) {
-    if (const std::string_view taken = take(sizeof number); good)
-      std::memcpy(&number, taken.data(), sizeof number);
+  void pass(std::uint64_t& number) { pass(&number, sizeof number); }
+  void pass(int& number) { pass(&number, sizeof number); }
+  /// How many follow, up to `most`; 0 after a fault.
+  std::uint64_t pass_count(std::uint64_t count, std::uint64_t most) {
+    pass(count);
+    good = good && count <= most;
+    return good ? count : 0;
   }
-  void get(int& number) {
-    std::uint64_t wide = 0;
-    get(wide);
-    number = static_cast<int>(wide);
+  void pass(bool& truth) { truth = pass_count(truth ? 1 : 0, 1) == 1; }
+  void pass(std::string& text) {
+    text.resize(pass_count(text.size(), reads ? bytes.size() - at : text.size()));
+    pass(text.data(), text.size());
   }
-  void get(bool& truth) { truth = count(1) == 1; }
-  std::uint64_t count(std::uint64_t most) {
-    std::uint64_t number = 0;
-    get(number);
-    good = good && number <= most;
-    return good ? number : 0;
-  }
-  void get(std::string& text) { text = take(count(bytes.size())); }
-  void get(CpuSet& pus) {
-    Words words{};
-    const std::uint64_t size = count(words.size());
-    for (std::uint64_t i = 0; i < size; ++i) get(words[i]);
+  void pass(CpuSet& pus) {
+    auto words = std::bit_cast<Words>(pus);
+    const auto used = static_cast<std::uint64_t>(pus.last() / 64 + 1);
+    pass(words.data(), pass_count(used, words.size()) * sizeof words[0]);
     pus = std::bit_cast<CpuSet>(words);
   }
   template <class Part>
-  void get(std::vector<Part>& parts) {
-    for (std::uint64_t left = count(kMostMembers); left > 0 && good; --left)
-      get(parts.emplace_back());
+  void pass(std::vector<Part>& parts) {
+    const std::uint64_t count = pass_count(parts.size(), kMostMembers);
+    for (std::size_t i = 0; i < count && good; ++i) pass(reads ? parts.emplace_back() : parts[i]);
   }
-  void get(auto& part) {
-    fields(part, [&](const char*, auto& value, auto) { get(value); });
+  void pass(auto& part) {
+    topology_fields::fields(part, [&](const char*, auto& value, auto) { pass(value); });
+  }
+  void pass(Topology& all) {
+    const auto each = [&](auto&... members) { (pass(members), ...); };
+    each(all.hostname, all.packages, all.numa_nodes, all.caches, all.cores, all.devices, all.nics,
+         all.links, all.allowed, all.no_devices);
   }
 };
 
 }  // namespace
 
 std::string pack_topology(const Topology& topology) {
-  Packer packer;
-  packer.add(topology);
-  return std::move(packer.bytes);
+  Pipe pipe{false};
+  Topology copy = topology;  // one list of fields for both directions
+  pipe.pass(copy);
+  return std::move(pipe.bytes);
 }
 
 Result<Topology> unpack_topology(std::string_view bytes) {
   Topology topology;
-  Unpacker unpacker{bytes};
-  unpacker.get(topology);
-  if (!unpacker.good || !unpacker.bytes.empty())
+  Pipe pipe{true, std::string(bytes)};
+  pipe.pass(topology);
+  if (!pipe.good || pipe.at != bytes.size())
     return Error{ErrorKind::system, "malformed topology bytes"};
   if (const Status good = check_topology(topology); !good) return good.error();
   return topology;

@@ -26,12 +26,10 @@ std::string read_small(const std::string& path) {
 }
 
 std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    if (std::string name = at->path().filename(); name[0] != '.') names.push_back(std::move(name));
-  std::sort(names.begin(), names.end());
-  return names;
+  Result<std::vector<std::string>> names = sys::list_directory(path);
+  if (!names) return {};
+  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
+  return std::move(*names);
 }
 
 std::vector<std::string> numbered_in(const std::string& path, std::string_view prefix) {
