@@ -10,7 +10,6 @@
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "probe/amd.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
 

@@ -62,7 +62,7 @@ void choose_components(const char* components, const char* plugins) {
 
 constexpr const char* kNoPlugins = "/dev/null";
 
-Result<Handle> load(const std::string* xml) {
+Result<Handle> load_once(const std::string* xml) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return failed("hwloc_topology_init");
   Handle topology(raw);
@@ -75,6 +75,18 @@ Result<Handle> load(const std::string* xml) {
   if (const Status ok = restrict_to_needs(raw, xml != nullptr); !ok) return ok.error();
   if (hwloc_topology_load(raw) != 0) return failed("hwloc_topology_load");
   return topology;
+}
+
+/// This machine, or an XML text: by the components that are enough as a rule (on Linux its own one, for XML hwloc's
+/// small parser), else by all.
+Result<Handle> load(const std::string* xml) {
+  choose_components(xml != nullptr ? nullptr : "linux,stop", kNoPlugins);
+  Result<Handle> handle = load_once(xml);
+  if (handle && (xml != nullptr || hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) > 0))
+    return handle;
+  handle = Error{};
+  choose_components(nullptr, nullptr);
+  return load_once(xml);
 }
 
 /// The format version in an XML text, for messages; "1" without one.
@@ -90,15 +102,8 @@ std::string xml_version(std::string_view xml) {
 
 /// This machine as hwloc sees it.
 Result<Topology> ask_hwloc() {
-  choose_components("linux,stop", kNoPlugins);
-  Result<Handle> handle = load(nullptr);
-  if (!handle || hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) <= 0) {
-    handle = Error{};  // no usable /sys: use every component of hwloc
-    choose_components(nullptr, nullptr);
-    handle = load(nullptr);
-  }
-  if (!handle) return handle.error();
-  return convert(handle->get());
+  const Result<Handle> handle = load(nullptr);
+  return handle ? convert(handle->get()) : handle.error();
 }
 
 }  // namespace
@@ -130,12 +135,7 @@ Result<Topology> load_xml(const std::string& text) {
     return Error{ErrorKind::invalid, "not hwloc XML: no <topology> element",
                  "write one with: lstopo --of xml FILE"};
   }
-  choose_components(nullptr, kNoPlugins);
-  Result<Handle> handle = load(&text);
-  if (!handle) {  // hwloc's own small parser takes what hwloc wrote; libxml2 takes the rest
-    choose_components(nullptr, nullptr);
-    handle = load(&text);
-  }
+  const Result<Handle> handle = load(&text);
   if (!handle) {
     const unsigned api = hwloc_get_api_version();
     const unsigned newest = api >> 16;

@@ -27,15 +27,15 @@ std::string info(hwloc_obj_t object, const char* name) {
   return value == nullptr ? "" : std::string(trim(value));
 }
 
-namespace {
-
-std::string host_name(hwloc_topology_t topology) {
+std::string machine_info(hwloc_topology_t topology, const char* name) {
 #if HWLOC_API_VERSION >= 0x00030000
-  const char* value = hwloc_get_info_by_name(hwloc_topology_get_infos(topology), "HostName");
+  const char* value = hwloc_get_info_by_name(hwloc_topology_get_infos(topology), name);
   if (value != nullptr) return std::string(trim(value));
 #endif
-  return info(hwloc_get_root_obj(topology), "HostName");
+  return info(hwloc_get_root_obj(topology), name);
 }
+
+namespace {
 
 /// Cores in hwloc's logical order; a PU outside any core is one of its own.
 std::vector<Core> read_cores(hwloc_topology_t topology) {
@@ -121,7 +121,7 @@ Result<Topology> convert(hwloc_topology_t from) {
     return Error{ErrorKind::unsupported,
                  fmt::format("the machine has a PU numbered above {}", CpuSet::kCapacity - 1)};
   Topology to;
-  to.hostname = host_name(from);
+  to.hostname = machine_info(from, "HostName");
   to.cores = read_cores(from);
   read_groups(from, to);
   settle(to);

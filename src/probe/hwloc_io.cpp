@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "hpclaunch/text.h"
-#include "probe/amd.h"
 #include "probe/hwloc_objects.h"
 #include "probe/locality.h"
 #include "probe/pci.h"
+#include "probe/sysfs.h"
 
 namespace hpclaunch::probe {
 namespace {

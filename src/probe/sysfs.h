@@ -25,6 +25,13 @@ void add_devices(const std::string& root, Topology& topology);
 /// have none. `addresses` are this host's (sys::interfaces).
 void add_nics(const std::string& root, const std::vector<Interface>& addresses, Topology& topology);
 
+/// The partition mode that divides an AMD device into so many: "TPX" for 3; "" for one.
+std::string partition_name(int parts);
+
+/// "GPU-" and 16 hexadecimal digits, as ROCm's tools print a serial number of 64 bits, from that number
+/// with or without "GPU-". "" for all zeros and all ones, which mean none. Other text is unchanged.
+std::string amd_uuid(const std::string& reported);
+
 // ---- small files -----------------------------------------------------------------------------------
 
 /// "folder/name"

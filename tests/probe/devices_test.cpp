@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "hpclaunch/probe.h"
-#include "probe/amd.h"
+#include "probe/sysfs.h"
 #include "probe/locality.h"
 #include "probe/machine.h"
 #include "probe/pci.h"

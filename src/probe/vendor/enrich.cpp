@@ -19,7 +19,7 @@ namespace hpclaunch::probe::vendor {
 
 Result<Library> Library::open(const std::string& name) {
   if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
-    return Library(name, handle);
+    return Library(handle);
   const char* const message = dlerror();
   const std::string words = message == nullptr ? name : message;
   // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
@@ -90,9 +90,8 @@ Result<std::string> ask(const Task& task) {
   if (report && report->devices.empty() && !report->faults.empty())
     report = Error{ErrorKind::system, report->faults.front()};
   if (!report) {
-    return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), report.error().message)};
+    return Error{ErrorKind::system, fmt::format("{}: {}", task.library, report.error().message)};
   }
-  report->library = library->name();
   return report_to_json(*report);
 }
 

@@ -22,8 +22,6 @@ class Library {
   /// `name`: a soname or a path. Errors: `not_found`; `system` when it cannot be loaded (dlopen's message).
   static Result<Library> open(const std::string& name);
 
-  const std::string& name() const { return name_; }
-
   /// The function of the first of these names that the library has; a null pointer when it has none.
   template <class Function, class... Names>
   Function* find(const char* name, Names... older) const {
@@ -33,11 +31,10 @@ class Library {
   }
 
  private:
-  Library(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
+  explicit Library(void* handle) : handle_(handle) {}
   void* symbol(const char* name) const;
 
-  std::string name_;
-  void* handle_ = nullptr;
+  void* handle_;
 };
 
 /// A function of the library; null where the library lacks it. `names`: newest first.

@@ -31,7 +31,6 @@ struct ReportedLink {
 };
 
 struct VendorReport {
-  std::string library = {};    ///< the name that was opened: "libnvidia-ml.so.1"
   std::string vendor = {};     ///< "nvidia", "intel"
   std::string link_kind = {};  ///< as in Link::kind
   std::vector<ReportedDevice> devices = {};
