@@ -42,9 +42,9 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   if (io) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
   constexpr unsigned long kNeeded = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
-  unsigned long cheap = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
-  if (!io) cheap |= HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
-  if (hwloc_topology_set_flags(topology, kNeeded | cheap) == 0) return Done{};
+  constexpr unsigned long kCheap =
+      HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  if (hwloc_topology_set_flags(topology, kNeeded | kCheap) == 0) return Done{};
 #endif
   if (hwloc_topology_set_flags(topology, kNeeded) == 0) return Done{};
   return failed("hwloc_topology_set_flags");

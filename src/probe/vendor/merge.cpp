@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
@@ -37,53 +35,38 @@ void fill(const ReportedDevice& reported, Device& device) {
     device.instances = reported.instances;
 }
 
-/// The position of each reported device in the topology; -1: none.
-std::vector<int> match(const Topology& topology, const VendorReport& report) {
-  std::vector<int> places;
-  for (const ReportedDevice& one : report.devices) {
-    const auto same = std::ranges::find_if(topology.devices, [&](const Device& device) {
-      return device.vendor == report.vendor && device.pci == one.pci;
-    });
-    const bool known = same != topology.devices.end();
-    places.push_back(known ? static_cast<int>(same - topology.devices.begin()) : -1);
-  }
-  return places;
+Device* find(Topology& topology, const VendorReport& report, const ReportedDevice& one) {
+  const auto same = std::ranges::find_if(topology.devices, [&](const Device& device) {
+    return device.vendor == report.vendor && device.pci == one.pci;
+  });
+  return same == topology.devices.end() ? nullptr : &*same;
 }
 
-/// Removes the devices that are not `kept`, and their links. Sorts the others as add_in_order does, and
-/// renumbers; devices of vendors without a report keep their order. Returns the new index of each old position.
-std::vector<int> renumber(Topology& topology, const std::vector<bool>& kept,
-                          const std::string& vendor) {
+/// Sorts the devices as add_in_order does, and renumbers them and their links; devices of vendors without a report
+/// keep their order. Links of devices that are gone go too.
+void renumber(Topology& topology, const std::string& vendor) {
   std::vector<FoundDevice> found;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
-    FoundDevice one;
-    one.address = parse_pci(topology.devices[i].pci);
-    one.sequence = static_cast<int>(i);
-    if (topology.devices[i].vendor != vendor) one.number = topology.devices[i].index;
-    one.device = std::move(topology.devices[i]);
-    found.push_back(std::move(one));
+  for (Device& device : topology.devices) {
+    FoundDevice& one = found.emplace_back();
+    one.address = parse_pci(device.pci);
+    if (device.vendor != vendor) one.number = device.index;
+    one.device = std::move(device);
   }
-  std::vector<int> now(kept.size(), -1);
   std::map<int, int> moved;  // old index -> new
   topology.devices.clear();
   for (const std::size_t at : device_order(found)) {
-    const int index = static_cast<int>(topology.devices.size());
-    Device& device = found[at].device;
-    now[static_cast<std::size_t>(found[at].sequence)] = index;
-    if (device.index >= 0) moved[device.index] = index;
-    device.index = index;
-    topology.devices.push_back(std::move(device));
+    Device& device = topology.devices.emplace_back(std::move(found[at].device));
+    const int old = std::exchange(device.index, static_cast<int>(topology.devices.size()) - 1);
+    if (old >= 0) moved[old] = device.index;
   }
   std::erase_if(topology.links, [&](const Link& link) {
-    return moved.count(link.from) == 0 || moved.count(link.to) == 0;
+    return !moved.contains(link.from) || !moved.contains(link.to);
   });
   for (Link& link : topology.links) {
     link.from = moved[link.from];
     link.to = moved[link.to];
     if (link.from > link.to) std::swap(link.from, link.to);
   }
-  return now;
 }
 
 /// `indices`: of the reported devices.
@@ -105,38 +88,33 @@ void set_links(Topology& topology, const VendorReport& report, const std::vector
 }  // namespace
 
 std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs) {
-  std::vector<int> places = match(topology, report);
   const std::size_t were = topology.devices.size();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < 0) {
-      Device device;
-      device.index = -1;
-      device.vendor = report.vendor;
-      device.pci = report.devices[i].pci;
-      locate(topology, sysfs, device);
-      places[i] = static_cast<int>(topology.devices.size());
-      topology.devices.push_back(std::move(device));
+  for (const ReportedDevice& one : report.devices) {
+    Device* device = find(topology, report, one);
+    if (device == nullptr) {
+      device = &topology.devices.emplace_back();
+      device->index = -1;
+      device->vendor = report.vendor;
+      device->pci = one.pci;
+      locate(topology, sysfs, *device);
     }
-    fill(report.devices[i], topology.devices[static_cast<std::size_t>(places[i])]);
+    fill(one, *device);
   }
   topology.no_devices = topology.no_devices && topology.devices.empty();
-  std::vector<bool> kept(topology.devices.size(), true);
-  std::vector<int> now;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    now.push_back(topology.devices[i].index);
-    const bool reported =
-        std::find(places.begin(), places.end(), static_cast<int>(i)) != places.end();
-    kept[i] = !report.complete || reported || topology.devices[i].vendor != report.vendor;
-  }
-  const auto gone = std::count(kept.begin(), kept.end(), false);
-  if (gone > 0 || kept.size() != were) now = renumber(topology, kept, report.vendor);
+  const std::size_t all = topology.devices.size();
+  const auto gone = std::erase_if(topology.devices, [&](const Device& device) {
+    return report.complete && device.vendor == report.vendor &&
+           std::ranges::count(report.devices, device.pci, &ReportedDevice::pci) == 0;
+  });
+  if (gone > 0 || all != were) renumber(topology, report.vendor);
   std::vector<int> indices;
-  indices.reserve(places.size());
-  for (const int place : places) indices.push_back(now[static_cast<std::size_t>(place)]);
+  for (const ReportedDevice& one : report.devices)
+    indices.push_back(find(topology, report, one)->index);
   set_links(topology, report, indices);
   if (gone == 0) return "";
-  return fmt::format("it lists {} of the {} in /sys: this job cannot use the others",
-                     report.devices.size(), counted(gone + std::ssize(places), "device"));
+  return fmt::format(
+      "it lists {} of the {} in /sys: this job cannot use the others", report.devices.size(),
+      counted(std::ssize(report.devices) + static_cast<std::ptrdiff_t>(gone), "device"));
 }
 
 }  // namespace hpclaunch::probe::vendor
