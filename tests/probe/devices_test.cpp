@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "hpclaunch/probe.h"
-#include "probe/sysfs.h"
 #include "probe/locality.h"
 #include "probe/machine.h"
 #include "probe/pci.h"
+#include "probe/sysfs.h"
 #include "support/catch.h"
 #include "support/golden.h"
 
