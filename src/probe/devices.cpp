@@ -24,11 +24,14 @@ unsigned number_or_zero(const std::string& path) {
 }
 
 /// One of AMD's processors with graphics: its other functions (encryption, USB) are the processor's.
-bool inside_a_processor(const std::string& pci, const PciFunction& function) {
+bool inside_a_processor(const std::string& pci, const std::vector<std::string>& names,
+                        const PciFunction& function) {
   for (unsigned other = 1; other <= 7; ++other) {
     PciAddress address = function.address;
     address.function = other;
-    if (number_or_zero(below(below(pci, to_string(address)), "vendor")) == kAmdProcessors)
+    const std::string name = to_string(address);
+    if (std::ranges::binary_search(names, name) &&
+        number_or_zero(below(below(pci, name), "vendor")) == kAmdProcessors)
       return true;
   }
   return false;
@@ -63,7 +66,8 @@ std::optional<std::set<unsigned long>> candidates(const std::string& root) {
 std::vector<PciFunction> accelerators(const std::string& root, const std::string& pci) {
   const std::optional<std::set<unsigned long>> possible = candidates(root);
   std::vector<PciFunction> found;
-  for (const std::string& name : names_in(pci)) {
+  const std::vector<std::string> names = names_in(pci);
+  for (const std::string& name : names) {
     const auto address = parse_pci(name);
     if (!address) continue;
     const unsigned long place = address->bus << 8 | address->device << 3 | address->function;
@@ -76,7 +80,7 @@ std::vector<PciFunction> accelerators(const std::string& root, const std::string
     const std::string vendor = accelerator_vendor(function);
     if (vendor.empty() || not_ours(folder)) continue;
     const bool picture = class_id >> 8 == 0x03;
-    if (vendor == "amd" && picture && inside_a_processor(pci, function)) continue;
+    if (vendor == "amd" && picture && inside_a_processor(pci, names, function)) continue;
     found.push_back(function);
   }
   return found;

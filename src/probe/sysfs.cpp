@@ -53,19 +53,30 @@ std::string link_name(const std::string& path) {
   return fs::read_symlink(path, unused).filename();
 }
 
-std::optional<PciAddress> pci_function_of(const std::string& path) {
+namespace {
+
+/// What a link says, which is one call; where that shows no PCI function, the path with all links resolved.
+fs::path way_to(const std::string& path) {
   std::error_code unused;
+  fs::path way = fs::read_symlink(path, unused);
+  const bool shown = std::ranges::any_of(
+      way, [](const fs::path& part) { return parse_pci(part.native()).has_value(); });
+  return shown ? way : fs::canonical(path, unused);
+}
+
+}  // namespace
+
+std::optional<PciAddress> pci_function_of(const std::string& path) {
   std::optional<PciAddress> last;
-  for (const fs::path& part : fs::canonical(path, unused))
+  for (const fs::path& part : way_to(path))
     if (const auto address = parse_pci(part.native())) last = address;
   return last;
 }
 
 std::vector<std::string> bridges_above(const std::string& path) {
   constexpr std::string_view kRoot = "pci";  // "pci0000:c0"
-  std::error_code unused;
   std::vector<std::string> bridges;
-  for (const fs::path& step : fs::canonical(path, unused)) {
+  for (const fs::path& step : way_to(path)) {
     const std::string& part = step.native();
     if (part.starts_with(kRoot)) {
       const std::string bus = part.substr(kRoot.size());
