@@ -1,5 +1,10 @@
 #pragma once
 // Names of hosts and lists of them, as batch systems and host files write them.
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,23 +14,84 @@
 
 namespace hpclaunch {
 
-/// One node and its ranks in a host file.
-struct HostSlots {
-  std::string name;
-  int slots = 0;  ///< 0: the list does not say
-  friend bool operator==(const HostSlots&, const HostSlots&) = default;
+/// Names of hosts in one piece of memory: a job of 100,000 nodes costs two allocations. Views of names last until
+/// the next change.
+class HostNames {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;  // its reference is no reference
+    using value_type = std::string_view;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = std::string_view;
+    Iterator() = default;
+    Iterator(const HostNames* names, std::size_t at) : names_(names), at_(at) {}
+    std::string_view operator*() const { return (*names_)[at_]; }
+    Iterator& operator++() { return ++at_, *this; }
+    Iterator operator++(int) { return {names_, at_++}; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const HostNames* names_ = nullptr;
+    std::size_t at_ = 0;
+  };
+  using value_type = std::string_view;
+  using const_iterator = Iterator;
+
+  HostNames() = default;
+  HostNames(std::initializer_list<std::string_view> names)
+      : HostNames(names.begin(), names.end()) {}
+  HostNames(const std::vector<std::string>& names) : HostNames(names.begin(), names.end()) {}
+  template <class It>
+  HostNames(It begin, It end) {
+    for (; begin != end; ++begin) push_back(*begin);
+  }
+
+  void push_back(std::string_view name) {
+    text_ += name;
+    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+  }
+  /// `count` names from the one at `first`.
+  HostNames part(std::size_t first, std::size_t count) const;
+  std::size_t size() const { return ends_.size(); }
+  bool empty() const { return ends_.empty(); }
+  std::string_view operator[](std::size_t at) const {
+    const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
+    return std::string_view(text_).substr(begin, ends_[at] - begin);
+  }
+  std::string front() const { return std::string((*this)[0]); }
+  std::string back() const { return std::string((*this)[size() - 1]); }
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size()}; }
+  friend bool operator==(const HostNames&, const HostNames&) = default;
+
+ private:
+  std::string text_;
+  std::vector<std::uint32_t> ends_;  ///< of each name in text_
+};
+
+/// The hosts of a host file and their ranks.
+struct HostFile {
+  HostNames names;
+  std::vector<int> slots;  ///< of each host; 0: the file does not say
+  friend bool operator==(const HostFile&, const HostFile&) = default;
 };
 
 /// Reads a host file: a host per line, as "host", "host:4" (Hydra) or "host slots=4", also with "max_slots=8" (Open MPI). Blank
 /// lines and what follows '#' do not count. A repeated host, as in a PBS node file, adds its
 /// slots (one per line where none is written) and keeps its first place.
 /// Errors: `invalid` with file and line; also when there is no host at all.
-Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std::string& file);
+Result<HostFile> parse_host_file(std::string_view text, const std::string& file);
+
+/// Each name once, in its first place; `slots` (of each name, or empty) of a repeated one are added, as in parse_host_file.
+/// False: no name was repeated.
+bool merge_repeated(HostNames& names, std::vector<int>& slots);
 
 /// The hosts of a list as Slurm and Flux write it, "n[1-3,08-11]-ib0,gpu1", in Slurm's order; repeated
 /// hosts stay. Numbers get as many digits as the lower end of their range has.
 /// Errors: `invalid` with the unreadable piece; no host; more than 1,000,000 hosts.
-Result<std::vector<std::string>> expand_hostlist(std::string_view text);
+Result<HostNames> expand_hostlist(std::string_view text);
 
 /// "4(x2),3" as SLURM_TASKS_PER_NODE has it: 4, 4, 3. Counts are 1 at least.
 /// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.

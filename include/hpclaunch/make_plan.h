@@ -44,7 +44,7 @@ struct PlanInput {
   std::optional<std::vector<int>> reachable = {};
   JobFacts job;
   /// Allocation or host file, launch order, each once; never empty.
-  std::vector<std::string> hosts;
+  HostNames hosts;
   std::string hosts_file;  ///< their file, when it has nothing else in it
   std::string hosts_why;   ///< "host file hosts.txt", "this host"
   std::vector<int> slots;  ///< ranks per host of the allocation; empty: unknown

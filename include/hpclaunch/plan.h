@@ -9,6 +9,7 @@
 
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/diagnostic.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/result.h"
 
@@ -177,7 +178,7 @@ struct RankPlace {
 std::string value_on(const Value& value, const RankPlace& place);
 
 struct Plan {
-  std::vector<std::string> hosts;  ///< launch order, each once; never empty
+  HostNames hosts;  ///< launch order, each once; never empty
   /// Absolute path of a file with exactly these, one per line; "" for none.
   std::string hosts_file;
   bool whole_allocation = false;   ///< hosts are the job's own list, known to the launcher

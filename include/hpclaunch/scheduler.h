@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
 
@@ -16,7 +17,7 @@ namespace hpclaunch {
 
 /// The hosts of a job or a host file, and what each is granted.
 struct HostList {
-  std::vector<std::string> names;  ///< launch order, each once; never empty
+  HostNames names;  ///< launch order, each once; never empty
   std::string why;                 ///< where they come from
   std::string
       file;  ///< absolute path of a file with exactly these names, one per line; "" for none
@@ -108,7 +109,7 @@ Result<HostList> hosts_from_text(const std::string& text, const std::string& fil
                                  const std::string& what);
 
 /// Each name once, in order.
-HostList hosts_from_names(const std::vector<std::string>& names, std::string why);
+HostList hosts_from_names(HostNames names, std::string why);
 
 /// Removes the launch node of an LSF job: where the profile says there is one; where it says nothing,
 /// when jsrun is here and the first host has one slot and every other the same larger number.

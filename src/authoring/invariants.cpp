@@ -116,7 +116,7 @@ class Sweep {
 
  private:
   void hosts(int nodes) {
-    input_.hosts.clear();
+    input_.hosts = {};
     for (int n = 1; n <= nodes; ++n) input_.hosts.push_back(fmt::format("node{:05}", n));
   }
 

@@ -33,7 +33,7 @@ WantedVariable wanted_variable(const Plan& plan, const std::string& name) {
 Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   Job job{plan, node, seen};
   for (const std::string& name : seen.names) job.wanted.push_back(wanted_variable(plan, name));
-  for (const std::string& host : plan.hosts) job.hosts.insert(short_host(host));
+  for (const std::string_view host : plan.hosts) job.hosts.insert(short_host(host));
   for (const RankReport& report : seen.reports) {
     if (!report.facts) continue;
     std::set<std::string> all;

@@ -29,7 +29,7 @@ bool meet(const Addresses& found, const std::set<std::string>& own) {
 // The name of the node, or an address that the planned name has.
 void compare_host(const Subject& at) {
   const Job& job = at.job;
-  const std::string& planned = at.plan.hosts[static_cast<std::size_t>(at.seat.node)];
+  const std::string planned(at.plan.hosts[static_cast<std::size_t>(at.seat.node)]);
   const std::string& found = at.report.host;
   const auto looked_up = job.seen.addresses.find(planned);
   const auto own = job.addresses.find(found);

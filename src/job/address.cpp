@@ -110,7 +110,7 @@ class Check {
 
   const Plan& plan_;
   const std::string& name_;
-  const std::string& first_;
+  const std::string first_;
   Diagnostics& diagnostics_;
 };
 

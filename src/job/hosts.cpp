@@ -77,16 +77,18 @@ Result<HostList> from_hostfile(const std::string& path) {
 
 }  // namespace
 
-bool is_here(const std::string& host) { return same_host(host, sys::host_name()); }
+bool is_here(std::string_view host) { return same_host(host, sys::host_name()); }
 
 bool only_here(const HostList& hosts) {
   return hosts.names.size() == 1 &&
          (is_here(hosts.names.front()) || hosts.names.front() == "localhost");
 }
 
-HostList invented_hosts(int nodes) {
+HostList invented_hosts(int nodes, HostNames known) {
   HostList hosts;
-  for (int n = 1; n <= nodes; ++n) hosts.names.push_back(fmt::format("node{:05}", n));
+  hosts.names = std::move(known);
+  for (auto n = hosts.names.size() + 1; n <= static_cast<std::size_t>(nodes); ++n)
+    hosts.names.push_back(fmt::format("node{:05}", n));
   hosts.allocation = hosts.invented = true;
   hosts.why = "invented: the batch system's hosts replace them in a job";
   return hosts;

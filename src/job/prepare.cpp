@@ -245,8 +245,7 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
     return Error{ErrorKind::usage, fmt::format("{} has no node model", profile.name),
                  "describe its nodes under \"nodes\""};
   site.model = *model;
-  site.hosts = invented_hosts(std::max(requested_nodes(request), static_cast<int>(hosts.size())));
-  std::copy(hosts.begin(), hosts.end(), site.hosts.names.begin());
+  site.hosts = invented_hosts(requested_nodes(request), hosts);
   Means means;
   means.command = request.command;
   const std::string wanted = request.launcher.empty() ? profile.launcher : request.launcher;

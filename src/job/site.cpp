@@ -40,12 +40,13 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   if (!model) return model.error();
   site.model = *model;
   site.is_here = std::any_of(site.hosts.names.begin(), site.hosts.names.end(),
-                             [&](const std::string& host) { return same_host(host, here); });
+                             [&](std::string_view host) { return same_host(host, here); });
   const bool elsewhere =
       site.model != nullptr && !in_job && request.hostfile.empty() && request.launcher != "local";
   if (elsewhere && purpose == Purpose::show) {
-    site.hosts = invented_hosts(requested_nodes(request));
-    if (!profile->example_host.empty()) site.hosts.names.front() = profile->example_host;
+    HostNames example;
+    if (!profile->example_host.empty()) example.push_back(profile->example_host);
+    site.hosts = invented_hosts(requested_nodes(request), std::move(example));
     site.is_here = false;
   }
   site.facts.whole_allocation = site.hosts.allocation;

@@ -13,9 +13,10 @@ namespace hpclaunch::job {
 
 using Diagnostics = std::vector<Diagnostic>;
 
-bool is_here(const std::string& host);        ///< a name of this machine
-bool only_here(const HostList& hosts);        ///< this machine is the one host
-HostList invented_hosts(int nodes);           ///< for plans away from the site
+bool is_here(std::string_view host);    ///< a name of this machine
+bool only_here(const HostList& hosts);  ///< this machine is the one host
+HostList invented_hosts(
+    int nodes, HostNames known = {});  ///< for plans away from the site; the known ones first
 int requested_nodes(const Request& request);  ///< 1 when neither nodes nor ranks were typed
 
 /// --hostfile, else the batch system's list, else this machine. Runs the command or reads the file

@@ -57,7 +57,7 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   int asked = 0;
   for (const RankReport& report : seen.reports) {
     if (!report.facts || report.node < 0 || report.node >= plan.nodes()) continue;
-    const std::string& planned = plan.hosts[static_cast<std::size_t>(report.node)];
+    const std::string planned(plan.hosts[static_cast<std::size_t>(report.node)]);
     if (same_host(planned, report.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)

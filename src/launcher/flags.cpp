@@ -143,7 +143,7 @@ std::string planned_nodes(const Plan& plan) {
 
 Found host_names(const Given& given, const Plan& plan) {
   const std::string list = given.text_of_value();
-  std::vector<std::string> names;
+  HostNames names;
   if (const auto expanded = expand_hostlist(list); expanded && given.table->sorts_hosts) {
     names = *expanded;
     if (std::is_permutation(names.begin(), names.end(), plan.hosts.begin(), plan.hosts.end()))

@@ -84,8 +84,8 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
                     "write the command to a script and start the script"));
-  for (const std::string& host : plan_.hosts)
-    if (host.find(':') != std::string::npos)
+  for (const std::string_view host : plan_.hosts)
+    if (host.find(':') != std::string_view::npos)
       require(unsupported(
           fmt::format(
               "the host {} is an IPv6 address, and {} reads what follows a \":\" as a count", host,
@@ -248,12 +248,12 @@ bool comes_before(std::string_view a, std::string_view b) {
 }  // namespace
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
-  const auto wrong =
-      std::adjacent_find(plan.hosts.begin(), plan.hosts.end(),
-                         [](const auto& a, const auto& b) { return comes_before(b, a); });
-  if (wrong == plan.hosts.end()) return Done{};
+  const HostNames& hosts = plan.hosts;
+  std::size_t at = 1;
+  while (at < hosts.size() && !comes_before(hosts[at], hosts[at - 1])) ++at;
+  if (at >= hosts.size()) return Done{};
   return unsupported(fmt::format("{} orders nodes by name and would put {} before {}", who,
-                                 *std::next(wrong), *wrong),
+                                 hosts[at], hosts[at - 1]),
                      std::string(instead));
 }
 

@@ -138,16 +138,17 @@ struct Wheel {
 
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
 // second. Ranks are distributed in this order.
-void expand(const Token& token, std::vector<std::string>& hosts) {
+void expand(const Token& token, HostNames& hosts) {
   std::vector<Wheel> wheels(token.groups.begin(), token.groups.end());
+  std::string name;
   for (Number left = token.size; left > 0; --left) {
-    std::string name;
+    name.clear();
     for (const Wheel& wheel : wheels) {
       fmt::format_to(std::back_inserter(name), "{}{:0{}}", wheel.group->text, wheel.number,
                      wheel.group->ranges[wheel.range].width);
     }
     name += token.end;
-    hosts.push_back(std::move(name));
+    hosts.push_back(name);
     if (wheels.empty() || wheels.back().advance()) continue;
     for (std::size_t i = 0; i + 1 < wheels.size() && !wheels[i].advance(); ++i) {
     }
@@ -156,8 +157,14 @@ void expand(const Token& token, std::vector<std::string>& hosts) {
 
 }  // namespace
 
-Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
-  std::vector<std::string> hosts;
+HostNames HostNames::part(std::size_t first, std::size_t count) const {
+  HostNames some;
+  for (std::size_t at = first; at < first + count; ++at) some.push_back((*this)[at]);
+  return some;
+}
+
+Result<HostNames> expand_hostlist(std::string_view text) {
+  HostNames hosts;
   for (std::size_t at = 0; at < text.size();) {
     if (is_blank(text[at]) || text[at] == ',') {
       ++at;
@@ -172,7 +179,6 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
     const Result<Token> token = read_token(text.substr(start, at - start));
     if (!token) return token.error();
     if (hosts.size() + token->size > kMaxHosts) return too_many(text);
-    if (token->size > 1) hosts.reserve(std::max(hosts.size() + token->size, 2 * hosts.size()));
     expand(*token, hosts);
   }
   if (hosts.empty())

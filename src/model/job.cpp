@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <numeric>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
@@ -26,12 +27,16 @@ std::size_t first_of(std::string_view text, Wanted wanted) {
   return std::string_view::npos;
 }
 
-// Not in host names or addresses.
-bool is_strange(char c) {
-  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  const bool digit = c >= '0' && c <= '9';
-  return !letter && !digit && c != '-' && c != '.' && c != '_' && c != ':' && c != '%';
-}
+// In host names and addresses.
+constexpr std::array<bool, 256> kUsual = [] {
+  std::array<bool, 256> usual{};
+  for (const unsigned char c :
+       std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:%"))
+    usual[c] = true;
+  return usual;
+}();
+
+bool is_strange(char c) { return !kUsual[static_cast<unsigned char>(c)]; }
 
 Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
   const SourceRef where{file, number};
@@ -62,11 +67,10 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
     has_slots = true;
   }
   if (name.empty()) return bad("no host name");
-  const auto bracket = [](char c) { return c == '[' || c == ']' || c == ',' || c == '='; };
-  if (first_of(name, bracket) != std::string_view::npos)
-    return bad("a list or bracket expression, which is not one host");
   if (name.front() == '-' || first_of(name, is_strange) != std::string_view::npos)
-    return bad("a character that host names do not have");
+    return bad(name.find_first_of("[],=") != std::string_view::npos
+                   ? "a list or bracket expression, which is not one host"
+                   : "a character that host names do not have");
   HostLine result{name, 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
@@ -78,11 +82,42 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
   return result;
 }
 
+// One slot where none is written.
+void add_slots(int& slots, int more) { slots = std::max(1, slots) + std::max(1, more); }
+
 }  // namespace
 
-Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std::string& file) {
-  std::vector<HostSlots> hosts;
-  std::map<std::string_view, std::size_t> places;
+bool merge_repeated(HostNames& names, std::vector<int>& slots) {
+  if (std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end())
+    return false;  // batch systems write names in ascending order
+  std::vector<std::size_t> order(names.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::size_t at) { return names[at]; });
+  std::vector<bool> again(names.size());
+  for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
+    if (names[order[i]] != names[order[first]]) {
+      first = i;
+      continue;
+    }
+    again[order[i]] = true;
+    if (!slots.empty()) add_slots(slots[order[first]], slots[order[i]]);
+  }
+  HostNames once;
+  std::vector<int> sums;
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    if (again[at]) continue;
+    once.push_back(names[at]);
+    if (!slots.empty()) sums.push_back(slots[at]);
+  }
+  const bool repeated = once.size() < names.size();
+  names = std::move(once);
+  slots = std::move(sums);
+  return repeated;
+}
+
+Result<HostFile> parse_host_file(std::string_view text, const std::string& file) {
+  HostFile hosts;
+  std::string_view last;
   int number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;
@@ -90,19 +125,18 @@ Result<std::vector<HostSlots>> parse_host_file(std::string_view text, const std:
     if (line.empty()) continue;
     const Result<HostLine> read = read_line(line, file, number);
     if (!read) return read.error();
-    // Batch systems write sorted names and repeat them in sequence: the hint makes that cheap.
-    const std::size_t before = places.size();
-    const auto known = places.try_emplace(places.end(), read->name, hosts.size());
-    if (places.size() > before) {
-      hosts.push_back({std::string(read->name), read->slots});
-    } else {
-      HostSlots& host = hosts[known->second];
-      host.slots = std::max(1, host.slots) + std::max(1, read->slots);
+    if (read->name == last) {
+      add_slots(hosts.slots.back(), read->slots);
+      continue;
     }
+    last = read->name;
+    hosts.names.push_back(last);
+    hosts.slots.push_back(read->slots);
   }
-  if (hosts.empty())
+  if (hosts.names.empty())
     return Error{ErrorKind::invalid, "host file: it is empty", "write one host per line",
                  SourceRef{file, 0}};
+  merge_repeated(hosts.names, hosts.slots);
   return hosts;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_utf8(const std::string& text) {
+bool is_utf8(std::string_view text) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (std::all_of(text.begin(), text.end(), ascii)) return true;
   try {
@@ -23,7 +23,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-std::string base64(const std::string& bytes) {
+std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -38,14 +38,15 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-Json text(const std::string& value) {
+Json text(std::string_view value) {
   if (is_utf8(value)) return value;
   return Json{{"bytes", base64(value)}};
 }
 
-Json texts(const std::vector<std::string>& values) {
+template <class Texts>
+Json texts(const Texts& values) {
   Json list = Json::array();
-  for (const std::string& value : values) list.push_back(text(value));
+  for (const std::string_view value : values) list.push_back(text(value));
   return list;
 }
 

@@ -16,7 +16,7 @@ namespace {
 /// One kind of node: the ranks on one of them, and all the nodes of that kind.
 struct Kind {
   const NodeClass* node = nullptr;
-  std::vector<std::string> hosts;
+  HostNames hosts;
   std::vector<int> first_ranks;  ///< global rank of local rank 0, one per host
 };
 
@@ -147,9 +147,9 @@ std::vector<Subject> subjects_of(const Plan& plan, const Topology& node,
   return subjects;
 }
 
-std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style) {
+std::string host_list(const HostNames& hosts, int width, const Style& style) {
   std::string all;
-  for (const std::string& host : hosts) all += (all.empty() ? "" : ", ") + printable(host);
+  for (const std::string_view host : hosts) all += (all.empty() ? "" : ", ") + printable(host);
   if (columns(all) <= width || hosts.size() < 3) return all;
   const std::string tail = fmt::format(" {} {} ({})", dots(style), printable(hosts.back()),
                                        counted(static_cast<long>(hosts.size()), "node"));

@@ -12,7 +12,7 @@
 namespace hpclaunch::render {
 
 /// "a, b, c", or "a, b ... z (64 nodes)" when that would be wider than `width`.
-std::string host_list(const std::vector<std::string>& hosts, int width, const Style& style);
+std::string host_list(const HostNames& hosts, int width, const Style& style);
 
 /// Ascending numbers: "3", "0 4", "0 4 8 12"; longer ones "0 4 ... 508" when the steps are equal,
 /// else with their count, "0 4 ... 55 (14 ranks)".

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "hpclaunch/text.h"
 #include "scheduler/rows.h"
@@ -13,31 +12,26 @@ namespace hpclaunch {
 
 Result<HostList> hosts_from_text(const std::string& text, const std::string& file,
                                  const std::string& what) {
-  const Result<std::vector<HostSlots>> read = parse_host_file(text, file);
+  Result<HostFile> read = parse_host_file(text, file);
   if (!read) return read.error();
   HostList hosts;
   hosts.why = what;
-  const bool repeated =
-      std::any_of(read->begin(), read->end(), [](const HostSlots& host) { return host.slots > 1; });
-  for (const HostSlots& host : *read) {
-    hosts.names.push_back(host.name);
-    // Where others are repeated, a host that is not has one slot.
-    const int slots = repeated ? std::max(1, host.slots) : host.slots;
-    if (slots > 0) hosts.slots.push_back(slots);
-  }
-  if (hosts.slots.size() != hosts.names.size()) hosts.slots.clear();
+  hosts.names = std::move(read->names);
+  hosts.slots = std::move(read->slots);
+  const bool repeated = std::ranges::max(hosts.slots) > 1;
+  if (repeated)  // a host that is not repeated has one slot
+    for (int& slots : hosts.slots) slots = std::max(1, slots);
+  if (std::ranges::min(hosts.slots) == 0) hosts.slots.clear();
   if (!hosts.slots.empty()) hosts.slots_why = fmt::format("{} has a count for each node", what);
   hosts.allocation = !repeated;
   return hosts;
 }
 
-HostList hosts_from_names(const std::vector<std::string>& names, std::string why) {
+HostList hosts_from_names(HostNames names, std::string why) {
   HostList hosts;
   hosts.why = std::move(why);
-  std::set<std::string_view> known;
-  for (const std::string& name : names)
-    if (known.insert(name).second) hosts.names.push_back(name);
-  hosts.allocation = hosts.names.size() == names.size();
+  hosts.names = std::move(names);
+  hosts.allocation = !merge_repeated(hosts.names, hosts.slots);
   return hosts;
 }
 
@@ -70,10 +64,10 @@ Result<HostList> sge_hosts(const EnvSnapshot&, const Request&, const std::string
 
 Result<HostList> flux_hosts(const EnvSnapshot&, const Request&, const std::string& text,
                             const std::string&) {
-  const Result<std::vector<std::string>> names = expand_hostlist(text);
+  Result<HostNames> names = expand_hostlist(text);
   // A message of flux itself has a colon; no host name does.
   if (names && !names->empty() && text.find(':') == std::string::npos)
-    return hosts_from_names(*names, "nodes of the Flux instance");
+    return hosts_from_names(std::move(*names), "nodes of the Flux instance");
   return Error{ErrorKind::unsupported,
                fmt::format("\"flux hostlist local\" printed no host list: {}",
                            trim(text.substr(0, text.find('\n')))),

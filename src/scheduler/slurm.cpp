@@ -142,20 +142,21 @@ Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, c
   const std::string job = whole.get("SLURM_JOB_ID");
   const std::string list = env.get("SLURM_JOB_NODELIST", env.get("SLURM_NODELIST"));
   if (trim(list).empty()) return no_list(name, job, env.has("SLURM_JOB_NODELIST"));
-  const Result<std::vector<std::string>> names = expand_hostlist(list);
+  Result<HostNames> names = expand_hostlist(list);
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  "scontrol show hostnames > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
-  for (const std::string& host : *names)
+  for (const std::string_view host : *names)
     if (const auto strange = strange_in_host(host))
       return Error{ErrorKind::unsupported,
                    fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange),
                    "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, "
                    "then --hostfile hosts.txt; or --nodes 1"};
   HostList hosts = hosts_from_names(
-      *names, *group < 0 ? fmt::format("the nodes of Slurm job {}", job)
-                         : fmt::format("the nodes of component {} of heterogeneous Slurm job {}",
-                                       *group, job));
+      std::move(*names),
+      *group < 0
+          ? fmt::format("the nodes of Slurm job {}", job)
+          : fmt::format("the nodes of component {} of heterogeneous Slurm job {}", *group, job));
   add_counts(env, hosts);
   add_grants(env, hosts);
   return hosts;

@@ -60,8 +60,8 @@ TEST_CASE("the job's own nodes need no list of hosts", "[launcher]") {
     const std::string listed = head(launcher, plan);
     plan.whole_allocation = true;
     CHECK(head(launcher, plan) == without(listed, piece));
-    plan.hosts.assign(20'000,
-                      "a-host-name-of-some-length");  // too long for a list, and none is needed
+    // Too long for a list, and none is needed.
+    plan.hosts = std::vector<std::string>(20'000, "a-host-name-of-some-length");
     plan.layout = {NodeRun{0, 20'000}};
     CHECK(render(launcher, plan));
     plan.whole_allocation = false;

@@ -49,7 +49,7 @@ std::vector<std::string> planned_hosts(const Plan& plan) {
     for (int n = 0; n < run.nodes; ++n, ++host)
       for (std::size_t r = 0;
            r < plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size(); ++r)
-        result.push_back(plan.hosts[host]);
+        result.emplace_back(plan.hosts[host]);
   return result;
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("Open MPI 4 names each host once where a name for each rank would be t
           "[launcher][openmpi]") {
   Plan plan = shim_binds(uneven({1}));
   plan.classes = {so_many(64)};
-  plan.hosts.clear();
+  plan.hosts = {};
   for (int i = 0; i < 1000; ++i) plan.hosts.push_back(fmt::format("nid{:06}", i));
   plan.layout = {NodeRun{0, 1000}};
   const std::string line = head("openmpi 4.1.4", plan);

@@ -115,7 +115,7 @@ TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[launche
 
 TEST_CASE("what Hydra cannot do is refused with the way out", "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.hosts.assign(20'000, "a-host-name-of-some-length");
+  plan.hosts = std::vector<std::string>(20'000, "a-host-name-of-some-length");
   plan.layout = {NodeRun{0, 20'000}};
   CHECK_THAT(find_launcher("hydra")->render(plan, {"/m", ""}, "/s").error().message,
              ContainsSubstring("20000 hosts"));

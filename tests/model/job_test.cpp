@@ -1,23 +1,42 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <new>
+
 #include "hpclaunch/env.h"
 #include "hpclaunch/hosts.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
 
+namespace {
+
+long allocations = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* piece = std::malloc(size)) return piece;
+  throw std::bad_alloc();
+}
+void operator delete(void* piece) noexcept { std::free(piece); }
+void operator delete(void* piece, std::size_t) noexcept { std::free(piece); }
+
 TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
   const auto hosts = parse_host_file("# nodes\nn1:4\n n2 slots=8 \n\nn3 # last\n", "h");
   REQUIRE(hosts);
-  CHECK(*hosts == std::vector<HostSlots>{{"n1", 4}, {"n2", 8}, {"n3", 0}});
+  CHECK(*hosts == HostFile{{"n1", "n2", "n3"}, {4, 8, 0}});
   const auto pbs = parse_host_file("x1.site\nx1.site\nx2.site\nx1.site\nx2.site", "h");
   REQUIRE(pbs);
-  CHECK(*pbs == std::vector<HostSlots>{{"x1.site", 3}, {"x2.site", 2}});
-  CHECK(parse_host_file("fe80::1\r\n", "h")->front() == HostSlots{"fe80::1", 0});
+  CHECK(*pbs == HostFile{{"x1.site", "x2.site"}, {3, 2}});
+  CHECK(*parse_host_file("fe80::1\r\n", "h") == HostFile{{"fe80::1"}, {0}});
 }
 
 TEST_CASE("host files: the limits of Open MPI", "[hosts]") {
   const auto hosts = parse_host_file("n1 slots=4 max_slots=8\nn2 slots=2\tmax-slots=2\n", "h");
   REQUIRE(hosts);
-  CHECK(*hosts == std::vector<HostSlots>{{"n1", 4}, {"n2", 2}});
+  CHECK(*hosts == HostFile{{"n1", "n2"}, {4, 2}});
   CHECK(!parse_host_file("n1 slots=4 more=8\n", "h"));
 }
 
@@ -49,7 +68,7 @@ TEST_CASE("a file that is no text is refused in words that can be read", "[job]"
     REQUIRE_FALSE(escape);
     CHECK(escape.error().message.find('\x1b') == std::string::npos);
   }
-  CHECK(parse_host_file("fe80::1%eth0\na_b-c.d.\n", "h")->size() == 2);
+  CHECK(parse_host_file("fe80::1%eth0\na_b-c.d.\n", "h")->names.size() == 2);
 }
 
 TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {
@@ -59,13 +78,54 @@ TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {
   for (int i = 0; i < kHosts; ++i) text += "n" + std::to_string(i * 7919LL % kHosts) + "\n";
   const auto once = parse_host_file(text, "h");
   REQUIRE(once);
-  CHECK(once->size() == kHosts);
-  CHECK(once->front() == HostSlots{"n0", 0});
-  CHECK(once->at(1) == HostSlots{"n7919", 0});
+  CHECK(once->names.size() == kHosts);
+  CHECK(once->names.part(0, 2) == HostNames{"n0", "n7919"});
+  CHECK(once->slots[1] == 0);
   const auto twice = parse_host_file(text + text, "h");
   REQUIRE(twice);
-  CHECK(twice->size() == kHosts);
-  CHECK(twice->at(1) == HostSlots{"n7919", 2});
+  CHECK(twice->names == once->names);
+  CHECK(twice->slots[1] == 2);
+}
+
+TEST_CASE("names of hosts in one piece", "[hosts]") {
+  HostNames names = {"a", "", "node2"};
+  names.push_back("b");
+  CHECK(names.size() == 4);
+  CHECK(std::vector<std::string>(names.begin(), names.end()) ==
+        std::vector<std::string>{"a", "", "node2", "b"});
+  CHECK(names.front() == "a");
+  CHECK(names.back() == "b");
+  CHECK(names.part(1, 2) == HostNames{"", "node2"});
+  CHECK(names != HostNames{"a", "n", "ode2", "b"});
+  CHECK(HostNames().empty());
+}
+
+TEST_CASE("the hosts of a large job cost few allocations, however many they are", "[hosts]") {
+  std::string file;
+  for (int node = 0; node < 100'000; ++node)
+    for (int rank = 0; rank < 2; ++rank)
+      file += fmt::format("x{:04}c0s0b0n0.domain\n", 1000 + node);
+  long before = allocations;
+  REQUIRE(parse_host_file(file, "h")->names.size() == 100'000);
+  CHECK(allocations - before < 200);
+  before = allocations;
+  REQUIRE(expand_hostlist("frontier[000001-100000]")->size() == 100'000);
+  CHECK(allocations - before < 200);
+}
+
+TEST_CASE("repeated hosts are one, in any order", "[hosts]") {
+  HostNames names = {"b", "a", "b", "c", "a", "b"};
+  std::vector<int> slots = {1, 2, 0, 4, 3, 1};
+  CHECK(merge_repeated(names, slots));
+  CHECK(names == HostNames{"b", "a", "c"});
+  CHECK(slots == std::vector<int>{3, 5, 4});
+  CHECK_FALSE(merge_repeated(names, slots));
+  CHECK(names == HostNames{"b", "a", "c"});
+  std::vector<int> none;
+  HostNames descending = {"c", "b", "a", "c"};
+  CHECK(merge_repeated(descending, none));
+  CHECK(descending == HostNames{"c", "b", "a"});
+  CHECK(none.empty());
 }
 
 TEST_CASE("host names are compared as far as they go", "[job]") {

@@ -118,21 +118,21 @@ TEST_CASE("what the ranks compare", "[wire]") {
         ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=off:layout=0*2" + absent + tail);
   plan.hosts = {"node1", "node2"};
   plan.layout = {NodeRun{0, 1}};
-  plan.hosts.pop_back();
+  plan.hosts = {"node1"};
   plan.verify = Verify::warn;
   CHECK(fields_of(plan).find(":hosts=") == std::string::npos);
 }
 
 TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
   Plan plan = small_plan();
-  plan.hosts.assign(static_cast<std::size_t>(kMaxWireHosts), "n");
+  plan.hosts = std::vector<std::string>(kMaxWireHosts, "n");
   plan.layout = {NodeRun{0, kMaxWireHosts}};
   std::vector<std::string> left_out;
   const auto whole = encode_wire(plan, kNames, &left_out);
   REQUIRE(whole);
   CHECK(left_out.empty());
   CHECK(run_rank(*whole, 2 * kMaxWireHosts - 1).fault.empty());
-  plan.hosts.emplace_back("n");
+  plan.hosts.push_back("n");
   plan.layout = {NodeRun{0, kMaxWireHosts + 1}};
   const auto part = encode_wire(plan, kNames, &left_out);
   REQUIRE(part);
@@ -142,9 +142,8 @@ TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
   large.first_is_here = true;
   left_out.clear();
   constexpr int kAurora = 10'624;
-  large.hosts.resize(kAurora);
-  for (int n = 0; n < kAurora; ++n)
-    large.hosts[static_cast<std::size_t>(n)] = "x" + std::to_string(n);
+  large.hosts = {};
+  for (int n = 0; n < kAurora; ++n) large.hosts.push_back("x" + std::to_string(n));
   large.layout = {NodeRun{0, kAurora}};
   const auto all = encode_wire(large, kNames, &left_out);
   REQUIRE(all);

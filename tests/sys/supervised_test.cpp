@@ -429,7 +429,7 @@ TEST_CASE("many silent nodes are counted", "[supervised][status]") {
   Plan plan = two_nodes();
   plan.classes = {hpclaunch::NodeClass{std::vector<hpclaunch::RankPlan>(2)}};
   plan.layout = {{0, 20}};
-  plan.hosts.clear();
+  plan.hosts = {};
   for (int node = 0; node < 20; ++node) plan.hosts.push_back("h" + std::to_string(node));
   const std::string report = RankStatus(plan).summary(exited(1), plain()).report;
   CHECK(

@@ -55,7 +55,7 @@ int granted_cores(const Topology& node, int granted);
 /// `ranks` ranks in a grant: even neighbouring shares of its positions, one core longer in front,
 /// --cpus-per-rank cores where that was typed. Units are assigned in blocks.
 /// Errors: `usage` with the host where ranks do not fit.
-Result<NodeRanks> share_part(const PlanInput& input, const Units& units, const std::string& host,
+Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
                              int granted, int ranks, bool count_through);
 
 /// Ranks for each of the first `nodes` hosts, one at least: counted out node by node in turn, a full

@@ -26,7 +26,7 @@ long room(const PlanInput& input, std::size_t host) {
   return granted_cores(input.node, input.granted[host]) / width;
 }
 
-Error too_small(const PlanInput& input, const std::string& host, int cores, int ranks) {
+Error too_small(const PlanInput& input, std::string_view host, int cores, int ranks) {
   const int width = std::max(1, input.request.cores_per_rank.value_or(1));
   const std::string need =
       width == 1 ? counted(ranks, "rank")
@@ -66,7 +66,7 @@ int granted_cores(const Topology& node, int granted) {
   return std::max(1, granted / threads_per_core(node));
 }
 
-Result<NodeRanks> share_part(const PlanInput& input, const Units& units, const std::string& host,
+Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
                              int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
   const int width = input.request.cores_per_rank.value_or(0);

@@ -152,7 +152,7 @@ std::string host_marks(const Plan& plan) {
   const bool many = plan.nodes() > kMaxWireHosts;
   const int size = many ? 1 : 3;
   std::string marks = many ? ":order=" : ":hosts=";
-  for (const std::string& host : plan.hosts) {
+  for (const std::string_view host : plan.hosts) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
     marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');

@@ -108,7 +108,7 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   Job job;
   const std::size_t node_class = static_cast<std::size_t>(plan.layout.at(0).node_class);
   job.ranks = static_cast<int>(plan.classes.at(node_class).ranks.size());
-  job.host = plan.hosts.at(0);
+  job.host = plan.hosts.front();
   job.output = plan.output;
   job.time_limit_signal = plan.time_limit_signal;
   job.ignore_pipe = is_ignored(SIGPIPE);

@@ -130,7 +130,7 @@ std::vector<SilentRanks> RankStatus::silent() const {
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
     const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
     const int last = first_ranks_[node + 1];
-    SilentRanks here{hosts_[node], "", 0};
+    SilentRanks here{std::string(hosts_[node]), "", 0};
     for (int rank = first_ranks_[node]; rank < last; ++rank) {
       const int begin = rank;
       while (rank < last && !known(rank)) ++rank;
@@ -150,7 +150,7 @@ std::string RankStatus::not_started() const {
     if (node_started_[node]) continue;
     const int first = first_ranks_[node];
     const int end = first_ranks_[node + 1];
-    nodes.push_back({hosts_[node], range(first, end), end - first});
+    nodes.push_back({std::string(hosts_[node]), range(first, end), end - first});
   }
   return named(nodes);
 }

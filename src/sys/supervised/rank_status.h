@@ -68,7 +68,7 @@ class RankStatus {
   std::string launcher_;
   std::string logs_;  // their directory; "" for none
   bool stop_is_recorded_;
-  std::vector<std::string> hosts_;
+  HostNames hosts_;
   std::vector<int> first_ranks_;               // of each node, and behind the last one
   std::vector<std::optional<RankExit>> ends_;  // with UNIX time
   std::vector<bool> node_started_;
