@@ -31,6 +31,9 @@ std::string host_name();          ///< uname(2) nodename
 std::string own_directory();      ///< directory of this executable, links resolved
 std::string working_directory();  ///< absolute; "" when it cannot be told
 unsigned user_id();
+/// A folder that only this user can write, for what a restart may delete: $XDG_RUNTIME_DIR/hpclaunch, else
+/// /tmp/hpclaunch-UID. "" when it does not exist and is not to be created, is a link, or others may use it.
+std::string runtime_folder(bool create);
 double wall_clock();  ///< UNIX time in seconds
 /// Names in a directory, ascending, without "." and ".."; empty when there is no such directory.
 /// Errors: `system` when it is there and cannot be read.

@@ -129,6 +129,13 @@ std::string topology_to_json(const Topology& topology);
 /// check_topology).
 Result<Topology> topology_from_json(std::string_view text, const std::string& file);
 
+/// The same for another process of this program: compact, lossless, not to be stored.
+std::string pack_topology(const Topology& topology);
+
+/// Reads it back. Errors: `system` for bytes that are cut off or were not written by pack_topology; `invalid` as
+/// check_topology.
+Result<Topology> unpack_topology(std::string_view bytes);
+
 /// The invariants of a Topology: at least one core; no PU in two cores; packages, NUMA nodes and
 /// caches made of whole cores, no two of them overlapping unless one contains the other; OS indices of
 /// packages and of NUMA nodes unique and not negative; a core inside the package and the NUMA node

@@ -36,7 +36,7 @@ void add_missing(const Topology& live, const std::vector<Member>& planned,
   members = planned;
   for (Member& one : members) {
     one.pus &= live.all_pus();
-    if (std::ranges::count(live.numa_nodes, one.numa, &NumaNode::os_index) == 0) one.numa = -1;
+    if (live.find_numa(one.numa) == nullptr) one.numa = -1;
   }
 }
 

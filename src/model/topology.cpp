@@ -105,19 +105,25 @@ Status check_indices(const Topology& topology) {
 Status check_whole_cores(const Topology& topology) {
   std::array<int, CpuSet::kCapacity> core_of;
   core_of.fill(-1);
-  for (std::size_t i = 0; i < topology.cores.size(); ++i)
-    for (const int pu : topology.cores[i].pus.to_vector())
-      core_of[static_cast<std::size_t>(pu)] = static_cast<int>(i);
-  for (const Group& group : groups_of(topology))
+  std::vector<std::size_t> sizes;
+  for (const Core& core : topology.cores) {
+    const std::vector<int> pus = core.pus.to_vector();
+    for (const int pu : pus) core_of[static_cast<std::size_t>(pu)] = static_cast<int>(sizes.size());
+    sizes.push_back(pus.size());
+  }
+  for (const Group& group : groups_of(topology)) {
+    std::vector<std::size_t> found(sizes.size());
     for (const int pu : group.pus->to_vector()) {
       const int core = core_of[static_cast<std::size_t>(pu)];
       if (core < 0)
         return breach(group.pointer + "/pus", "{} has PU {}, which is in no core", group.name, pu);
-      const CpuSet& whole = topology.cores[static_cast<std::size_t>(core)].pus;
-      if (!group.pus->contains(whole))
-        return breach(group.pointer + "/pus", "{} has only a part of the core with PUs {}",
-                      group.name, whole.to_list());
+      ++found[static_cast<std::size_t>(core)];
     }
+    for (std::size_t core = 0; core < sizes.size(); ++core)
+      if (found[core] != 0 && found[core] != sizes[core])
+        return breach(group.pointer + "/pus", "{} has only a part of the core with PUs {}",
+                      group.name, topology.cores[core].pus.to_list());
+  }
   return Done{};
 }
 

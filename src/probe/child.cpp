@@ -19,6 +19,7 @@
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/events.h"
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 extern char** environ;
@@ -106,15 +107,7 @@ void prepare_child(int remarks, pid_t parent) {
   } catch (const std::exception& error) {
     result = Error{ErrorKind::system, fmt::format("the probe failed: {}", error.what())};
   }
-  const std::string packed = pack(result);
-  std::string_view left = packed;
-  while (!left.empty()) {
-    const ssize_t n = write(answer, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(3);
-    left.remove_prefix(static_cast<std::size_t>(n));
-  }
-  _exit(0);
+  _exit(sys::write_all(answer, pack(result)) ? 0 : 3);
 }
 
 // ---- the parent ------------------------------------------------------------------------------------
@@ -162,7 +155,8 @@ long milliseconds(double seconds) {
 }
 
 // The rest of a result that is larger than the pipe needs time after the limit: at least a second.
-Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, long start) {
+Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, long start,
+                           bool* late) {
   const long end = std::max(start + milliseconds(limit_seconds),
                             sys::clock_ms() + milliseconds(std::min(limit_seconds, 1.0)));
   do {
@@ -182,6 +176,7 @@ Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, l
       return Error{ErrorKind::system, "the probe's result is longer than 64 MiB"};
     if (ended && silent) return no_answer(child.status, in.remarks);
   } while (sys::clock_ms() < end);
+  if (late != nullptr) *late = true;
   return Error{ErrorKind::system,
                fmt::format("the probe took longer than {} seconds and was killed", limit_seconds),
                last_line(in.remarks)};
@@ -190,7 +185,8 @@ Result<std::string> listen(sys::Child& child, Intake in, double limit_seconds, l
 }  // namespace
 
 Result<std::string> run_in_child(const std::function<Result<std::string>()>& function,
-                                 double limit_seconds, const std::function<void()>& meanwhile) {
+                                 double limit_seconds, const std::function<void()>& meanwhile,
+                                 bool* late) {
   sys::Pipe answer;
   sys::Pipe remarks;
   const bool piped = answer.open() && remarks.open();
@@ -211,7 +207,7 @@ Result<std::string> run_in_child(const std::function<Result<std::string>()>& fun
   answer.close_write();
   remarks.close_write();
   meanwhile();
-  return listen(child, {{}, {}, answer.read_end, remarks.read_end}, limit_seconds, start);
+  return listen(child, {{}, {}, answer.read_end, remarks.read_end}, limit_seconds, start, late);
 }
 
 }  // namespace hpclaunch::probe

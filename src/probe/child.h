@@ -15,9 +15,9 @@ namespace hpclaunch::probe {
 /// Errors: the function's own; `system` when it crashed (signal named), exited by itself, threw, ran past the
 /// limit (counted from its start; at least a second of listening) and was killed, or could not be started.
 /// The hint quotes the last line of its output. `meanwhile` is what the caller does itself before it begins
-/// to listen; it runs in any case, and may run another child.
+/// to listen; it runs in any case, and may run another child. `late` becomes true past the limit.
 Result<std::string> run_in_child(
     const std::function<Result<std::string>()>& function, double limit_seconds,
-    const std::function<void()>& meanwhile = [] {});
+    const std::function<void()>& meanwhile = [] {}, bool* late = nullptr);
 
 }  // namespace hpclaunch::probe

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
-#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -23,11 +24,14 @@ unsigned number_or_zero(const std::string& path) {
 }
 
 /// One of AMD's processors with graphics: its other functions (encryption, USB) are the processor's.
-bool inside_a_processor(const std::string& pci, const PciFunction& function) {
+bool inside_a_processor(const std::string& pci, const std::vector<std::string>& names,
+                        const PciFunction& function) {
   for (unsigned other = 1; other <= 7; ++other) {
     PciAddress address = function.address;
     address.function = other;
-    if (number_or_zero(below(below(pci, to_string(address)), "vendor")) == kAmdProcessors)
+    const std::string name = to_string(address);
+    if (std::ranges::binary_search(names, name) &&
+        number_or_zero(below(below(pci, name), "vendor")) == kAmdProcessors)
       return true;
   }
   return false;
@@ -39,11 +43,35 @@ bool not_ours(const std::string& folder) {
   return driver == "vfio-pci" || driver == "pci-stub" || exists(below(folder, "physfn"));
 }
 
-std::vector<PciFunction> accelerators(const std::string& pci) {
+/// Functions that can be accelerators, as bus << 8 | device << 3 | function in any domain: of their vendors, with a
+/// memory window of 1 MiB. One file shows all; nullopt without it. Source: Linux, drivers/pci/proc.c.
+std::optional<std::set<unsigned long>> candidates(const std::string& root) {
+  constexpr std::size_t kSizes = 10, kBehindSizes = 16;
+  constexpr unsigned long kVendors[] = {0x10de, 0x1002, 0x8086}, kLeast = 1UL << 20;
+  const Result<std::string> text = sys::read_file(root + "/proc/bus/pci/devices", 16UL << 20);
+  if (!text || text->empty()) return {};
+  std::set<unsigned long> found;
+  for (const std::string_view line : split(*text, '\n')) {
+    std::vector<unsigned long> columns;
+    for (const std::string_view word : split(line, '\t'))
+      columns.push_back(number_in(fmt::format("0x{}", trim(word))).value_or(0));
+    if (columns.size() < kBehindSizes || std::ranges::count(kVendors, columns[1] >> 16) == 0)
+      continue;
+    if (*std::max_element(columns.begin() + kSizes, columns.begin() + kBehindSizes) >= kLeast)
+      found.insert(columns[0]);
+  }
+  return found;
+}
+
+std::vector<PciFunction> accelerators(const std::string& root, const std::string& pci) {
+  const std::optional<std::set<unsigned long>> possible = candidates(root);
   std::vector<PciFunction> found;
-  for (const std::string& name : names_in(pci)) {
+  const std::vector<std::string> names = names_in(pci);
+  for (const std::string& name : names) {
     const auto address = parse_pci(name);
     if (!address) continue;
+    const unsigned long place = address->bus << 8 | address->device << 3 | address->function;
+    if (possible && !possible->contains(place)) continue;
     const std::string folder = below(pci, name);
     const unsigned class_id = number_or_zero(below(folder, "class")) >> 8;
     if (class_id >> 8 != 0x03 && class_id >> 8 != 0x12) continue;
@@ -52,7 +80,7 @@ std::vector<PciFunction> accelerators(const std::string& pci) {
     const std::string vendor = accelerator_vendor(function);
     if (vendor.empty() || not_ours(folder)) continue;
     const bool picture = class_id >> 8 == 0x03;
-    if (vendor == "amd" && picture && inside_a_processor(pci, function)) continue;
+    if (vendor == "amd" && picture && inside_a_processor(pci, names, function)) continue;
     found.push_back(function);
   }
   return found;
@@ -122,8 +150,17 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
   return found;
 }
 
-/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. Lanes are as
-/// the vendors' libraries have them (vendor/amd.h). p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
+/// Parallel links; 0 when the path leads through other devices. A hop weighs 15, inside a package of MI300 13.
+/// Source: amdgpu, kfd_crat.c (weights; bandwidth of direct neighbours only, as of one link and of all).
+int xgmi_lanes(std::map<std::string, unsigned long>& path) {
+  constexpr unsigned long kOneHop = 15, kMost = 16;
+  const unsigned long one = path["min_bandwidth"], all = path["max_bandwidth"];
+  if (path["weight"] > kOneHop) return 0;
+  if (one > 0 && all > 0) return static_cast<int>(std::clamp(all / one, 1UL, kMost));
+  return path["weight"] > 0 ? 1 : 0;
+}
+
+/// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
 /// kfd_topology.c, kfd_dev_create_p2p_links).
 std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
   constexpr unsigned long kXgmi = 11;  // CRAT_IOLINK_TYPE_XGMI
@@ -135,12 +172,8 @@ std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, in
       auto values = properties_in(below(below(folder, name), "properties"));
       const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
       if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
-      vendor::XgmiPath path;
-      path.weight = values["weight"];
-      path.min_bandwidth = values["min_bandwidth"];
-      path.max_bandwidth = values["max_bandwidth"];
       int& most = lanes[std::minmax(from, to->second)];
-      most = std::max(most, vendor::xgmi_lanes(path));
+      most = std::max(most, xgmi_lanes(values));
     }
   }
   std::vector<Link> links;
@@ -159,11 +192,11 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     device.model = std::move(name);
   device.partition = read_small(below(folder, "current_compute_partition"));
   device.memory_bytes = number_in(read_small(below(folder, "mem_info_vram_total"))).value_or(0);
-  device.uuid = vendor::amd_uuid(read_small(below(folder, "unique_id")));
+  device.uuid = amd_uuid(read_small(below(folder, "unique_id")));
   if (!parts.empty()) one.number = parts.front().number;
   if (parts.size() < 2) return {std::move(one)};
   if (device.partition.empty() || device.partition == "SPX")
-    device.partition = vendor::partition_name(static_cast<int>(parts.size()));
+    device.partition = partition_name(static_cast<int>(parts.size()));
   std::set<std::string> ids;
   for (const KfdNode& part : parts) ids.insert(part.unique_id);
   std::vector<FoundDevice> devices;
@@ -171,7 +204,7 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
     FoundDevice cut = one;
     cut.number = part.number;
     // Some kernels give all partitions the whole device's number, which then names none of them.
-    cut.device.uuid = ids.size() == parts.size() ? vendor::amd_uuid(part.unique_id) : "";
+    cut.device.uuid = ids.size() == parts.size() ? amd_uuid(part.unique_id) : "";
     cut.device.memory_bytes = part.memory_bytes;
     devices.push_back(std::move(cut));
   }
@@ -211,7 +244,7 @@ void ask_intel(Device& device, const std::string& folder) {
 
 void add_devices(const std::string& root, Topology& topology) {
   const std::string pci = root + kPciDevices;
-  const std::vector<PciFunction> functions = accelerators(pci);
+  const std::vector<PciFunction> functions = accelerators(root, pci);
   const bool amd = std::any_of(functions.begin(), functions.end(), [](const PciFunction& function) {
     return accelerator_vendor(function) == "amd";
   });

@@ -34,24 +34,17 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   // Groups are not read, but a NUMA node smaller than a package is a child of one: without them hwloc
   // would give it the CPUs of the whole package. The parent of an I/O object is its locality: a die that is
   // dropped loses it.
-  constexpr struct {
-    hwloc_obj_type_t type;
-    bool only_with_io = false;
-  } kKept[] = {{HWLOC_OBJ_PACKAGE},          {HWLOC_OBJ_GROUP},          {HWLOC_OBJ_CORE},
-               {HWLOC_OBJ_L2CACHE},          {HWLOC_OBJ_L3CACHE},        {HWLOC_OBJ_L4CACHE},
-               {HWLOC_OBJ_L5CACHE},          {HWLOC_OBJ_DIE, true},      {HWLOC_OBJ_BRIDGE, true},
-               {HWLOC_OBJ_PCI_DEVICE, true}, {HWLOC_OBJ_OS_DEVICE, true}};
-  for (const auto& [type, only_with_io] : kKept) {
-    const auto filter =
-        type == HWLOC_OBJ_GROUP ? HWLOC_TYPE_FILTER_KEEP_STRUCTURE : HWLOC_TYPE_FILTER_KEEP_ALL;
-    if ((io || !only_with_io) && hwloc_topology_set_type_filter(topology, type, filter) != 0)
-      return failed("hwloc_topology_set_type_filter");
-  }
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
+        HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE})
+    hwloc_topology_set_type_filter(topology, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  if (io) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
   constexpr unsigned long kNeeded = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
-  unsigned long cheap = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
-  if (!io) cheap |= HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
-  if (hwloc_topology_set_flags(topology, kNeeded | cheap) == 0) return Done{};
+  constexpr unsigned long kCheap =
+      HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  if (hwloc_topology_set_flags(topology, kNeeded | kCheap) == 0) return Done{};
 #endif
   if (hwloc_topology_set_flags(topology, kNeeded) == 0) return Done{};
   return failed("hwloc_topology_set_flags");
@@ -69,7 +62,7 @@ void choose_components(const char* components, const char* plugins) {
 
 constexpr const char* kNoPlugins = "/dev/null";
 
-Result<Handle> load(const std::string* xml) {
+Result<Handle> load_once(const std::string* xml) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return failed("hwloc_topology_init");
   Handle topology(raw);
@@ -84,6 +77,18 @@ Result<Handle> load(const std::string* xml) {
   return topology;
 }
 
+/// This machine, or an XML text: by the components that are enough as a rule (on Linux its own one, for XML hwloc's
+/// small parser), else by all.
+Result<Handle> load(const std::string* xml) {
+  choose_components(xml != nullptr ? nullptr : "linux,stop", kNoPlugins);
+  Result<Handle> handle = load_once(xml);
+  if (handle && (xml != nullptr || hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) > 0))
+    return handle;
+  handle = Error{};
+  choose_components(nullptr, nullptr);
+  return load_once(xml);
+}
+
 /// The format version in an XML text, for messages; "1" without one.
 std::string xml_version(std::string_view xml) {
   const std::size_t element = xml.find("<topology");
@@ -95,24 +100,17 @@ std::string xml_version(std::string_view xml) {
   return std::string(value.substr(0, std::min<std::size_t>(value.find('"'), 20)));
 }
 
+/// This machine as hwloc sees it.
+Result<Topology> ask_hwloc() {
+  const Result<Handle> handle = load(nullptr);
+  return handle ? convert(handle->get()) : handle.error();
+}
+
 }  // namespace
 
 Result<Topology> load_live() {
-#ifdef __linux__
-  choose_components("linux,stop", kNoPlugins);
-  Result<Handle> handle = load(nullptr);
-  const bool enough = handle && hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) > 0;
-#else
-  Result<Handle> handle = Error{};
-  const bool enough = false;
-#endif
-  if (!enough) {  // no usable /sys: use every component of hwloc
-    handle = Error{};
-    choose_components(nullptr, nullptr);
-    handle = load(nullptr);
-  }
-  if (!handle) return handle.error();
-  Result<Topology> topology = convert(handle->get());
+  std::optional<Topology> fast = read_processors("");
+  Result<Topology> topology = fast ? std::move(*fast) : ask_hwloc();
   if (!topology) return topology;
   utsname names{};
   if (uname(&names) == 0) topology->hostname = names.nodename;
@@ -150,12 +148,7 @@ Result<Topology> load_xml(const std::string& text) {
     return Error{ErrorKind::invalid, "not hwloc XML: no <topology> element",
                  "write one with: lstopo --of xml FILE"};
   }
-  choose_components(nullptr, kNoPlugins);
-  Result<Handle> handle = load(&text);
-  if (!handle) {  // hwloc's own small parser takes what hwloc wrote; libxml2 takes the rest
-    choose_components(nullptr, nullptr);
-    handle = load(&text);
-  }
+  const Result<Handle> handle = load(&text);
   if (!handle) {
     const unsigned api = hwloc_get_api_version();
     const unsigned newest = api >> 16;

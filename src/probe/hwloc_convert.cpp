@@ -27,15 +27,15 @@ std::string info(hwloc_obj_t object, const char* name) {
   return value == nullptr ? "" : std::string(trim(value));
 }
 
-namespace {
-
-std::string host_name(hwloc_topology_t topology) {
+std::string machine_info(hwloc_topology_t topology, const char* name) {
 #if HWLOC_API_VERSION >= 0x00030000
-  const char* value = hwloc_get_info_by_name(hwloc_topology_get_infos(topology), "HostName");
+  const char* value = hwloc_get_info_by_name(hwloc_topology_get_infos(topology), name);
   if (value != nullptr) return std::string(trim(value));
 #endif
-  return info(hwloc_get_root_obj(topology), "HostName");
+  return info(hwloc_get_root_obj(topology), name);
 }
+
+namespace {
 
 /// Cores in hwloc's logical order; a PU outside any core is one of its own.
 std::vector<Core> read_cores(hwloc_topology_t topology) {
@@ -85,17 +85,6 @@ void each(hwloc_topology_t topology, hwloc_obj_type_t type, const std::vector<Co
   }
 }
 
-/// Firmware may number packages twice or not at all: then all are numbered by position.
-template <class Member>
-void number_by_position_unless_unique(std::vector<Member>& members) {
-  std::set<int> seen;
-  const bool unique = std::all_of(members.begin(), members.end(), [&](const Member& member) {
-    return member.os_index >= 0 && seen.insert(member.os_index).second;
-  });
-  if (unique) return;
-  for (std::size_t i = 0; i < members.size(); ++i) members[i].os_index = static_cast<int>(i);
-}
-
 int to_index(unsigned os_index) {
   return os_index > static_cast<unsigned>(INT_MAX) ? -1 : static_cast<int>(os_index);
 }
@@ -123,29 +112,6 @@ void read_groups(hwloc_topology_t from, Topology& to) {
       if (cores > 1) to.caches.push_back({level, bytes, pus});
     });
   }
-  number_by_position_unless_unique(to.packages);
-  number_by_position_unless_unique(to.numa_nodes);
-}
-
-/// By position; of nodes with equal CPUs the lowest number first (DDR before HBM), which cores name.
-void order_numa_nodes(Topology& topology) {
-  const auto position = [&](const NumaNode& node) {
-    const auto first =
-        std::find_if(topology.cores.begin(), topology.cores.end(),
-                     [&](const Core& core) { return core.pus.intersects(node.pus); });
-    return std::tuple(first - topology.cores.begin(), -node.pus.count(), node.os_index);
-  };
-  std::sort(topology.numa_nodes.begin(), topology.numa_nodes.end(),
-            [&](const NumaNode& a, const NumaNode& b) { return position(a) < position(b); });
-}
-
-void place_cores(Topology& topology) {
-  for (Core& core : topology.cores) {
-    for (const Package& package : topology.packages) {
-      if (package.pus.contains(core.pus)) core.package = package.os_index;
-    }
-    core.numa = home_of(core.pus, topology);
-  }
 }
 
 }  // namespace
@@ -155,11 +121,10 @@ Result<Topology> convert(hwloc_topology_t from) {
     return Error{ErrorKind::unsupported,
                  fmt::format("the machine has a PU numbered above {}", CpuSet::kCapacity - 1)};
   Topology to;
-  to.hostname = host_name(from);
+  to.hostname = machine_info(from, "HostName");
   to.cores = read_cores(from);
   read_groups(from, to);
-  order_numa_nodes(to);
-  place_cores(to);
+  settle(to);
   to.allowed = to_cpu_set(hwloc_topology_get_allowed_cpuset(from)) & to.all_pus();
   return to;
 }

@@ -14,7 +14,7 @@
 #include "probe/hwloc_objects.h"
 #include "probe/locality.h"
 #include "probe/pci.h"
-#include "probe/vendor/amd.h"
+#include "probe/sysfs.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -75,7 +75,7 @@ void take_infos(hwloc_obj_t osdev, Device& device) {
   text(device.model, "LevelZeroModel");
   text(device.uuid, "NVIDIAUUID");
   text(device.uuid, "LevelZeroUUID");
-  if (const std::string serial = vendor::amd_uuid(info(osdev, "AMDUUID")); !serial.empty())
+  if (const std::string serial = amd_uuid(info(osdev, "AMDUUID")); !serial.empty())
     device.uuid = serial;
   for (const char* name : {"CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize"})
     if (device.memory_bytes == 0) device.memory_bytes = kib(osdev, name);
@@ -140,7 +140,7 @@ class DeviceReader {
     for (std::size_t i = 0; i < std::max<std::size_t>(partitions.size(), 1); ++i) {
       Found part = one;
       if (!partitions.empty()) part.sequence = api_name(partitions[i]).number;
-      if (cut) part.device.partition = vendor::partition_name(static_cast<int>(partitions.size()));
+      if (cut) part.device.partition = partition_name(static_cast<int>(partitions.size()));
       take_objects(cut ? std::vector{partitions[i]} : objects, part);
       found_.push_back(std::move(part));
     }
@@ -219,7 +219,7 @@ class DeviceReader {
     for (Found& other : found_)
       if (other.address == one.address) parts.push_back(&other);
     for (Found* part : parts)
-      part->device.partition = vendor::partition_name(static_cast<int>(parts.size()));
+      part->device.partition = partition_name(static_cast<int>(parts.size()));
   }
 
   hwloc_topology_t from_;

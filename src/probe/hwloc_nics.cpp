@@ -169,12 +169,7 @@ std::vector<std::string> bridges_above(hwloc_obj_t pci) {
 }
 
 ObjectLocality::ObjectLocality(hwloc_topology_t from, const Topology& to)
-    : from_(from), to_(to), board_(info(hwloc_get_root_obj(from), "DMIBoardName")) {
-#if HWLOC_API_VERSION >= 0x00030000
-  const char* name = hwloc_get_info_by_name(hwloc_topology_get_infos(from), "DMIBoardName");
-  if (name != nullptr) board_ = name;
-#endif
-}
+    : from_(from), to_(to), board_(machine_info(from, "DMIBoardName")) {}
 
 CpuSet ObjectLocality::near(hwloc_obj_t object) const {
   if (const hwloc_obj_t pci = pci_above(object); pci != nullptr) {

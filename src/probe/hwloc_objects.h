@@ -17,6 +17,9 @@ CpuSet to_cpu_set(hwloc_const_bitmap_t bitmap);
 /// The value of an object's info attribute, trimmed; "" when it has none of that name.
 std::string info(hwloc_obj_t object, const char* name);
 
+/// The same of the whole machine.
+std::string machine_info(hwloc_topology_t topology, const char* name);
+
 /// All but I/O. Errors: `unsupported` for a PU number that exceeds CpuSet.
 Result<Topology> convert(hwloc_topology_t from);
 

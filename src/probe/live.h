@@ -17,7 +17,7 @@ Result<LiveNode> probe_asking(
 /// As ask_libfabric (hpclaunch/probe.h), of this library: a name for dlopen, or a path.
 Status ask_libfabric(Topology& topology, const std::string& library, double limit_seconds);
 
-/// What hwloc finds on this machine, with `allowed` cut to this process's affinity mask.
+/// This machine, with `allowed` cut to this process's affinity mask.
 /// Changes HWLOC_* in the environment: to be called in a child (child.h).
 /// Errors: `system` (hwloc's call and errno), `unsupported` (a PU number above the capacity of CpuSet).
 Result<Topology> load_live();

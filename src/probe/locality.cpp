@@ -12,12 +12,6 @@
 namespace hpclaunch::probe {
 namespace {
 
-const NumaNode* node_numbered(const Topology& topology, int os_index) {
-  for (const NumaNode& node : topology.numa_nodes)
-    if (node.os_index == os_index) return &node;
-  return nullptr;
-}
-
 /// The number of different CPU sets of NUMA nodes.
 int numa_domains(const Topology& topology) {
   std::vector<CpuSet> sets;
@@ -75,7 +69,7 @@ CpuSet near_on_board(std::string_view board, const PciAddress& address, const To
 }
 
 Locality locality_of(const CpuSet& near, int numa, const Topology& topology) {
-  const NumaNode* node = node_numbered(topology, numa);
+  const NumaNode* node = topology.find_numa(numa);
   Locality place = locality_by_cpus(near, topology);
   if (node != nullptr && !node->pus.empty()) {
     // The CPU list is a part of the node's, or all CPUs of the machine (unknown).
@@ -90,7 +84,7 @@ Locality locality_of(const CpuSet& near, int numa, const Topology& topology) {
 }
 
 void set_locality(Nic& nic, const Locality& place, const Topology& topology) {
-  const NumaNode* node = node_numbered(topology, place.numa);
+  const NumaNode* node = topology.find_numa(place.numa);
   nic.numa = place.numa;
   if (node == nullptr || node->pus.empty()) nic.pus = place.pus;
 }

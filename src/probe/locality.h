@@ -38,6 +38,10 @@ void set_locality(Nic& nic, const Locality& locality, const Topology& topology);
 /// before HBM); -1 for none.
 int home_of(const CpuSet& pus, const Topology& topology);
 
+/// Orders packages, NUMA nodes and caches by the positions of their cores (of NUMA nodes with equal CPUs the lowest
+/// number first: DDR before HBM), numbers by position what firmware numbers twice, and names the homes of cores.
+void settle(Topology& topology);
+
 /// CPUs near a PCI address on a board whose firmware reports less than the wiring: those that share a
 /// last-level cache with the wired one. Empty for any other board and address. `board`: the firmware's name
 /// (/sys/class/dmi/id/board_name, hwloc's DMIBoardName).

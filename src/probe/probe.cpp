@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -17,42 +16,45 @@ namespace {
 /// hwloc XML of a large node has 1 to 3 MB.
 constexpr std::size_t kMaxFile = std::size_t{16} << 20;
 
-std::string to_json_line(const std::vector<Diagnostic>& diagnostics) {
-  nlohmann::json all = nlohmann::json::array();
-  for (const Diagnostic& one : diagnostics) all.push_back({one.id, one.message});
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+/// The diagnostics of a probe, each text ended by NUL, an empty text, and the topology.
+std::string pack(const std::vector<Diagnostic>& diagnostics, const Topology& topology) {
+  std::string bytes;
+  for (const Diagnostic& one : diagnostics)
+    for (const std::string* text : {&one.id, &one.message, &one.fix}) (bytes += *text) += '\0';
+  return bytes + '\0' + pack_topology(topology);
 }
 
-std::vector<Diagnostic> notes_from_json(std::string_view text) {
-  std::vector<Diagnostic> notes;
-  const nlohmann::json all = nlohmann::json::parse(text, nullptr, false);
-  if (!all.is_array()) return notes;
-  for (const nlohmann::json& one : all)
-    notes.push_back({one.at(0).get<std::string>(), Severity::note, one.at(1).get<std::string>()});
-  return notes;
+Result<LiveNode> unpack(std::string_view bytes) {
+  const auto next = [&] {
+    const std::string_view text = bytes.substr(0, bytes.find('\0'));
+    bytes.remove_prefix(std::min(text.size() + 1, bytes.size()));
+    return std::string(text);
+  };
+  LiveNode node;
+  for (std::string id = next(); !id.empty(); id = next()) {
+    std::string message = next();
+    node.diagnostics.push_back({std::move(id), Severity::note, std::move(message), next()});
+  }
+  Result<Topology> topology = unpack_topology(bytes);
+  if (!topology) return Error{topology.error().kind, topology.error().message};
+  node.topology = std::move(*topology);
+  return node;
 }
 
-/// Runs a reader in a child process. Its result is a line of diagnostics and the topology's JSON, which is
-/// checked on this side.
+/// Runs a reader in a child process. Its topology is checked on this side.
 Result<LiveNode> isolated(
-    const std::function<Result<Topology>(std::vector<Diagnostic>&)>& read, const std::string& name,
-    double limit_seconds, const std::function<void()>& meanwhile = [] {}) {
-  const Result<std::string> text = probe::run_in_child(
+    const std::function<Result<Topology>(std::vector<Diagnostic>&)>& read, double limit_seconds,
+    const std::function<void()>& meanwhile = [] {}) {
+  const Result<std::string> bytes = probe::run_in_child(
       [&]() -> Result<std::string> {
         std::vector<Diagnostic> diagnostics;
         const Result<Topology> topology = read(diagnostics);
         if (!topology) return topology.error();
-        if (const Status valid = check_topology(*topology); !valid)
-          return Error{ErrorKind::invalid, valid.error().message};
-        return to_json_line(diagnostics) + "\n" + topology_to_json(*topology);
+        return pack(diagnostics, *topology);
       },
       limit_seconds, meanwhile);
-  if (!text) return text.error();
-  const std::string_view all = *text;
-  const std::size_t line = all.find('\n');
-  Result<Topology> topology = topology_from_json(all.substr(line + 1), name);
-  if (!topology) return topology.error();
-  return LiveNode{std::move(*topology), notes_from_json(all.substr(0, line))};
+  if (!bytes) return bytes.error();
+  return unpack(*bytes);
 }
 
 /// Whether CUDA_VISIBLE_DEVICES names devices by this prefix.
@@ -82,7 +84,7 @@ Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
                  "", SourceRef{path}};
   }
   const auto read = [&](std::vector<Diagnostic>&) { return probe::load_xml(*text); };
-  Result<LiveNode> node = isolated(read, path, limit_seconds);
+  Result<LiveNode> node = isolated(read, limit_seconds);
   if (node) return std::move(node->topology);
   Error error = node.error();
   if (!error.where) error.where = SourceRef{path};
@@ -99,7 +101,7 @@ Result<LiveNode> probe::probe_asking(
     if (topology) diagnostics = vendor::enrich(*topology, choose(*topology));
     return topology;
   };
-  return isolated(read, "<hwloc>", limit_seconds, meanwhile);
+  return isolated(read, limit_seconds, meanwhile);
 }
 
 Result<std::string> topology_xml(const std::string& path, double limit_seconds) {
@@ -123,12 +125,6 @@ Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
                                             instances || (by_uuid && lacks_uuid(topology)));
   };
   return probe::probe_asking(choose, limit_seconds, meanwhile);
-}
-
-Result<Topology> probe_live(double limit_seconds, const std::function<void()>& meanwhile) {
-  Result<LiveNode> node = probe_node(VendorLibraries::if_needed, limit_seconds, meanwhile);
-  if (!node) return node.error();
-  return std::move(node->topology);
 }
 
 Result<Topology> read_topology(const std::string& path, double limit_seconds) {

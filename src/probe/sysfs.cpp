@@ -1,8 +1,10 @@
 #include "probe/sysfs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "hpclaunch/sys.h"
@@ -26,12 +28,10 @@ std::string read_small(const std::string& path) {
 }
 
 std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    if (std::string name = at->path().filename(); name[0] != '.') names.push_back(std::move(name));
-  std::sort(names.begin(), names.end());
-  return names;
+  Result<std::vector<std::string>> names = sys::list_directory(path);
+  if (!names) return {};
+  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
+  return std::move(*names);
 }
 
 std::vector<std::string> numbered_in(const std::string& path, std::string_view prefix) {
@@ -53,19 +53,30 @@ std::string link_name(const std::string& path) {
   return fs::read_symlink(path, unused).filename();
 }
 
-std::optional<PciAddress> pci_function_of(const std::string& path) {
+namespace {
+
+/// What a link says, which is one call; where that shows no PCI function, the path with all links resolved.
+fs::path way_to(const std::string& path) {
   std::error_code unused;
+  fs::path way = fs::read_symlink(path, unused);
+  const bool shown = std::ranges::any_of(
+      way, [](const fs::path& part) { return parse_pci(part.native()).has_value(); });
+  return shown ? way : fs::canonical(path, unused);
+}
+
+}  // namespace
+
+std::optional<PciAddress> pci_function_of(const std::string& path) {
   std::optional<PciAddress> last;
-  for (const fs::path& part : fs::canonical(path, unused))
+  for (const fs::path& part : way_to(path))
     if (const auto address = parse_pci(part.native())) last = address;
   return last;
 }
 
 std::vector<std::string> bridges_above(const std::string& path) {
   constexpr std::string_view kRoot = "pci";  // "pci0000:c0"
-  std::error_code unused;
   std::vector<std::string> bridges;
-  for (const fs::path& step : fs::canonical(path, unused)) {
+  for (const fs::path& step : way_to(path)) {
     const std::string& part = step.native();
     if (part.starts_with(kRoot)) {
       const std::string bus = part.substr(kRoot.size());
@@ -98,6 +109,24 @@ CpuSet cpus_in(const std::string& path) {
 int node_in(const std::string& path) {
   const auto value = parse_natural(read_small(path));
   return value ? static_cast<int>(*value) : -1;
+}
+
+std::string partition_name(int parts) {
+  constexpr const char* kNames[] = {"", "", "DPX", "TPX", "QPX"};
+  return parts < static_cast<int>(std::size(kNames)) ? kNames[std::max(parts, 0)] : "CPX";
+}
+
+std::string amd_uuid(const std::string& reported) {
+  std::string text = reported.rfind("GPU-", 0) == 0 ? reported.substr(4) : reported;
+  const bool hex =
+      !text.empty() && text.size() <= 16 &&
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (!hex) return reported;
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  text.insert(0, 16 - text.size(), '0');
+  const bool none = text == std::string(16, '0') || text == std::string(16, 'f');
+  return none ? "" : "GPU-" + text;
 }
 
 }  // namespace hpclaunch::probe

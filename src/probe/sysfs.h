@@ -12,6 +12,10 @@
 
 namespace hpclaunch::probe {
 
+/// Packages, NUMA nodes, caches and cores, all of them allowed. At most two calls for each PU; nullopt where only
+/// hwloc can tell: old processors and kernels, memory whose CPUs are not named, parts that overlap.
+std::optional<Topology> read_processors(const std::string& root);
+
 /// Accelerators by PCI class, vendor and device, driver or no driver; what amdgpu, i915, xe and NVIDIA's
 /// driver show in files; partitions and XGMI links as the kernel's KFD has them. Opens no
 /// library and no device. docs/reference/topology.md has the rules. A missing file means an unknown field.
@@ -20,6 +24,13 @@ void add_devices(const std::string& root, Topology& topology);
 /// Network interfaces of a device, and adapters of InfiniBand, Omni-Path, EFA and Slingshot that
 /// have none. `addresses` are this host's (sys::interfaces).
 void add_nics(const std::string& root, const std::vector<Interface>& addresses, Topology& topology);
+
+/// The partition mode that divides an AMD device into so many: "TPX" for 3; "" for one.
+std::string partition_name(int parts);
+
+/// "GPU-" and 16 hexadecimal digits, as ROCm's tools print a serial number of 64 bits, from that number
+/// with or without "GPU-". "" for all zeros and all ones, which mean none. Other text is unchanged.
+std::string amd_uuid(const std::string& reported);
 
 // ---- small files -----------------------------------------------------------------------------------
 

@@ -85,10 +85,8 @@ int home_of(const CpuSet& pus, const Regions& regions, const Homes& homes) {
 }  // namespace
 
 CpuSet near_pus(const Topology& topology, const CpuSet& pus, int numa) {
-  if (!pus.empty() || numa < 0) return pus;
-  for (const NumaNode& node : topology.numa_nodes)
-    if (node.os_index == numa) return node.pus;
-  return {};
+  const NumaNode* const node = pus.empty() ? topology.find_numa(numa) : nullptr;
+  return node == nullptr ? pus : node->pus;
 }
 
 Regions regions_of(const Topology& topology) {

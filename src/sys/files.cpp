@@ -56,6 +56,21 @@ double wall_clock() {
 
 unsigned user_id() { return getuid(); }
 
+std::string runtime_folder(bool create) {
+  const char* const runtime = getenv("XDG_RUNTIME_DIR");
+  std::vector<std::string> paths = {fmt::format("/tmp/hpclaunch-{}", geteuid())};
+  if (runtime != nullptr && *runtime == '/')
+    paths.insert(paths.begin(), fmt::format("{}/hpclaunch", runtime));
+  for (std::string& path : paths) {
+    if (create) mkdir(path.c_str(), S_IRWXU);
+    struct stat info {};
+    if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+        (info.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+      return std::move(path);
+  }
+  return "";
+}
+
 namespace {
 
 constexpr long kPipePatience = 10'000;  // ms

@@ -255,3 +255,26 @@ TEST_CASE("every cut and every changed byte is answered, never a crash", "[topol
     if (got) CHECK(check_topology(*got));
   }
 }
+
+TEST_CASE("packed topologies come back whole, and broken ones never do", "[topology]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    Topology node = test::random_node(seed);
+    node.hostname = std::string("a\0b\xFF", 4);
+    const std::string bytes = pack_topology(node);
+    const Result<Topology> back = unpack_topology(bytes);
+    REQUIRE(back);
+    CHECK(*back == node);
+    CHECK_FALSE(unpack_topology(bytes + '\0'));
+    test::Random random(seed);
+    for (int times = 0; times < 50; ++times) {
+      const auto at = static_cast<std::size_t>(random.in(0, static_cast<int>(bytes.size()) - 1));
+      CHECK_FALSE(unpack_topology(std::string_view(bytes).substr(0, at)));
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(random.next());
+      if (const Result<Topology> other = unpack_topology(changed)) CHECK(check_topology(*other));
+    }
+  }
+  CHECK_FALSE(unpack_topology(""));
+  CHECK_FALSE(unpack_topology(std::string(1 << 16, '\xFF')));
+}

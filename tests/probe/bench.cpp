@@ -50,7 +50,9 @@ int main(int argc, char** argv) {
     const std::string path = argv[1];
     failures += report("read_topology", [&] { return bool(hpclaunch::read_topology(path)); });
   } else {
-    failures += report("probe_live", [] { return bool(hpclaunch::probe_live()); });
+    failures += report("probe_node", [] {
+      return bool(hpclaunch::probe_node(hpclaunch::VendorLibraries::if_needed));
+    });
     failures += report("of that, /sys", [] {
       hpclaunch::Topology topology;
       hpclaunch::probe::add_devices("", topology);

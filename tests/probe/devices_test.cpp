@@ -6,7 +6,7 @@
 #include "probe/locality.h"
 #include "probe/machine.h"
 #include "probe/pci.h"
-#include "probe/vendor/amd.h"
+#include "probe/sysfs.h"
 #include "support/catch.h"
 #include "support/golden.h"
 
@@ -438,13 +438,13 @@ TEST_CASE("names with numbers stand in the order of the numbers", "[probe][pci]"
 }
 
 TEST_CASE("serial numbers of AMD become what its tools print", "[probe][pci]") {
-  CHECK(probe::vendor::amd_uuid("c0c769deeb666106") == "GPU-c0c769deeb666106");
-  CHECK(probe::vendor::amd_uuid("0xC0") == "0xC0");
-  CHECK(probe::vendor::amd_uuid("C0FFEE") == "GPU-0000000000c0ffee");
-  CHECK(probe::vendor::amd_uuid("GPU-abcd1234abcd123") == "GPU-0abcd1234abcd123");
-  CHECK(probe::vendor::amd_uuid("GPU-ffffffffffffffff").empty());
-  CHECK(probe::vendor::amd_uuid("GPU-0000000000000000").empty());
-  CHECK(probe::vendor::amd_uuid("0").empty());
-  CHECK(probe::vendor::amd_uuid("").empty());
-  CHECK(probe::vendor::partition_name(6) == "CPX");
+  CHECK(probe::amd_uuid("c0c769deeb666106") == "GPU-c0c769deeb666106");
+  CHECK(probe::amd_uuid("0xC0") == "0xC0");
+  CHECK(probe::amd_uuid("C0FFEE") == "GPU-0000000000c0ffee");
+  CHECK(probe::amd_uuid("GPU-abcd1234abcd123") == "GPU-0abcd1234abcd123");
+  CHECK(probe::amd_uuid("GPU-ffffffffffffffff").empty());
+  CHECK(probe::amd_uuid("GPU-0000000000000000").empty());
+  CHECK(probe::amd_uuid("0").empty());
+  CHECK(probe::amd_uuid("").empty());
+  CHECK(probe::partition_name(6) == "CPX");
 }

@@ -303,3 +303,26 @@ TEST_CASE("files that say nonsense leave fields unknown", "[probe][sysfs][law]")
     CHECK(got.nics.size() == 1);
   }
 }
+
+TEST_CASE("one file with all PCI functions spares the rest their own", "[probe][sysfs]") {
+  // Bus and function, vendor and device, interrupt, six windows and the ROM, their sizes, the driver.
+  const auto line = [](const std::string& place, const std::string& id, const std::string& size) {
+    std::string text = place + "\t" + id + "\t0";
+    for (int i = 0; i < 7; ++i) text += "\t               0";
+    text += "\t" + std::string(16 - size.size(), ' ') + size;
+    for (int i = 0; i < 6; ++i) text += "\t               0";
+    return text + "\tdriver\n";
+  };
+  const Tree tree;
+  for (const char* const bus : {"c1", "c2", "c3", "c4", "c5"})
+    tree.pci(std::string("0001:") + bus + ":00.0", "030200", "10de", "2330");
+  tree.file("proc/bus/pci/devices",
+            line("c100", "10de2330", "1000000") +        // a GPU
+                line("c200", "10de2330", "80000") +      // no window of its size
+                line("c300", "19a22330", "1000000") +    // another vendor
+                line("c401", "10de2330", "1000000") +    // another function
+                "c500\t10de2330\t0\t               0");  // cut off
+  const Topology got = probed(tree, "laptop-8.xml");
+  REQUIRE(got.devices.size() == 1);
+  CHECK(got.devices[0].pci == "0001:c1:00.0");
+}

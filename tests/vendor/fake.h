@@ -2,6 +2,7 @@
 // What the fake vendor libraries share. A fake does as the environment says:
 //   FAKE_FAIL, FAKE_HANG, FAKE_CRASH, FAKE_EXIT   the name of the call that does so
 //   FAKE_PID_FILE                                 where it leaves its process number before it hangs
+//   FAKE_COUNT_FILE                               where it adds a byte when it is loaded
 //   FAKE_KIND                                     what the machine is like (each fake has its own)
 #include <unistd.h>
 
@@ -21,6 +22,14 @@ inline bool is(const char* variable, const char* value) {
 }
 
 inline bool kind(const char* value) { return is("FAKE_KIND", value); }
+
+__attribute__((constructor)) inline void count_load() {
+  const char* path = std::getenv("FAKE_COUNT_FILE");
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "a");
+  if (file == nullptr) return;
+  std::fputc('.', file);
+  std::fclose(file);
+}
 
 /// To be called first by each call; true when it has to fail.
 inline bool enter(const char* call) {

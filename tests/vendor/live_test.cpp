@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "support/catch.h"
 #include "vendor/support.h"
@@ -24,10 +27,8 @@ Result<LiveNode> probe_with(const Libraries& which, double limit = kPatience) {
 
 Libraries all_fakes() {
   Libraries which;
-  which.nvml = {FAKE_NVML};
-  which.level_zero = {FAKE_LEVEL_ZERO};
-  which.amd_smi = {FAKE_AMD_SMI};
-  which.rocm_smi = {FAKE_ROCM_SMI};
+  which.nvml = FAKE_NVML;
+  which.level_zero = FAKE_LEVEL_ZERO;
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
   return which;
@@ -60,8 +61,8 @@ TEST_CASE("a live probe has the reports of all vendors", "[vendor]") {
   const Result<LiveNode> node = probe_with(all_fakes());
   REQUIRE(node);
   CHECK(node->diagnostics.empty());
-  CHECK(vendors(node->topology) == "aaaannniii");  // the most, then NVIDIA
-  CHECK(node->topology.links.size() == 7);
+  CHECK(vendors(node->topology) == "nnniii");
+  CHECK(node->topology.links.size() == 4);
   CHECK(node->topology.cores == without->topology.cores);
 }
 
@@ -86,7 +87,7 @@ TEST_CASE("a library that hangs ends with the probe that asked it", "[vendor]") 
   {
     const Behaviour hang({{"FAKE_HANG", "nvmlInit_v2"}, {"FAKE_PID_FILE", path}});
     Libraries which = all_fakes();
-    which.level_zero = which.amd_smi = which.rocm_smi = {};
+    which.level_zero = "";
     const Result<LiveNode> node = probe_with(which, 2);
     REQUIRE_FALSE(node);
     CHECK_THAT(node.error().message, ContainsSubstring("longer than 2 seconds"));
@@ -100,4 +101,69 @@ TEST_CASE("a library that hangs ends with the probe that asked it", "[vendor]") 
   }
   for (int tries = 0; tries < 6000 && !has_ended(pid); ++tries) usleep(10000);
   CHECK(has_ended(pid));
+}
+
+TEST_CASE("a library that hung is loaded once, then skipped until it changes", "[vendor]") {
+  const RuntimeFolder runtime;
+  const std::string library = std::string(FAKE_NVML) + ".copy";
+  std::filesystem::copy_file(FAKE_NVML, library, std::filesystem::copy_options::overwrite_existing);
+  const std::string count = library + ".count";
+  std::filesystem::remove(count);
+  const auto loads = [&] {
+    std::ifstream file(count);
+    return std::string(std::istreambuf_iterator<char>(file), {}).size();
+  };
+  Libraries which;
+  which.nvml = library;
+  which.sysfs = "/nowhere";
+  which.limit_seconds = 0.5;
+  const Topology base = machine("nvidia", {"0000:01:00.0"});
+  const auto ask = [&] {
+    Topology topology = base;
+    return probe::vendor::enrich(topology, which);
+  };
+  const auto skipped = [&] {
+    const std::vector<Diagnostic> all = ask();
+    return std::ranges::any_of(all, [](const Diagnostic& one) {
+      return one.message.find("skipped") != std::string::npos;
+    });
+  };
+  {
+    const Behaviour hang({{"FAKE_HANG", "nvmlInit_v2"}, {"FAKE_COUNT_FILE", count}});
+    const std::vector<Diagnostic> first = ask();
+    REQUIRE(first.size() == 1);
+    CHECK_THAT(first[0].message, ContainsSubstring("longer than 0.5 seconds"));
+    CHECK_THAT(first[0].message, ContainsSubstring("from now on it is skipped"));
+    for (int again = 0; again < 3; ++again) {
+      const std::vector<Diagnostic> later = ask();
+      REQUIRE(later.size() == 1);
+      CHECK(later[0].message ==
+            "NVML: skipped: the library did not answer earlier, and is unchanged");
+      CHECK(later[0].fix == first[0].fix);
+    }
+    CHECK(loads() == 1);
+  }
+  which.limit_seconds = kPatience;
+  const Behaviour counted({{"FAKE_COUNT_FILE", count}});
+  SECTION("asked again after what the diagnostic names is typed") {
+    const std::string fix = ask().at(0).fix;
+    REQUIRE(std::system(fix.c_str()) == 0);
+    CHECK_FALSE(skipped());
+    CHECK(loads() == 2);
+  }
+  SECTION("asked again when the file changes") {
+    std::filesystem::last_write_time(
+        library, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+    CHECK_FALSE(skipped());
+    CHECK(loads() == 2);
+  }
+  SECTION("a record that somebody else could write is not believed") {
+    const std::string folder = std::string(std::getenv("XDG_RUNTIME_DIR")) + "/hpclaunch";
+    std::filesystem::permissions(folder, std::filesystem::perms::others_all,
+                                 std::filesystem::perm_options::add);
+    CHECK_FALSE(skipped());
+    CHECK(loads() == 2);
+  }
+  std::filesystem::remove(library);
+  std::filesystem::remove(count);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -20,6 +21,16 @@ Behaviour::Behaviour(const std::map<std::string, std::string>& variables) {
 
 Behaviour::~Behaviour() {
   for (const std::string& name : names_) unsetenv(name.c_str());
+}
+
+RuntimeFolder::RuntimeFolder() : path_("/tmp/hpclaunch-runtime-XXXXXX") {
+  REQUIRE(mkdtemp(path_.data()) != nullptr);
+  setenv("XDG_RUNTIME_DIR", path_.c_str(), 1);
+}
+
+RuntimeFolder::~RuntimeFolder() {
+  std::filesystem::remove_all(path_);
+  unsetenv("XDG_RUNTIME_DIR");
 }
 
 Topology machine(const std::string& vendor, const std::vector<std::string>& addresses) {
@@ -59,6 +70,7 @@ Enriched enriched(const Topology& base, const Libraries& which,
                   const std::map<std::string, std::string>& behaviour) {
   REQUIRE(check_topology(base));
   const Behaviour set(behaviour);
+  const RuntimeFolder forgetful;
   Enriched result{base, {}};
   result.notes = probe::vendor::enrich(result.topology, which);
   const Status lawful = check_topology(result.topology);

@@ -26,6 +26,18 @@ class Behaviour {
   std::vector<std::string> names_;
 };
 
+/// An empty XDG_RUNTIME_DIR, while this is in scope.
+class RuntimeFolder {
+ public:
+  RuntimeFolder();
+  ~RuntimeFolder();
+  RuntimeFolder(const RuntimeFolder&) = delete;
+  RuntimeFolder& operator=(const RuntimeFolder&) = delete;
+
+ private:
+  std::string path_;
+};
+
 /// Two packages, two NUMA nodes, 8 cores of one PU, and a device at each of these addresses.
 Topology machine(const std::string& vendor, const std::vector<std::string>& addresses);
 

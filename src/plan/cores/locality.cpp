@@ -24,9 +24,8 @@ CpuSet smallest_around(const std::vector<Part>& parts, const CpuSet& near) {
 }  // namespace
 
 CpuSet pus_of_numa(const Topology& node, int numa) {
-  for (const NumaNode& one : node.numa_nodes)
-    if (one.os_index == numa) return one.pus;
-  return {};
+  const NumaNode* const found = node.find_numa(numa);
+  return found == nullptr ? CpuSet() : found->pus;
 }
 
 CpuSet near_device(const Topology& node, const Device& device) {

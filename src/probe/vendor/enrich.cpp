@@ -1,55 +1,97 @@
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <optional>
 
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "probe/child.h"
+#include "probe/sysfs.h"
 #include "probe/vendor/reader.h"
 #include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
 
-Result<Library> Library::open(const std::vector<std::string>& names) {
-  std::string fault;
-  for (const std::string& name : names) {
-    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
-      return Library(name, handle);
-    }
-    const char* message = dlerror();
-    const std::string_view words = message == nullptr ? "" : message;
-    // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
-    const bool absent = words.substr(0, name.size()) == name &&
-                        words.find("No such file") != std::string_view::npos;
-    if (!absent && fault.empty()) fault = words.empty() ? name + " cannot be loaded" : words;
-  }
-  if (!fault.empty()) return Error{ErrorKind::system, "cannot be loaded: " + fault};
-  return Error{ErrorKind::not_found, "no such library"};
+Result<Library> Library::open(const std::string& name) {
+  if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
+    return Library(handle);
+  const char* const message = dlerror();
+  const std::string words = message == nullptr ? name : message;
+  // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
+  if (words.starts_with(name) && words.find("No such file") != std::string::npos)
+    return Error{ErrorKind::not_found, "no such library"};
+  return Error{ErrorKind::system, "cannot be loaded: " + words};
 }
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
 namespace {
 
+/// The files that the loader may take for a library, by device, inode and time of change, and this start of the
+/// machine. It changes when a library is replaced, added or removed.
+std::string identity(const std::string& library) {
+  const Result<std::string> read = sys::read_file("/etc/ld.so.cache", std::size_t{16} << 20);
+  const std::string cache = read ? *read : "";
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  std::string text = read_small("/proc/sys/kernel/random/boot_id") + "\n";
+  const auto add = [&](const std::string& file) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) == 0)
+      text += fmt::format("{} {} {} {}.{}\n", file, info.st_dev, info.st_ino, info.st_mtim.tv_sec,
+                          info.st_mtim.tv_nsec);
+  };
+  add(library);
+  for (const std::string_view folder : split(path == nullptr ? "" : path, ':'))
+    add(below(folder, library));
+  for (const std::string_view known : split(cache, '\0'))
+    if (known.starts_with('/') && known.ends_with("/" + library)) add(std::string(known));
+  return text;
+}
+
+/// The file that says that a library did not answer; "" when nothing can be remembered.
+std::string record_of(const std::string& library, bool create) {
+  const std::string folder = sys::runtime_folder(create);
+  return folder.empty() ? "" : below(folder, "no-answer-" + library.substr(library.rfind('/') + 1));
+}
+
+bool is_known_to_hang(const std::string& library) {
+  const Result<std::string> record = sys::read_file(record_of(library, false), 1 << 16);
+  return record && *record == identity(library);
+}
+
+bool remember_hang(const std::string& library) {
+  const std::string record = record_of(library, true);
+  const int fd = open(record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return false;
+  const bool written = sys::write_all(fd, identity(library));
+  close(fd);
+  return written;
+}
+
 struct Task {
-  std::string name;  ///< for messages: "NVML"
-  const std::vector<std::string>* files;
+  std::string name;     ///< for messages: "NVML"
+  std::string library;  ///< "": not asked
   Result<VendorReport> (*read)(const Library&);
   std::optional<VendorReport> report = {};
   std::string fault = {};  ///< why there is no report; "" when the library is not installed
+  std::string fix = {};
 };
 
 Result<std::string> ask(const Task& task) {
-  const Result<Library> library = Library::open(*task.files);
+  const Result<Library> library = Library::open(task.library);
   if (!library && library.error().kind == ErrorKind::not_found) return std::string();
   if (!library) return library.error();
   Result<VendorReport> report = task.read(*library);
   if (report && report->devices.empty() && !report->faults.empty())
     report = Error{ErrorKind::system, report->faults.front()};
   if (!report) {
-    return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), report.error().message)};
+    return Error{ErrorKind::system, fmt::format("{}: {}", task.library, report.error().message)};
   }
-  report->library = library->name();
   return report_to_json(*report);
 }
 
@@ -65,19 +107,29 @@ void take(Task& task, const Result<std::string>& answer) {
   }
 }
 
-/// Runs the tasks from `next` on at the same time, each in a child.
+/// Runs the tasks from `next` on at the same time, each in a child; those that hung before are skipped.
 void run(std::vector<Task>& tasks, std::size_t next, double limit_seconds) {
   if (next == tasks.size()) return;
   const auto others = [&] { run(tasks, next + 1, limit_seconds); };
-  if (tasks[next].files->empty()) return others();
-  take(tasks[next], run_in_child([&] { return ask(tasks[next]); }, limit_seconds, others));
+  Task& task = tasks[next];
+  if (task.library.empty()) return others();
+  bool hung = is_known_to_hang(task.library);
+  if (hung) {
+    task.fault = "skipped: the library did not answer earlier, and is unchanged";
+    others();
+  } else {
+    take(task, run_in_child([&] { return ask(task); }, limit_seconds, others, &hung));
+    hung = hung && remember_hang(task.library);
+    if (hung) task.fault += "; from now on it is skipped";
+  }
+  if (hung) task.fix = fmt::format("rm {}", record_of(task.library, false));
 }
 
 void merge_task(const Task& task, const std::string& sysfs, Topology& topology,
                 std::vector<Diagnostic>& diagnostics) {
   const auto add = [&](const std::string& what) {
     if (!what.empty())
-      diagnostics.push_back({"vendor-library", Severity::note, task.name + ": " + what});
+      diagnostics.push_back({"vendor-library", Severity::note, task.name + ": " + what, task.fix});
   };
   add(task.fault);
   if (!task.report) return;
@@ -91,15 +143,9 @@ void merge_task(const Task& task, const std::string& sysfs, Topology& topology,
 }  // namespace
 
 std::vector<Diagnostic> enrich(Topology& topology, const Libraries& which) {
-  std::vector<Task> tasks = {{"NVML", &which.nvml, read_nvml},
-                             {"Level Zero", &which.level_zero, read_level_zero},
-                             {"AMD SMI", &which.amd_smi, read_amd_smi}};
+  std::vector<Task> tasks = {{"NVML", which.nvml, read_nvml},
+                             {"Level Zero", which.level_zero, read_level_zero}};
   run(tasks, 0, which.limit_seconds);
-  if (!tasks.back().report) {
-    std::vector<Task> older = {{"ROCm SMI", &which.rocm_smi, read_rocm_smi}};
-    run(older, 0, which.limit_seconds);
-    tasks.push_back(std::move(older.front()));
-  }
   std::vector<Diagnostic> diagnostics;
   for (const Task& task : tasks) merge_task(task, which.sysfs, topology, diagnostics);
   return diagnostics;

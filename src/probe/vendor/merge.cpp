@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
@@ -23,26 +21,13 @@ void locate(const Topology& topology, const std::string& sysfs, Device& device) 
   const std::string folder = fmt::format("{}/bus/pci/devices/{}/", sysfs, device.pci);
   device.bridges = bridges_above(folder);
   const int numa = node_in(folder + "numa_node");
-  const bool known = std::any_of(topology.numa_nodes.begin(), topology.numa_nodes.end(),
-                                 [&](const NumaNode& node) { return node.os_index == numa; });
-  if (known) device.numa = numa;
+  if (topology.find_numa(numa) != nullptr) device.numa = numa;
   device.pus = cpus_in(folder + "local_cpulist") & topology.all_pus();
 }
 
-/// UUIDs reported for several devices, which name none: some kernels give all partitions of a card the
-/// card's own number.
-std::set<std::string> shared_uuids(const VendorReport& report) {
-  std::set<std::string> seen;
-  std::set<std::string> shared;
-  for (const ReportedDevice& device : report.devices) {
-    if (!seen.insert(device.uuid).second) shared.insert(device.uuid);
-  }
-  return shared;
-}
-
-void fill(const ReportedDevice& reported, const std::set<std::string>& shared, Device& device) {
+void fill(const ReportedDevice& reported, Device& device) {
   if (!reported.model.empty()) device.model = reported.model;
-  if (!reported.uuid.empty() && shared.count(reported.uuid) == 0) device.uuid = reported.uuid;
+  if (!reported.uuid.empty()) device.uuid = reported.uuid;
   if (!reported.partition.empty()) device.partition = reported.partition;
   if (reported.memory_bytes != 0) device.memory_bytes = reported.memory_bytes;
   if (reported.subdevices >= 0) device.subdevices = std::min(reported.subdevices, kMostSubdevices);
@@ -50,74 +35,38 @@ void fill(const ReportedDevice& reported, const std::set<std::string>& shared, D
     device.instances = reported.instances;
 }
 
-/// The position of each reported device in the topology; -1: none.
-std::vector<int> match(const Topology& topology, const VendorReport& report) {
-  std::map<std::string, std::vector<int>> by_address;
-  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
-    const Device& device = topology.devices[i];
-    if (device.vendor == report.vendor) by_address[device.pci].push_back(static_cast<int>(i));
-  }
-  std::map<std::string, std::size_t> taken;
-  std::vector<int> places;
-  places.reserve(report.devices.size());
-  for (const ReportedDevice& one : report.devices) {
-    const std::vector<int>& same = by_address[one.pci];
-    const std::size_t next = taken[one.pci]++;
-    places.push_back(next < same.size() ? same[next] : -1);
-  }
-  return places;
+Device* find(Topology& topology, const VendorReport& report, const ReportedDevice& one) {
+  const auto same = std::ranges::find_if(topology.devices, [&](const Device& device) {
+    return device.vendor == report.vendor && device.pci == one.pci;
+  });
+  return same == topology.devices.end() ? nullptr : &*same;
 }
 
-/// Vendors whose runtime does not count devices by PCI address.
-std::set<std::string> counted_otherwise(const std::vector<FoundDevice>& devices) {
-  std::map<std::string, std::optional<PciAddress>> last;
-  std::set<std::string> vendors;
-  for (const FoundDevice& one : devices) {
-    if (one.device.index < 0 || !one.address) continue;  // one that is new
-    std::optional<PciAddress>& before = last[one.device.vendor];
-    if (before && *one.address < *before) vendors.insert(one.device.vendor);
-    before = one.address;
-  }
-  return vendors;
-}
-
-/// Removes the devices that are not `kept`, and their links. Sorts the others as add_in_order does, and
-/// renumbers; where a vendor's order is not that of PCI addresses, known devices keep it and new ones come last.
-/// Returns the new index of each old position.
-std::vector<int> renumber(Topology& topology, const std::vector<bool>& kept) {
+/// Sorts the devices as add_in_order does, and renumbers them and their links; devices of vendors without a report
+/// keep their order. Links of devices that are gone go too.
+void renumber(Topology& topology, const std::string& vendor) {
   std::vector<FoundDevice> found;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
-    FoundDevice one;
-    one.address = parse_pci(topology.devices[i].pci);
-    one.sequence = static_cast<int>(i);
-    one.device = std::move(topology.devices[i]);
-    found.push_back(std::move(one));
+  for (Device& device : topology.devices) {
+    FoundDevice& one = found.emplace_back();
+    one.address = parse_pci(device.pci);
+    if (device.vendor != vendor) one.number = device.index;
+    one.device = std::move(device);
   }
-  const std::set<std::string> otherwise = counted_otherwise(found);
-  for (FoundDevice& one : found)
-    if (otherwise.count(one.device.vendor) != 0)
-      one.number = one.device.index < 0 ? std::numeric_limits<int>::max() : one.device.index;
-  std::vector<int> now(kept.size(), -1);
   std::map<int, int> moved;  // old index -> new
   topology.devices.clear();
   for (const std::size_t at : device_order(found)) {
-    const int index = static_cast<int>(topology.devices.size());
-    Device& device = found[at].device;
-    now[static_cast<std::size_t>(found[at].sequence)] = index;
-    if (device.index >= 0) moved[device.index] = index;
-    device.index = index;
-    topology.devices.push_back(std::move(device));
+    Device& device = topology.devices.emplace_back(std::move(found[at].device));
+    const int old = std::exchange(device.index, static_cast<int>(topology.devices.size()) - 1);
+    if (old >= 0) moved[old] = device.index;
   }
   std::erase_if(topology.links, [&](const Link& link) {
-    return moved.count(link.from) == 0 || moved.count(link.to) == 0;
+    return !moved.contains(link.from) || !moved.contains(link.to);
   });
   for (Link& link : topology.links) {
     link.from = moved[link.from];
     link.to = moved[link.to];
     if (link.from > link.to) std::swap(link.from, link.to);
   }
-  return now;
 }
 
 /// `indices`: of the reported devices.
@@ -139,39 +88,33 @@ void set_links(Topology& topology, const VendorReport& report, const std::vector
 }  // namespace
 
 std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs) {
-  std::vector<int> places = match(topology, report);
-  const std::set<std::string> shared = shared_uuids(report);
   const std::size_t were = topology.devices.size();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < 0) {
-      Device device;
-      device.index = -1;
-      device.vendor = report.vendor;
-      device.pci = report.devices[i].pci;
-      locate(topology, sysfs, device);
-      places[i] = static_cast<int>(topology.devices.size());
-      topology.devices.push_back(std::move(device));
+  for (const ReportedDevice& one : report.devices) {
+    Device* device = find(topology, report, one);
+    if (device == nullptr) {
+      device = &topology.devices.emplace_back();
+      device->index = -1;
+      device->vendor = report.vendor;
+      device->pci = one.pci;
+      locate(topology, sysfs, *device);
     }
-    fill(report.devices[i], shared, topology.devices[static_cast<std::size_t>(places[i])]);
+    fill(one, *device);
   }
   topology.no_devices = topology.no_devices && topology.devices.empty();
-  std::vector<bool> kept(topology.devices.size(), true);
-  std::vector<int> now;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    now.push_back(topology.devices[i].index);
-    const bool reported =
-        std::find(places.begin(), places.end(), static_cast<int>(i)) != places.end();
-    kept[i] = !report.complete || reported || topology.devices[i].vendor != report.vendor;
-  }
-  const auto gone = std::count(kept.begin(), kept.end(), false);
-  if (gone > 0 || kept.size() != were) now = renumber(topology, kept);
+  const std::size_t all = topology.devices.size();
+  const auto gone = std::erase_if(topology.devices, [&](const Device& device) {
+    return report.complete && device.vendor == report.vendor &&
+           std::ranges::count(report.devices, device.pci, &ReportedDevice::pci) == 0;
+  });
+  if (gone > 0 || all != were) renumber(topology, report.vendor);
   std::vector<int> indices;
-  indices.reserve(places.size());
-  for (const int place : places) indices.push_back(now[static_cast<std::size_t>(place)]);
+  for (const ReportedDevice& one : report.devices)
+    indices.push_back(find(topology, report, one)->index);
   set_links(topology, report, indices);
   if (gone == 0) return "";
-  return fmt::format("it lists {} of the {} in /sys: this job cannot use the others",
-                     report.devices.size(), counted(gone + std::ssize(places), "device"));
+  return fmt::format(
+      "it lists {} of the {} in /sys: this job cannot use the others", report.devices.size(),
+      counted(std::ssize(report.devices) + static_cast<std::ptrdiff_t>(gone), "device"));
 }
 
 }  // namespace hpclaunch::probe::vendor

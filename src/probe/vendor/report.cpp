@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportedDevice, pci, model, uuid, partition, memory_bytes,
                                    subdevices, instances)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportedLink, from, to, lanes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorReport, library, vendor, link_kind, devices, links,
-                                   complete, faults)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorReport, vendor, link_kind, devices, links, complete,
+                                   faults)
 
 std::string report_to_json(const VendorReport& report) {
   return Json(report).dump(-1, ' ', false, Json::error_handler_t::replace);
