@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,15 @@ class CpuSet {
   bool contains(
       const CpuSet& other) const;  ///< every element of `other` is here; true for an empty `other`
   std::vector<int> to_vector() const;  ///< ascending
+
+  /// 64 numbers in each word, lowest first; what follows is empty. of_words() takes at most kCapacity / 64.
+  std::span<const std::uint64_t> words() const { return {words_.data(), used_}; }
+  static CpuSet of_words(std::span<const std::uint64_t> words) {
+    CpuSet set;
+    std::ranges::copy(words, set.words_.begin());
+    set.used_ = words.size();
+    return set;
+  }
 
   CpuSet& operator|=(const CpuSet& other);
   CpuSet& operator&=(const CpuSet& other);

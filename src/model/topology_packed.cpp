@@ -1,6 +1,6 @@
 // A topology as bytes for a pipe between two processes of one program: numbers of eight bytes, lengths before texts.
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
 
 #include "hpclaunch/topology.h"
@@ -8,8 +8,6 @@
 
 namespace hpclaunch {
 namespace {
-
-using Words = std::array<std::uint64_t, CpuSet::kCapacity / 64>;
 
 /// Writes values behind `bytes`, or reads them from its beginning. After a fault, `good` is false.
 struct Pipe {
@@ -42,10 +40,11 @@ struct Pipe {
     pass(text.data(), text.size());
   }
   void pass(CpuSet& pus) {
-    auto words = std::bit_cast<Words>(pus);
-    const auto used = static_cast<std::uint64_t>(pus.last() / 64 + 1);
-    pass(words.data(), pass_count(used, words.size()) * sizeof words[0]);
-    pus = std::bit_cast<CpuSet>(words);
+    std::array<std::uint64_t, CpuSet::kCapacity / 64> words{};
+    std::ranges::copy(pus.words(), words.begin());
+    const std::uint64_t used = pass_count(pus.words().size(), words.size());
+    pass(words.data(), used * sizeof words[0]);
+    pus = CpuSet::of_words({words.data(), used});
   }
   template <class Part>
   void pass(std::vector<Part>& parts) {
