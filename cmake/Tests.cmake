@@ -164,6 +164,7 @@ add_dependencies(test_probe fake_libfabric fake_libfabric_without)
 
 # Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
 hpclaunch_unit_test(vendor SOURCES
+  tests/vendor/amd_test.cpp
   tests/vendor/level_zero_test.cpp
   tests/vendor/live_test.cpp
   tests/vendor/merge_test.cpp
@@ -174,8 +175,9 @@ hpclaunch_unit_test(vendor SOURCES
 # Our declarations against the vendors' headers, PACKAGES in order of preference. A missing header skips the
 # test, and fails it where a package of the distribution provides it.
 find_path(HPCLAUNCH_NVML_INCLUDE nvml.h PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
+find_path(HPCLAUNCH_ROCM_INCLUDE rocm_smi/rocm_smi.h PATHS ENV ROCM_PATH PATHS /opt/rocm PATH_SUFFIXES include)
 find_program(HPCLAUNCH_APT_CACHE apt-cache)
-mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_APT_CACHE)
+mark_as_advanced(HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE HPCLAUNCH_APT_CACHE)
 function(hpclaunch_abi_test vendor)
   set(installable "")
   foreach(package ${ARGN})
@@ -190,7 +192,7 @@ function(hpclaunch_abi_test vendor)
   target_link_libraries(abi_${vendor} PRIVATE hpclaunch_flags)
   target_include_directories(abi_${vendor} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(abi_${vendor} PRIVATE HPCLAUNCH_HEADER_PACKAGE="${installable}")
-  foreach(folder HPCLAUNCH_NVML_INCLUDE)
+  foreach(folder HPCLAUNCH_NVML_INCLUDE HPCLAUNCH_ROCM_INCLUDE)
     if(${folder} AND NOT ${folder} STREQUAL "/usr/include")
       target_include_directories(abi_${vendor} SYSTEM PRIVATE ${${folder}})
     endif()
@@ -199,8 +201,10 @@ function(hpclaunch_abi_test vendor)
   set_tests_properties(vendor.abi.${vendor} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endfunction()
 hpclaunch_abi_test(level_zero libze-dev level-zero-dev)
+hpclaunch_abi_test(rocm_smi librocm-smi-dev)
+hpclaunch_abi_test(amd_smi libamd-smi-dev)
 hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
-foreach(vendor level_zero nvml)
+foreach(vendor amd_smi level_zero nvml rocm_smi)
   add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
   target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
   # A test renames single functions in a copy: the library itself must not look them up by name.

@@ -40,6 +40,7 @@ readelf|binutils|binutils|tests of the shim
 man|man-db groff-base|man-db groff-base|the test of the manual page
 scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
 level-zero|libze-dev|oneapi-level-zero-devel|comparison of our Level Zero declarations with its headers
+rocm_smi|librocm-smi-dev|rocm-smi-devel|comparison of our ROCm SMI declarations with its header
 '
 needs_test="$needs_quick$needs_torch"'
 clang++|clang libclang-rt-dev|clang compiler-rt|the build with sanitizers (GCC takes twice as long)
@@ -92,6 +93,7 @@ is_there() {
     qemu) have qemu-system-x86_64 ;;
     openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;
     level-zero) includes level_zero/zes_api.h ;;
+    rocm_smi) includes rocm_smi/rocm_smi.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
     clang++) clang_works ;;
     *) have "$1" ;;

@@ -12,6 +12,7 @@
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
+#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -150,16 +151,6 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
   return found;
 }
 
-/// Parallel links; 0 when the path leads through other devices. A hop weighs 15, inside a package of MI300 13.
-/// Source: amdgpu, kfd_crat.c (weights; bandwidth of direct neighbours only, as of one link and of all).
-int xgmi_lanes(std::map<std::string, unsigned long>& path) {
-  constexpr unsigned long kOneHop = 15, kMost = 16;
-  const unsigned long one = path["min_bandwidth"], all = path["max_bandwidth"];
-  if (path["weight"] > kOneHop) return 0;
-  if (one > 0 && all > 0) return static_cast<int>(std::clamp(all / one, 1UL, kMost));
-  return path["weight"] > 0 ? 1 : 0;
-}
-
 /// XGMI links between neighbours, ascending (from, to); `index`: the device of a node's number. p2p_links are pairs connected by PCI Express only, and are skipped (amdkfd,
 /// kfd_topology.c, kfd_dev_create_p2p_links).
 std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, int>& index) {
@@ -173,7 +164,8 @@ std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, in
       const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
       if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
       int& most = lanes[std::minmax(from, to->second)];
-      most = std::max(most, xgmi_lanes(values));
+      most = std::max(most, vendor::xgmi_lanes({0, values["weight"], values["min_bandwidth"],
+                                                values["max_bandwidth"]}));
     }
   }
   std::vector<Link> links;

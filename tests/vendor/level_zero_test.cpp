@@ -12,7 +12,7 @@ namespace {
 
 Libraries level_zero(const std::string& file) {
   Libraries which;
-  which.level_zero = file;
+  which.level_zero = {file};
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
   return which;

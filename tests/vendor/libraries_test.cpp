@@ -35,11 +35,12 @@ class Root {
   std::string path_;
 };
 
-/// Which would be opened: "NZ" for NVML, Level Zero.
+/// Which would be opened: "NZAR" for NVML, Level Zero, AMD SMI, ROCm SMI.
 std::string opened(const Topology& topology, VendorLibraries want, const Root& root,
                    bool by_uuid = false) {
   const Libraries which = libraries_to_open(topology, want, by_uuid, root.path());
-  return std::string(which.nvml.empty() ? "" : "N") + (which.level_zero.empty() ? "" : "Z");
+  return std::string(which.nvml.empty() ? "" : "N") + (which.level_zero.empty() ? "" : "Z") +
+         (which.amd_smi.empty() ? "" : "A") + (which.rocm_smi.empty() ? "" : "R");
 }
 
 constexpr auto kAll = VendorLibraries::all;
@@ -57,9 +58,11 @@ TEST_CASE("the driver's file stands for a device that /sys does not show", "[ven
   const Root root;
   root.put("/dev/nvidiactl");
   CHECK(opened(machine("nvidia", {}), kAll, root) == "N");
+  root.put("/dev/kfd");
+  CHECK(opened(machine("nvidia", {}), kAll, root) == "NAR");
   root.put("/dev/dri/renderD128");
-  CHECK(opened(machine("nvidia", {}), kAll, root) == "NZ");
-  CHECK(opened(machine("nvidia", {"0000:01:00.0"}), kAll, root) == "N");
+  CHECK(opened(machine("nvidia", {}), kAll, root) == "NZAR");
+  CHECK(opened(machine("nvidia", {"0000:01:00.0"}), kAll, root) == "NAR");
   CHECK(opened(machine("nvidia", {"0000:01:00.0"}), VendorLibraries::none, root, true) == "");
 }
 
@@ -99,17 +102,18 @@ TEST_CASE("the launch path opens Level Zero only where tiles are hidden", "[vend
   CHECK(opened(one, kNeeded, root) == "");
 }
 
-TEST_CASE("of AMD's devices the kernel's files have all", "[vendor]") {
+TEST_CASE("AMD's libraries are never opened to launch", "[vendor]") {
   const Root root;
   root.put("/dev/kfd");
-  CHECK(opened(machine("amd", {"0000:01:00.0"}), kAll, root) == "");
+  CHECK(opened(machine("amd", {"0000:01:00.0"}), kAll, root) == "AR");
   CHECK(opened(machine("amd", {"0000:01:00.0"}), kNeeded, root, true) == "");
 }
 
 TEST_CASE("the real libraries, where they are installed, do no harm", "[vendor]") {
   Libraries which;
-  which.nvml = "libnvidia-ml.so.1";
-  which.level_zero = "libze_loader.so.1";
+  which.nvml = {"libnvidia-ml.so.1"};
+  which.level_zero = {"libze_loader.so.1"};
+  which.rocm_smi = {"librocm_smi64.so.7", "librocm_smi64.so.5", "librocm_smi64.so.1"};
   which.limit_seconds = kPatience;
   for (const Diagnostic& note : enriched(machine("nvidia", {}), which).notes) {
     WARN(note.message);

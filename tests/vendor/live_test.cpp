@@ -27,8 +27,10 @@ Result<LiveNode> probe_with(const Libraries& which, double limit = kPatience) {
 
 Libraries all_fakes() {
   Libraries which;
-  which.nvml = FAKE_NVML;
-  which.level_zero = FAKE_LEVEL_ZERO;
+  which.nvml = {FAKE_NVML};
+  which.level_zero = {FAKE_LEVEL_ZERO};
+  which.amd_smi = {FAKE_AMD_SMI};
+  which.rocm_smi = {FAKE_ROCM_SMI};
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
   return which;
@@ -61,8 +63,8 @@ TEST_CASE("a live probe has the reports of all vendors", "[vendor]") {
   const Result<LiveNode> node = probe_with(all_fakes());
   REQUIRE(node);
   CHECK(node->diagnostics.empty());
-  CHECK(vendors(node->topology) == "nnniii");
-  CHECK(node->topology.links.size() == 4);
+  CHECK(vendors(node->topology) == "aaaannniii");  // the most, then NVIDIA
+  CHECK(node->topology.links.size() == 7);
   CHECK(node->topology.cores == without->topology.cores);
 }
 
@@ -87,7 +89,7 @@ TEST_CASE("a library that hangs ends with the probe that asked it", "[vendor]") 
   {
     const Behaviour hang({{"FAKE_HANG", "nvmlInit_v2"}, {"FAKE_PID_FILE", path}});
     Libraries which = all_fakes();
-    which.level_zero = "";
+    which.level_zero = which.amd_smi = which.rocm_smi = {};
     const Result<LiveNode> node = probe_with(which, 2);
     REQUIRE_FALSE(node);
     CHECK_THAT(node.error().message, ContainsSubstring("longer than 2 seconds"));
@@ -114,7 +116,7 @@ TEST_CASE("a library that hung is loaded once, then skipped until it changes", "
     return std::string(std::istreambuf_iterator<char>(file), {}).size();
   };
   Libraries which;
-  which.nvml = library;
+  which.nvml = {library};
   which.sysfs = "/nowhere";
   which.limit_seconds = 0.5;
   const Topology base = machine("nvidia", {"0000:01:00.0"});

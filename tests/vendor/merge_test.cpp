@@ -36,6 +36,26 @@ std::string uuids(const Topology& topology) {
 
 }  // namespace
 
+TEST_CASE("partitions that share an address are matched in order", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
+  const VendorReport report =
+      report_of("amd", {device_at("0000:02:00.0", "c"), device_at("0000:01:00.0", "a"),
+                        device_at("0000:01:00.0", "b"), device_at("0000:02:00.0", "d")});
+  CHECK(merge(topology, report, "/nowhere") == "");
+  CHECK(uuids(topology) == "a b c d ");
+  CHECK(topology.devices[3].index == 3);
+  CHECK(check_topology(topology));
+}
+
+TEST_CASE("a UUID that several devices have names none of them", "[vendor]") {
+  Topology topology = machine("amd", {"0000:01:00.0", "0000:01:00.0", "0000:02:00.0"});
+  const VendorReport report =
+      report_of("amd", {device_at("0000:01:00.0", "a"), device_at("0000:01:00.0", "a"),
+                        device_at("0000:02:00.0", "b")});
+  merge(topology, report, "/nowhere");
+  CHECK(uuids(topology) == "  b ");
+}
+
 TEST_CASE("a device between others shifts their numbers and their links", "[vendor]") {
   Topology topology = machine("amd", {"0000:01:00.0", "0000:03:00.0", "10000:00:00.0"});
   topology.links = {{0, 1, "xgmi", 2}, {1, 2, "nvlink", 1}};
@@ -56,11 +76,29 @@ TEST_CASE("a device between others shifts their numbers and their links", "[vend
 
 TEST_CASE("an order that is not PCI's stays", "[vendor]") {
   Topology topology = machine("amd", {"0000:03:00.0", "0000:01:00.0", "0000:02:00.0"});
-  for (Device& device : topology.devices) device.uuid = std::to_string(device.index);
   topology.links = {{0, 2, "xgmi", 2}};
-  merge(topology, report_of("nvidia", {device_at("0000:00:01.0", "n")}), "/nowhere");
-  CHECK(uuids(topology) == "0 1 2 n ");
-  CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}});
+  SECTION("when one comes, which is last") {
+    merge(topology,
+          report_of("amd", {device_at("0000:00:01.0", "d"), device_at("0000:01:00.0", "b"),
+                            device_at("0000:02:00.0", "c"), device_at("0000:03:00.0", "a")}),
+          "/nowhere");
+    CHECK(uuids(topology) == "a b c d ");
+    CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}});
+  }
+  SECTION("when one goes") {
+    VendorReport report =
+        report_of("amd", {device_at("0000:02:00.0", "c"), device_at("0000:03:00.0", "a")});
+    report.complete = true;
+    merge(topology, report, "/nowhere");
+    CHECK(uuids(topology) == "a c ");
+    CHECK(topology.links == std::vector<Link>{{0, 1, "xgmi", 2}});
+  }
+  SECTION("when one of another vendor comes") {
+    for (Device& device : topology.devices) device.uuid = std::to_string(device.index);
+    merge(topology, report_of("nvidia", {device_at("0000:00:01.0", "n")}), "/nowhere");
+    CHECK(uuids(topology) == "0 1 2 n ");
+    CHECK(topology.links == std::vector<Link>{{0, 2, "xgmi", 2}});
+  }
   CHECK(check_topology(topology));
 }
 

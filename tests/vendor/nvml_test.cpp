@@ -12,7 +12,7 @@ namespace {
 
 Libraries nvml(const std::string& file) {
   Libraries which;
-  which.nvml = file;
+  which.nvml = {file};
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
   return which;
@@ -178,9 +178,9 @@ TEST_CASE("a library that is absent is no news; one that cannot be loaded is", "
   const Topology base = machine("nvidia", kThree);
   Libraries which = nvml("libhpclaunch-no-such-thing.so.1");
   CHECK(enriched(base, which).said() == "");
-  which.nvml = FAKE_NVML;
+  which.nvml = {"/nowhere/libnvidia-ml.so.1", FAKE_NVML};
   CHECK(enriched(base, which).topology == ask(base, "").topology);
-  which.nvml = HPCLAUNCH_SOURCE_DIR "/README.md";
+  which.nvml = {HPCLAUNCH_SOURCE_DIR "/README.md"};
   const Enriched got = enriched(base, which);
   CHECK(got.topology == base);
   CHECK_THAT(got.said(), ContainsSubstring("NVML: cannot be loaded: "));

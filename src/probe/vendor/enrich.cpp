@@ -17,24 +17,30 @@
 
 namespace hpclaunch::probe::vendor {
 
-Result<Library> Library::open(const std::string& name) {
-  if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
-    return Library(handle);
-  const char* const message = dlerror();
-  const std::string words = message == nullptr ? name : message;
-  // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
-  if (words.starts_with(name) && words.find("No such file") != std::string::npos)
-    return Error{ErrorKind::not_found, "no such library"};
-  return Error{ErrorKind::system, "cannot be loaded: " + words};
+Result<Library> Library::open(const std::vector<std::string>& names) {
+  std::string fault;
+  for (const std::string& name : names) {
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
+      return Library(name, handle);
+    const char* const message = dlerror();
+    const std::string words = message == nullptr ? name : message;
+    // The message of glibc begins with the name of what it could not open: the library itself, or one it needs.
+    const bool absent = words.starts_with(name) && words.find("No such file") != std::string::npos;
+    if (!absent && fault.empty()) fault = words;
+  }
+  if (fault.empty()) return Error{ErrorKind::not_found, "no such library"};
+  return Error{ErrorKind::system, "cannot be loaded: " + fault};
 }
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
 namespace {
 
+using Names = std::vector<std::string>;  ///< of one library, tried in order
+
 /// The files that the loader may take for a library, by device, inode and time of change, and this start of the
 /// machine. It changes when a library is replaced, added or removed.
-std::string identity(const std::string& library) {
+std::string identity(const Names& library) {
   const Result<std::string> read = sys::read_file("/etc/ld.so.cache", std::size_t{16} << 20);
   const std::string cache = read ? *read : "";
   const char* const path = std::getenv("LD_LIBRARY_PATH");
@@ -45,26 +51,29 @@ std::string identity(const std::string& library) {
       text += fmt::format("{} {} {} {}.{}\n", file, info.st_dev, info.st_ino, info.st_mtim.tv_sec,
                           info.st_mtim.tv_nsec);
   };
-  add(library);
-  for (const std::string_view folder : split(path == nullptr ? "" : path, ':'))
-    add(below(folder, library));
-  for (const std::string_view known : split(cache, '\0'))
-    if (known.starts_with('/') && known.ends_with("/" + library)) add(std::string(known));
+  for (const std::string& name : library) {
+    add(name);
+    for (const std::string_view folder : split(path == nullptr ? "" : path, ':'))
+      add(below(folder, name));
+    for (const std::string_view known : split(cache, '\0'))
+      if (known.starts_with('/') && known.ends_with("/" + name)) add(std::string(known));
+  }
   return text;
 }
 
 /// The file that says that a library did not answer; "" when nothing can be remembered.
-std::string record_of(const std::string& library, bool create) {
+std::string record_of(const Names& library, bool create) {
   const std::string folder = sys::runtime_folder(create);
-  return folder.empty() ? "" : below(folder, "no-answer-" + library.substr(library.rfind('/') + 1));
+  const std::string name = library[0].substr(library[0].rfind('/') + 1);
+  return folder.empty() ? "" : below(folder, "no-answer-" + name.substr(0, name.find(".so")));
 }
 
-bool is_known_to_hang(const std::string& library) {
+bool is_known_to_hang(const Names& library) {
   const Result<std::string> record = sys::read_file(record_of(library, false), 1 << 16);
   return record && *record == identity(library);
 }
 
-bool remember_hang(const std::string& library) {
+bool remember_hang(const Names& library) {
   const std::string record = record_of(library, true);
   const int fd = open(record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return false;
@@ -74,8 +83,8 @@ bool remember_hang(const std::string& library) {
 }
 
 struct Task {
-  std::string name;     ///< for messages: "NVML"
-  std::string library;  ///< "": not asked
+  std::string name;  ///< for messages: "NVML"
+  Names library;     ///< empty: not asked
   Result<VendorReport> (*read)(const Library&);
   std::optional<VendorReport> report = {};
   std::string fault = {};  ///< why there is no report; "" when the library is not installed
@@ -90,7 +99,7 @@ Result<std::string> ask(const Task& task) {
   if (report && report->devices.empty() && !report->faults.empty())
     report = Error{ErrorKind::system, report->faults.front()};
   if (!report) {
-    return Error{ErrorKind::system, fmt::format("{}: {}", task.library, report.error().message)};
+    return Error{ErrorKind::system, fmt::format("{}: {}", library->name(), report.error().message)};
   }
   return report_to_json(*report);
 }
@@ -144,8 +153,13 @@ void merge_task(const Task& task, const std::string& sysfs, Topology& topology,
 
 std::vector<Diagnostic> enrich(Topology& topology, const Libraries& which) {
   std::vector<Task> tasks = {{"NVML", which.nvml, read_nvml},
-                             {"Level Zero", which.level_zero, read_level_zero}};
+                             {"Level Zero", which.level_zero, read_level_zero},
+                             {"AMD SMI", which.amd_smi, read_amd_smi}};
   run(tasks, 0, which.limit_seconds);
+  if (!tasks.back().report) {
+    tasks.push_back({"ROCm SMI", which.rocm_smi, read_rocm_smi});
+    run(tasks, tasks.size() - 1, which.limit_seconds);
+  }
   std::vector<Diagnostic> diagnostics;
   for (const Task& task : tasks) merge_task(task, which.sysfs, topology, diagnostics);
   return diagnostics;

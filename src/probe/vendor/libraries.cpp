@@ -43,6 +43,14 @@ bool hides_tiles(const Device& device, const std::string& root) {
   return id && may_have_tiles(static_cast<unsigned>(*id));
 }
 
+/// "libamd_smi.so.27" and so on, found by the loader, then in ROCm's usual folder.
+std::vector<std::string> of_rocm(const std::string& name, std::initializer_list<int> versions) {
+  std::vector<std::string> all;
+  for (const char* folder : {"", "/opt/rocm/lib/"})
+    for (const int version : versions) all.push_back(folder + name + std::to_string(version));
+  return all;
+}
+
 }  // namespace
 
 Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool named_by_uuid,
@@ -56,13 +64,18 @@ Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool
   const bool nvidia_here = nvidia > 0 || exists(root + "/dev/nvidiactl");
   if (nvidia_here &&
       (all || named_by_uuid || usable_nvidia(root) != nvidia || has_mig_instances(root))) {
-    which.nvml = "libnvidia-ml.so.1";
+    which.nvml = {"libnvidia-ml.so.1"};
   }
   const bool tiles_hidden = std::any_of(topology.devices.begin(), topology.devices.end(),
                                         [&](const Device& one) { return hides_tiles(one, root); });
   const bool intel_here =
       count_of(topology, "intel") > 0 || (topology.devices.empty() && exists(root + "/dev/dri"));
-  if (all ? intel_here : tiles_hidden) which.level_zero = "libze_loader.so.1";
+  if (all ? intel_here : tiles_hidden) which.level_zero = {"libze_loader.so.1"};
+  // /sys has all that a plan needs about AMD's devices.
+  if (all && (count_of(topology, "amd") > 0 || exists(root + "/dev/kfd"))) {
+    which.amd_smi = of_rocm("libamd_smi.so.", {27, 26, 25, 24, 0});  // the last is Debian's
+    which.rocm_smi = of_rocm("librocm_smi64.so.", {8, 7, 6, 5, 4, 3, 2, 1});
+  }
   return which;
 }
 

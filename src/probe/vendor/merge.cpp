@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -25,9 +26,12 @@ void locate(const Topology& topology, const std::string& sysfs, Device& device) 
   device.pus = cpus_in(folder + "local_cpulist") & topology.all_pus();
 }
 
-void fill(const ReportedDevice& reported, Device& device) {
+/// A UUID of several devices names none: some kernels give all partitions of a card the card's own number.
+void fill(const VendorReport& report, const ReportedDevice& reported, Device& device) {
   if (!reported.model.empty()) device.model = reported.model;
-  if (!reported.uuid.empty()) device.uuid = reported.uuid;
+  if (!reported.uuid.empty() &&
+      std::ranges::count(report.devices, reported.uuid, &ReportedDevice::uuid) == 1)
+    device.uuid = reported.uuid;
   if (!reported.partition.empty()) device.partition = reported.partition;
   if (reported.memory_bytes != 0) device.memory_bytes = reported.memory_bytes;
   if (reported.subdevices >= 0) device.subdevices = std::min(reported.subdevices, kMostSubdevices);
@@ -35,21 +39,30 @@ void fill(const ReportedDevice& reported, Device& device) {
     device.instances = reported.instances;
 }
 
+/// The device of `one`, which is in the report: the n-th of its address for the n-th report of that address.
 Device* find(Topology& topology, const VendorReport& report, const ReportedDevice& one) {
+  auto before = std::ranges::count(report.devices.data(), &one, one.pci, &ReportedDevice::pci);
   const auto same = std::ranges::find_if(topology.devices, [&](const Device& device) {
-    return device.vendor == report.vendor && device.pci == one.pci;
+    return device.vendor == report.vendor && device.pci == one.pci && before-- == 0;
   });
   return same == topology.devices.end() ? nullptr : &*same;
 }
 
-/// Sorts the devices as add_in_order does, and renumbers them and their links; devices of vendors without a report
-/// keep their order. Links of devices that are gone go too.
+/// Sorts the devices as add_in_order does, and renumbers them and their links: the vendor's by PCI address where the
+/// known ones are in that order, else new ones behind the known. Other vendors' devices keep their order. Links of
+/// devices that are gone go too.
 void renumber(Topology& topology, const std::string& vendor) {
+  std::vector<PciAddress> known;
+  for (const Device& device : topology.devices)
+    if (const auto address = parse_pci(device.pci); address && device.vendor == vendor)
+      if (device.index >= 0) known.push_back(*address);
+  const bool by_address = std::is_sorted(known.begin(), known.end());
   std::vector<FoundDevice> found;
   for (Device& device : topology.devices) {
     FoundDevice& one = found.emplace_back();
     one.address = parse_pci(device.pci);
-    if (device.vendor != vendor) one.number = device.index;
+    if (device.vendor != vendor || !by_address)
+      one.number = device.index < 0 ? std::numeric_limits<int>::max() : device.index;
     one.device = std::move(device);
   }
   std::map<int, int> moved;  // old index -> new
@@ -98,7 +111,7 @@ std::string merge(Topology& topology, const VendorReport& report, const std::str
       device->pci = one.pci;
       locate(topology, sysfs, *device);
     }
-    fill(one, *device);
+    fill(report, one, *device);
   }
   topology.no_devices = topology.no_devices && topology.devices.empty();
   const std::size_t all = topology.devices.size();

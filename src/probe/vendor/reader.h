@@ -19,8 +19,11 @@ namespace hpclaunch::probe::vendor {
 /// open, and unloading them crashes.
 class Library {
  public:
-  /// `name`: a soname or a path. Errors: `not_found`; `system` when it cannot be loaded (dlopen's message).
-  static Result<Library> open(const std::string& name);
+  /// The first of `names` (sonames or paths) that opens. Errors: `not_found` when none of them
+  /// exists; `system` when one exists and cannot be loaded (dlopen's message).
+  static Result<Library> open(const std::vector<std::string>& names);
+
+  const std::string& name() const { return name_; }
 
   /// The function of the first of these names that the library has; a null pointer when it has none.
   template <class Function, class... Names>
@@ -31,9 +34,10 @@ class Library {
   }
 
  private:
-  explicit Library(void* handle) : handle_(handle) {}
+  Library(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
   void* symbol(const char* name) const;
 
+  std::string name_;
   void* handle_;
 };
 
@@ -132,5 +136,11 @@ Result<VendorReport> read_nvml(const Library& library);
 
 /// Intel: PCI address, name, UUID, memory, tiles, Xe Link; discrete GPUs only. Changes the environment.
 Result<VendorReport> read_level_zero(const Library& library);
+
+/// AMD: PCI address, name, UUID, memory, compute partition, XGMI links.
+Result<VendorReport> read_amd_smi(const Library& library);
+
+/// The same, from the predecessor of AMD SMI.
+Result<VendorReport> read_rocm_smi(const Library& library);
 
 }  // namespace hpclaunch::probe::vendor

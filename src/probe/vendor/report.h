@@ -15,7 +15,7 @@ constexpr unsigned kMaxInstances = 64;
 
 /// A device as one library describes it. Unknown: empty, 0 or, for subdevices, -1.
 struct ReportedDevice {
-  std::string pci;  ///< "0000:c1:00.0"
+  std::string pci;  ///< "0000:c1:00.0"; several entries may share one: partitions, in order
   std::string model;
   std::string uuid;
   std::string partition;
@@ -31,7 +31,7 @@ struct ReportedLink {
 };
 
 struct VendorReport {
-  std::string vendor = {};     ///< "nvidia", "intel"
+  std::string vendor = {};     ///< "nvidia", "amd", "intel"
   std::string link_kind = {};  ///< as in Link::kind
   std::vector<ReportedDevice> devices = {};
   std::vector<ReportedLink> links = {};

@@ -9,10 +9,13 @@
 
 namespace hpclaunch::probe::vendor {
 
-/// The libraries to open (a soname or a path; "": it is not asked), and the root of the kernel's files.
+/// The libraries to open, and the root of the kernel's files. Each list (sonames or paths) is tried in order;
+/// an empty one: the library is not asked.
 struct Libraries {
-  std::string nvml = {};
-  std::string level_zero = {};
+  std::vector<std::string> nvml = {};
+  std::vector<std::string> level_zero = {};
+  std::vector<std::string> amd_smi = {};
+  std::vector<std::string> rocm_smi = {};  ///< asked when AMD SMI is absent or fails
   std::string sysfs = "/sys";
   /// For each library. A driver without its persistence daemon wakes GPUs one after the other.
   double limit_seconds = 8;
@@ -27,12 +30,13 @@ Libraries libraries_to_open(const Topology& topology, VendorLibraries want, bool
 
 /// Merges a vendor report into a valid topology, which stays valid.
 ///
-/// A device is matched by vendor and PCI address. Reported values replace known ones; unknown ones change nothing. A device that only the library reports is
+/// A device is matched by vendor and PCI address; partitions that share an address are matched in order.
+/// Reported values replace known ones; unknown ones change nothing. A device that only the library reports is
 /// added, near the CPUs and below the bridges that `sysfs` ("/sys") names for its address. If the report is
 /// complete, an unreported device of that vendor is removed, and a sentence with the counts is returned
 /// ("" otherwise). Indices are renumbered when a device was added or removed: those of the vendor in PCI address
-/// order, others as they were. Links of the report's kind
-/// are replaced if it has any.
+/// order, or, where they were not in that order, as they were with new ones behind; others as they were. Links of
+/// the report's kind are replaced if it has any.
 std::string merge(Topology& topology, const VendorReport& report, const std::string& sysfs);
 
 /// Adds what the libraries report to the topology's devices and links (merge). Every library runs in a child
