@@ -111,7 +111,7 @@ class Frugal(Verify):
                 pid, _, call = line.partition(" ")
                 if "execve(" in call and "hpclaunch-shim" in call.split(",")[0]:
                     calls[pid] = []
-                if pid in calls:
+                if pid in calls and not call.lstrip().startswith("<..."):  # the second half of a call that strace wrote as two lines
                     calls[pid].append(call.strip())
         ranks = []
         for lines in calls.values():
