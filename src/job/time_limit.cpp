@@ -1,5 +1,4 @@
 // --signal SIGNAL@SECONDS: when the allocation ends, and which signal the ranks get before it.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,7 +68,11 @@ Result<AllocationEnd> ask_for_end(const BatchJob& batch, const EnvSnapshot& env,
 }  // namespace
 
 std::string utc(long long unix_time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<time_t>(unix_time)));
+  const auto seconds = static_cast<time_t>(unix_time);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 Result<SignalRequest> parse_signal(const std::string& text) {
