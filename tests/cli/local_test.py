@@ -116,7 +116,7 @@ class Ranks(Test):
             with self.subTest(words):
                 file = self.folder + "/calls"
                 execute(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=nanosleep,clock_nanosleep,execve", "-o", file, support.HPCLAUNCH, *words],
-                        env=support.clean_env())
+                        env=support.traced_env())
                 with open(file) as calls:
                     lines = calls.read().splitlines()
                 sleepers = {line.split()[0] for line in lines if re.search(r'execve\("/(usr/)?bin/sleep"', line)}
@@ -133,7 +133,7 @@ class Ranks(Test):
         def asked(inside):
             words = [support.HPCLAUNCH, "run", "--dry-run", "-n", "2", "--oversubscribe", "--launcher", mpiexec, "--", "/bin/true"]
             trace = ["strace", "-f", "-qq", "-s", "4000", "-e", "signal=none", "-e", "trace=execve", "-o", file, *words]
-            done = execute(["unshare", "--map-root-user", "--mount", "sh", "-c", inside + ' && exec "$@"', "-", *trace], env=support.clean_env())
+            done = execute(["unshare", "--map-root-user", "--mount", "sh", "-c", inside + ' && exec "$@"', "-", *trace], env=support.traced_env())
             self.assertIn("-bind-to", self.ok(done).out)
             with open(file) as calls:
                 return calls.read().count('"--version"')

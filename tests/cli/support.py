@@ -44,6 +44,11 @@ def clean_env(**extra):
     return {name: value for name, value in env.items() if value is not None}
 
 
+def traced_env(**extra):
+    """The same for a program under strace, where LeakSanitizer cannot work."""
+    return clean_env(ASAN_OPTIONS="detect_leaks=0", **extra)
+
+
 def idle_stdin():
     """For tests of MPICH's mpiexec: a standard input that neither says anything nor ends. Version 4.0.2 passes the end
     of it on to a proxy that may have gone already, and dies of SIGPIPE or ends with 255, with or without hpclaunch."""
