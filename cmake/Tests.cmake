@@ -327,6 +327,8 @@ if(TARGET hpclaunch AND NOT HPCLAUNCH_SANITIZE)
   hpclaunch_engine_test(training 600)
   hpclaunch_engine_test(failures 600)
   hpclaunch_engine_test(faults 900)
+  hpclaunch_engine_test(waits 600)
+  set_tests_properties(engines.waits PROPERTIES COST 1000)  # idle: first, beside the short ones
   # The second shape takes minutes more; scripts/emulated-node has both.
   hpclaunch_engine_test(emulated_node 1500 ${CMAKE_BINARY_DIR}/emulated-node OnePackage)
   # An emulated node has as many threads as this machine has cores, all busy.

@@ -18,7 +18,7 @@ namespace hpclaunch {
 /// The hosts of a job or a host file, and what each is granted.
 struct HostList {
   HostNames names;  ///< launch order, each once; never empty
-  std::string why;                 ///< where they come from
+  std::string why;  ///< where they come from
   std::string
       file;  ///< absolute path of a file with exactly these names, one per line; "" for none
   std::vector<int> slots;  ///< ranks of each host; empty: unknown for at least one

@@ -73,7 +73,7 @@ std::string provider_of(const Fabric& fabric) {
 }
 
 std::string take(Json& rule, const char* key) {
-  const std::string text = rule.value(key, "");
+  std::string text = rule.value(key, "");
   rule.erase(key);
   return text;
 }

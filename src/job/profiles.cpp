@@ -178,6 +178,7 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
                             "ignoring your own profiles: " + done.error().message,
                             "export XDG_CONFIG_HOME with a folder that can be read"});
   std::vector<ProfileEntry> list;
+  list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
   return list;
 }

@@ -97,7 +97,7 @@ class ProcessorReader {
       NumaNode node{number, memory_of(path), cpus_in(path + "/cpulist") & online_};
       if (node.pus.empty()) node.pus = cpus_of_initiators(folder, path);
       if (node.pus.empty()) return false;  // hwloc asks distances and drivers
-      to.numa_nodes.push_back(std::move(node));
+      to.numa_nodes.push_back(node);
     }
     return !to.numa_nodes.empty();
   }

@@ -143,6 +143,7 @@ void parse_tests(Context& context, const std::string& fact, const Item& at, When
     const auto op = std::ranges::find(kOperators, std::string_view(name), &Operator::name);
     if (op == kOperators.end()) {
       std::vector<std::string> candidates;
+      candidates.reserve(std::size(kOperators));
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
       const std::string hint = suggestion(name, candidates);
       context.fault(value, fmt::format("unknown operator {}", shown(name)),

@@ -88,9 +88,9 @@ int try_listen(int port) {
 // Others may write to these directories, so that what is there already need not be ours.
 int open_private(const std::string& name) {
   const std::string user = std::to_string(geteuid());
-  for (const std::string& path :
-       {"/run/user/" + user + "/hpclaunch-" + name, "/dev/shm/hpclaunch-" + name + "-" + user,
-        "/tmp/hpclaunch-" + name + "-" + user}) {
+  for (const std::string& path : {fmt::format("/run/user/{}/hpclaunch-{}", user, name),
+                                  fmt::format("/dev/shm/hpclaunch-{}-{}", name, user),
+                                  fmt::format("/tmp/hpclaunch-{}-{}", name, user)}) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     struct stat info {};
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&

@@ -414,7 +414,8 @@ TEST_CASE("a node whose connection ended first is named", "[supervised][status]"
         "hpclaunch: node n2 failed first: no exit status from ranks 4-6 on n2\n"
         "hpclaunch: slurm exited with status 255\n");
   begun.push_back(ended(1, 6, 1));  // its peer is gone
-  CHECK(of(begun).summary(exited(255), facts).report.starts_with("hpclaunch: node n2 failed first"));
+  CHECK(
+      of(begun).summary(exited(255), facts).report.starts_with("hpclaunch: node n2 failed first"));
   begun.back() = ended(1, 2, 1);  // it failed before
   CHECK(of(begun).summary(exited(255), facts).report.starts_with("hpclaunch: rank 1 failed first"));
 }

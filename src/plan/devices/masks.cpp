@@ -176,6 +176,7 @@ std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_vie
     if (!found) ignored.emplace_back(entry);
   }
   std::vector<Pick> picks;
+  picks.reserve(left.size());
   for (const std::size_t t : left) picks.push_back(tiles[t]);
   return picks;
 }

@@ -197,6 +197,7 @@ std::vector<int> assign_units(const Units& units, int ranks) {
   });
   const bool first_ones = ranks <= count && (units.compact || last != order.end());
   std::vector<int> result;
+  result.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r)
     result.push_back(count == 0         ? -1
                      : units.filled > 0 ? r / units.filled

@@ -44,8 +44,7 @@ Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers)
     facts.rank = {{"unit", std::to_string(unit.unit)},
                   {"device", std::to_string(unit.place >= 0 ? unit.place : unit.device)},
                   {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
-    const Result<std::string> entry =
-        unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
+    Result<std::string> entry = unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
     if (!entry) return entry;
     mask += (mask.empty() ? "" : ",") + *entry;
   }
