@@ -4,12 +4,16 @@
 
 and must pass on a machine with one core and on one with hundreds.
 """
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 import xml.etree.ElementTree
 
@@ -42,6 +46,27 @@ def clean_env(**extra):
     env["LC_ALL"] = "C"
     env.update(extra)
     return {name: value for name, value in env.items() if value is not None}
+
+
+def on_terminal(*words, columns=80, rows=40, env=None):
+    """stdout of a command whose stdout is a terminal of that size."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    child = subprocess.Popen([HPCLAUNCH, *words], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
+                             env=env or clean_env(TERM="xterm-256color", LC_ALL="C.UTF-8"))
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    os.close(master)
+    child.wait(LIMIT)
+    return text.decode().replace("\r\n", "\n")
 
 
 def traced_env(**extra):

@@ -8,38 +8,16 @@ import random
 import re
 import select
 import signal
-import struct
 import subprocess
 import termios
 import time
 import xml.etree.ElementTree as ElementTree
 
 import support
-from support import COMMANDS, LIMIT, Test, clean_env, execute, hpclaunch, machine, need
+from support import COMMANDS, LIMIT, Test, clean_env, execute, hpclaunch, machine, need, on_terminal
 
 ESCAPE = re.compile("\033\\[[0-9;]*m")
 AURORA = ("--profile", "aurora", "--ppn", "12")
-
-
-def on_terminal(*words, columns=80, rows=40, env=None):
-    """stdout of a command whose stdout is a terminal of that size."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    child = subprocess.Popen([support.HPCLAUNCH, *words], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
-                             env=env or clean_env(TERM="xterm-256color", LC_ALL="C.UTF-8"))
-    os.close(slave)
-    text = b""
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        text += part
-    os.close(master)
-    child.wait(LIMIT)
-    return text.decode().replace("\r\n", "\n")
 
 
 def widest(text):

@@ -269,25 +269,7 @@ class Streams(Test):
 
     def test_colour_and_width_on_a_terminal(self):
         def on_terminal(**extra):
-            import pty
-            import subprocess
-            master, slave = pty.openpty()
-            child = subprocess.Popen([support.HPCLAUNCH, "plan", "--topology", support.machine("laptop-8.xml"), "-n", "2"],
-                                     stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
-                                     env=support.clean_env(**extra))
-            os.close(slave)
-            text = b""
-            while True:
-                try:
-                    part = os.read(master, 65536)
-                except OSError:
-                    break
-                if not part:
-                    break
-                text += part
-            os.close(master)
-            self.assertIn(child.wait(), (0, 1))
-            return text.decode()
+            return support.on_terminal("plan", "--topology", support.machine("laptop-8.xml"), "-n", "2", env=support.clean_env(**extra))
         self.assertIn("\033[", on_terminal(TERM="xterm"))
         for extra in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
             self.assertNotIn("\033", on_terminal(**extra))
