@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hpclaunch/check.h"
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
@@ -18,24 +19,75 @@ const std::string* exported_value(const Setting& setting) {
   return nullptr;
 }
 
-// Variables that differ by rank, with one value for all.
-void one_value_for_all(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  const struct {
-    const char* name;
-    int different_values;
-  } kByRank[] = {{"RANK", plan.world_size()},
-                 {"LOCAL_RANK", plan.max_local_size()},
-                 {"GROUP_RANK", plan.nodes()},
-                 {"NODE_RANK", plan.nodes()}};
-  for (const auto& [name, different_values] : kByRank) {
-    const Setting* setting = plan.find_env(name);
-    const bool typed = setting != nullptr && setting->history.back().layer == Layer::command_line;
-    if (typed && different_values > 1)
+// The value of a variable on every rank; nullptr where it differs or is not set.
+const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
+  const Setting* setting = plan.find_env(name);
+  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
+}
+
+// The last decision before the command line's; nullptr where the plan has none of its own or it holds.
+const Decision* replaced_by_typed(const Setting& setting) {
+  const std::vector<Decision>& history = setting.history;
+  if (history.size() < 2 || history.back().layer != Layer::command_line) return nullptr;
+  const Decision& before = history[history.size() - 2];
+  const bool own = before.layer == Layer::computed && before.value != history.back().value;
+  return own ? &before : nullptr;
+}
+
+// A typed value in place of a rank's identity: of what differs by rank it is the same for all.
+void typed_identity(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
+  for (const Setting& setting : plan.env) {
+    const Decision* before = replaced_by_typed(setting);
+    if (before == nullptr || std::ranges::count(device_masks(), setting.name) > 0) continue;
+    const auto* one = std::get_if<std::string>(&before->value);
+    const auto* fact = std::get_if<RankFact>(&before->value);
+    const int values = fact == nullptr || *fact == RankFact::rank ? plan.world_size()
+                       : *fact == RankFact::node                  ? plan.nodes()
+                                                                  : plan.max_local_size();
+    if (fact != nullptr && values > 1)
       diagnostics.push_back(
           {"same-on-every-rank", Severity::error,
-           fmt::format("{} on the command line would be the same for all {} ranks", name,
+           fmt::format("{} on the command line would be the same for all {} ranks", setting.name,
                        plan.world_size()),
-           fmt::format("omit {}: hpclaunch sets it", name)});
+           fmt::format("omit {}: hpclaunch sets it", setting.name)});
+    else if (one != nullptr && (setting.name.ends_with("_SIZE") || setting.name == "LOCAL_RANK"))
+      diagnostics.push_back(
+          {"identity-contradicts", Severity::error,
+           fmt::format("{} on the command line contradicts the plan, which has {}", setting.name,
+                       *one),
+           fmt::format("omit {}: hpclaunch sets it", setting.name)});
+  }
+}
+
+// A typed mask gives all ranks of a node the same devices.
+void typed_mask(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
+  if (plan.gpu_view.empty() || plan.max_local_size() < 2) return;
+  for (const std::string_view name : device_masks()) {
+    const Setting* setting = plan.find_env(name);
+    if (setting == nullptr || setting->history.back().layer != Layer::command_line) continue;
+    if (std::holds_alternative<Unset>(setting->value()) && plan.gpu_view != "own") continue;
+    diagnostics.push_back(
+        {"mask-typed", Severity::error,
+         fmt::format(
+             "{} on the command line is the same for all ranks of a node: some would have no "
+             "device of their own",
+             name),
+         fmt::format("omit it; export {} to plan for a part of the devices", name)});
+  }
+}
+
+// Addresses of this interface lead to the node itself.
+void loopback_interface(const Plan& plan, const EnvSnapshot& env,
+                        std::vector<Diagnostic>& diagnostics) {
+  if (plan.nodes() < 2) return;
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
+                           "UCX_NET_DEVICES", "FI_TCP_IFACE"}) {
+    const std::string* value = everywhere(plan, env, name);
+    if (value == nullptr || (trim(*value) != "lo" && trim(*value) != "=lo")) continue;
+    diagnostics.push_back(
+        {"interface-loopback", Severity::error,
+         fmt::format("{}={} is loopback, but the job has {} nodes", name, *value, plan.nodes()),
+         fmt::format("unset {}", name)});
   }
 }
 
@@ -115,12 +167,6 @@ void competing_binding(const Plan& plan, const EnvSnapshot& env,
          fmt::format("unset {}", name)});
 }
 
-// The value of a variable on every rank; nullptr where it differs or is not set.
-const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
-  const Setting* setting = plan.find_env(name);
-  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
-}
-
 // The CPUs of "1,4-7"; empty for text that is no such list.
 std::vector<int> entries(std::string_view list) {
   std::vector<int> cpus;
@@ -140,6 +186,10 @@ void check_helpers(const char* name, const char* library, bool own_core, const P
                    const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
   const std::string* text = everywhere(plan, env, name);
   const std::vector<int> cpus = text == nullptr ? std::vector<int>() : entries(*text);
+  if (text != nullptr && cpus.empty() && !trim(*text).empty() && trim(*text) != "auto")
+    diagnostics.push_back({"list-invalid", Severity::warning,
+                           fmt::format("{}=\"{}\" is no list of CPUs", name, *text),
+                           fmt::format("unset {}", name)});
   const std::string* count = own_core ? nullptr : everywhere(plan, env, "CCL_WORKER_COUNT");
   const std::size_t workers = count == nullptr ? 1 : parse_natural(trim(*count)).value_or(1);
   const auto report = [&](const char* id, Severity severity, std::string message) {
@@ -154,6 +204,11 @@ void check_helpers(const char* name, const char* library, bool own_core, const P
           fmt::format("{} has {} {}, but {} needs {}: {} on a node with {} each", name, cpus.size(),
                       cpus.size() == 1 ? "entry" : "entries", library, ranks * workers,
                       counted(ranks, "rank"), counted(workers, "worker")));
+    std::vector<int> once = cpus;
+    std::ranges::sort(once);
+    if (std::ranges::adjacent_find(once) != once.end())
+      return report("list-repeats", Severity::warning,
+                    fmt::format("{} puts several threads of {} on one CPU", name, library));
     int busy = 0;
     for (std::size_t i = 0; i < cpus.size(); ++i)
       for (std::size_t r = 0; r < ranks; ++r)
@@ -215,7 +270,9 @@ void check_variables(const Plan& plan, const EnvSnapshot& env,
 
 std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
   std::vector<Diagnostic> diagnostics;
-  one_value_for_all(plan, diagnostics);
+  typed_identity(plan, diagnostics);
+  typed_mask(plan, diagnostics);
+  loopback_interface(plan, env, diagnostics);
   ignored_exports(plan, diagnostics);
   exports_against_profile(plan, diagnostics);
   too_many_threads(plan, diagnostics);

@@ -45,20 +45,25 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
                  fmt::format("host file: {} in \"{}\"", what, shown(line, kMostOfLine)),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
-  const std::size_t blank = first_of(line, [](char c) { return c == ' ' || c == '\t'; });
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  const std::size_t blank = first_of(line, is_blank);
   std::string_view name = line.substr(0, blank);
   std::string_view slots;
   bool has_slots = false;
   if (blank != std::string_view::npos) {
-    const std::string_view rest = trim(line.substr(blank));
-    if (!rest.starts_with("slots="))
-      return bad(fmt::format("\"{}\" is not understood", shown(rest, kMostOfLine)));
-    slots = rest.substr(6, first_of(rest.substr(6), [](char c) { return c == ' ' || c == '\t'; }));
-    has_slots = true;
-    // Open MPI's limit for --oversubscribe: hpclaunch counts the ranks itself.
-    const std::string_view more = trim(rest.substr(6 + slots.size()));
-    if (!more.empty() && !more.starts_with("max_slots=") && !more.starts_with("max-slots="))
-      return bad(fmt::format("\"{}\" is not understood", shown(more, kMostOfLine)));
+    for (std::string_view rest = trim(line.substr(blank)); !rest.empty();) {
+      // KEY = VALUE, as Open MPI reads it. Its limit for --oversubscribe does not count: hpclaunch counts the ranks.
+      const std::size_t equals = std::min(rest.find('='), rest.size());
+      const std::string_view key = trim(rest.substr(0, equals));
+      const std::string_view behind = trim(rest.substr(std::min(equals + 1, rest.size())));
+      const std::string_view value = behind.substr(0, first_of(behind, is_blank));
+      const bool limit = key == "max_slots" || key == "max-slots";
+      if (equals == rest.size() || (!limit && key != "slots"))
+        return bad(fmt::format("\"{}\" is not understood", shown(rest, kMostOfLine)));
+      if (!limit) slots = value;
+      has_slots = has_slots || !limit;
+      rest = trim(behind.substr(value.size()));
+    }
   } else if (const std::size_t colon = name.find(':');
              colon != std::string_view::npos &&
              name.find(':', colon + 1) == std::string_view::npos) {

@@ -181,11 +181,14 @@ bool is_secret(std::string_view name) {
   std::string upper(name);
   for (char& c : upper)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  constexpr std::array<std::string_view, 12> kWords = {
-      "TOKEN",   "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL",
-      "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return has_word(upper, word); });
+  constexpr std::array<std::string_view, 8> kWords = {"TOKEN",      "SECRET",     "PASSWORD",
+                                                      "PASSWD",     "PASSPHRASE", "CREDENTIAL",
+                                                      "PRIVATEKEY", "ACCESSKEY"};
+  constexpr std::array<std::string_view, 8> kLast = {"KEY",  "APIKEY", "PASS",    "PAT",
+                                                     "AUTH", "COOKIE", "COOKIES", "AUTHORIZATION"};
+  const std::string_view last = std::string_view(upper).substr(upper.rfind('_') + 1);
+  return std::ranges::count(kLast, last) > 0 ||
+         std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); });
 }
 
 std::string plan_to_json(const Plan& plan) {

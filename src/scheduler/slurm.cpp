@@ -15,6 +15,9 @@ namespace hpclaunch {
 
 namespace {
 
+constexpr const char* kAskForHosts =
+    "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, then --hostfile "
+    "hosts.txt; or --nodes 1";
 constexpr int kMostGroups = 128;  // Slurm's MAX_HET_JOB_COMPS
 
 std::string of_group(std::string_view name, int group) {
@@ -145,13 +148,11 @@ Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, c
   Result<HostNames> names = expand_hostlist(list);
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
-                 "scontrol show hostnames > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
+                 kAskForHosts};
   for (const std::string_view host : *names)
     if (const auto strange = strange_in_host(host))
       return Error{ErrorKind::unsupported,
-                   fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange),
-                   "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, "
-                   "then --hostfile hosts.txt; or --nodes 1"};
+                   fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange), kAskForHosts};
   HostList hosts = hosts_from_names(
       std::move(*names),
       *group < 0

@@ -49,7 +49,8 @@ class Tail {
     for (bool more = true; more; ++count) {
       more = cut(rest, '\n', line);
       if (has(line, "above exception")) linked = true;
-      if (!has(line, "Traceback (most recent call last)")) continue;
+      if (!has(line, "Traceback (most recent call last)") && !has(line, "Fatal Python error"))
+        continue;
       if (!linked) from = count;
       linked = false;
     }

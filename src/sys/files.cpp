@@ -228,11 +228,13 @@ Result<std::string> read_trusted_file(const std::string& path, std::size_t max_b
                  fmt::format("chmod go-w {}", path)};
   if (is_trusted(info.st_uid)) return read_file(path, max_bytes);
   const std::string owner = owner_name(info.st_uid);
-  return Error{ErrorKind::invalid,
-               fmt::format("\"{}\" is owned by {}: not root, you, the owner of the installation or "
-                           "a user in {}",
-                           path, owner, kOwners),
-               fmt::format("as root: echo {} >> {}; or use a copy of your own", owner, kOwners)};
+  return Error{
+      ErrorKind::invalid,
+      fmt::format("\"{}\" is owned by {}: not root, you, the owner of the installation or "
+                  "a user in {}",
+                  path, owner, kOwners),
+      fmt::format("as root: mkdir -p /etc/hpclaunch; echo {} >> {}; or use a copy of your own",
+                  owner, kOwners)};
 }
 
 bool is_executable(const std::string& path) { return look(path) == Found::executable; }

@@ -20,6 +20,12 @@ std::string cause(const RankExit& end) {
                      end.core ? ", core dumped" : "");
 }
 
+// Python prints the frames after this line; the first two are of its faulthandler.
+bool begins_traceback(std::string_view line) {
+  return line.starts_with("Fatal Python error") ||
+         line.find("Traceback (most recent call last)") != std::string_view::npos;
+}
+
 }  // namespace
 
 void Tail::add(std::string_view bytes) {
@@ -40,9 +46,7 @@ std::vector<std::string> Tail::lines(std::size_t count) const {
     while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     line.remove_prefix(line.rfind('\r') + 1);  // npos + 1 is 0
     if (line.find("above exception") != std::string_view::npos) linked = true;
-    if (line.find("Traceback (most recent call last)") != std::string_view::npos &&
-        !std::exchange(linked, false))
-      from = found.size();
+    if (begins_traceback(line) && !std::exchange(linked, false)) from = found.size();
     found.emplace_back(line);
   }
   from = std::min(from, found.size() - std::min(found.size(), count));

@@ -137,3 +137,58 @@ TEST_CASE("helper threads stay off the cores of ranks", "[check]") {
   CHECK(busy("HOROVOD_THREAD_AFFINITY=4,7") ==
         "HOROVOD_THREAD_AFFINITY puts 1 of 2 threads of Horovod on cores of other ranks");
 }
+
+TEST_CASE("a typed size or local rank that is not the plan's is an error", "[check]") {
+  const auto typed = [](const char* name, const char* planned, const char* value) {
+    return plan_of({setting(name, {{Layer::computed, planned}, {Layer::command_line, value}})});
+  };
+  CHECK(finds(typed("WORLD_SIZE", "2", "5"), EnvSnapshot{}, "identity-contradicts"));
+  CHECK(finds(typed("LOCAL_WORLD_SIZE", "2", "5"), EnvSnapshot{}, "identity-contradicts"));
+  CHECK(finds(typed("LOCAL_RANK", "0", "1"), EnvSnapshot{}, "identity-contradicts"));
+  CHECK_FALSE(finds(typed("WORLD_SIZE", "2", "2"), EnvSnapshot{}, "identity-contradicts"));
+  CHECK_FALSE(finds(typed("OTHER", "2", "5"), EnvSnapshot{}, "identity-contradicts"));
+}
+
+TEST_CASE("a typed device mask would leave ranks without a device", "[check]") {
+  const auto with = [](Value value, const char* view, int ranks) {
+    Plan plan = plan_of({setting("CUDA_VISIBLE_DEVICES",
+                                 {{Layer::environment, "0,1"}, {Layer::command_line, value}})},
+                        ranks);
+    plan.gpu_view = view;
+    return finds(plan, EnvSnapshot{}, "mask-typed");
+  };
+  CHECK(with("0", "all", 2));
+  CHECK(with("", "own", 2));
+  CHECK(with(Unset{}, "own", 2));
+  CHECK_FALSE(with(Unset{}, "all", 2));
+  CHECK_FALSE(with("3", "own", 1));
+  CHECK_FALSE(with("0", "", 2));
+}
+
+TEST_CASE("loopback is no interface between nodes", "[check]") {
+  const auto on = [](int nodes, const char* value) {
+    Plan plan = plan_of({});
+    plan.hosts = {"n0"};
+    if (nodes > 1) plan.hosts.push_back("n1");
+    plan.layout = {NodeRun{0, nodes}};
+    return finds(plan, EnvSnapshot{{std::string("GLOO_SOCKET_IFNAME=") + value}},
+                 "interface-loopback");
+  };
+  CHECK(on(2, "lo"));
+  CHECK_FALSE(on(1, "lo"));
+  CHECK_FALSE(on(2, "eth0"));
+  CHECK_FALSE(on(2, ""));
+}
+
+TEST_CASE("a list of helper threads that cannot be meant", "[check]") {
+  const auto finds_in = [](const char* list, const char* rule) {
+    Plan plan = plan_of({});
+    plan.bind_via = BindVia::shim;
+    return finds(plan, EnvSnapshot{{std::string("CCL_WORKER_AFFINITY=") + list}}, rule);
+  };
+  CHECK(finds_in("a,b", "list-invalid"));
+  CHECK_FALSE(finds_in("auto", "list-invalid"));
+  CHECK_FALSE(finds_in("", "list-invalid"));
+  CHECK(finds_in("9,9", "list-repeats"));
+  CHECK_FALSE(finds_in("8,9", "list-repeats"));
+}

@@ -185,6 +185,42 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   return Done{};
 }
 
+// The launcher's flags set the first mask for each rank; another one would be counted within it.
+void remove_second_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
+  for (const std::string_view name : units.vendor->masks)
+    if (!name.empty() && name != units.vendor->masks.front() && input.env.has(name))
+      settings.add(std::string(name), Layer::computed, Unset{},
+                   fmt::format("the launcher sets {} for each rank: a second mask would apply to "
+                               "the devices of the first",
+                               units.vendor->masks.front()));
+}
+
+// SYCL's filter counts what the mask leaves: of several devices on a node it hides all but some from every rank.
+// Kept where it names no numbers and Level Zero is among the backends. Source: the DPC++ compiler's
+// EnvironmentVariables.md, ONEAPI_DEVICE_SELECTOR.
+void add_selector(const PlanInput& input, const Units& units, EnvSettings& settings) {
+  const std::string name(units.vendor->selector);
+  const std::string value = to_lower(trim(input.env.get(name)));
+  if (name.empty() || value.empty()) return;
+  const auto keeps_all = [](std::string_view term) {
+    const std::string_view backend = term.substr(0, term.find(':'));
+    const std::string_view devices = term.substr(std::min(term.size(), backend.size() + 1));
+    return (backend == "level_zero" || backend == "*") &&
+           (devices.empty() || devices == "*" || devices == "gpu");
+  };
+  const std::vector<std::string_view> terms = split(value, ';');
+  if (std::ranges::none_of(terms,
+                           [](std::string_view term) {
+                             return term.starts_with('!') && !term.starts_with("!opencl");
+                           }) &&
+      (value.starts_with('!') || std::ranges::any_of(terms, keeps_all)))
+    return;
+  settings.add(
+      name, Layer::computed, Unset{},
+      fmt::format("\"{}\" would hide devices of ranks: it selects among those that {} leaves",
+                  value, units.mask));
+}
+
 // What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
 // hierarchy; there what was exported stays. Source: level-zero specification, ZE_FLAT_DEVICE_HIERARCHY.
 void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& settings) {
@@ -348,6 +384,8 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);
+  add_selector(input, units, settings);
+  if (units.view == "launcher") remove_second_masks(input, units, settings);
   if (units.view == "own") return add_own(input, units, placed, settings);
   if (units.view != "all") return Done{};
   report_parts(units, placed);
