@@ -111,8 +111,6 @@ std::string signal_name(int signal);
 class Child {
  public:
   explicit Child(pid_t pid);
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
   ~Child();  ///< as kill_now
 
   int fd() const;  ///< readable once it has ended; -1 when it is reaped

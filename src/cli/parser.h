@@ -82,8 +82,6 @@ struct CommandTree {
 class Parser {
  public:
   explicit Parser(const Command& command);
-  Parser(const Parser&) = delete;
-  Parser& operator=(const Parser&) = delete;
 
   void group(const std::string& name, bool shared = false);  ///< of the options that follow
   /// `names`: all spellings, "-n,--ranks"; "" for a positional word, which is required unless it is a list.

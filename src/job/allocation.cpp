@@ -34,10 +34,8 @@ const Scheduler* installed(const EnvSnapshot& env) {
 // "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
 std::string how_to_get_one(const Scheduler& system, const Request& request,
                            const Profile* profile) {
-  std::string line(system.allocate);
-  constexpr std::string_view kNodes = "{nodes}";
-  if (const std::size_t at = line.find(kNodes); at != std::string::npos)
-    line.replace(at, kNodes.size(), std::to_string(requested_nodes(request)));
+  std::string line =
+      fmt::format(fmt::runtime(system.allocate), fmt::arg("nodes", requested_nodes(request)));
   if (profile != nullptr && !profile->submit.empty()) line += " " + profile->submit;
   return fmt::format("{}, or {} with these options for a script; --force starts here", line,
                      system.submit);
