@@ -106,13 +106,11 @@ class KeepExitStatuses {
 /// "SIGSEGV", "SIGRTMIN+3"; "signal 99" when it has no name.
 std::string signal_name(int signal);
 
-/// A child process. Its end is a descriptor to wait for: a pidfd, or before Linux 5.3 a signalfd of
-/// SIGCHLD, for which this thread must be the only one. Call ended() before each wait.
+/// A child process. Its end is a descriptor to wait for, of SIGCHLD: this thread must be the only one, and ended() comes
+/// before each wait. (A pidfd needs Linux 5.3, and RHEL 8 has 4.18.)
 class Child {
  public:
-  explicit Child(pid_t pid, bool use_pidfd = true);
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  explicit Child(pid_t pid);
   ~Child();  ///< as kill_now
 
   int fd() const;  ///< readable once it has ended; -1 when it is reaped
@@ -129,9 +127,8 @@ class Child {
  private:
   pid_t pid_;
   bool reaped_ = false;
-  int pidfd_ = -1;
-  std::optional<KeepExitStatuses> statuses_;  // without a pidfd
-  std::optional<Signals> child_signal_;
+  KeepExitStatuses statuses_;
+  Signals ends_;
 };
 
 }  // namespace hpclaunch::sys

@@ -85,19 +85,14 @@ struct PortClaim {
 /// Errors: `system` when there is none; the message has the first one's reason.
 Result<PortClaim> claim_port(const std::vector<int>& candidates, const std::string& host = "");
 
-/// The address by which other nodes reach this host, when its name leads to loopback only: the first one
+/// The address by which other nodes reach this host, where `name` resolves to loopback addresses only: the first one
 /// that is not link-local, of an interface that is up and not loopback; those of cards, and of what stands
-/// above cards, before others, then IPv4 before IPv6. nullopt: there is none.
-std::optional<std::string> outward_address();
-
-/// True when `name` resolves to loopback addresses only.
-bool resolves_to_loopback(const std::string& name);
+/// above cards, before others, then IPv4 before IPv6. `name` where there is none; nullopt: `name` is good.
+std::optional<std::string> outward_address(const std::string& name);
 
 /// Addresses of `name` as text ("10.0.0.1", "fe80::1%eth0"), each once, in the resolver's order.
 /// Errors: `system` with the resolver's reason.
 Result<std::vector<std::string>> resolve(const std::string& name);
-
-bool is_loopback(const std::string& address);  ///< 127.x.y.z, ::1, or one of those mapped into IPv6
 
 /// Why no program could listen on `port` on all addresses of this host; "" when one could. Locks nothing.
 std::string listen_problem(int port);
@@ -138,7 +133,6 @@ struct Ended {
   int status = 0;          ///< as a shell has it: 128+n for signal n
   bool too_late = false;   ///< it ran past the limit and was ended
   int interrupted_by = 0;  ///< a signal to hpclaunch that ended the command; 0 for none
-  bool clean = true;       ///< nothing of what it started is left
 };
 
 /// Nodes that have not started by then are named.

@@ -16,10 +16,6 @@ namespace {
 constexpr double kClockSeconds = 2;
 constexpr unsigned long long kRoomBytes = 32u << 20;  // a container's default of /dev/shm is 64 MiB
 
-bool is_loopback_text(const std::string& address) {
-  return address == "::1" || address.starts_with("127.") || address.starts_with("::ffff:127.");
-}
-
 // Is one of `found` an address of the node?
 template <class Addresses>
 bool meet(const Addresses& found, const NodeFacts& facts) {
@@ -65,7 +61,7 @@ void compare_master(const Subject& at) {
                            "--master-addr with an IP address, or a name that every node resolves");
   if (at.plan.nodes() == 1 || found.empty()) return;
   const std::string planned = fmt::format("MASTER_ADDR {}: an address of {}", facts.master, first);
-  if (std::all_of(found.begin(), found.end(), is_loopback_text))
+  if (std::all_of(found.begin(), found.end(), is_loopback))
     return at.node_differs(
         kKind, planned, "loopback: " + found.front(),
         at.seat.node == 0

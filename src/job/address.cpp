@@ -19,12 +19,7 @@ bool share(const Addresses& a, const Addresses& b) {
 }
 
 bool is_loopback_name(const std::string& name) {
-  return sys::is_loopback(name) || name == "localhost" || name == "0.0.0.0" || name == "::";
-}
-
-// Of one link, so that it means another machine on each node, or none.
-bool is_link_local(const std::string& address) {
-  return address.starts_with("169.254.") || short_host(address).starts_with("fe80:");
+  return is_loopback(name) || name == "localhost" || name == "0.0.0.0" || name == "::";
 }
 
 // One of them is this machine's, or one that every machine has.
@@ -62,7 +57,7 @@ class Check {
           "--master-addr with a name or an address that every node can resolve");
       return;
     }
-    if (plan_.nodes() > 1 && !found->empty() && std::ranges::all_of(*found, sys::is_loopback)) {
+    if (plan_.nodes() > 1 && !found->empty() && std::ranges::all_of(*found, is_loopback)) {
       loopback(found->front());
       return;
     }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
@@ -13,39 +14,28 @@ namespace hpclaunch::job {
 
 namespace {
 
-bool exists(const std::string& path) {
-  const Result<std::string> text = sys::read_file(path, 0);
-  return text || text.error().kind != ErrorKind::not_found;
-}
-
-// The batch system that this machine can submit to: its command and its configuration are here.
+// The batch system that this machine can submit to: its configuration and its command are here. In this order, since
+// PATH may be long.
 const Scheduler* installed(const EnvSnapshot& env) {
+  std::error_code unreadable;
+  const auto exists = [&](std::string_view path) {
+    return std::filesystem::exists(path, unreadable) || unreadable;
+  };
   for (const Scheduler& one : schedulers()) {
-    const std::string command(one.submit.substr(0, one.submit.find(' ')));
-    if (one.configurations.empty() || !sys::find_program(command, env.get("PATH"))) continue;
     const std::string named = env.get(one.configured_by);
-    if (!named.empty() ? exists(named)
-                       : std::ranges::any_of(one.configurations, [](std::string_view path) {
-                           return exists(std::string(path));
-                         }))
+    const std::string command(one.submit.substr(0, one.submit.find(' ')));
+    if ((named.empty() ? std::ranges::any_of(one.configurations, exists) : exists(named)) &&
+        sys::find_program(command, env.get("PATH")))
       return &one;
   }
-  return nullptr;
-}
-
-const Scheduler* of_launcher(std::string_view launcher) {
-  for (const Scheduler& one : schedulers())
-    if (one.launcher == launcher) return &one;
   return nullptr;
 }
 
 // "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
 std::string how_to_get_one(const Scheduler& system, const Request& request,
                            const Profile* profile) {
-  std::string line(system.allocate);
-  constexpr std::string_view kNodes = "{nodes}";
-  if (const std::size_t at = line.find(kNodes); at != std::string::npos)
-    line.replace(at, kNodes.size(), std::to_string(requested_nodes(request)));
+  std::string line =
+      fmt::format(fmt::runtime(system.allocate), fmt::arg("nodes", requested_nodes(request)));
   if (profile != nullptr && !profile->submit.empty()) line += " " + profile->submit;
   return fmt::format("{}, or {} with these options for a script; --force starts here", line,
                      system.submit);
@@ -79,7 +69,8 @@ LateHost late_host(const Site& site, const Plan& plan) {
   if (!plan.invented_hosts) return late;
   late.name = plan.hosts.front();
   const Scheduler* system = of_profile(site.profile());
-  if (system == nullptr) system = of_launcher(plan.launcher);
+  for (const Scheduler& one : schedulers())
+    if (system == nullptr && one.launcher == plan.launcher) system = &one;
   if (system == nullptr) return late;
   late.command = system->first_host;
   late.job = fmt::format("{} job", system->title);

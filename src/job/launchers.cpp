@@ -58,8 +58,9 @@ std::optional<LauncherIdentity> ask(const std::string& path) {
   return text ? identify_launcher(sys::real_path(path), *text) : std::nullopt;
 }
 
-// The same by the path alone, without running it; often without an answer.
-std::optional<LauncherIdentity> look_at(const std::string& path) {
+// By the path alone, without running it, often without an answer; first by its own words where it is asked.
+std::optional<LauncherIdentity> look_at(const std::string& path, bool and_ask) {
+  if (const auto said = and_ask ? ask(path) : std::nullopt) return said;
   return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
@@ -98,8 +99,7 @@ Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env,
     const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
     if (!path) continue;
     const bool must_say = launcher.shared_names && verify;
-    auto identity = must_say || launcher.by_version ? ask(*path) : look_at(*path);
-    if (!identity && !must_say) identity = look_at(*path);
+    const auto identity = must_say ? ask(*path) : look_at(*path, launcher.by_version);
     const bool is_it = identity ? identity->name == launcher.name : !must_say;
     if (is_it || !launcher.shared_names) {
       const std::string version = is_it && identity ? identity->version : "";
@@ -150,8 +150,7 @@ Result<ChosenLauncher> search(const EnvSnapshot& env, const MpiLibrary& mpi) {
 Result<ChosenLauncher> at_path(const std::string& program, const EnvSnapshot& env) {
   const Result<std::string> path = sys::find_program(program, env.get("PATH"));
   if (!path) return path.error();
-  std::optional<LauncherIdentity> identity = ask(*path);
-  if (!identity) identity = look_at(*path);
+  const std::optional<LauncherIdentity> identity = look_at(*path, true);
   const Launcher* launcher = identity ? find_launcher(identity->name) : nullptr;
   if (launcher == nullptr)
     return Error{ErrorKind::unsupported,

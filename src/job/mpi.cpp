@@ -1,8 +1,10 @@
 // The MPI library of a program, before it starts. Ranks that a launcher of another library has started do not find
 // each other: each becomes rank 0 of 1, and the job ends with 0.
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -17,33 +19,65 @@ namespace hpclaunch::job {
 
 namespace {
 
-constexpr std::size_t kMostOfElf = 64u << 20;
 constexpr std::size_t kMostOfScript = 1u << 20;
 
-// The `index`-th record of a table at `offset`; nullopt beyond the file.
+// Up to `count` records of a table at `offset`.
 template <class Record>
-std::optional<Record> record(std::string_view file, std::size_t offset, std::size_t index) {
-  Record one;
-  if (offset > file.size() || (index + 1) * sizeof one > file.size() - offset) return std::nullopt;
-  std::memcpy(&one, file.data() + offset + index * sizeof one, sizeof one);
-  return one;
+std::vector<Record> records(int file, std::size_t offset, std::size_t count) {
+  constexpr std::size_t kMost = 1u << 14;
+  std::vector<Record> all(std::min(count, kMost));
+  const ssize_t got =
+      pread(file, all.data(), all.size() * sizeof(Record), static_cast<off_t>(offset));
+  all.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)) / sizeof(Record));
+  return all;
 }
 
-// What is read from a pipe is lost to the program.
-Result<std::string> read_regular(const std::string& path, std::size_t max_bytes) {
+// DT_NEEDED of an ELF file of 64 bits; empty for anything else.
+std::vector<std::string> needed_libraries(int file) {
+  constexpr std::size_t kLongestName = 256;
+  std::vector<std::string> names;
+  const auto head = records<Elf64_Ehdr>(file, 0, 1);
+  if (head.empty() || std::memcmp(head[0].e_ident, ELFMAG, SELFMAG) != 0 ||
+      head[0].e_ident[EI_CLASS] != ELFCLASS64)
+    return names;
+  const auto segments = records<Elf64_Phdr>(file, head[0].e_phoff, head[0].e_phnum);
+  std::vector<std::size_t> offsets;  // of names, in the table of strings
+  std::size_t strings = 0;           // its address
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    for (const Elf64_Dyn& entry :
+         records<Elf64_Dyn>(file, segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn))) {
+      if (entry.d_tag == DT_NULL) break;
+      if (entry.d_tag == DT_NEEDED) offsets.push_back(entry.d_un.d_val);
+      if (entry.d_tag == DT_STRTAB) strings = entry.d_un.d_ptr;
+    }
+  }
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_LOAD || strings - segment.p_vaddr >= segment.p_filesz) continue;
+    for (const std::size_t offset : offsets) {
+      const auto name = records<char>(file, segment.p_offset + (strings - segment.p_vaddr) + offset,
+                                      kLongestName);
+      names.emplace_back(name.data(), strnlen(name.data(), name.size()));
+    }
+  }
+  return names;
+}
+
+bool is_regular(const std::string& path) {  // what is read from a pipe is lost to the program
   std::error_code none;
-  if (std::filesystem::is_regular_file(path, none)) return sys::read_file(path, max_bytes);
-  return Error{ErrorKind::invalid, path + " is not a regular file", ""};
+  return std::filesystem::is_regular_file(path, none);
 }
 
 MpiLibrary library_in(const std::string& path) {
-  const Result<std::string> file = read_regular(path, kMostOfElf);
-  if (!file) return {};
-  for (const std::string& needed : needed_libraries(*file))
+  const int file = is_regular(path) ? open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+  if (file < 0) return {};
+  const std::vector<std::string> needed = needed_libraries(file);
+  close(file);
+  for (const std::string& name : needed)
     for (const auto& row : known_programs().at("mpi"))
       for (const auto& library : row.at("libraries"))
-        if (needed.starts_with(library.get<std::string>()))
-          return {row.at("name"), row.at("title"), fmt::format("{} needs {}", path, needed),
+        if (name.starts_with(library.get<std::string>()))
+          return {row.at("name"), row.at("title"), fmt::format("{} needs {}", path, name),
                   row.at("srun")};
   return {};
 }
@@ -151,45 +185,14 @@ MpiLibrary library_of_mpi4py(const std::string& python, const std::string& flags
 
 }  // namespace
 
-std::vector<std::string> needed_libraries(std::string_view file) {
-  std::vector<std::string> names;
-  const auto head = record<Elf64_Ehdr>(file, 0, 0);
-  if (!head || !file.starts_with(ELFMAG) || head->e_ident[EI_CLASS] != ELFCLASS64) return names;
-  std::vector<Elf64_Phdr> segments;
-  for (std::size_t i = 0; i < head->e_phnum; ++i)
-    if (const auto segment = record<Elf64_Phdr>(file, head->e_phoff, i))
-      segments.push_back(*segment);
-  std::vector<std::size_t> offsets;  // of names, in the table of strings
-  std::size_t strings = 0;           // its address
-  for (const Elf64_Phdr& segment : segments)
-    for (std::size_t i = 0;
-         segment.p_type == PT_DYNAMIC && i < segment.p_filesz / sizeof(Elf64_Dyn); ++i) {
-      const auto entry = record<Elf64_Dyn>(file, segment.p_offset, i);
-      if (!entry || entry->d_tag == DT_NULL) break;
-      if (entry->d_tag == DT_NEEDED) offsets.push_back(entry->d_un.d_val);
-      if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
-    }
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_LOAD || strings < segment.p_vaddr ||
-        strings - segment.p_vaddr >= segment.p_filesz)
-      continue;
-    const std::size_t table = segment.p_offset + (strings - segment.p_vaddr);
-    for (const std::size_t offset : offsets)
-      if (table < file.size() && offset < file.size() - table) {
-        const std::string_view rest = file.substr(table + offset);
-        names.emplace_back(rest.substr(0, rest.find('\0')));
-      }
-  }
-  return names;
-}
-
 MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env) {
   if (command.empty() || command.front().find('/') == std::string::npos) return {};
   const std::string& program = command.front();
   const std::string name = program.substr(program.rfind('/') + 1);
   if (!name.starts_with("python")) return library_in(program);
   const PythonWords words = python_words(command);
-  const Result<std::string> script = read_regular(words.script, kMostOfScript);
+  const Result<std::string> script =
+      is_regular(words.script) ? sys::read_file(words.script, kMostOfScript) : Error{};
   const bool uses =
       words.code.find("mpi4py") != std::string::npos || (script && imports_mpi4py(*script));
   return uses ? library_of_mpi4py(program, words.flags, env) : MpiLibrary{};

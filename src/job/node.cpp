@@ -86,8 +86,10 @@ void keep_to_own_mask(Topology& node) {
     node.allowed &= *mask;
 }
 
-}  // namespace
-
+// `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
+// job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
+// cores have several threads, equal counts may be whole nodes, and are taken for that (result
+// empty).
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
   const bool part = std::ranges::any_of(counts, [&](int count) { return count < whole; });
   const bool threads =
@@ -96,6 +98,8 @@ std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const
       std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
   return part && !(threads && alike) ? counts : std::vector<int>();
 }
+
+}  // namespace
 
 Result<const NodeModel*> choose_model(const Request& request, const Profile* profile,
                                       const EnvSnapshot& env, const JobFacts& job) {
@@ -108,8 +112,7 @@ Result<const NodeModel*> choose_model(const Request& request, const Profile* pro
   }
   if (!request.node_type.empty()) {
     if (const NodeModel* model = profile->find_node(request.node_type)) return model;
-    std::vector<std::string> names;
-    for (const NodeModel& model : profile->nodes) names.push_back(model.name);
+    const std::vector<std::string> names = names_of(profile->nodes);
     const auto near = nearest(request.node_type, names);
     return Error{ErrorKind::usage,
                  fmt::format("unknown node type \"{1}\" for {0}", profile->name, request.node_type),

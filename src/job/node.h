@@ -35,12 +35,6 @@ struct GrantedDevices {
 /// By a device mask, else by what the batch system's variables say.
 GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch);
 
-/// `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
-/// job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
-/// cores have several threads, equal counts may be whole nodes, and are taken for that (result
-/// empty).
-std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node);
-
 /// `granted`: CPUs of the first host, 0 for unknown. `live`: this machine, when it was probed as a
 /// node of the job. A model that leaves locality to the node yields to it; any other is compared
 /// with it.

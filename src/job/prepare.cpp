@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/make_plan.h"
@@ -44,36 +46,34 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
   return command;
 }
 
-// What is found out while the probe works.
-struct Means {
-  std::vector<std::string> command;  // resolved
-  MpiLibrary mpi;                    // of the program
-  ChosenLauncher launcher;
-  ClaimedRendezvous rendezvous;
-  PlannedSignal signal;
-  std::string shim;
-  bool as_root = false;
-};
-
-Result<Means> find_means(const Request& request, const EnvSnapshot& env, Purpose purpose,
-                         const Site& site, Diagnostics& diagnostics) {
-  Result<std::vector<std::string>> command = resolve(request, env, purpose, diagnostics);
+// What is found out while the probe works: all but the node.
+Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpose, const Site& site,
+                  PlanInput& input, Prepared& prepared, MpiLibrary& mpi) {
+  input.request = request;
+  Result<std::vector<std::string>> command = resolve(request, env, purpose, prepared.diagnostics);
   if (!command) return command.error();
+  input.request.command = *std::move(command);
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
-  MpiLibrary mpi = mpi_of(*command, env);
+  mpi = mpi_of(input.request.command, env);
   Result<ChosenLauncher> launcher =
       choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
-  if (!launcher->remark.empty())
-    diagnostics.push_back({"launcher-not-here", Severity::note, launcher->remark});
-  Result<ClaimedRendezvous> rendezvous = choose_rendezvous(request, env, site, diagnostics);
+  prepared.launcher = *std::move(launcher);
+  if (!prepared.launcher.remark.empty())
+    prepared.diagnostics.push_back({"launcher-not-here", Severity::note, prepared.launcher.remark});
+  Result<Rendezvous> rendezvous =
+      choose_rendezvous(request, env, site, prepared.port_lock, prepared.diagnostics);
   if (!rendezvous) return rendezvous.error();
+  input.rendezvous = *std::move(rendezvous);
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
-  Result<PlannedSignal> signal = find_signal(request, env, site.batch, diagnostics);
+  prepared.shim = *std::move(shim);
+  Result<PlannedSignal> signal = find_signal(request, env, site.batch, prepared.diagnostics);
   if (!signal) return signal.error();
-  return Means{std::move(*command), std::move(mpi),   std::move(*launcher), std::move(*rendezvous),
-               std::move(*signal),  std::move(*shim), sys::user_id() == 0};
+  input.time_limit_signal = signal->signal;
+  input.time_limit_why = std::move(signal->why);
+  input.as_root = sys::user_id() == 0;
+  return Done{};
 }
 
 // Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
@@ -102,8 +102,8 @@ void add_identities(const BatchJob& batch, LauncherTraits& traits) {
 }
 
 // The launcher's traits, and what this job adds to them.
-LauncherTraits traits_of(const Means& means, const Site& site, const Request& request) {
-  LauncherTraits traits = means.launcher.launcher->traits;
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
+  LauncherTraits traits = launcher.launcher->traits;
   add_identities(site.batch, traits);
   traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
   for (const Scheduler* other : site.batch.inherited)
@@ -119,26 +119,26 @@ std::map<std::string, std::string> find_libraries(const Profile* profile, const 
   std::map<std::string, std::string> found;
   const std::string path = env.get("LD_LIBRARY_PATH");
   if (profile == nullptr || path.empty()) return found;
+  std::set<std::string> names;
   for (const Rule& rule : profile->rules)
-    for (const Test& test : rule.when) {
-      if (!test.fact.starts_with(kGroup)) continue;
-      const std::string name = test.fact.substr(kGroup.size());
-      const Result<std::string> file = sys::find_program(name, path);
-      if (file || file.error().kind == ErrorKind::not_executable) found[name] = file ? *file : name;
-    }
+    for (const Test& test : rule.when)
+      if (test.fact.starts_with(kGroup)) names.insert(test.fact.substr(kGroup.size()));
+  for (const std::string& name : names) {
+    const Result<std::string> file = sys::find_program(name, path);
+    if (file || file.error().kind == ErrorKind::not_executable) found[name] = file ? *file : name;
+  }
   return found;
 }
 
-PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNode job,
-                     const Means& means) {
-  PlanInput input;
+void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLauncher& launcher,
+              PlanInput& input) {
   input.node = std::move(job.topology);
   input.profile = site.profile();
   input.profile_why = site.chosen.why;
   input.model = job.model;
   input.part_of_node = job.part;
   input.cores_known = job.known;
-  if (site.is_here && request.topology.empty()) input.live = std::move(job.live);
+  if (site.is_here && input.request.topology.empty()) input.live = std::move(job.live);
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
   input.first_is_here = only_here(site.hosts) || is_here(site.hosts.names.front());
@@ -151,21 +151,15 @@ PlanInput plan_input(Request request, const EnvSnapshot& env, Site& site, JobNod
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
-  input.as_root = means.as_root;
-  input.launcher = traits_of(means, site, request);
-  input.launcher_why = means.launcher.why;
-  input.rendezvous = means.rendezvous.rendezvous;
-  request.command = means.command;
+  Request& request = input.request;
+  input.launcher = traits_of(launcher, site, request);
+  input.launcher_why = launcher.why;
   if (request.het_group && input.launcher.name == "slurm")
     request.launcher_args.insert(request.launcher_args.begin(),
                                  fmt::format("--het-group={}", *request.het_group));
   // Ranks of other nodes open their logs themselves.
   if (std::string& logs = request.output.log_dir; !logs.empty() && input.launcher.name != "local")
     logs = std::filesystem::absolute(logs).lexically_normal();
-  input.request = std::move(request);
-  input.time_limit_signal = means.signal.signal;
-  input.time_limit_why = means.signal.why;
-  return input;
 }
 
 PictureMarks marks_of(const NodeModel* model) {
@@ -179,22 +173,19 @@ PictureMarks marks_of(const NodeModel* model) {
 }
 
 // The plan, its diagnostics, and its launch line.
-Status complete(const PlanInput& input, Means means, Prepared& prepared) {
+Status complete(const PlanInput& input, Prepared& prepared) {
   Result<Plan> plan = make_plan(input);
   if (!plan) return plan.error();
   prepared.node = input.node;
   prepared.marks = marks_of(input.model);
   prepared.plan = std::move(*plan);
-  prepared.launcher = std::move(means.launcher);
-  prepared.shim = std::move(means.shim);
-  prepared.port_lock = means.rendezvous.lock;
-  prepared.diagnostics.insert(prepared.diagnostics.end(), prepared.plan.reports.begin(),
-                              prepared.plan.reports.end());
+  const auto add = [&](const Diagnostics& found) {
+    std::ranges::copy(found, std::back_inserter(prepared.diagnostics));
+  };
+  add(prepared.plan.reports);
   if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
-  for (Diagnostic& diagnostic : check_plan(prepared.plan, input.env))
-    prepared.diagnostics.push_back(std::move(diagnostic));
-  for (Diagnostic& diagnostic : arg_clashes(prepared.plan))
-    prepared.diagnostics.push_back(std::move(diagnostic));
+  add(check_plan(prepared.plan, input.env));
+  add(arg_clashes(prepared.plan));
   if (prepared.plan.command.empty()) return Done{};
   Result<Argv> argv =
       prepared.launcher.launcher->render(prepared.plan, prepared.launcher.facts, prepared.shim);
@@ -212,18 +203,19 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
     return found.error();
   const Status inside = check_allocation(request, env, site, purpose, prepared.diagnostics);
   if (!inside) return inside.error();
-  Result<Means> means = Error{};
+  PlanInput input;
+  MpiLibrary mpi;
+  Status means = Error{};
   const auto meanwhile = [&] {
-    means = find_means(request, env, purpose, site, prepared.diagnostics);
+    means = find_means(request, env, purpose, site, input, prepared, mpi);
   };
   Result<JobNode> node = find_node(request, env, site, meanwhile, prepared.diagnostics);
   if (!means) return means.error();
   if (!node) return node.error();
-  PlanInput input = plan_input(request, env, site, std::move(*node), *means);
-  const MpiLibrary mpi = means->mpi;
+  add_site(env, site, std::move(*node), prepared.launcher, input);
   input.libraries = find_libraries(site.profile(), env);
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
-  if (const Status done = complete(input, std::move(*means), prepared); !done) return done.error();
+  if (const Status done = complete(input, prepared); !done) return done.error();
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);
@@ -246,20 +238,20 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
                  "describe its nodes under \"nodes\""};
   site.model = *model;
   site.hosts = invented_hosts(requested_nodes(request), hosts);
-  Means means;
-  means.command = request.command;
   const std::string wanted = request.launcher.empty() ? profile.launcher : request.launcher;
-  means.launcher.launcher = find_launcher(wanted.empty() ? "local" : wanted);
-  if (means.launcher.launcher == nullptr) return unknown_launcher(wanted, "");
-  const auto programs = means.launcher.launcher->programs;
-  means.launcher.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
-  means.launcher.why = "the profile's";
-  means.rendezvous.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
-                                 candidate_ports(profile.name, 1, 0).front(), "made up"};
-  means.shim = "hpclaunch-shim";
-  const PlanInput input =
-      plan_input(request, env, site, JobNode{(*model)->topology, *model}, means);
-  if (const Status done = complete(input, std::move(means), prepared); !done) return done.error();
+  ChosenLauncher& chosen = prepared.launcher;
+  chosen.launcher = find_launcher(wanted.empty() ? "local" : wanted);
+  if (chosen.launcher == nullptr) return unknown_launcher(wanted, "");
+  const auto programs = chosen.launcher->programs;
+  chosen.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
+  chosen.why = "the profile's";
+  prepared.shim = "hpclaunch-shim";
+  PlanInput input;
+  input.request = request;
+  input.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
+                      candidate_ports(profile.name, 1, 0).front(), "made up"};
+  add_site(env, site, JobNode{(*model)->topology, *model}, chosen, input);
+  if (const Status done = complete(input, prepared); !done) return done.error();
   return prepared;
 }
 

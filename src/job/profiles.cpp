@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "hpclaunch/sys.h"
@@ -93,14 +94,10 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
 }
 
 Error conflict(const Detection& found) {
-  std::vector<std::pair<std::string, std::string>> sites;  // name, signals
+  std::map<std::string, std::string> sites;  // with their signals
   for (const auto& [profile, signal] : found.rivals) {
-    const auto known =
-        std::ranges::find(sites, profile, &std::pair<std::string, std::string>::first);
-    if (known == sites.end())
-      sites.emplace_back(profile, signal);
-    else
-      known->second += ", " + signal;
+    std::string& signals = sites[profile];
+    signals += (signals.empty() ? "" : ", ") + signal;
   }
   std::string lines;
   std::string options;
@@ -201,8 +198,8 @@ Result<ProfileEntry> find_profile(const std::string& name, const std::string& fi
   if (!file.empty())
     for (const char* where : {"/", "/../part/", "/../site/"}) {
       const std::string path = fmt::format("{}{}{}.json", folder, where, name);
-      const Result<std::string> text = sys::read_file(path);
-      if (text || text.error().kind != ErrorKind::not_found)
+      std::error_code unreadable;
+      if (std::filesystem::exists(path, unreadable) || unreadable)
         return ProfileEntry{name, "file", path, nullptr, {}};
     }
   if (const ProfileEntry* found = find_named(entries, name)) return *found;

@@ -170,26 +170,19 @@ const Json& known_programs() {
   return kKnown;
 }
 
-std::optional<Starter> find_starter(const Words& command) {
-  const std::optional<Found> found = find_row(command);
-  if (!found) return std::nullopt;
-  const Json& row = *found->row;
-  return Starter{row.at("name").get<std::string>(), row.at("starts") == "agent",
-                 row.contains("interpreter"), meant(*found, command)};
-}
-
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
-  const std::optional<Starter> starter = find_starter(request.command);
-  if (!starter) return;
+  const std::optional<Found> found = find_row(request.command);
+  if (!found) return;
+  const Json& row = *found->row;
+  const bool agent = row.at("starts") == "agent";
   const bool typed = request.ranks || request.ranks_per_node;
-  if (typed && plan.max_local_size() == 1 && (starter->agent || starter->python)) return;
-  const bool agent = starter->agent;
+  if (typed && plan.max_local_size() == 1 && (agent || row.contains("interpreter"))) return;
   diagnostics.push_back(
       {"program-is-launcher", Severity::error,
-       fmt::format("{} {}; hpclaunch would start it {} times{}", starter->name,
+       fmt::format("{} {}; hpclaunch would start it {} times{}", row.at("name").get<std::string>(),
                    agent ? "serves a whole node" : "starts ranks itself",
                    agent ? plan.max_local_size() : plan.world_size(), agent ? " there" : ""),
-       starter->instead});
+       meant(*found, request.command)});
 }
 
 }  // namespace hpclaunch::job

@@ -39,17 +39,16 @@ bool uses_one_node(const Request& request, const HostList& hosts) {
 
 }  // namespace
 
-Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
-                                            const Site& site, Diagnostics& diagnostics) {
-  ClaimedRendezvous claimed;
+Result<Rendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
+                                     const Site& site, int& lock, Diagnostics& diagnostics) {
   const std::string& first = site.hosts.names.front();
   const bool here = only_here(site.hosts) || is_here(first);
-  Rendezvous& point = claimed.rendezvous;
+  Rendezvous point;
   if (here && uses_one_node(request, site.hosts)) {
     point.address = "127.0.0.1";
     point.address_why = "all ranks are on this machine";
-  } else if (here && sys::resolves_to_loopback(first)) {
-    point.address = sys::outward_address().value_or(first);
+  } else if (const auto outward = here ? sys::outward_address(first) : std::nullopt) {
+    point.address = *outward;
     point.address_why =
         fmt::format("{} resolves to loopback here; other nodes reach this address", first);
   } else {
@@ -67,8 +66,8 @@ Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSna
            "unset MASTER_PORT"});
     else if (here)
       check_given_port(static_cast<int>(port), request.master_port ? "--master-port" : "exported",
-                       claimed.lock, diagnostics);
-    return claimed;
+                       lock, diagnostics);
+    return point;
   }
   const auto [low, high] = sys::ephemeral_ports();
   const std::vector<int> candidates =
@@ -76,11 +75,11 @@ Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSna
   const Result<sys::PortClaim> claim = sys::claim_port(candidates, here ? "" : first);
   if (!claim) return claim.error();
   point.port = claim->port;
-  claimed.lock = claim->lock;
+  lock = claim->lock;
   point.port_why = fmt::format("outside the kernel's ephemeral range {}-{}", low, high);
   point.port_why += here ? "; currently free on this host"
                          : fmt::format("; not checked, since rank 0 runs on {}", first);
-  return claimed;
+  return point;
 }
 
 }  // namespace hpclaunch::job

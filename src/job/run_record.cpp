@@ -45,36 +45,29 @@ Json failure_json(const sys::RankFailure& first) {
               {"last_lines", first.last_lines}};
 }
 
-Json launcher_json(const RunRecord& record) {
-  Json out;
-  out["name"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->launcher);
-  out["argv"] = record.argv;
-  out["exit_status"] = nullptr;
-  out["signal"] = nullptr;
-  if (!record.ending) return out;
-  if (record.ending->launcher_exit) out["exit_status"] = *record.ending->launcher_exit;
-  if (record.ending->launcher_signal) out["signal"] = signal_json(*record.ending->launcher_signal);
-  return out;
-}
-
-Json ranks_json(const sys::Ending& ending) {
-  int silent = 0;
-  for (const sys::SilentRanks& node : ending.silent) silent += node.count;
-  return Json{
-      {"ok", ending.ok}, {"failed", ending.failed}, {"ended", ending.ended}, {"silent", silent}};
-}
-
+// What is unknown is null.
 void add_ending(const RunRecord& record, Json& out) {
-  out["first_failure"] = nullptr;
-  out["ranks"] = nullptr;
+  Json& launcher = out["launcher"];
+  launcher = {
+      {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
+  if (record.plan != nullptr) launcher["name"] = record.plan->launcher;
+  out["hosts"] = record.plan == nullptr ? Json::array() : Json(record.plan->hosts);
+  out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
+  for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
   out["silent"] = Json::array();
   out["passed_on"] = nullptr;
   if (!record.ending) return;
   const sys::Ending& ending = *record.ending;
+  if (ending.launcher_exit) launcher["exit_status"] = *ending.launcher_exit;
+  if (ending.launcher_signal) launcher["signal"] = signal_json(*ending.launcher_signal);
   if (ending.first) out["first_failure"] = failure_json(*ending.first);
-  out["ranks"] = ranks_json(ending);
-  for (const sys::SilentRanks& node : ending.silent)
+  int silent = 0;
+  for (const sys::SilentRanks& node : ending.silent) {
+    silent += node.count;
     out["silent"].push_back(Json{{"host", node.host}, {"ranks", node.ranks}});
+  }
+  out["ranks"] = {
+      {"ok", ending.ok}, {"failed", ending.failed}, {"ended", ending.ended}, {"silent", silent}};
   if (ending.passed_on != 0) out["passed_on"] = signal_json(ending.passed_on);
 }
 
@@ -91,9 +84,6 @@ std::string run_record_json(const RunRecord& record) {
   out["error"] = !record.error
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
-  out["launcher"] = launcher_json(record);
-  out["hosts"] = record.plan == nullptr ? Json::array() : Json(record.plan->hosts);
-  out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
   add_ending(record, out);
   // What a program wrote or a user typed need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -95,14 +95,9 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
 /// `usage` for a name that no launcher has; `who` begins the message.
 Error unknown_launcher(const std::string& wanted, std::string_view who);
 
-struct ClaimedRendezvous {
-  Rendezvous rendezvous;
-  int lock = -1;  ///< see sys::PortClaim
-};
-
-/// Errors: as sys::claim_port. A given port that is taken becomes a diagnostic.
-Result<ClaimedRendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
-                                            const Site& site, Diagnostics& diagnostics);
+/// `lock`: see sys::PortClaim. Errors: as sys::claim_port. A given port that is taken becomes a diagnostic.
+Result<Rendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
+                                     const Site& site, int& lock, Diagnostics& diagnostics);
 
 // ---- --signal SIGNAL@SECONDS --------------------------------------------------------------------
 

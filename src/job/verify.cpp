@@ -209,7 +209,8 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
 }
 
 // `who`: "no rank", "preflight: no node".
-Error no_report(const Verification& result, const std::string& who, const std::string& module) {
+Error no_report(const Verification& result, const std::string& who) {
+  const std::string& module = result.seen.module;
   const double limit = result.seen.limit_seconds;
   if (!module.empty())
     return Error{
@@ -227,6 +228,20 @@ Error no_report(const Verification& result, const std::string& who, const std::s
       "see its messages above; hpclaunch run --dry-run shows the launch line"};
 }
 
+// Every rank of `plan` reports in place of its program.
+Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification asked,
+                               const std::string& python, double limit_seconds,
+                               const OtherLines& other, const char* nobody) {
+  const std::string program = plan.command.empty() ? "" : plan.command.front();
+  plan.command = report_command(program, python, asked.seen.module, prepared.shim);
+  Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
+  if (!result || result->ended.interrupted_by != 0) return result;
+  if (result->seen.reports.empty()) return no_report(*result, nobody);
+  look_up_hosts(prepared.plan, result->seen);
+  result->comparison = compare(prepared.plan, prepared.node, result->seen);
+  return result;
+}
+
 // The interpreter that was named, else the one on PATH.
 Result<std::string> python_for(const std::vector<std::string>& command, const EnvSnapshot& env) {
   if (!command.empty()) {
@@ -241,44 +256,33 @@ Result<std::string> python_for(const std::vector<std::string>& command, const En
 Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
                             const std::string& module, double limit_seconds,
                             const OtherLines& other) {
-  Plan plan = prepared.plan;
+  const Plan& plan = prepared.plan;
   Verification asked;
   asked.seen.env = env;
   asked.seen.module = module;
   asked.seen.names = names_to_report(plan, launch_environment(plan, env));
   asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
-  const std::string program = plan.command.empty() ? "" : plan.command.front();
   Result<std::string> python = std::string();
   if (!module.empty()) python = python_for(plan.command, env);
   if (!python) return python.error();
-  plan.command = report_command(program, *python, module, prepared.shim);
-  Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
-  if (!result || result->ended.interrupted_by != 0) return result;
-  if (result->seen.reports.empty()) return no_report(*result, "no rank", module);
-  look_up_hosts(prepared.plan, result->seen);
-  result->comparison = compare(prepared.plan, prepared.node, result->seen);
-  return result;
+  return ask_ranks(plan, prepared, std::move(asked), *python, limit_seconds, other, "no rank");
 }
 
 Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSnapshot& env,
                                           double limit_seconds, const OtherLines& other) {
   constexpr std::size_t kRowsPerKind = 8;
-  Plan plan = one_rank_per_node(prepared.plan);
   Verification asked;
   asked.seen.env = env;
   asked.seen.one_per_node = true;
-  const std::string program = plan.command.empty() ? "" : plan.command.front();
-  plan.command = report_command(program, "", "", prepared.shim);
-  Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
+  const Result<Verification> result =
+      ask_ranks(one_rank_per_node(prepared.plan), prepared, std::move(asked), "", limit_seconds,
+                other, "preflight: no node");
   if (!result) return result.error();
   if (result->ended.interrupted_by != 0)
     return Error{ErrorKind::system,
                  fmt::format("preflight: interrupted by signal {}", result->ended.interrupted_by)};
-  if (result->seen.reports.empty()) return no_report(*result, "preflight: no node", "");
-  look_up_hosts(prepared.plan, result->seen);
-  const Comparison comparison = compare(prepared.plan, prepared.node, result->seen);
   std::vector<Diagnostic> diagnostics;
-  for (const Difference& one : condense(comparison.differences, kRowsPerKind))
+  for (const Difference& one : condense(result->comparison.differences, kRowsPerKind))
     diagnostics.push_back(
         {"preflight-" + one.what.id, one.what.severity,
          fmt::format("{}: planned {}, found {}: {}", where_text(prepared.plan, one), one.planned,

@@ -158,6 +158,14 @@ bool is_address(std::string_view host) {
          host.find(':') != std::string_view::npos;
 }
 
+bool is_loopback(std::string_view address) {
+  return address == "::1" || address.starts_with("127.") || address.starts_with("::ffff:127.");
+}
+
+bool is_link_local(std::string_view address) {
+  return address.starts_with("169.254.") || to_lower(address).starts_with("fe80:");
+}
+
 namespace {
 
 bool equal(std::string_view a, std::string_view b) {

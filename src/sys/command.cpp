@@ -11,8 +11,6 @@
 #include "sys/descendants.h"
 #include "sys/start.h"
 
-extern char** environ;
-
 namespace hpclaunch::sys {
 namespace {
 
@@ -127,15 +125,12 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
   if (!input.open() || !output.open() || !errors.open())
     return system_error("cannot create a pipe");
   input.close_write();  // it reads the end of the file
-  const std::vector<char*> words = pointers(argv);
-  Start start;
-  start.argv = words.data();
-  start.envp = environ;
-  start.input = input.read_end;
-  start.output = output.write_end;
-  start.errors = errors.write_end;
-  start.group = Start::Group::own;  // so that the limit ends its children too
-  const Result<pid_t> pid = start_program(start);
+  const Result<pid_t> pid =
+      start_program(argv, nullptr,
+                    {.input = input.read_end,
+                     .output = output.write_end,
+                     .errors = errors.write_end,
+                     .group = Start::Group::own});  // so that the limit ends its children too
   if (!pid) return pid.error();
   output.close_write();
   errors.close_write();
@@ -166,18 +161,12 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
   Pipe output;
   if (!input.open() || !output.open()) return system_error("cannot create a pipe");
   const Subreaper reaper;
-  const KeepExitStatuses statuses;
   Signals signals(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
-  const std::vector<char*> words = pointers(argv);
-  const std::vector<char*> variables = pointers(env.entries());
-  Start start;
-  start.argv = words.data();
-  start.envp = variables.data();
-  start.input = input.read_end;
-  start.output = output.write_end;
-  start.group = Start::Group::own;
-  start.when_we_die = SIGTERM;
-  const Result<pid_t> pid = start_program(start);
+  const Result<pid_t> pid = start_program(argv, &env.entries(),
+                                          {.input = input.read_end,
+                                           .output = output.write_end,
+                                           .group = Start::Group::own,
+                                           .when_we_die = SIGTERM});
   if (!pid) return pid.error();
   input.close_read();
   output.close_write();
@@ -189,7 +178,7 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
     take_lines(out.text, [&](std::string_view whole) { line(whole, at); });
   });
   if (!out.text.empty()) line(out.text, wall_clock());
-  if (reaper.alone()) ended.clean = end_descendants(kKillPatience);
+  if (reaper.alone()) end_descendants(kKillPatience);
   return ended;
 }
 

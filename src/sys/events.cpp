@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,15 +24,6 @@ int above_standard(int fd) {
 void close_one(int& fd) {
   if (fd >= 0) close(fd);
   fd = -1;
-}
-
-int open_pidfd(pid_t pid) {
-#ifdef SYS_pidfd_open
-  return above_standard(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-#else
-  static_cast<void>(pid);
-  return -1;
-#endif
 }
 
 }  // namespace
@@ -142,26 +132,15 @@ std::string signal_name(int signal) {
   return fmt::format("signal {}", signal);
 }
 
-Child::Child(pid_t pid, bool use_pidfd) : pid_(pid) {
-  if (use_pidfd) pidfd_ = open_pidfd(pid);
-  if (pidfd_ >= 0) return;
-  statuses_.emplace();
-  child_signal_.emplace(signal_set({SIGCHLD}));
-}
+Child::Child(pid_t pid) : pid_(pid), ends_(signal_set({SIGCHLD})) {}
 
-Child::~Child() {
-  kill_now();
-  close_one(pidfd_);
-}
+Child::~Child() { kill_now(); }
 
-int Child::fd() const {
-  if (reaped_) return -1;
-  return pidfd_ >= 0 ? pidfd_ : child_signal_->fd();
-}
+int Child::fd() const { return reaped_ ? -1 : ends_.fd(); }
 
 bool Child::ended(int to_group) {
   if (reaped_) return true;
-  if (child_signal_) child_signal_->discard();  // before the look: a later one wakes us again
+  ends_.discard();  // before the look: a later one wakes us again
   siginfo_t info{};
   const bool unknown =  // ECHILD: SIGCHLD is ignored, so the kernel has reaped it
       waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
@@ -36,11 +37,11 @@ std::string host_name() {
 }
 
 std::string own_directory() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) return {};
-  const std::string_view whole(path, static_cast<std::size_t>(length));
-  return std::string(whole.substr(0, whole.rfind('/')));
+  static const std::string kPath = [] {
+    std::error_code failed;
+    return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
+  }();
+  return kPath;
 }
 
 std::string working_directory() {
@@ -192,16 +193,12 @@ bool is_trusted(uid_t uid) {
          });
 }
 
-enum class Found { nothing, not_executable, executable };
-
-bool is_directory(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
+enum class Found { nothing, directory, not_executable, executable };
 
 Found look(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Found::nothing;
+  if (stat(path.c_str(), &info) != 0) return Found::nothing;
+  if (S_ISDIR(info.st_mode)) return Found::directory;
   const bool runs =
       S_ISREG(info.st_mode) && faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
   return runs ? Found::executable : Found::not_executable;
@@ -249,10 +246,10 @@ Result<std::string> find_program(const std::string& program, std::string_view pa
         return absolute(program);
       case Found::not_executable:
         return cannot_execute(program);
+      case Found::directory:
+        return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program),
+                     "name a program file"};
       case Found::nothing:
-        if (is_directory(program))
-          return Error{ErrorKind::not_executable, fmt::format("\"{}\" is a directory", program),
-                       "name a program file"};
         return Error{ErrorKind::program_not_found,
                      fmt::format("program \"{}\" does not exist", program)};
     }

@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -10,29 +9,27 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
 
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "sys/outward.h"
+#include "sys/addresses.h"
 
 namespace hpclaunch::sys {
 
 std::pair<int, int> ephemeral_ports() {
   constexpr std::pair<int, int> kLinuxDefault{32768, 60999};
   const Result<std::string> text = read_file("/proc/sys/net/ipv4/ip_local_port_range", 4096);
-  if (!text) return kLinuxDefault;
-  const std::string_view line = trim(*text);
-  const std::size_t blank = line.find_first_of(" \t");
-  if (blank == std::string_view::npos) return kLinuxDefault;
-  const std::optional<long> low = parse_natural(line.substr(0, blank), 65535);
-  const std::optional<long> high = parse_natural(trim(line.substr(blank)), 65535);
-  if (!low || !high) return kLinuxDefault;
-  return {static_cast<int>(*low), static_cast<int>(*high)};
+  std::pair<int, int> range;
+  const bool read = text && std::sscanf(text->c_str(), "%5d %5d", &range.first, &range.second) == 2;
+  return read ? range : kLinuxDefault;
 }
 
 namespace {
@@ -58,19 +55,12 @@ int try_listen(int family, int port) {
   if (fd < 0) return errno == EAFNOSUPPORT ? 0 : errno;
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_storage address{};
-  socklen_t size = sizeof(sockaddr_in);
-  if (family == AF_INET6) {
-    auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
-    in6->sin6_family = AF_INET6;
-    in6->sin6_port = htons(static_cast<std::uint16_t>(port));
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    size = sizeof(sockaddr_in6);
-  } else {
-    auto* in = reinterpret_cast<sockaddr_in*>(&address);
-    in->sin_family = AF_INET;
-    in->sin_port = htons(static_cast<std::uint16_t>(port));
-  }
+  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);  // no option of IPv4: without effect
+  sockaddr_in6
+      address{};  // IPv4 has family and port in the same places, and zero is any address too
+  address.sin6_family = static_cast<sa_family_t>(family);
+  address.sin6_port = htons(static_cast<std::uint16_t>(port));
+  const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   int why = 0;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || listen(fd, 1) != 0)
     why = errno;
@@ -134,34 +124,6 @@ std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all_addresses() {
   return {all, freeifaddrs};
 }
 
-bool is_link_local(const sockaddr& address) {
-  return address.sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-}
-
-// Numeric text of an address, "fe80::1%eth0" of a link-local one; "" for other families.
-std::string address_text(const sockaddr& address) {
-  char text[INET6_ADDRSTRLEN];
-  const void* bytes = nullptr;
-  if (address.sa_family == AF_INET)
-    bytes = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-  else if (address.sa_family == AF_INET6)
-    bytes = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (bytes == nullptr || inet_ntop(address.sa_family, bytes, text, sizeof text) == nullptr)
-    return "";
-  char interface[IF_NAMESIZE];
-  const bool scoped = is_link_local(address) &&
-                      if_indextoname(reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id,
-                                     interface) != nullptr;
-  return scoped ? fmt::format("{}%{}", text, interface) : text;
-}
-
-// 169.254.0.0/16, which a service processor's interface has.
-bool is_link_local_4(const sockaddr& address) {
-  return address.sa_family == AF_INET &&
-         ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 16 == 0xa9fe;
-}
-
 // A card's interface, or a bond, VLAN or bridge above one.
 bool is_on_card(const std::string& name, int depth = 0) {
   constexpr int kMostLayers = 4;
@@ -180,26 +142,28 @@ bool is_on_card(const std::string& name, int depth = 0) {
 
 }  // namespace
 
+std::string address_text(const sockaddr* address) {
+  std::array<char, NI_MAXHOST> text{};
+  const bool is_4 = address != nullptr && address->sa_family == AF_INET;
+  getnameinfo(address, is_4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text.data(), text.size(),
+              nullptr, 0, NI_NUMERICHOST);
+  return text.data();
+}
+
 std::optional<std::string> outward_of(const ifaddrs* all,
                                       const std::function<bool(const std::string&)>& on_card) {
   std::optional<std::string> found;
   std::pair<bool, bool> best;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) continue;
     if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (is_link_local(*one->ifa_addr) || is_link_local_4(*one->ifa_addr)) continue;
-    std::string text = address_text(*one->ifa_addr);
+    std::string text = address_text(one->ifa_addr);
+    if (text.empty() || is_link_local(text)) continue;
     const std::pair rank{on_card(one->ifa_name), one->ifa_addr->sa_family == AF_INET};
-    if (text.empty() || (found && rank <= best)) continue;
+    if (found && rank <= best) continue;
     found = std::move(text);
     best = rank;
   }
   return found;
-}
-
-std::optional<std::string> outward_address() {
-  return outward_of(all_addresses().get(),
-                    [](const std::string& name) { return is_on_card(name); });
 }
 
 Result<std::vector<std::string>> resolve(const std::string& name) {
@@ -210,7 +174,7 @@ Result<std::vector<std::string>> resolve(const std::string& name) {
   if (why != 0) return Error{ErrorKind::system, fmt::format("\"{}\": {}", name, gai_strerror(why))};
   std::vector<std::string> found;
   for (const addrinfo* one = all; one != nullptr; one = one->ai_next) {
-    std::string text = address_text(*one->ai_addr);
+    std::string text = address_text(one->ai_addr);
     if (!text.empty() && std::find(found.begin(), found.end(), text) == found.end())
       found.push_back(std::move(text));
   }
@@ -218,16 +182,12 @@ Result<std::vector<std::string>> resolve(const std::string& name) {
   return found;
 }
 
-bool is_loopback(const std::string& address) {
-  constexpr std::string_view kMapped = "::ffff:";
-  const std::string_view text = address;
-  const bool mapped = text.starts_with(kMapped);
-  return text == "::1" || (mapped ? text.substr(kMapped.size()) : text).starts_with("127.");
-}
-
-bool resolves_to_loopback(const std::string& name) {
+std::optional<std::string> outward_address(const std::string& name) {
   const Result<std::vector<std::string>> found = resolve(name);
-  return found && !found->empty() && std::all_of(found->begin(), found->end(), is_loopback);
+  if (!found || found->empty() || !std::ranges::all_of(*found, is_loopback)) return std::nullopt;
+  return outward_of(all_addresses().get(),
+                    [](const std::string& interface) { return is_on_card(interface); })
+      .value_or(name);
 }
 
 std::string listen_problem(int port) {
@@ -239,7 +199,7 @@ std::vector<std::string> own_addresses() {
   const auto all = all_addresses();
   std::vector<std::string> found;
   for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next)
-    if (one->ifa_addr != nullptr) found.push_back(address_text(*one->ifa_addr));
+    found.push_back(address_text(one->ifa_addr));
   return found;
 }
 
@@ -252,9 +212,8 @@ std::vector<Interface> interfaces() {
                            [&](const Interface& known) { return known.name == one->ifa_name; });
     if (at == found.end())
       at = found.insert(found.end(), Interface{one->ifa_name, (one->ifa_flags & IFF_UP) != 0, {}});
-    if (one->ifa_addr == nullptr || is_link_local(*one->ifa_addr)) continue;
-    std::string text = address_text(*one->ifa_addr);
-    if (!text.empty()) at->addresses.push_back(std::move(text));
+    std::string text = address_text(one->ifa_addr);
+    if (!text.empty() && !text.starts_with("fe80:")) at->addresses.push_back(std::move(text));
   }
   return found;
 }

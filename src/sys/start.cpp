@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,10 +14,11 @@
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 
+extern char** environ;
+
 namespace hpclaunch::sys {
 namespace {
 
-constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr int kFailed = 125;
 
 // Runs in the new process, in the parent's memory and beside it: system calls only. The parent's state
@@ -67,20 +67,6 @@ Error system_error(const std::string& what) {
   return Error{ErrorKind::system, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-Result<Stacks> Stacks::make(int count) {
-  void* memory =
-      mmap(nullptr, static_cast<std::size_t>(count) * kStackBytes, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) return Error{ErrorKind::system, "not enough memory to start the ranks"};
-  Stacks stacks;
-  stacks.begin_ = static_cast<char*>(memory);
-  return stacks;
-}
-
-char* Stacks::top(int index) const {
-  return begin_ + (static_cast<std::size_t>(index) + 1) * kStackBytes;
-}
-
 pid_t start_beside(Start& start, char* stack_top) {
   start.parent = getpid();
   // Shared memory spares the copy that fork makes; not waiting for the exec, as vfork would, lets
@@ -89,8 +75,14 @@ pid_t start_beside(Start& start, char* stack_top) {
   return pid < 0 ? -errno : pid;
 }
 
-Result<pid_t> start_program(Start& start) {
+Result<pid_t> start_program(const std::vector<std::string>& argv,
+                            const std::vector<std::string>* env, Start start) {
   alignas(16) static std::array<char, kStackBytes> stack;
+  const std::vector<char*> words = pointers(argv);
+  std::vector<char*> variables;
+  if (env != nullptr) variables = pointers(*env);
+  start.argv = words.data();
+  start.envp = env != nullptr ? variables.data() : environ;
   start.parent = getpid();
   const pid_t pid =
       clone(exec_in_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &start);

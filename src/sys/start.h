@@ -41,23 +41,17 @@ struct Start {
   volatile int error = 0;     ///< errno of the exec, when that failed; the process exits with 125
 };
 
-/// Memory for the stacks of `count` processes before their exec. Never given back.
-class Stacks {
- public:
-  static Result<Stacks> make(int count);
-  char* top(int index) const;
-
- private:
-  char* begin_ = nullptr;
-};
+/// Of a process before its exec.
+inline constexpr std::size_t kStackBytes = 32 * 1024;
 
 /// Does not wait for the exec: a failure of that is seen in start.error when the process is reaped. All
 /// other descriptors must be close-on-exec, all signals blocked. Until the exec a failing call of the
 /// new process changes errno here, at any moment. pid, or -errno.
 pid_t start_beside(Start& start, char* stack_top);
 
-/// Returns once the exec has worked. Errors: as exec_error.
-Result<pid_t> start_program(Start& start);
+/// Returns once the exec has worked. `start` is without its words; `env`: nullptr for ours. Errors: as exec_error.
+Result<pid_t> start_program(const std::vector<std::string>& argv,
+                            const std::vector<std::string>* env, Start start);
 
 /// Opens /dev/null as 0, 1 and 2 where they are closed, or another file would get such a number.
 void fill_standard_files();
@@ -70,6 +64,6 @@ inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGH
                                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 /// The key of the records, for the shims of a launch that reads them.
-inline constexpr std::string_view kRecords = "HPCLAUNCH_RECORDS=";
+inline constexpr const char* kRecords = "HPCLAUNCH_RECORDS";
 
 }  // namespace hpclaunch::sys

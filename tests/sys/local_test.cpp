@@ -335,13 +335,13 @@ TEST_CASE("the report", "[local][report]") {
 }
 
 TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", "[local]") {
-  Outcome ended;
-  ended.clean = false;
-  ended.ending.status = 139;
-  ended.ending.ok = 5;
-  ended.ending.failed = 1;
-  ended.ending.ended = 2;
-  hpclaunch::sys::RankFailure& first = ended.ending.first.emplace();
+  hpclaunch::sys::Ending ended;
+  ended.status = 139;
+  ended.ok = 5;
+  ended.failed = 1;
+  ended.ended = 2;
+  ended.passed_on = 15;
+  hpclaunch::sys::RankFailure& first = ended.first.emplace();
   first.rank = first.local_rank = 3;
   first.pid = 4711;
   first.signal = SIGSEGV;
@@ -352,11 +352,12 @@ TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", 
   const auto outcome = decode(encode(ended));
   REQUIRE(outcome);
   REQUIRE(*outcome);
-  const hpclaunch::sys::Ending& ending = (*outcome)->ending;
+  const hpclaunch::sys::Ending& ending = **outcome;
   CHECK(ending.status == 139);
   CHECK(ending.ok == 5);
   CHECK(ending.failed == 1);
   CHECK(ending.ended == 2);
+  CHECK(ending.passed_on == 15);
   REQUIRE(ending.first);
   CHECK(ending.first->rank == 3);
   CHECK(ending.first->pid == 4711);
@@ -365,7 +366,6 @@ TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", 
   CHECK(ending.first->seconds == 1.5);
   CHECK(ending.first->host == "n1");
   CHECK(ending.first->last_lines == first.last_lines);
-  CHECK_FALSE((*outcome)->clean);
   const std::string message =
       encode(hpclaunch::Error{hpclaunch::ErrorKind::not_found, "no shim", "install it"});
   const auto error = decode(message);

@@ -14,7 +14,7 @@
 
 #include "hpclaunch/sys.h"
 #include "support/catch.h"
-#include "sys/outward.h"
+#include "sys/addresses.h"
 
 namespace {
 

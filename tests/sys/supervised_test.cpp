@@ -217,8 +217,8 @@ TEST_CASE("any bytes in any pieces", "[supervised][record][fuzz]") {
 
 // ---- the judge ------------------------------------------------------------------------------------------
 
-Plan two_nodes() {
-  Plan plan;
+const Plan& two_nodes() {
+  static Plan plan;
   plan.launcher = "slurm";
   plan.hosts = {"n1", "n2"};
   plan.classes.resize(2);

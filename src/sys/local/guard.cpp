@@ -12,10 +12,21 @@
 #include "sys/descendants.h"
 #include "sys/local/job.h"
 
+namespace hpclaunch {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Error, kind, message, hint)
+}
+
+namespace hpclaunch::sys {
+// What the local launcher knows of a failure, and of a job.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, local_rank, pid, exit_status, signal, core,
+                                   seconds, host, last_lines)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on)
+}  // namespace hpclaunch::sys
+
 namespace hpclaunch::sys::local {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr char kName[] = "hpl-guard";
 
@@ -23,13 +34,8 @@ constexpr char kName[] = "hpl-guard";
 // line are changed. On failure they stay.
 void rename_self() {
   prctl(PR_SET_NAME, kName);
-  std::FILE* file = std::fopen("/proc/self/stat", "re");
-  if (file == nullptr) return;
-  char text[1024];
-  const std::size_t size = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  text[size] = '\0';
-  const char* field = std::strrchr(text, ')');
+  const Result<std::string> text = read_file("/proc/self/stat");
+  const char* field = text ? std::strrchr(text->c_str(), ')') : nullptr;
   constexpr int kFirstAfterName = 3;
   constexpr int kArgStart = 48;
   for (int i = kFirstAfterName; field != nullptr && i <= kArgStart; ++i) {
@@ -44,7 +50,7 @@ void rename_self() {
   std::memcpy(line, kName, sizeof kName);
 }
 
-[[noreturn]] void finish(int control, const Result<Outcome>& outcome) {
+[[noreturn]] void finish(int control, const Result<Ending>& outcome) {
   const std::string message = encode(outcome);
   send(control, message.data(), message.size(), MSG_NOSIGNAL);
   _exit(0);
@@ -73,62 +79,23 @@ void guard(const Job& job, int control) {
   _exit(0);
 }
 
-// CBOR, since the output of a rank may be any bytes.
-std::string encode(const Result<Outcome>& outcome) {
-  Json message;
-  if (!outcome) {
-    const Error& error = outcome.error();
-    message = {{"error", error.kind}, {"message", error.message}, {"hint", error.hint}};
-  } else {
-    const Ending& ending = outcome->ending;
-    message = {{"status", ending.status},
-               {"ok", ending.ok},
-               {"failed", ending.failed},
-               {"ended", ending.ended},
-               {"passed_on", ending.passed_on}};
-    if (const auto& first = ending.first)
-      message["first"] = {{"rank", first->rank},
-                          {"local_rank", first->local_rank},
-                          {"pid", first->pid},
-                          {"exit_status", first->exit_status},
-                          {"signal", first->signal},
-                          {"core", first->core},
-                          {"seconds", first->seconds},
-                          {"host", first->host},
-                          {"last_lines", first->last_lines}};
-    message["clean"] = outcome->clean;
-  }
+// CBOR, since the output of a rank may be any bytes; `true` is the end of a whole message.
+std::string encode(const Result<Ending>& outcome) {
+  Json message = outcome ? Json(*outcome) : Json(outcome.error());
+  if (outcome && outcome->first) message["first"] = *outcome->first;
   std::string bytes;
-  Json::to_cbor(message, bytes);
+  Json::to_cbor(Json::array({message, true}), bytes);
   return bytes;
 }
 
-std::optional<Result<Outcome>> decode(std::string_view bytes) {
-  const Json message = Json::from_cbor(bytes.begin(), bytes.end(), true, false);
-  if (!message.is_object()) return std::nullopt;
-  if (message.contains("error"))
-    return Error{message["error"], message["message"], message["hint"]};
-  Outcome outcome;
-  outcome.clean = message["clean"];
-  Ending& ending = outcome.ending;
-  ending.status = message["status"];
-  ending.ok = message["ok"];
-  ending.failed = message["failed"];
-  ending.ended = message["ended"];
-  ending.passed_on = message["passed_on"];
-  if (!message.contains("first")) return outcome;
-  const Json& fields = message["first"];
-  RankFailure& first = ending.first.emplace();
-  first.rank = fields["rank"];
-  first.local_rank = fields["local_rank"];
-  first.pid = fields["pid"];
-  first.exit_status = fields["exit_status"];
-  first.signal = fields["signal"];
-  first.core = fields["core"];
-  first.seconds = fields["seconds"];
-  first.host = fields["host"];
-  first.last_lines = fields["last_lines"].get<std::vector<std::string>>();
-  return outcome;
+std::optional<Result<Ending>> decode(std::string_view bytes) {
+  const Json whole = Json::from_cbor(bytes.begin(), bytes.end(), true, false);
+  if (!whole.is_array() || whole.back() != true) return std::nullopt;
+  const Json& message = whole.front();
+  if (message.contains("hint")) return message.get<Error>();
+  Ending ending = message.get<Ending>();
+  if (message.contains("first")) ending.first = message["first"].get<RankFailure>();
+  return ending;
 }
 
 }  // namespace hpclaunch::sys::local

@@ -34,21 +34,12 @@ constexpr int files_needed(int ranks, bool logs) { return ranks * (logs ? 4 : 3)
 
 /// Everything that the supervisor needs, complete before it is forked.
 struct Job {
-  int ranks = 1;
-  std::string host;
-  OutputOptions output;
-  TimeLimitSignal time_limit_signal;
-  std::vector<std::string> argv;  ///< the shim, the program, its arguments
-  std::vector<std::string> env;   ///< without HPCLAUNCH_LOCAL_RANK
-  Logs logs;
+  const Plan& plan;                    ///< of one node
+  std::vector<std::string> argv = {};  ///< the shim, the program, its arguments
+  std::vector<std::string> env = {};   ///< without HPCLAUNCH_LOCAL_RANK
+  Logs logs = {};
   rlimit files{};            ///< RLIMIT_NOFILE as the user has it
   bool ignore_pipe = false;  ///< SIGPIPE was ignored when we started
-};
-
-/// How the job went.
-struct Outcome {
-  Ending ending;
-  bool clean = true;  ///< no process that the job started is left
 };
 
 /// Starts the ranks and stays until everything that they started has ended. Runs in a process of
@@ -56,16 +47,16 @@ struct Outcome {
 /// process the user started; each byte is a signal to forward, its end means that this process is
 /// gone. Errors: `program_not_found` and `not_executable` when the shim is missing or cannot be
 /// executed, `system`; whatever had been started has been ended then.
-Result<Outcome> supervise(const Job& job, int control);
+Result<Ending> supervise(const Job& job, int control);
 
 /// Becomes the guard: forks the supervisor, waits for it, ends what is left below it. `control` is the
 /// supervisor's end of the socket. All signals are blocked.
 [[noreturn]] void guard(const Job& job, int control);
 
 /// The supervisor's last message.
-std::string encode(const Result<Outcome>& outcome);
+std::string encode(const Result<Ending>& outcome);
 
 /// nullopt: cut short, so the supervisor was killed.
-std::optional<Result<Outcome>> decode(std::string_view message);
+std::optional<Result<Ending>> decode(std::string_view message);
 
 }  // namespace hpclaunch::sys::local

@@ -18,22 +18,21 @@ Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
       control_(control),
       children_(signal_set({SIGCHLD})),
-      lines_(job.ranks, job.output.label, screen_.one_target()),
-      ranks_(static_cast<std::size_t>(job.ranks)),
+      lines_(job.plan.world_size(), job.plan.output.label, screen_.one_target()),
+      ranks_(static_cast<std::size_t>(job.plan.world_size())),
       logs_(job.logs.files) {}
 
 Status Supervisor::start() {
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
   death_pipe_.open();
   const int highest =
-      fcntl(death_pipe_.write_end, F_DUPFD_CLOEXEC, files_needed(job_.ranks, !logs_.empty()) - 1);
+      fcntl(death_pipe_.write_end, F_DUPFD_CLOEXEC, files_needed(ranks(), !logs_.empty()) - 1);
   if (highest >= 0) close(std::exchange(death_pipe_.write_end, highest));
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   Pipe execs;  // every rank has the writing end until its exec closes it
   if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
     return system_error("cannot start the ranks");
-  Result<Stacks> stacks = Stacks::make(job_.ranks);
-  if (!stacks) return stacks.error();
+  stacks_.reset(new char[ranks_.size() * kStackBytes]);  // only the pages that are used take memory
   argv_ = pointers(job_.argv);
   Start common;
   common.argv = argv_.data();
@@ -42,15 +41,16 @@ Status Supervisor::start() {
   common.default_pipe = !job_.ignore_pipe;
   const std::vector<char*> env = pointers(job_.env);
   started_ = clock_ms();
-  for (int rank = 0; rank < job_.ranks; ++rank) {
+  for (int rank = 0; rank < ranks(); ++rank) {
     Rank& state = ranks_[static_cast<std::size_t>(rank)];
+    char* const top = stacks_.get() + static_cast<std::size_t>(rank + 1) * kStackBytes;
     state.own_variable = fmt::format("HPCLAUNCH_LOCAL_RANK={}", rank);
     state.env = env;
     state.env.back() = state.own_variable.data();
     state.env.push_back(nullptr);
     common.envp = state.env.data();
     common.input = rank == 0 ? 0 : null;
-    if (const Status status = start_rank(rank, common, stacks->top(rank)); !status) {
+    if (const Status status = start_rank(rank, common, top); !status) {
       end_descendants(kKillPatience);
       return status.error();
     }
@@ -82,7 +82,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   state.start.output = pipes[0].write_end;
   state.start.errors = pipes[1].write_end;
   const pid_t pid = start_beside(state.start, stack_top);
-  if (pid < 0) return start_error(-pid);
+  if (pid < 0) return exec_error(job_.argv[0], -pid);
   by_pid_[pid] = rank;
   kill_with_us(pid);
   return Done{};
@@ -101,8 +101,6 @@ void Supervisor::kill_with_us(pid_t group) {
   fcntl(end, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
-Error Supervisor::start_error(int error) const { return exec_error(job_.argv[0], error); }
-
 void Supervisor::read_ranks() {
   if (screen_.full() || open_pipes_ == 0) return;
   std::array<epoll_event, 64> ready{};
@@ -113,7 +111,7 @@ void Supervisor::read_ranks() {
   }
   if (count > 0 || phase_ != Phase::draining) return;
   // No process of the job lives and nothing is left to read: do not wait for another owner of a pipe.
-  for (int rank = 0; rank < job_.ranks; ++rank) {
+  for (int rank = 0; rank < ranks(); ++rank) {
     for (int& pipe : ranks_[static_cast<std::size_t>(rank)].pipes) {
       if (pipe != -1) close_pipe(pipe);
     }

@@ -84,9 +84,6 @@ namespace hpclaunch::sys {
 namespace {
 
 using local::Job;
-using local::Outcome;
-
-constexpr std::string_view kLocalRank = "HPCLAUNCH_LOCAL_RANK=";
 
 // They may need the hard limit. `before` is what ranks get.
 Status raise_file_limit(int ranks, bool logs, rlimit& before) {
@@ -105,24 +102,18 @@ Status raise_file_limit(int ranks, bool logs, rlimit& before) {
 }
 
 Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
-  Job job;
-  const std::size_t node_class = static_cast<std::size_t>(plan.layout.at(0).node_class);
-  job.ranks = static_cast<int>(plan.classes.at(node_class).ranks.size());
-  job.host = plan.hosts.front();
-  job.output = plan.output;
-  job.time_limit_signal = plan.time_limit_signal;
+  Job job{plan};
   job.ignore_pipe = is_ignored(SIGPIPE);
   job.argv = plan.command;
   job.argv.insert(job.argv.begin(), shim);
-  for (const std::string& entry : env.entries()) {
-    // Both are of a launch around this one.
-    if (!entry.starts_with(kLocalRank) && !entry.starts_with(kRecords)) job.env.push_back(entry);
-  }
+  // Both are of a launch around this one.
+  job.env = env.with({{"HPCLAUNCH_LOCAL_RANK", std::nullopt}, {kRecords, std::nullopt}}).entries();
+  const int ranks = plan.world_size();
   const bool with_logs = !plan.output.log_dir.empty();
-  if (const Status status = raise_file_limit(job.ranks, with_logs, job.files); !status) {
+  if (const Status status = raise_file_limit(ranks, with_logs, job.files); !status) {
     return status.error();
   }
-  Result<local::Logs> logs = local::open_logs(plan.output.log_dir, job.ranks, job.ranks);
+  Result<local::Logs> logs = local::open_logs(plan.output.log_dir, ranks, ranks);
   if (!logs) return logs.error();
   job.logs = *std::move(logs);
   return job;
@@ -147,7 +138,7 @@ std::string watch(int control, Signals& signals) {
 
 // `alone`: every child of this process belongs to this job.
 Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
-  std::optional<Result<Outcome>> outcome = local::decode(message);
+  std::optional<Result<Ending>> outcome = local::decode(message);
   if (outcome) kill(guard, SIGKILL);  // nothing is left for it to do
   if (alone && !outcome) end_descendants(kKillPatience);
   waitpid(guard, nullptr, 0);
@@ -157,8 +148,7 @@ Result<Ending> end(const std::string& message, pid_t guard, bool alone) {
     ending.status = 128 + SIGKILL;
     return ending;
   }
-  if (!*outcome) return outcome->error();
-  return (*outcome)->ending;
+  return *std::move(outcome);
 }
 
 Result<Ending> launch(const Job& job) {

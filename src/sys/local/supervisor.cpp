@@ -21,7 +21,7 @@ constexpr std::size_t kLastLines = 10;
 
 }  // namespace
 
-Result<Outcome> Supervisor::run() {
+Result<Ending> Supervisor::run() {
   while (!reported_ || screen_.pending()) {
     wait_for_events();
     take_control();
@@ -33,7 +33,7 @@ Result<Outcome> Supervisor::run() {
     write_screen();
   }
   if (not_started_) return *not_started_;
-  return Outcome{ending(), clean_};
+  return ending();
 }
 
 void Supervisor::wait_for_events() {
@@ -106,7 +106,7 @@ void Supervisor::reap() {
 
 void Supervisor::note(const RankExit& end) {
   if (const int error = ranks_[static_cast<std::size_t>(end.rank)].start.error; error != 0) {
-    if (!not_started_) not_started_ = start_error(error);
+    if (!not_started_) not_started_ = exec_error(job_.argv[0], error);
     if (phase_ < Phase::killed) kill_ranks();
     return;
   }
@@ -142,17 +142,18 @@ void Supervisor::write_screen() {
 
 // Milliseconds, at most a minute, so that a change of the wall clock has its effect; -1: none to come.
 long Supervisor::until_time_limit_signal() const {
-  if (job_.time_limit_signal.signal == 0 || time_limit_signal_sent_ || phase_ != Phase::running)
+  if (job_.plan.time_limit_signal.signal == 0 || time_limit_signal_sent_ ||
+      phase_ != Phase::running)
     return -1;
-  const double left = static_cast<double>(job_.time_limit_signal.at) - wall_clock();
+  const double left = static_cast<double>(job_.plan.time_limit_signal.at) - wall_clock();
   return static_cast<long>(std::ceil(std::clamp(left, 0.0, 60.0) * 1000));
 }
 
 void Supervisor::send_time_limit_signal() {
   if (until_time_limit_signal() != 0) return;
   time_limit_signal_sent_ = true;
-  counts_.passed_on = job_.time_limit_signal.signal;
-  signal_ranks(job_.time_limit_signal.signal);
+  counts_.passed_on = job_.plan.time_limit_signal.signal;
+  signal_ranks(job_.plan.time_limit_signal.signal);
 }
 
 void Supervisor::advance() {
@@ -184,7 +185,7 @@ void Supervisor::signal_ranks(int signal) {
 }
 
 void Supervisor::limit_grace() {
-  const long limit = clock_ms() + static_cast<long>(job_.output.grace_seconds * 1000);
+  const long limit = clock_ms() + static_cast<long>(job_.plan.output.grace_seconds * 1000);
   kill_at_ = kill_at_ == kNever ? limit : std::min(kill_at_, limit);
 }
 
@@ -217,7 +218,7 @@ void Supervisor::report() {
   const bool by_signal = interrupted_ || first_->signal == end.passed_on;
   const std::vector<std::string>& logs = job_.logs.paths;
   add(pieces_, Stream::err,
-      failure_report(end, job_.ranks, by_signal ? end.passed_on : 0, "hpclaunch",
+      failure_report(end, job_.plan.world_size(), by_signal ? end.passed_on : 0, "hpclaunch",
                      logs.empty() ? "" : logs[static_cast<std::size_t>(first_->rank)]));
 }
 
@@ -232,12 +233,12 @@ Ending Supervisor::ending() const {
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;
   first.local_rank = first.rank;
-  first.host = job_.host;
+  first.host = job_.plan.hosts.front();
   first.last_lines = ranks_[static_cast<std::size_t>(first.rank)].tail.lines(kLastLines);
   return ending;
 }
 
-Result<Outcome> supervise(const Job& job, int control) {
+Result<Ending> supervise(const Job& job, int control) {
   Supervisor supervisor(job, control);
   if (const Status status = supervisor.start(); !status) return status.error();
   return supervisor.run();

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,12 +47,12 @@ class Supervisor {
  public:
   Supervisor(const Job& job, int control);
   Status start();
-  Result<Outcome> run();
+  Result<Ending> run();
 
  private:
+  int ranks() const { return static_cast<int>(ranks_.size()); }
   Status start_rank(int rank, const Start& common, char* stack_top);
   void kill_with_us(pid_t group);
-  Error start_error(int error) const;
   void wait_for_events();
   void take_control();
   void forward(int signal);
@@ -83,6 +84,7 @@ class Supervisor {
   Lines lines_;
   Pieces pieces_;
   std::vector<Rank> ranks_;
+  std::unique_ptr<char[]> stacks_;  // of ranks before their exec
   std::vector<char*> argv_;
   std::map<pid_t, int> by_pid_;  // living ranks
   std::vector<int> logs_;

@@ -1,6 +1,5 @@
 #include "sys/supervised/links.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -13,6 +12,7 @@
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "sys/addresses.h"
 
 namespace hpclaunch::sys::supervised {
 namespace {
@@ -33,12 +33,9 @@ std::string probe(int fd) {
   if (getpeername(fd, address, &size) != 0) return {};
   for (const auto& [level, name, value] : kOptions)
     if (setsockopt(fd, level, name, &value, sizeof value) != 0) return {};
-  std::array<char, NI_MAXHOST> text{};
-  if (getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return {};
   constexpr std::string_view kMapped = "::ffff:";
-  const std::string_view found = text.data();
-  return std::string(found.starts_with(kMapped) ? found.substr(kMapped.size()) : found);
+  const std::string text = address_text(address);
+  return text.starts_with(kMapped) ? text.substr(kMapped.size()) : text;
 }
 
 }  // namespace

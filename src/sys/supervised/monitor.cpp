@@ -33,7 +33,6 @@ Monitor::Monitor(const Plan& plan, const Launcher& launcher, Signals& signals)
       ranks_(plan),
       splitter_({plan.world_size(), plan.nodes(), fmt::format("@hpclaunch {} ", launcher.key)}) {
   facts_.started = launcher.started;
-  facts_.time_limit_signal = plan.time_limit_signal;
   if (plan.output.start_seconds == 0) return;
   name_missing_at_ = clock_ms() + kStartPatience;
   if (const long limit = start_limit(plan); limit != kNever) start_by_ = clock_ms() + limit;

@@ -46,12 +46,7 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 
 }  // namespace
 
-RankStatus::RankStatus(const Plan& plan)
-    : launcher_(plan.launcher),
-      logs_(plan.output.log_dir),
-      stop_is_recorded_(plan.termination.stop_is_recorded),
-      hosts_(plan.hosts),
-      ranks_(plan.world_size()) {
+RankStatus::RankStatus(const Plan& plan) : plan_(plan), ranks_(plan.world_size()) {
   first_ranks_ = {0};
   for (const NodeRun& run : plan.layout) {
     const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
@@ -59,7 +54,7 @@ RankStatus::RankStatus(const Plan& plan)
       first_ranks_.push_back(first_ranks_.back() + static_cast<int>(one.ranks.size()));
   }
   ends_.resize(static_cast<std::size_t>(ranks_));
-  node_started_.resize(hosts_.size());
+  node_started_.resize(plan_.hosts.size());
 }
 
 int RankStatus::node_of(int rank) const {
@@ -92,7 +87,7 @@ void RankStatus::add(const Record& record, double started, double now) {
   ++ended_;
   if (!end->failed()) return;
   ++failures_;
-  if (record.host != hosts_[static_cast<std::size_t>(record.node)])
+  if (record.host != plan_.hosts[static_cast<std::size_t>(record.node)])
     other_host_[record.rank] = record.host;
 }
 
@@ -125,8 +120,8 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
   first.node = node_of(end.rank);
   first.local_rank = end.rank - first_ranks_[static_cast<std::size_t>(first.node)];
   const auto other = other_host_.find(end.rank);
-  first.host =
-      other != other_host_.end() ? other->second : hosts_[static_cast<std::size_t>(first.node)];
+  first.host = other != other_host_.end() ? other->second
+                                          : plan_.hosts[static_cast<std::size_t>(first.node)];
   if (const auto tail = tails_.find(end.rank); tail != tails_.end())
     first.last_lines = tail->second;
   return first;
@@ -134,10 +129,10 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
 
 std::vector<SilentRanks> RankStatus::silent() const {
   std::vector<SilentRanks> nodes;
-  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+  for (std::size_t node = 0; node < plan_.hosts.size(); ++node) {
     const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
     const int last = first_ranks_[node + 1];
-    SilentRanks here{std::string(hosts_[node]), "", 0};
+    SilentRanks here{std::string(plan_.hosts[node]), "", 0};
     for (int rank = first_ranks_[node]; rank < last; ++rank) {
       const int begin = rank;
       while (rank < last && !known(rank)) ++rank;
@@ -153,11 +148,11 @@ std::vector<SilentRanks> RankStatus::silent() const {
 
 std::string RankStatus::not_started() const {
   std::vector<SilentRanks> nodes;
-  for (std::size_t node = 0; node < hosts_.size(); ++node) {
+  for (std::size_t node = 0; node < plan_.hosts.size(); ++node) {
     if (node_started_[node]) continue;
     const int first = first_ranks_[node];
     const int end = first_ranks_[node + 1];
-    nodes.push_back({std::string(hosts_[node]), range(first, end), end - first});
+    nodes.push_back({std::string(plan_.hosts[node]), range(first, end), end - first});
   }
   return named(nodes);
 }
@@ -165,12 +160,13 @@ std::string RankStatus::not_started() const {
 std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts) const {
   const int signal = ending.first->signal;
   int forwarded = 0;
-  if (signal != 0 && signal == facts.time_limit_signal.signal) forwarded = signal;
+  if (signal != 0 && signal == plan_.time_limit_signal.signal) forwarded = signal;
   if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
     forwarded = facts.forwarded;
+  const std::string& logs = plan_.output.log_dir;
   return failure_report(ending, ranks_, forwarded,
                         facts.stopped_by_us ? "hpclaunch" : "the launcher",
-                        logs_.empty() ? "" : log_path(logs_, ending.first->rank, ranks_));
+                        logs.empty() ? "" : log_path(logs, ending.first->rank, ranks_));
 }
 
 std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -201,7 +197,8 @@ bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
            facts.lost_at <= facts.started + ending.first->seconds + kSettle / 1000.0;
   const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
   if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
-  return !ending.first || (stop_is_recorded_ && whole == std::ssize(ending.silent));
+  return !ending.first ||
+         (plan_.termination.stop_is_recorded && whole == std::ssize(ending.silent));
 }
 
 std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
@@ -214,7 +211,7 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
     });
     const std::string nodes = lost.size() == 1
                                   ? "node " + lost[0].host
-                                  : (stop_is_recorded_ ? "" : "one of ") +
+                                  : (plan_.termination.stop_is_recorded ? "" : "one of ") +
                                         counted(static_cast<long>(lost.size()), "node");
     text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
   }
@@ -231,12 +228,13 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
                                      const JobFacts& facts) const {
   if (facts.launcher_stuck)
-    return fmt::format("hpclaunch: {} did not exit; stopped it\n", launcher_);
+    return fmt::format("hpclaunch: {} did not exit; stopped it\n", plan_.launcher);
   if (launcher.signal != 0 && !facts.user_ends)
-    return fmt::format("hpclaunch: {} was ended by {} (signal {})\n", launcher_,
+    return fmt::format("hpclaunch: {} was ended by {} (signal {})\n", plan_.launcher,
                        signal_name(launcher.signal), launcher.signal);
   if (ending.first || launcher.exit_status == 0) return {};
-  return fmt::format("hpclaunch: {} exited with status {}{}\n", launcher_, launcher.exit_status,
+  return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launcher,
+                     launcher.exit_status,
                      ending.ok == ranks_ ? ", but all ranks exited with 0" : "");
 }
 
@@ -260,7 +258,7 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
     summary.report = fmt::format(
         "hpclaunch: {} did not start within {} s; stopped {}\n"
         "hpclaunch: try: read the launcher's messages above, or --start-timeout SECONDS\n",
-        not_started(), facts.start_seconds, launcher_);
+        not_started(), facts.start_seconds, plan_.launcher);
   else
     summary.report = causes(ending, launcher, facts) + launcher_end(ending, launcher, facts);
   return summary;

@@ -18,7 +18,6 @@ struct JobFacts {
   bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
   long start_seconds = 0;       ///< the limit within which some nodes did not start; 0: none such
-  TimeLimitSignal time_limit_signal;
   std::string
       lost_host;  ///< the first node whose connection to the launcher ended, all its ranks silent
   double lost_at = 0;  ///< UNIX time
@@ -48,7 +47,7 @@ class RankStatus {
   int failures() const { return failures_; }
   bool all_ended() const { return ended_ == ranks_; }
   int started_nodes() const { return started_nodes_; }  ///< of which some rank has reported
-  bool all_started() const { return started_nodes_ == static_cast<int>(hosts_.size()); }
+  bool all_started() const { return started_nodes_ == plan_.nodes(); }
   std::string not_started() const;  ///< "ranks 4-5 on n3, ranks 6-7 on n4"; of many the first ones
   std::vector<SilentRanks> silent() const;
   /// `launcher`: how the launcher itself ended.
@@ -68,10 +67,7 @@ class RankStatus {
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
-  std::string launcher_;
-  std::string logs_;  // their directory; "" for none
-  bool stop_is_recorded_;
-  HostNames hosts_;
+  const Plan& plan_;
   std::vector<int> first_ranks_;               // of each node, and behind the last one
   std::vector<std::optional<RankExit>> ends_;  // with UNIX time
   std::vector<bool> node_started_;

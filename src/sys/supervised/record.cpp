@@ -203,10 +203,7 @@ void Splitter::finish(Sink& to) {
   if (held_.empty()) return;
   Sink last;
   take_line(held_, last);
-  if (last.records.empty()) {
-    release(to);
-    return;
-  }
+  if (last.records.empty()) return release(to);
   to.text += last.text;
   to.records.push_back(std::move(last.records.front()));
   held_.clear();

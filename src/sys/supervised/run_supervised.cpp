@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <map>
+#include <optional>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "hpclaunch/events.h"
@@ -24,20 +25,6 @@ std::string draw_key() {
   return fmt::format("{:08x}{:08x}", chance(), chance());
 }
 
-std::vector<std::string> environment_of(const EnvSnapshot& env, const std::string& variable,
-                                        const std::string& key) {
-  std::vector<std::string> entries;
-  entries.reserve(env.entries().size() + 2);
-  const std::string_view name = std::string_view(variable).substr(0, variable.find('=') + 1);
-  for (const std::string& entry : env.entries()) {
-    if (entry.starts_with(kRecords) || (!name.empty() && entry.starts_with(name))) continue;
-    entries.push_back(entry);
-  }
-  entries.push_back(std::string(kRecords) + key);
-  if (!variable.empty()) entries.push_back(variable);
-  return entries;
-}
-
 Result<Ending> monitor(const Plan& plan, const std::vector<std::string>& argv,
                        const EnvSnapshot& env, Signals& signals) {
   Pipe errors;
@@ -50,17 +37,16 @@ Result<Ending> monitor(const Plan& plan, const std::vector<std::string>& argv,
   launcher.started = wall_clock();
   launcher.errors = errors.read_end;
   launcher.key = draw_key();
-  const std::vector<std::string> entries =
-      environment_of(env, plan.termination.variable, launcher.key);
-  const std::vector<char*> words = pointers(argv);
-  const std::vector<char*> variables = pointers(entries);
-  Start start;
-  start.argv = words.data();
-  start.envp = variables.data();
-  start.errors = errors.write_end;
-  start.group = launcher.shares_group ? Start::Group::inherited : Start::Group::own;
-  start.when_we_die = plan.termination.on_parent_death;
-  const Result<pid_t> pid = start_program(start);
+  std::map<std::string, std::optional<std::string>> changes = {{kRecords, launcher.key}};
+  const std::string& variable = plan.termination.variable;
+  if (const std::size_t equals = variable.find('='); equals != std::string::npos)
+    changes[variable.substr(0, equals)] = variable.substr(equals + 1);
+  const EnvSnapshot changed = env.with(changes);
+  const Result<pid_t> pid =
+      start_program(argv, &changed.entries(),
+                    {.errors = errors.write_end,
+                     .group = launcher.shares_group ? Start::Group::inherited : Start::Group::own,
+                     .when_we_die = plan.termination.on_parent_death});
   if (!pid) return pid.error();
   launcher.pid = *pid;
   errors.close_write();
