@@ -100,6 +100,8 @@ struct ChosenLauncher {
   LauncherFacts facts;
   std::string why;
   std::string remark;  ///< why it is not the one requested, or not on this machine; mostly ""
+  std::vector<std::string> srun_types =
+      {};  ///< plugins of srun's --mpi, asked for a program with MPI
 };
 
 /// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
@@ -122,6 +124,8 @@ struct Prepared {
   std::vector<std::string> argv;  ///< the launch line; empty without a program
   std::vector<Diagnostic> diagnostics;
   LateHost late_host;  ///< where the hosts of the plan are invented
+  /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
+  std::vector<std::string> foreign;
   int port_lock = -1;  ///< see sys::PortClaim
 };
 

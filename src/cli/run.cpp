@@ -37,7 +37,7 @@ int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
   std::vector<std::string> notes = script_notes(prepared.plan);
-  if (!made->preamble.empty())
+  if (!prepared.late_host.job.empty())
     notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",
                                 prepared.late_host.job));
   const Result<std::string> script =

@@ -109,7 +109,7 @@ void check_address(const Plan& plan, const Request& request, Purpose purpose,
                    Diagnostics& diagnostics) {
   const Setting* setting = plan.find_env("MASTER_ADDR");
   const auto* name = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
-  if (name == nullptr || plan.world_size() < 2) return;
+  if (name == nullptr) return;
   const bool given = setting->history.back().layer != Layer::builtin;
   if (plan.nodes() < 2 && !given) return;
   Check check(plan, *name, diagnostics);

@@ -37,6 +37,10 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
   std::string line =
       fmt::format(fmt::runtime(system.allocate), fmt::arg("nodes", requested_nodes(request)));
   if (profile != nullptr && !profile->submit.empty()) line += " " + profile->submit;
+  if (profile != nullptr)
+    if (const auto made = prepare_elsewhere(request, EnvSnapshot{}, *profile, {}))
+      for (const std::string& option : made->plan.batch)
+        if (line.find(option) == std::string::npos) line += " " + option;
   return fmt::format("{}, or {} with these options for a script; --force starts here", line,
                      system.submit);
 }
@@ -92,16 +96,18 @@ std::string with_first_host(const std::string& value, const std::string& name) {
          (after.empty() ? "" : quote_sh(after));
 }
 
-}  // namespace
+// Removes them where the script runs: what is exported there is not known here.
+std::string remove_foreign(const std::vector<std::string>& patterns) {
+  return fmt::format(
+      "# What a job says of its own tasks, which programs would take for these ranks.\n"
+      "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
+      "  case $name in\n    {}) unset \"$name\" ;;\n  esac\ndone\n\n",
+      fmt::join(patterns, " | \\\n    "));
+}
 
-Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
-  ShellChanges made{"", environment_changes(prepared.plan)};
-  for (EnvChange& change : made.changes)
-    if (is_secret(change.name) && !needs.show_secrets && !change.value.value_or("").empty() &&
-        !parse_natural(*change.value))
-      change.prints = EnvChange::Prints::reference;
+// The job's first host where the plan has a stand-in for it.
+Status use_first_host(const Prepared& prepared, bool argv, ShellChanges& made) {
   const LateHost& late = prepared.late_host;
-  if (late.name.empty()) return made;
   const auto has_it = [&](const std::string& text) {
     return text.find(short_host(late.name)) != std::string::npos;
   };
@@ -111,7 +117,7 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
     change.shell = with_first_host(*change.value, late.name);
     used = true;
   }
-  const bool named = needs.argv && std::ranges::any_of(prepared.argv, has_it);
+  const bool named = argv && std::ranges::any_of(prepared.argv, has_it);
   if (named || (used && late.command.empty()))
     return Error{ErrorKind::unsupported,
                  named ? fmt::format("the launch line of {} has host names, known only in the job",
@@ -123,6 +129,33 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
         "# The address of rank 0 comes from the job that runs this.\n"
         "HPCLAUNCH_FIRST_HOST=$({})\n: \"${{HPCLAUNCH_FIRST_HOST:?run this in a {}}}\"\n\n",
         late.command, late.job);
+  return Done{};
+}
+
+// "http://user:password@host"
+bool has_password(const std::string& url) {
+  const std::size_t begin = url.find("://");
+  if (begin == std::string::npos) return false;
+  const std::string_view rest = std::string_view(url).substr(begin + 3);
+  const std::string_view user = rest.substr(0, rest.find_first_of("@/"));
+  return user.size() < rest.size() && rest[user.size()] == '@' &&
+         user.find(':') != std::string_view::npos;
+}
+
+}  // namespace
+
+Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
+  ShellChanges made{"", environment_changes(prepared.plan)};
+  for (EnvChange& change : made.changes) {
+    const std::string value = change.value.value_or("");
+    const bool secret = is_secret(change.name) || has_password(value);
+    if (secret && !needs.show_secrets && !value.empty() && !parse_natural(value))
+      change.prints = EnvChange::Prints::reference;
+  }
+  if (!prepared.late_host.name.empty())
+    if (const Status done = use_first_host(prepared, needs.argv, made); !done) return done.error();
+  if (needs.argv && !prepared.foreign.empty())
+    made.preamble = remove_foreign(prepared.foreign) + made.preamble;
   return made;
 }
 

@@ -193,22 +193,34 @@ std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const Batc
   return std::nullopt;
 }
 
-// The batch system's launcher has what the program's MPI library needs; for srun, chooses the first of its plugins
-// that fits. srun answers only where it finds its configuration, which a container or a VM may not have.
-bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const EnvSnapshot& env) {
+// The plugins of srun's --mpi. srun answers only where it finds its configuration, which a container or a VM may not
+// have.
+std::vector<std::string> srun_types(const std::string& srun) {
   constexpr double kSeconds = 5;
-  if (!fits(*own.launcher, mpi)) return false;
-  if (mpi.srun_types.empty() || own.launcher->name != "slurm") return true;
-  const Result<sys::Captured> list = sys::capture({own.facts.path, "--mpi=list"}, kSeconds);
-  if (!list || list->status != 0) return false;
+  const Result<sys::Captured> list = sys::capture({srun, "--mpi=list"}, kSeconds);
+  if (!list || list->status != 0) return {};
   std::string text = list->out + list->err;
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t' || c == ','; }, ' ');
-  const std::vector<std::string_view> types = split(text, ' ');
-  const auto best = std::ranges::find_if(
-      mpi.srun_types, [&](const std::string& type) { return std::ranges::count(types, type) > 0; });
-  if (best != mpi.srun_types.end() && !env.has("SLURM_MPI_TYPE")) own.facts.mpi_type = *best;
-  return true;
+  std::vector<std::string> types;
+  for (const std::string_view word : split(text.substr(text.find(':') + 1), ' '))
+    if (is_identifier(word)) types.emplace_back(word);
+  return types;
+}
+
+// The batch system's launcher has what the program's MPI library needs; for srun, chooses the first of its plugins
+// that fits.
+bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const EnvSnapshot& env) {
+  if (!fits(*own.launcher, mpi)) return false;
+  if (mpi.srun_types.empty() || own.launcher->name != "slurm") return true;
+  own.srun_types = srun_types(own.facts.path);
+  for (const std::string& wanted : mpi.srun_types)
+    for (const std::string& type : own.srun_types)
+      if (type == wanted || type.starts_with(wanted + "_v")) {
+        if (!env.has("SLURM_MPI_TYPE")) own.facts.mpi_type = type;
+        return true;
+      }
+  return false;
 }
 
 Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, const Site& site,
@@ -223,7 +235,8 @@ Result<ChosenLauncher> choose(const Request& request, const EnvSnapshot& env, co
     return named(typed ? request.launcher : preferred, typed, env, one_here, must_exist);
   if (one_here && mpi.family.empty()) return local_launcher(kNotNeeded);
   std::optional<ChosenLauncher> own = of_batch_system(env, site.batch);
-  if (own && (serves(*own, mpi, env) || (!one_here && fits(*own->launcher, mpi))))
+  if (own && (serves(*own, mpi, env) ||
+              (!one_here && fits(*own->launcher, mpi) && own->srun_types.empty())))
     return std::move(*own);
   if (Result<ChosenLauncher> found = search(env, mpi); found) {
     if (!mpi.family.empty()) found->why += "; " + mpi.why;
@@ -248,6 +261,9 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
                                        const Site& site, const std::string& preferred,
                                        const MpiLibrary& mpi, bool must_exist) {
   Result<ChosenLauncher> launcher = choose(request, env, site, preferred, mpi, must_exist);
+  if (launcher && launcher->launcher->name == "slurm" && !mpi.srun_types.empty() &&
+      launcher->srun_types.empty() && launcher->facts.path.find('/') != std::string::npos)
+    launcher->srun_types = srun_types(launcher->facts.path);
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;

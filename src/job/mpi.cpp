@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "hpclaunch/sys.h"
@@ -82,11 +83,12 @@ MpiLibrary library_in(const std::string& path) {
   return {};
 }
 
+// Any statement that imports it, as far as lines tell.
 bool imports_mpi4py(std::string_view text) {
   const std::vector<std::string_view> lines = split(text, '\n');
   return std::ranges::any_of(lines, [](std::string_view line) {
-    line = trim(line);
-    return line.starts_with("from mpi4py") || line.starts_with("import mpi4py");
+    line = line.substr(0, std::min(line.find('#'), line.find('"')));
+    return line.find("import") != line.npos && line.find("mpi4py") != line.npos;
   });
 }
 
@@ -115,6 +117,22 @@ PythonWords python_words(const std::vector<std::string>& command) {
 }
 
 std::string parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+bool is_python(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("pypy");
+}
+
+// What "#!" of a script names, behind env and its options; "" for none.
+std::string interpreter_of(const std::string& path) {
+  std::string line;
+  if (is_regular(path)) std::getline(std::ifstream(path), line);
+  if (!line.starts_with("#!")) return "";
+  for (const std::string_view word : split(line.substr(2), ' '))
+    if (!trim(word).empty() && !word.starts_with('-') && !trim(word).ends_with("/env"))
+      return std::string(trim(word));
+  return "";
+}
 
 // Where an interpreter finds packages, in its order. Source: CPython's getpath.py and site.py, and Debian's
 // dist-packages.
@@ -185,34 +203,76 @@ MpiLibrary library_of_mpi4py(const std::string& python, const std::string& flags
 
 }  // namespace
 
-MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env) {
-  if (command.empty() || command.front().find('/') == std::string::npos) return {};
-  const std::string& program = command.front();
-  const std::string name = program.substr(program.rfind('/') + 1);
-  if (!name.starts_with("python")) return library_in(program);
+MpiLibrary mpi_of(const std::vector<std::string>& typed, const EnvSnapshot& env) {
+  std::vector<std::string> command = behind_wrappers(typed);
+  if (command.empty()) return {};
+  const auto find = [&](const std::string& word) {
+    const Result<std::string> found = sys::find_program(word, env.get("PATH"));
+    return found ? *found : word;
+  };
+  command.front() = find(command.front());
+  if (!is_python(command.front())) {
+    MpiLibrary linked = library_in(command.front());
+    const std::string python = interpreter_of(command.front());
+    if (!linked.family.empty() || !is_python(python)) return linked;
+    command.insert(command.begin(), find(python));
+  }
   const PythonWords words = python_words(command);
-  const Result<std::string> script =
-      is_regular(words.script) ? sys::read_file(words.script, kMostOfScript) : Error{};
-  const bool uses =
-      words.code.find("mpi4py") != std::string::npos || (script && imports_mpi4py(*script));
-  return uses ? library_of_mpi4py(program, words.flags, env) : MpiLibrary{};
+  bool uses = words.code.find("mpi4py") != std::string::npos;
+  std::string module = words.script.empty() ? words.code : "";
+  std::ranges::replace(module, '.', '/');
+  for (const std::string& file : {words.script, module + ".py", module + "/__main__.py"}) {
+    const Result<std::string> script =
+        is_regular(file) ? sys::read_file(file, kMostOfScript) : Error{};
+    uses = uses || (script && imports_mpi4py(*script));
+  }
+  return uses ? library_of_mpi4py(command.front(), words.flags, env) : MpiLibrary{};
+}
+
+// "pmix_v4" is pmix.
+bool serves_type(const MpiLibrary& mpi, std::string_view type) {
+  return std::ranges::any_of(mpi.srun_types, [&](const std::string& one) {
+    return type == one || type.starts_with(one + "_v");
+  });
 }
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi) {
   return mpi.family.empty() || std::ranges::count(split(launcher.mpi, ' '), mpi.family) > 0;
 }
 
-void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Plan& plan,
-               Diagnostics& diagnostics) {
-  if (plan.world_size() == 1 || fits(*launcher.launcher, mpi)) return;
-  std::vector<std::string> fitting;
-  for (const Launcher& one : launchers())
-    if (fits(one, mpi)) fitting.emplace_back(one.name);
-  diagnostics.push_back(
-      {"mpi-mismatch", Severity::warning,
-       fmt::format("{} ({}), not supported by launcher {}: each rank would be 0 of 1", mpi.why,
-                   mpi.title, plan.launcher),
-       fmt::format("--launcher {}", fmt::join(fitting, ", or "))});
+void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,
+               const EnvSnapshot& env, const Plan& plan, Diagnostics& diagnostics) {
+  if (plan.world_size() == 1 || mpi.family.empty()) return;
+  const auto warn = [&](const std::string& message, const std::string& fix) {
+    diagnostics.push_back(
+        {"mpi-mismatch", Severity::warning,
+         fmt::format("{} ({}), {}: each rank would be 0 of 1", mpi.why, mpi.title, message), fix});
+  };
+  if (!fits(*launcher.launcher, mpi)) {
+    std::vector<std::string> fitting;
+    std::vector<std::string> here;
+    for (const Launcher& one : launchers()) {
+      if (!fits(one, mpi)) continue;
+      fitting.emplace_back(one.name);
+      if (std::ranges::any_of(one.programs, [&](std::string_view program) {
+            return static_cast<bool>(sys::find_program(std::string(program), env.get("PATH")));
+          }))
+        here.emplace_back(one.name);
+    }
+    return warn(fmt::format("not supported by launcher {}", plan.launcher),
+                fmt::format("--launcher {}", fmt::join(here.empty() ? fitting : here, ", or ")));
+  }
+  if (launcher.srun_types.empty()) return;
+  std::string type = env.get("SLURM_MPI_TYPE", launcher.facts.mpi_type);
+  for (const std::string& word : request.launcher_args)
+    if (word.starts_with("--mpi=")) type = word.substr(std::strlen("--mpi="));
+  const auto fit = [&](const std::string& one) { return serves_type(mpi, one); };
+  if (!type.empty() ? fit(type) : std::ranges::any_of(launcher.srun_types, fit)) return;
+  warn(type.empty()
+           ? fmt::format("and srun has only --mpi={}", fmt::join(launcher.srun_types, ", "))
+           : fmt::format("not served by srun's --mpi={}", type),
+       fmt::format("use a plugin for {} (--launcher-arg --mpi=...), or another --launcher",
+                   mpi.title));
 }
 
 }  // namespace hpclaunch::job

@@ -217,9 +217,13 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
   if (const Status done = complete(input, prepared); !done) return done.error();
   check_program(request, prepared.plan, prepared.diagnostics);
-  check_mpi(mpi, prepared.launcher, prepared.plan, prepared.diagnostics);
+  check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);
   prepared.late_host = late_host(site, prepared.plan);
+  if (site.batch.scheduler == nullptr)
+    for (const LauncherTraits::ConflictingVariable& one : input.launcher.conflicting)
+      if (!one.shapes_step || prepared.plan.gpu_view != "launcher")
+        prepared.foreign.push_back(one.name + (one.prefix ? "*" : ""));
   return prepared;
 }
 

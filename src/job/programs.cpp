@@ -53,36 +53,85 @@ std::optional<Option> option_of(const std::string& word) {
   return option;
 }
 
-// "-oL": o takes a value, L.
-bool has_value(const Json& row, const std::string& word, const Option& option) {
-  const bool one_dash = word.size() > 2 && word[1] != '-';
-  return option.value || (one_dash && lists(row, "values", word.substr(1, 1)));
+// One word of options: "-um": u is a flag, m takes the next word; "-oL": o takes L.
+struct OptionWord {
+  std::string name;   // of the option that may take a value
+  std::string value;  // in the same word
+  bool known = false;
+  bool takes_next = false;
+};
+
+OptionWord read_options(const Json& row, const std::string& word, const Option& option) {
+  OptionWord read{option.name, option.value.value_or("")};
+  const auto is = [&](const char* key, const std::string& name) { return lists(row, key, name); };
+  const bool letters = word[1] != '-' && !option.value && !is("values", read.name) &&
+                       !is("flags", read.name) && !parse_natural(read.name);
+  if (letters) {
+    std::size_t letter = 1;
+    while (letter + 1 < word.size() && is("flags", word.substr(letter, 1))) ++letter;
+    read.name = word.substr(letter, 1);
+    read.value = word.substr(letter + 1);
+  }
+  const bool takes = is("values", read.name);
+  read.takes_next = takes && read.value.empty() && !option.value;
+  const bool flag = is("flags", read.name) && read.value.empty();
+  read.known = takes || flag || option.value || parse_natural(read.name);
+  return read;
 }
 
-// Past the options of a program that execs another one, and its own words. `module`: what `python -m` names.
-// The end of the command behind an option that is not known: the next word may be its value.
-std::size_t past_wrapper(const Json& row, const Words& command, std::size_t at,
-                         std::string& module) {
-  while (at < command.size() && module.empty()) {
+// What a program that execs another one says of it: where its words begin, the module of `python -m`, the text of
+// `sh -c`.
+struct Wrapped {
+  std::size_t at =
+      0;  // the end of the command behind an option that is not known: the next word may be its value
+  std::string module;
+  std::string text;
+};
+
+Wrapped past_wrapper(const Json& row, const Words& command, std::size_t at) {
+  Wrapped found;
+  while (at < command.size() && found.module.empty() && found.text.empty()) {
     const std::optional<Option> option = option_of(command[at]);
     if (!option) break;
-    const bool takes = !option->value && lists(row, "values", option->name);
-    if (!takes && !has_value(row, command[at], *option) && !lists(row, "flags", option->name))
-      return command.size();
-    if (takes && option->name == row.value("module", "") && at + 1 < command.size())
-      module = command[at + 1];
-    at += takes ? 2 : 1;
+    const OptionWord read = read_options(row, command[at], *option);
+    if (!read.known) return {command.size(), "", ""};
+    const bool next = read.takes_next && at + 1 < command.size();
+    const std::string value = next ? command[at + 1] : read.value;
+    if (read.name == row.value("module", "")) found.module = value;
+    if (read.name == row.value("text", "")) found.text = value;
+    at += read.takes_next ? 2 : 1;
   }
   const auto is_own = [&] {
     const bool assignment = row.value("assignments", false);
     return command[at] == "--" || (assignment && command[at].find('=') != std::string::npos);
   };
   while (at < command.size() && is_own()) ++at;
-  return std::min(at + row.value("skip", 0u), command.size());
+  found.at = std::min(at + row.value("skip", 0u), command.size());
+  return found;
+}
+
+// The simple commands of a shell's text, without their quotes: enough to see what it starts.
+std::vector<Words> commands_in(std::string text) {
+  constexpr std::string_view kQuotes = "\"'", kEnds = ";&|\n(){}";
+  std::erase_if(text, [&](char c) { return kQuotes.find(c) != std::string_view::npos; });
+  for (char& c : text)
+    if (kEnds.find(c) != std::string_view::npos) c = '\n';
+  std::vector<Words> commands;
+  for (const std::string_view line : split(text, '\n')) {
+    Words words;
+    for (const std::string_view word : split(line, ' ')) {
+      const bool assignment = words.empty() && is_identifier(word.substr(0, word.find('='))) &&
+                              word.find('=') != std::string_view::npos;
+      if (!word.empty() && word != "exec" && !assignment) words.emplace_back(word);
+    }
+    if (!words.empty()) commands.push_back(std::move(words));
+  }
+  return commands;
 }
 
 struct Found {
   const Json* row = nullptr;
+  Words command;          // that of `sh -c` where one has the launcher
   std::size_t begin = 0;  // of the launcher's words, an interpreter before it included
   std::size_t args = 0;
   std::string python = "python";
@@ -90,6 +139,7 @@ struct Found {
 
 std::optional<Found> find_row(const Words& command) {
   std::string python = "python";
+  std::optional<std::size_t> interpreter;  // where it stands, if the next words are its script
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
@@ -97,19 +147,30 @@ std::optional<Found> find_row(const Words& command) {
       const auto words = row->find("words");
       const bool second = words != row->end() && words->contains(name);
       if (second && !lists(*words, name.c_str(), next)) return std::nullopt;
-      return Found{row, at, at + (second ? 2 : 1), python};
+      return Found{row, command, interpreter.value_or(at), at + (second ? 2 : 1), python};
     }
     const Json* wrapper = row_of("wrappers", "programs", name);
     if (wrapper == nullptr) return std::nullopt;
     const bool second = wrapper->contains("words");
     if (second && !lists(*wrapper, "words", next)) return std::nullopt;
     const std::size_t begin = at;
-    std::string module;
-    if (wrapper->contains("module")) python = command[at];
-    at = past_wrapper(*wrapper, command, at + (second ? 2 : 1), module);
-    const Json* row = module.empty() ? nullptr : row_of("launchers", "modules", module);
-    if (row != nullptr) return Found{row, begin, at, python};
-    if (!module.empty()) return std::nullopt;
+    interpreter.reset();
+    if (wrapper->contains("module")) {
+      python = command[at];
+      interpreter = at;
+    }
+    const Wrapped wrapped = past_wrapper(*wrapper, command, at + (second ? 2 : 1));
+    at = wrapped.at;
+    if (!wrapped.text.empty()) {
+      for (const Words& inner : commands_in(wrapped.text))
+        if (const std::optional<Found> found = find_row(inner)) return found;
+      return std::nullopt;
+    }
+    if (wrapped.module.empty()) continue;
+    if (const Json* row = row_of("launchers", "modules", wrapped.module))
+      return Found{row, command, begin, at, python};
+    if (!lists(*wrapper, "wrapping_modules", wrapped.module)) return std::nullopt;
+    while (at < command.size() && (command[at].starts_with('-') || command[at] == "run")) ++at;
   }
   return std::nullopt;
 }
@@ -132,8 +193,9 @@ std::string shown(const Words& words) {
 }
 
 // "hpclaunch run -N 2 --ppn 8 -- python train.py"
-std::string meant(const Found& found, const Words& command) {
+std::string meant(const Found& found) {
   const Json& row = *found.row;
+  const Words& command = found.command;
   if (row.at("starts") == "agent") return "hpclaunch run --ppn 1 --" + shown(command);
   constexpr std::pair<const char*, const char*> kCounts[] = {
       {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
@@ -156,11 +218,29 @@ std::string meant(const Found& found, const Words& command) {
     at += flag ? 1 : lists(row, "two_words", option->name) ? 3 : 2;
   }
   at = std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
+  if (at == command.size()) return line + " -- PROGRAM";
   Words words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
   if (!is_program) words.push_back(found.python);
   if (module) words.emplace_back("-m");
   words.insert(words.end(), command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
-  return line + " --" + (words.empty() ? " PROGRAM" : shown(words));
+  return line + " --" + shown(words);
+}
+
+// Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows.
+bool knows_nodes(const Found& found, int nodes) {
+  for (std::size_t at = found.args; at < found.command.size(); ++at) {
+    const std::optional<Option> option = option_of(found.command[at]);
+    if (!option) continue;
+    if (lists(*found.row, "settings", option->name)) return true;  // a file that may say it
+    if (!lists(*found.row, "nodes", option->name)) continue;
+    const std::string value =
+        option->value.value_or(at + 1 < found.command.size() ? found.command[at + 1] : "");
+    const std::size_t colon = value.find(':');
+    const auto low = parse_natural(value.substr(0, colon));
+    const auto high = colon == value.npos ? low : parse_natural(value.substr(colon + 1));
+    return !low || !high || (*low <= nodes && nodes <= *high);
+  }
+  return false;
 }
 
 }  // namespace
@@ -170,19 +250,41 @@ const Json& known_programs() {
   return kKnown;
 }
 
+Words behind_wrappers(const Words& command) {
+  std::size_t at = 0;
+  while (at < command.size()) {
+    const Json* wrapper = row_of("wrappers", "programs", installed_name(command[at]));
+    const bool runs_here = wrapper != nullptr && !wrapper->contains("module") &&
+                           !wrapper->contains("words") && !wrapper->contains("text");
+    if (!runs_here) break;
+    at = past_wrapper(*wrapper, command, at + 1).at;
+  }
+  return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
+}
+
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
   const std::optional<Found> found = find_row(request.command);
   if (!found) return;
   const Json& row = *found->row;
   const bool agent = row.at("starts") == "agent";
   const bool typed = request.ranks || request.ranks_per_node;
-  if (typed && plan.max_local_size() == 1 && (agent || row.contains("interpreter"))) return;
+  const bool one_each = typed && plan.max_local_size() == 1;
+  const std::string name = row.at("name");
+  if (one_each && agent) return;
+  if (one_each && row.contains("interpreter")) {
+    if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
+    diagnostics.push_back({"program-is-launcher", Severity::error,
+                           fmt::format("{} is not told of {}: each node would train by itself",
+                                       name, counted(plan.nodes(), "node")),
+                           meant(*found)});
+    return;
+  }
   diagnostics.push_back(
       {"program-is-launcher", Severity::error,
-       fmt::format("{} {}; hpclaunch would start it {} times{}", row.at("name").get<std::string>(),
+       fmt::format("{} {}; hpclaunch would start it {} times{}", name,
                    agent ? "serves a whole node" : "starts ranks itself",
                    agent ? plan.max_local_size() : plan.world_size(), agent ? " there" : ""),
-       meant(*found, request.command)});
+       meant(*found)});
 }
 
 }  // namespace hpclaunch::job

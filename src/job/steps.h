@@ -75,10 +75,11 @@ struct MpiLibrary {
 MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env);
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi);
+bool serves_type(const MpiLibrary& mpi, std::string_view type);  ///< of srun's --mpi
 
 /// "mpi-mismatch": every rank would be alone in its MPI_COMM_WORLD.
-void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Plan& plan,
-               Diagnostics& diagnostics);
+void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,
+               const EnvSnapshot& env, const Plan& plan, Diagnostics& diagnostics);
 
 /// --launcher, else `preferred` (the profile's, "" for none), else the local one when the only node
 /// is this machine, else the batch system's own, else the first known one on PATH.
