@@ -6,7 +6,6 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
 
