@@ -204,15 +204,4 @@ ParsedProfile parse_profile(std::string_view text, const std::string& file) {
   return parsed;
 }
 
-std::vector<Signal> parse_signals(std::string_view json) {
-  std::vector<Signal> signals;
-  profile::Context context(json, "");
-  for (const profile::Item& one : context.root().items()) {
-    const std::size_t before = context.count();
-    Signal signal = profile::parse_signal(one);
-    if (context.count() == before) signals.push_back(std::move(signal));
-  }
-  return signals;
-}
-
 }  // namespace hpclaunch
