@@ -254,16 +254,15 @@ std::vector<Item> Item::items() const {
 }
 
 std::vector<Item> Item::filled(Json::Kind kind, std::string_view of_what) const {
-  const std::string what = fmt::format("{} of {}", noun(kind), of_what);
   const bool list = kind == Json::Kind::array;
-  if ((*this)->kind != kind) {
-    expected(what, list ? "put it in [ ]" : "put it in { }");
-    return {};
-  }
-  if ((*this)->items.empty())
-    fault(fmt::format("an empty {}", what.substr(what.find(' ') + 1)),
+  if (json_ == nullptr) return {};
+  if (json_->kind != kind)
+    expected(fmt::format("{} of {}", noun(kind), of_what),
+             list ? "put it in [ ]" : "put it in { }");
+  else if (json_->items.empty())
+    fault(fmt::format("an empty {} of {}", list ? "list" : "object", of_what),
           "fill it in, or omit the key");
-  return items();
+  return json_->kind == kind ? items() : std::vector<Item>();
 }
 
 std::vector<Item> Item::elements(std::string_view of_what) const {
@@ -318,12 +317,15 @@ void Item::refuse(std::string_view key, std::string_view because, std::string hi
 }
 
 void Item::finish() const {
-  const std::set<std::string_view> known((*this)->asked.begin(), (*this)->asked.end());
+  const std::vector<std::string_view>& asked = (*this)->asked;
+  const bool read = (*this)->kind == Json::Kind::object && !asked.empty();
   for (const Item& one : items()) {
     if (context_->full()) return;
     one.finish();
-    if ((*this)->kind != Json::Kind::object || known.empty() || known.count(one->key) > 0) continue;
-    std::string hint = suggestion(one->key, std::vector<std::string>(known.begin(), known.end()));
+    if (!read || std::ranges::find(asked, one->key) != asked.end()) continue;
+    const std::set<std::string> names(asked.begin(), asked.end());
+    const std::vector<std::string> known(names.begin(), names.end());
+    std::string hint = suggestion(one->key, known);
     if (hint.empty()) hint = fmt::format("known: {}", fmt::join(known, ", "));
     one.fault(fmt::format("unknown key {}", shown(one->key)), std::move(hint));
   }

@@ -123,7 +123,7 @@ void parse_detect(const Item& at, Profile& profile) {
   if (profile.part) at.refuse("detect", "a part matches no site", "remove \"detect\" or \"part\"");
 }
 
-void parse_members(const Item& at, Profile& profile) {
+void parse_members(const Item& at, Cases cases, Profile& profile) {
   profile.where = at.where();
   profile.name = at.need("name").text_of(
       "a profile name", is_profile_name,
@@ -148,7 +148,8 @@ void parse_members(const Item& at, Profile& profile) {
   profile.bindings = parse_list(at["bindings"], parse_binding, "id");
   profile.rules = parse_list(at["rules"], parse_rule, "id");
   profile.notes = parse_list(at["notes"], parse_note, "id");
-  profile.expect = parse_list(at["expect"], parse_case, "name");
+  if (const Item expect = at["expect"]; cases == Cases::read)
+    profile.expect = parse_list(expect, parse_case, "name");
   at.finish();
 }
 
@@ -188,7 +189,7 @@ bool is_profile_name(std::string_view text) {
          text != "none" && !text.ends_with(".json");
 }
 
-ParsedProfile parse_profile(std::string_view text, const std::string& file) {
+ParsedProfile parse_profile(std::string_view text, const std::string& file, Cases cases) {
   ParsedProfile parsed;
   parsed.profile.where = SourceRef{file, 0, 0, ""};
   if (text.size() > profile::kMaxText) {
@@ -199,7 +200,8 @@ ParsedProfile parse_profile(std::string_view text, const std::string& file) {
     return parsed;
   }
   profile::Context context(text, file);
-  if (const profile::Item root = context.root()) profile::parse_members(root, parsed.profile);
+  if (const profile::Item root = context.root())
+    profile::parse_members(root, cases, parsed.profile);
   parsed.problems = context.take();
   return parsed;
 }
