@@ -1,4 +1,6 @@
 // Look-ups in the compiled catalogue.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,16 +34,6 @@ std::optional<Entry> find_entry(std::span<const Row<Entry>> rows, std::string_vi
   return entry_of(*row);
 }
 
-// '*' matches any text, also none.
-bool matches(std::string_view pattern, std::string_view name) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  for (std::size_t skip = star; skip <= name.size(); ++skip)
-    if (matches(pattern.substr(star + 1), name.substr(skip))) return true;
-  return false;
-}
-
 }  // namespace
 
 std::optional<Variable> find(std::string_view name) { return find_entry(kTable.variables, name); }
@@ -59,13 +51,13 @@ std::size_t count_misspellings() { return kTable.misspellings.size(); }
 Misspelling misspelling_at(std::size_t index) { return entry_of(kTable.misspellings[index]); }
 
 std::optional<Family> find_family(std::string_view name) {
-  std::optional<Family> best;
+  const std::string wanted(name);
+  const Row<Family>* best = nullptr;
   for (const Row<Family>& row : kTable.families) {
-    const std::string_view pattern = text(row.texts[0]);
-    if (matches(pattern, name) && (!best || pattern.size() > best->pattern.size()))
-      best = entry_of(row);
+    const bool longer = best == nullptr || text(row.texts[0]).size() > text(best->texts[0]).size();
+    if (longer && fnmatch(text(row.texts[0]).data(), wanted.c_str(), 0) == 0) best = &row;
   }
-  return best;
+  return best == nullptr ? std::nullopt : std::optional(entry_of(*best));
 }
 
 std::string_view to_string(Type type) {

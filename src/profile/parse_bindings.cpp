@@ -11,14 +11,10 @@ namespace {
 /// "low-high" or "n".
 void parse_width(const Item& at, Binding& binding) {
   const std::string text = at.text();
-  const std::size_t dash = text.find('-');
-  const auto low = parse_natural(std::string_view(text).substr(0, dash), kMaxOffset);
-  const auto high = dash == std::string::npos
-                        ? low
-                        : parse_natural(std::string_view(text).substr(dash + 1), kMaxOffset);
-  if (low && high && *low <= *high) {
-    binding.low = static_cast<int>(*low);
-    binding.high = static_cast<int>(*high);
+  const Result<CpuSet> range = CpuSet::parse(text);
+  if (range && text.find(',') == std::string::npos) {
+    binding.low = range->first();
+    binding.high = range->last();
   } else if (!text.empty()) {
     at.fault(fmt::format("{} is not a core range", shown(text)), "write it like \"0-3\"");
   }
