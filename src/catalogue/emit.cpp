@@ -5,7 +5,6 @@
 #include <map>
 
 #include "catalogue.h"
-#include "knowledge/table.h"
 
 namespace hpclaunch::catalogue {
 
