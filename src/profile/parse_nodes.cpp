@@ -46,46 +46,37 @@ struct NodeShape {
   }
 };
 
-void add_numa_nodes(const NodeShape& shape, Topology& topology) {
-  const auto add_extra = [&](int near, const CpuSet& pus) {
-    for (const ExtraMemory& memory : shape.extra) {
-      if (memory.near_numa == near)
-        topology.numa_nodes.push_back({memory.os_index, memory.bytes, pus});
-    }
-  };
-  for (int numa = 0; numa < shape.numa_nodes(); ++numa) {
-    const auto index = static_cast<std::size_t>(numa);
-    const std::uint64_t bytes = index < shape.memory.size() ? shape.memory[index] : 0;
-    const CpuSet pus = shape.range(numa * shape.cores_per_numa, shape.cores_per_numa);
-    topology.numa_nodes.push_back({numa, bytes, pus});
-    add_extra(numa, pus);
-  }
-  add_extra(-1, {});
-}
-
-void add_caches(const NodeShape& shape, Topology& topology) {
-  constexpr int kLevel = 3;
-  if (shape.l3_per_numa < 1) return;
-  const int width = shape.cores_per_numa / shape.l3_per_numa;
-  for (int cache = 0; cache < shape.numa_nodes() * shape.l3_per_numa; ++cache)
-    topology.caches.push_back({kLevel, 0, shape.range(cache * width, width)});
-}
-
 // Packages, NUMA nodes (each with its extra memory behind it), level-3 caches and cores; everything allowed; no
 // devices. The shape has at most CpuSet::kCapacity PUs.
 Topology build_topology(const NodeShape& shape) {
   Topology topology;
+  const auto divide = [&](int cores_each, auto add) {
+    for (int part = 0; part < shape.cores() / cores_each; ++part)
+      add(part, shape.range(part * cores_each, cores_each));
+  };
+  const auto add_extra = [&](int near, const CpuSet& pus) {
+    for (const ExtraMemory& memory : shape.extra)
+      if (memory.near_numa == near)
+        topology.numa_nodes.push_back({memory.os_index, memory.bytes, pus});
+  };
   const int per_package = shape.numa_per_package * shape.cores_per_numa;
-  for (int package = 0; package < shape.packages; ++package) {
-    topology.packages.push_back(
-        {package, shape.package_model, shape.range(package * per_package, per_package)});
-  }
-  add_numa_nodes(shape, topology);
-  add_caches(shape, topology);
-  for (int core = 0; core < shape.cores(); ++core) {
-    topology.cores.push_back(
-        {core / per_package, core / shape.cores_per_numa, shape.pus_of_core(core)});
-  }
+  divide(per_package, [&](int package, const CpuSet& pus) {
+    topology.packages.push_back({package, shape.package_model, pus});
+  });
+  divide(shape.cores_per_numa, [&](int numa, const CpuSet& pus) {
+    const auto index = static_cast<std::size_t>(numa);
+    topology.numa_nodes.push_back(
+        {numa, index < shape.memory.size() ? shape.memory[index] : 0, pus});
+    add_extra(numa, pus);
+  });
+  add_extra(-1, {});
+  if (shape.l3_per_numa > 0)
+    divide(shape.cores_per_numa / shape.l3_per_numa, [&](int, const CpuSet& pus) {
+      topology.caches.push_back({3, 0, pus});
+    });
+  divide(1, [&](int core, const CpuSet& pus) {
+    topology.cores.push_back({core / per_package, core / shape.cores_per_numa, pus});
+  });
   topology.allowed = topology.all_pus();
   return topology;
 }

@@ -54,12 +54,16 @@ std::string plain_value(const Item& at) {
   }
 }
 
-std::vector<std::string> plain_values(const Item& at) {
-  if (at->kind != Json::Kind::array) return {plain_value(at)};
+/// Of one value or of a list of them.
+template <class Read>
+std::vector<std::string> each_of(const Item& at, std::string_view of_what, Read read) {
+  if (at->kind != Json::Kind::array) return {read(at)};
   std::vector<std::string> values;
-  for (const Item& item : at.elements("values")) values.push_back(plain_value(item));
+  for (const Item& item : at.elements(of_what)) values.push_back(read(item));
   return values;
 }
+
+std::vector<std::string> plain_values(const Item& at) { return each_of(at, "values", plain_value); }
 
 std::string order_value(const Item& at) {
   if (at->kind == Json::Kind::array || at->kind == Json::Kind::object) {
@@ -75,11 +79,8 @@ std::string order_value(const Item& at) {
 }
 
 std::vector<std::string> patterns(const Item& at) {
-  std::vector<std::string> out;
-  if (at->kind == Json::Kind::array)
-    out = at.texts("patterns");
-  else
-    out.push_back(at.text());
+  std::vector<std::string> out =
+      each_of(at, "patterns", [](const Item& one) { return one.text(); });
   if (std::ranges::any_of(out, [](const std::string& p) { return p.size() > kMaxPattern; }))
     at.fault(fmt::format("a pattern has more than {} bytes", kMaxPattern));
   return out;
