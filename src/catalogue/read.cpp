@@ -171,7 +171,7 @@ Variable read_variable(const Item& at, const Common& common) {
 
 /// The members of a section: sorted, and named as variables are unless they are patterns.
 std::vector<Item> section(const Item& at, bool patterns) {
-  const std::vector<Item> all = at.members("entries");
+  std::vector<Item> all = at.members("entries");
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!patterns && !is_identifier(all[i]->key))
       all[i].fault(fmt::format("\"{}\" is not a variable name", all[i]->key));

@@ -137,6 +137,7 @@ void parse_tests(const std::string& fact, const Item& at, When& when) {
     const auto op = std::ranges::find(kOperators, value->key, &Operator::name);
     if (op == kOperators.end()) {
       std::vector<std::string> candidates;
+      candidates.reserve(kOperators.size());
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
       const std::string hint = suggestion(value->key, candidates);
       value.fault(fmt::format("unknown operator {}", shown(value->key)),
