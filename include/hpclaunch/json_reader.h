@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "hpclaunch/cpuset.h"
@@ -16,35 +14,23 @@
 
 namespace hpclaunch::json_reader {
 
-struct Member;
-
 /// JSON as a tree that keeps the place of each value and the order of members.
 struct Json {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
   bool truth = false;
-  std::int64_t whole = 0;       ///< of an integer
-  std::string text;             ///< of a string; of a number as it was written
-  std::size_t mark = 0;         ///< offset of its key, or of the value itself where it has none
-  std::size_t begin = 0;        ///< of the value
-  std::size_t end = 0;          ///< behind it
-  std::vector<Json> items;      ///< of an array
-  std::vector<Member> members;  ///< of an object; no key twice
-
-  const Json* find(std::string_view key) const;
-};
-
-struct Member {
-  std::string key;
-  Json value;
+  std::int64_t whole = 0;   ///< of an integer
+  std::string text;         ///< of a string; of a number as it was written
+  std::string key;          ///< of a member
+  std::size_t mark = 0;     ///< offset of its key, or of the value itself where it has none
+  std::size_t begin = 0;    ///< of the value
+  std::size_t end = 0;      ///< behind it
+  std::vector<Json> items;  ///< elements of an array, members of an object
+  std::vector<std::string_view> asked;  ///< keys that were looked for in this object
 };
 
 /// "a string", "an object", ...
 std::string_view noun(Json::Kind kind);
-
-/// One token of an RFC 6901 pointer with its '/' before it.
-std::string step(std::string_view key);
-std::string step(std::size_t index);
 
 /// In double quotes, short enough for one line, control characters and broken UTF-8 as '?'.
 std::string shown(std::string_view text);
@@ -59,151 +45,95 @@ std::string suggestion_or_all(std::string_view word, std::span<const std::string
 /// A letter or a digit, then letters, digits, '.', '_', '+' and '-'.
 bool is_word(std::string_view text);
 
-inline const Json kAbsent{};
+class Context;
 
-/// A value and its place; false when it is absent. An absent value reads as a default and is never at fault.
-struct Item {
-  const Json* json = &kAbsent;
-  std::string pointer = {};
+/// A value of a file; false when it is absent. An absent value reads as a default and is never at fault; a wrong
+/// one is reported and reads as a default.
+class Item {
+ public:
+  Item(Context& context, Json* json) : context_(&context), json_(json) {}
 
-  explicit operator bool() const { return json != &kAbsent; }
+  explicit operator bool() const { return json_ != nullptr; }
+  const Json* operator->() const;
+  const Json& operator*() const { return *operator->(); }
+  Context& context() const { return *context_; }
+  SourceRef where() const;
+  void fault(std::string message, std::string hint = {}) const;
+
+  /// A member of this object; `key` must live as long as the context.
+  Item operator[](std::string_view key) const;
+  Item need(std::string_view key) const;  ///< reports its absence
+
+  std::string string() const;  ///< any string
+  std::string text() const;    ///< not empty and without control characters
+  std::string word() const;    ///< what can be typed after an option
+  /// A text that is `what`, such as "a date".
+  std::string text_of(std::string_view what, bool (*good)(std::string_view),
+                      const char* hint) const;
+  std::string variable(std::string name) const;  ///< `name` is in this item, as a text or a key
+  std::string choice(std::span<const std::string_view> known) const;
+  int whole(int min, int max, std::optional<int> otherwise = {}) const;  ///< else `min`
+  bool truth(bool otherwise = false) const;
+  CpuSet cores() const;
+
+  std::vector<Item> items() const;                             ///< of anything
+  std::vector<Item> elements(std::string_view of_what) const;  ///< at least one
+  std::vector<Item> members(std::string_view of_what) const;   ///< at least one
+  std::vector<std::string> texts(std::string_view of_what = "strings") const;
+  std::vector<std::string> variables() const;
+  /// The objects of a list; reports the second of two with the same text as `name`.
+  std::vector<Item> entries(std::string_view name) const;
+
+  /// Reports an object without any of these members.
+  void need_one_of(std::initializer_list<const char*> keys, const char* message) const;
+  /// Reports `key` when another member makes it meaningless.
+  void refuse(std::string_view key, std::string_view because, std::string hint) const;
+  /// Reports members that were not looked for, in all objects from here down of which any was.
+  void finish() const;
+
+ private:
+  void expected(std::string_view what, std::string hint = {}) const;
+  std::vector<Item> filled(Json::Kind kind, std::string_view of_what) const;
+
+  Context* context_;
+  Json* json_;
 };
 
-enum class Need { optional, required };
-
-/// The problems of one file, and readers for single values.
+/// One file and its problems.
 class Context {
  public:
+  /// Reports broken JSON, more than 32 levels, and repeated keys (of which the first is kept).
+  /// `//` comments are skipped.
   Context(std::string_view text, std::string file);
 
   std::string subject;  ///< what the file describes, for readers of its parts
 
-  void fault(const Item& at, std::string message, std::string hint = {});
-  void fault(std::size_t mark, std::string pointer, std::string message, std::string hint);
+  /// Absent when there is no tree.
+  Item root() { return {*this, whole_ ? &root_ : nullptr}; }
+  /// The value that a pointer without escapes leads to, or the innermost one on its way that exists.
+  const Json& follow(std::string_view pointer) const;
 
-  /// In the order of the text; after 100 one more that reports the cut.
-  std::vector<Error> take();
+  void fault(SourceRef where, std::string message, std::string hint = {});
+  SourceRef place(std::size_t mark, std::string pointer = {}) const;
+  SourceRef place(const Json& at) const;
+
   std::size_t count() const { return problems_.size(); }
   bool full() const;
-  SourceRef place(const Item& at) const { return place(at.json->mark, at.pointer); }
-
-  std::string string(const Item& at);  ///< any string
-  std::string text(const Item& at);    ///< not empty and without control characters
-  std::string word(const Item& at);    ///< what can be typed after an option
-  /// A text that is `what`, such as "a date".
-  std::string text_of(const Item& at, std::string_view what, bool (*good)(std::string_view),
-                      const char* hint);
-  std::string variable_name(const Item& at, std::string_view name);
-  std::string choice(const Item& at, std::span<const std::string_view> known);
-  int whole(const Item& at, int min, int max);
-  bool truth(const Item& at);
-  CpuSet cores(const Item& at);
-
-  std::vector<Item> elements(const Item& at, std::string_view of_what);  ///< at least one
-  std::vector<Item> any_elements(const Item& at, std::string_view of_what);
-  std::vector<std::pair<std::string, Item>> members(const Item& at, std::string_view of_what);
-  std::vector<std::string> texts(const Item& at, std::string_view of_what);
-
-  /// Reports the second of two equal names in a list.
-  template <class Entry>
-  void unique(const std::vector<Item>& items, const std::vector<Entry>& entries,
-              std::string Entry::*name, const char* key) {
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const std::string& text = entries[i].*name;
-      if (!text.empty() && !seen.insert(text).second) twice(items[i], key, text);
-    }
-  }
+  /// In the order of the text; after 100 one more that reports the cut.
+  std::vector<Error> take();
 
  private:
-  void expected(const Item& at, std::string_view what, std::string hint = {});
-  void twice(const Item& at, const char* key, const std::string& name);
-  SourceRef place(std::size_t mark, std::string pointer) const;
-
   std::string file_;
   std::vector<std::size_t> line_starts_ = {0};
   std::vector<Error> problems_;
+  Json root_;
+  bool whole_ = false;
 };
 
-/// Reports broken JSON, more than 32 levels, and repeated keys (of which the first is kept).
-/// `//` comments are skipped. nullopt when there is no tree.
-std::optional<Json> parse_tree(std::string_view text, Context& context);
+/// Reports a file whose member "schema" is not 1, and is false for it.
+bool need_schema(const Item& file);
 
-/// The value that a pointer without escapes leads to, or the innermost one on its way that exists.
-const Json& follow(const Json& root, std::string_view pointer);
-
-/// An object whose members are read one by one; members that were not read are reported at the end.
-class Object {
- public:
-  Object(Context& context, Item at);
-
-  Item find(const char* key, Need need = Need::optional);
-  bool has(const char* key) const;
-
-  using Members = std::vector<std::pair<std::string, Item>>;
-  using Texts = std::vector<std::string>;
-  using Words = std::span<const std::string_view>;
-
-  std::string text(const char* key, Need need = Need::optional) {
-    return context_.text(find(key, need));
-  }
-  std::string word(const char* key, Need need = Need::optional) {
-    return context_.word(find(key, need));
-  }
-  std::string choice(const char* key, Words known, Need need = Need::optional) {
-    return context_.choice(find(key, need), known);
-  }
-  int whole(const char* key, int min, int max, std::optional<int> otherwise) {
-    const Item at = find(key, otherwise ? Need::optional : Need::required);
-    return at ? context_.whole(at, min, max) : otherwise.value_or(min);
-  }
-  bool truth(const char* key) { return context_.truth(find(key)); }
-  Texts texts(const char* key) { return context_.texts(find(key), "strings"); }
-  std::string text_of(const char* key, std::string_view what, bool (*good)(std::string_view),
-                      const char* hint, Need need = Need::optional) {
-    return context_.text_of(find(key, need), what, good, hint);
-  }
-  std::vector<Item> elements(const char* key, std::string_view of_what) {
-    return context_.elements(find(key), of_what);
-  }
-  /// Reads a member that is an object, if it is there.
-  template <class Read>
-  void object(const char* key, Read read) {
-    if (const Item at = find(key)) inside(context_, at, read);
-  }
-  /// Reads each object of a list.
-  template <class Read>
-  std::vector<Item> objects(const char* key, Read read) {
-    std::vector<Item> items = elements(key, "objects");
-    for (const Item& item : items) inside(context_, item, read);
-    return items;
-  }
-  template <class Read>
-  static void inside(Context& context, const Item& at, Read read) {
-    Object object(context, at);
-    read(object);
-    object.finish();
-  }
-  Members members(const char* key, std::string_view of_what) {
-    return context_.members(find(key), of_what);
-  }
-  Texts variable_names(const char* key);
-
-  /// Reports an object without any of these members.
-  void need_one_of(std::initializer_list<const char*> keys, const char* message);
-
-  /// Reports `key` when another member makes it meaningless.
-  void refuse(const char* key, std::string_view because, std::string hint);
-
-  void finish();
-
-  const Item& at() const { return at_; }
-  Context& context() { return context_; }
-
- private:
-  Context& context_;
-  Item at_;
-  std::set<std::string> asked_;
-};
+/// Adds the tree of `text` to `root`. False when there is none, which is reported.
+bool read_tree(std::string_view text, Context& context, Json& root);
 
 }  // namespace hpclaunch::json_reader

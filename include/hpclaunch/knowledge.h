@@ -1,7 +1,9 @@
 #pragma once
 // The catalogue of environment variables: who reads which name, and what a value may be. Pure look-ups
 // in read-only data that profiles/variables/ is compiled into; nothing is built or sorted at start.
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +14,7 @@
 
 namespace hpclaunch::knowledge {
 
-enum class Type {
+enum class Type : std::uint8_t {
   boolean,
   integer,
   size,  ///< a number of something, bytes unless `unit` says otherwise
@@ -31,26 +33,30 @@ enum class Type {
 std::string_view to_string(Type type);
 
 /// Where an entry was read.
-enum class Confidence { source, docs, secondary };
+enum class Confidence : std::uint8_t { source, docs, secondary };
 
 std::string_view to_string(Confidence confidence);
 
-enum class Direction {
+enum class Direction : std::uint8_t {
   input,   ///< a library reads it
   output,  ///< a launcher or batch system sets it
   both,
 };
 
+struct LibraryTraits {
+  bool booleans_any_case = true;
+  bool words_any_case = false;
+  bool c_numbers = true;  ///< 0x10 is 16 and 010 is 8; else decimal digits only
+};
+
 /// How the code that reads a library's variables understands them.
-struct Library {
+struct Library : LibraryTraits {
+  using Traits = LibraryTraits;
   std::string_view name;    ///< "nccl", "libfabric/cxi"
   std::string_view title;   ///< for people
   std::string_view parser;  ///< repository:path that the rules below were read in; "" when assumed
   std::string_view truths;  ///< words for true and false, each separated by '|';
-  std::string_view falsehoods;  ///< both "" when a boolean may be any integer
-  bool booleans_any_case = true;
-  bool words_any_case = false;
-  bool c_numbers = true;          ///< 0x10 is 16 and 010 is 8; else decimal digits only
+  std::string_view falsehoods;    ///< both "" when a boolean may be any integer
   std::string_view suffixes;      ///< letters that may follow a number, "" for none
   std::string_view number_words;  ///< words that stand for a number, separated by '|'
   std::string_view bad_boolean;   ///< what the library does with anything else; "" when not known
@@ -58,17 +64,21 @@ struct Library {
   std::string_view bad_word;
 };
 
-/// Text fields are "" where nothing is known. All views point into the program itself.
-struct Variable {
-  std::string_view name;
-  Library library;
+struct VariableTraits {
   Type type = Type::text;
   Confidence confidence = Confidence::secondary;
   Direction direction = Direction::input;
-  bool closed = false;      ///< `values` are all there are
-  bool internal = false;    ///< for the library's own developers
-  bool any_case = false;    ///< letter case of `values` does not matter
-  bool numbers = false;     ///< items of a list are integers
+  bool closed = false;    ///< `values` are all there are
+  bool internal = false;  ///< for the library's own developers
+  bool any_case = false;  ///< letter case of `values` does not matter
+  bool numbers = false;   ///< items of a list are integers
+};
+
+/// Text fields are "" where nothing is known. All views point into the program itself.
+struct Variable : VariableTraits {
+  using Traits = VariableTraits;
+  std::string_view name;
+  Library library;
   std::string_view values;  ///< separated by '|'
   std::string_view unit;
   std::string_view lowest;  ///< decimal integers; "" for no limit
@@ -91,26 +101,34 @@ std::optional<Variable> find(std::string_view name);
 std::size_t count();
 Variable at(std::size_t index);  ///< ascending name; index < count()
 
-struct Misspelling {
+struct MisspellingTraits {
+  bool certain = true;  ///< false: no reader was found, which is not proof
+};
+
+struct Misspelling : MisspellingTraits {
+  using Traits = MisspellingTraits;
   std::string_view wrong;
   std::string_view meant;  ///< "" when no variable was meant
   std::string_view note;
-  bool certain = true;  ///< false: no reader was found, which is not proof
 };
 
 std::optional<Misspelling> find_misspelling(std::string_view name);
 std::size_t count_misspellings();
 Misspelling misspelling_at(std::size_t index);
 
-/// Names with a part that varies.
-struct Family {
-  std::string_view pattern;  ///< '*' stands for any text
-  std::string_view library;
-  enum class Unknown {
+struct FamilyTraits {
+  enum class Unknown : std::uint8_t {
     suspect,    ///< a closed set: an unknown name is a mistake, or newer than this
     near_miss,  ///< only what looks like a known name is suspect
     open,       ///< anything goes
   } unknown = Unknown::open;
+};
+
+/// Names with a part that varies.
+struct Family : FamilyTraits {
+  using Traits = FamilyTraits;
+  std::string_view pattern;  ///< '*' stands for any text
+  std::string_view library;
   std::string_view stands_for;  ///< what the part before '*' becomes; "-": the name is itself
   std::string_view rule;
 };
@@ -139,5 +157,29 @@ Diagnostic check(std::string_view name, std::string_view value);
 
 /// What there is to say about a name, as label and text, for people; empty when nothing is known.
 std::vector<std::pair<std::string, std::string>> describe(std::string_view name);
+
+template <class Entry, std::size_t size>
+using Texts = std::array<std::string_view Entry::*, size>;
+
+/// The members of an entry that are texts, in the order of its row in the compiled catalogue; the first is its name.
+template <class Entry>
+inline constexpr Texts<Entry, 0> kTexts = {};
+template <>
+inline constexpr Texts<Library, 10> kTexts<Library> = {
+    &Library::name,       &Library::title,    &Library::parser,       &Library::truths,
+    &Library::falsehoods, &Library::suffixes, &Library::number_words, &Library::bad_boolean,
+    &Library::bad_number, &Library::bad_word};
+template <>
+inline constexpr Texts<Variable, 15> kTexts<Variable> = {
+    &Variable::name,    &Variable::values,    &Variable::unit,      &Variable::lowest,
+    &Variable::highest, &Variable::standard,  &Variable::standards, &Variable::since,
+    &Variable::removed, &Variable::successor, &Variable::reader,    &Variable::syntax,
+    &Variable::needs,   &Variable::what,      &Variable::note};
+template <>
+inline constexpr Texts<Misspelling, 3> kTexts<Misspelling> = {
+    &Misspelling::wrong, &Misspelling::meant, &Misspelling::note};
+template <>
+inline constexpr Texts<Family, 4> kTexts<Family> = {&Family::pattern, &Family::library,
+                                                    &Family::stands_for, &Family::rule};
 
 }  // namespace hpclaunch::knowledge

@@ -304,9 +304,13 @@ bool is_pci_address(std::string_view text);
 /// Letters, digits, '-' and '.', and what the command line takes for a name.
 bool is_profile_name(std::string_view text);
 
+/// Golden cases are for `profile test`: a start does not need them, nor that they are correct.
+enum class Cases { read, skip };
+
 /// One file by itself: syntax, closed schema, types, known facts and operators, ids unique, templates
 /// well formed. JSON with `//` comments. Never throws; texts above 1 MiB are a problem.
-ParsedProfile parse_profile(std::string_view text, const std::string& file);
+ParsedProfile parse_profile(std::string_view text, const std::string& file,
+                            Cases cases = Cases::read);
 
 /// Finds another profile by name. Errors: `not_found` with a suggestion.
 using ProfileLookup = std::function<Result<Profile>(const std::string& name)>;
@@ -326,8 +330,8 @@ struct BuiltinSignal {
 /// Compiled into the program.
 struct BuiltinProfile {
   std::string_view name;
-  std::string_view file;    ///< "builtin:profiles/site/NAME.json"
-  std::string_view text;    ///< the file, byte for byte
+  std::string_view file;                  ///< "builtin:profiles/site/NAME.json"
+  std::string_view text;                  ///< the file, byte for byte
   std::span<const BuiltinSignal> detect;  ///< those of the file; none for parts
 };
 
@@ -340,12 +344,17 @@ struct SiteSignals {
   std::vector<Signal> detect;
 };
 
-struct Detection {
-  std::string profile;               ///< "" when no site, or more than one, is proved
+/// The signals of a site that match.
+struct SiteMatch {
+  std::string profile;
   std::vector<std::string> proofs;   ///< "PBS_JOBID=1.x.example matches *.example", best first
   std::vector<std::string> support;  ///< the same for signals that prove nothing by themselves
-  std::vector<std::pair<std::string, std::string>> rivals;  ///< profile, signal: proved as well
-  std::vector<std::pair<std::string, std::string>> hints;   ///< profile, signal: supported only
+};
+
+/// The site that is proved; empty when none is, or more than one.
+struct Detection : SiteMatch {
+  std::vector<SiteMatch> rivals;  ///< those that are proved, where that is not one
+  std::vector<SiteMatch> hints;   ///< supported only
 };
 
 /// `hosts`: names of this machine and of the job's nodes; any that matches will do.

@@ -34,16 +34,15 @@ Status update_cases(const LoadedProfile& loaded, const Args& args, Session& sess
   if (Status ok = job::check_file("--update", loaded.file); !ok) return ok;
   const Result<std::string> old = sys::read_file(loaded.file);
   if (!old) return old.error();
-  json_reader::Context context(*old, loaded.file);
-  const std::optional<Json> tree = json_reader::parse_tree(*old, context);
+  const json_reader::Context context(*old, loaded.file);
   std::map<std::size_t, Edit> edits;  // by offset
   std::string changes;
   for (const Case& expected : loaded.resolved->expect) {
     const Check check = run_case(*loaded.resolved, expected, args);
-    if (check.now.empty() || !tree) continue;
+    if (check.now.empty()) continue;
     changes += fmt::format("{}: case \"{}\"\n", plain(place_text(check.where)), plain(check.name));
     for (const auto& [key, fresh] : check.now) {
-      const Json& value = json_reader::follow(*tree, check.where.pointer + "/" + key);
+      const Json& value = context.follow(check.where.pointer + "/" + key);
       edits[value.begin] = {&value, fresh};
       changes += lines_with('-', key, old->substr(value.begin, value.end - value.begin)) +
                  lines_with('+', key, fresh);

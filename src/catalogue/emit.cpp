@@ -1,4 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <map>
 
 #include "catalogue.h"
 
@@ -9,7 +13,7 @@ namespace {
 // One block of NUL-terminated texts, each kept once; offset 0 is "".
 class Block {
  public:
-  std::size_t offset(const std::string& text) {
+  std::size_t offset(std::string_view text) {
     const auto [at, added] = offsets_.emplace(text, size_);
     if (added) {
       literals_ += "    \"" + escaped(text) + "\\0\"\n";
@@ -20,7 +24,7 @@ class Block {
   const std::string& literals() const { return literals_; }
 
  private:
-  static std::string escaped(const std::string& text) {
+  static std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text) {
       if (c == '"' || c == '\\' || c == '?') out += '\\';  // "??" would begin a trigraph
@@ -28,47 +32,43 @@ class Block {
     }
     return out;
   }
-  std::map<std::string, std::size_t> offsets_ = {{"", 0}};
+  std::map<std::string_view, std::size_t> offsets_ = {{"", 0}};
   std::string literals_ = "    \"\\0\"\n";
   std::size_t size_ = 1;
 };
 
-std::string library_row(const Library& library, Block& block) {
-  std::string row = "    {{";
-  for (const char* field : {"name", "title", "parser", "truths", "falsehoods", "suffixes",
-                            "number_words", "bad_boolean", "bad_number", "bad_word"})
-    row += fmt::format("{}, ", block.offset(library.texts.get(field)));
-  return row + fmt::format("}}, {}, {}, {}}},\n", +library.booleans_any_case,
-                           +library.words_any_case, +library.c_numbers);
+std::size_t library_of(const Variable& variable) { return variable.number; }
+template <class Entry>
+std::size_t library_of(const Entry& /*entry*/) {
+  return 0;
 }
 
-std::string row(const Variable& v, Block& block) {
-  std::string text = fmt::format("    {{{}, {{", block.offset(v.name));
-  for (const char* field : {"values", "unit", "lowest", "highest", "standard", "standards", "since",
-                            "removed", "successor", "reader", "syntax", "needs", "what", "note"})
-    text += fmt::format("{}, ", block.offset(v.texts.get(field)));
-  const int flags = +v.closed + 2 * +v.internal + 4 * +v.any_case + 8 * +v.numbers;
-  return text + fmt::format("}}, {}, {}, {}, {}}},\n", v.library, v.type,
-                            v.confidence + 4 * v.direction, flags);
+// The rows of all entries, which are an Entry each, as an array of that name.
+template <class Entry>
+std::string table(const char* type, const auto& entries, Block& block) {
+  std::string rows;
+  for (const auto& one : entries) {
+    using Traits = typename Entry::Traits;
+    std::vector<std::size_t> texts;
+    for (const auto text : knowledge::kTexts<Entry>) texts.push_back(block.offset(one.*text));
+    rows += fmt::format("    {{{{{}}}, {{{}}}, {}}},\n", fmt::join(texts, ", "),
+                        fmt::join(std::bit_cast<std::array<std::uint8_t, sizeof(Traits)>>(
+                                      static_cast<const Traits&>(one)),
+                                  ", "),
+                        library_of(one));
+  }
+  return fmt::format("constexpr Row<{0}> k{0}[] = {{\n{1}}};\n\n", type, rows);
 }
 
 }  // namespace
 
 std::string emit(const Catalogue& catalogue) {
   Block block;
-  std::string libraries;
-  std::string rows;
-  std::string misspellings;
-  std::string families;
-  for (const Library& library : catalogue.libraries) libraries += library_row(library, block);
-  for (const Variable& v : catalogue.variables) rows += row(v, block);
-  for (const Misspelling& m : catalogue.misspellings)
-    misspellings += fmt::format("    {{{}, {}, {}, {}}},\n", block.offset(m.wrong),
-                                block.offset(m.meant), block.offset(m.note), +m.certain);
-  for (const Family& f : catalogue.families)
-    families += fmt::format("    {{{}, {}, {}, {}, {}}},\n", block.offset(f.pattern),
-                            block.offset(f.library), block.offset(f.stands_for),
-                            block.offset(f.rule), f.unknown);
+  const std::string tables =
+      table<knowledge::Library>("Library", catalogue.libraries, block) +
+      table<knowledge::Variable>("Variable", catalogue.variables, block) +
+      table<knowledge::Misspelling>("Misspelling", catalogue.misspellings, block) +
+      table<knowledge::Family>("Family", catalogue.families, block);
   // constexpr and constinit make the compiler refuse anything that would have to run at start.
   return fmt::format(
       "// Written by hpclaunch-catalogue from profiles/variables/; edit those files.\n"
@@ -76,17 +76,11 @@ std::string emit(const Catalogue& catalogue) {
       "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
       "namespace hpclaunch::knowledge {{\n"
       "namespace {{\n\n"
-      "constexpr char kText[] =\n{};\n\n"
-      "constexpr LibraryRow kLibraries[] = {{\n{}}};\n\n"
-      "constexpr Row kRows[] = {{\n{}}};\n\n"
-      "constexpr MisspellingRow kMisspellings[] = {{\n{}}};\n\n"
-      "constexpr FamilyRow kFamilies[] = {{\n{}}};\n\n"
+      "constexpr char kText[] =\n{};\n\n{}"
       "}}  // namespace\n\n"
-      "constinit const Table kTable = {{kText, kLibraries, kRows, {}, kMisspellings, {}, "
-      "kFamilies, {}}};\n\n"
+      "constinit const Table kTable = {{kText, kLibrary, kVariable, kMisspelling, kFamily}};\n\n"
       "}}  // namespace hpclaunch::knowledge\n",
-      block.literals(), libraries, rows, misspellings, families, catalogue.variables.size(),
-      catalogue.misspellings.size(), catalogue.families.size());
+      block.literals(), tables);
 }
 
 }  // namespace hpclaunch::catalogue

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "catalogue.h"
 #include "hpclaunch/json_reader.h"
@@ -12,11 +13,8 @@ namespace hpclaunch::catalogue {
 
 namespace {
 
-using json_reader::Context;
 using json_reader::Item;
 using json_reader::Json;
-using json_reader::Need;
-using json_reader::Object;
 using Words = std::vector<std::string_view>;
 
 // In the order of knowledge::Type, ::Confidence, ::Direction and Family::Unknown.
@@ -30,226 +28,219 @@ const Words kNumbers = {"decimal", "c"};
 const Words kSentences = {"optional", "required"};
 const Words kItems = {"word", "int"};
 
-std::string ascii(Context& context, const Item& at, const std::string& value) {
+std::string_view ascii(const Item& at, const std::string& value) {
   if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }))
-    context.fault(at, "a character is not printable ASCII");
-  return value;
+    at.fault("a character is not printable ASCII");
+  return keep(value);
 }
 
-std::string text(Object& object, const char* key, Need need = Need::optional) {
-  const Item at = object.find(key, need);
-  return ascii(object.context(), at, object.context().text(at));
-}
+std::string_view text(const Item& at) { return ascii(at, at.text()); }
 
 /// A number, true, false or a string, as one would export it.
-std::string scalar(Object& object, const char* key) {
-  const Item at = object.find(key);
-  if (!at) return "";
-  switch (at.json->kind) {
+std::string_view scalar(const Item& at) {
+  switch (at->kind) {
+    case Json::Kind::boolean:
+      return at->truth ? "true" : "false";
     case Json::Kind::integer:
     case Json::Kind::number:
-      return at.json->text;
-    case Json::Kind::boolean:
-      return at.json->truth ? "true" : "false";
     case Json::Kind::string:
-      return ascii(object.context(), at, at.json->text);
+      return ascii(at, at->text);
     default:
-      object.context().fault(at,
-                             fmt::format("\"{}\" must be a string, a number, true or false", key));
+      at.fault(fmt::format("\"{}\" must be a string, a number, true or false", at->key));
       return "";
   }
 }
 
-std::string integer(Object& object, const char* key) {
-  const Item at = object.find(key);
-  if (at.json->kind != Json::Kind::integer)
-    object.context().fault(at, fmt::format("\"{}\" must be an integer", key));
-  return at.json->text;
+std::string_view integer(const Item& at) {
+  if (at->kind != Json::Kind::integer) at.fault(fmt::format("\"{}\" must be an integer", at->key));
+  return keep(at->text);
 }
 
 /// Strings, each once, joined by `separator`, which none may contain.
-std::string words(Object& object, const char* key, const std::string& separator) {
-  const Item at = object.find(key);
-  Context& context = object.context();
-  if (at.json->kind == Json::Kind::string && separator == ", ")
-    return ascii(context, at, context.text(at));
-  std::vector<std::string> all;
-  for (const Item& item : context.elements(at, "words")) {
-    all.push_back(ascii(context, item, context.text(item)));
+std::string_view words(const Item& at, std::string_view separator) {
+  if (at->kind == Json::Kind::string && separator == ", ") return text(at);
+  Words all;
+  for (const Item& item : at.elements("words")) {
+    all.push_back(text(item));
     if (all.back().find(separator) != std::string::npos)
-      context.fault(item, fmt::format("\"{}\" contains \"{}\"", key, separator));
-    if (std::count(all.begin(), all.end(), all.back()) > 1)
-      context.fault(item, fmt::format("\"{}\" has \"{}\" twice", key, all.back()));
+      item.fault(fmt::format("\"{}\" contains \"{}\"", at->key, separator));
+    if (std::ranges::count(all, all.back()) > 1)
+      item.fault(fmt::format("\"{}\" has \"{}\" twice", at->key, all.back()));
   }
-  return fmt::format("{}", fmt::join(all, separator));
+  return keep(fmt::format("{}", fmt::join(all, separator)));
 }
 
-/// The position of a word among `known`; `otherwise` when absent (-1: it is required).
-int choice(Object& object, const char* key, const Words& known, int otherwise) {
-  const std::string word =
-      object.choice(key, known, otherwise < 0 ? Need::required : Need::optional);
-  if (word.empty()) return std::max(otherwise, 0);
-  return static_cast<int>(std::find(known.begin(), known.end(), word) - known.begin());
+/// By the position of a word among `known`.
+template <class Value>
+Value choice(const Item& at, const Words& known, Value otherwise) {
+  const std::string word = at.choice(known);
+  if (word.empty()) return otherwise;
+  return static_cast<Value>(std::ranges::find(known, word) - known.begin());
 }
 
-Library read_parsing(Object& head) {
-  Library library;
-  library.texts["name"] = text(head, "library", Need::required);
-  library.texts["title"] = text(head, "title", Need::required);
-  library.texts["truths"] = "1|true|yes|on|y|t|enable|enabled";
-  library.texts["falsehoods"] = "0|false|no|off|n|f|disable|disabled";
-  const Item parsing = head.find("parsing");
-  if (!parsing) return library;
-  Object rules(head.context(), parsing);
-  library.texts["parser"] = text(rules, "source");
-  const std::string truths = words(rules, "true", "|");
-  const std::string falsehoods = words(rules, "false", "|");
-  const bool integers = rules.truth("booleans_are_integers");
+knowledge::Library read_parsing(const Item& head) {
+  knowledge::Library library;
+  library.name = text(head.need("library"));
+  library.title = text(head.need("title"));
+  library.truths = "1|true|yes|on|y|t|enable|enabled";
+  library.falsehoods = "0|false|no|off|n|f|disable|disabled";
+  const Item rules = head["parsing"];
+  library.parser = text(rules["source"]);
+  const std::string_view truths = words(rules["true"], "|");
+  const std::string_view falsehoods = words(rules["false"], "|");
+  const bool integers = rules["booleans_are_integers"].truth();
   if (integers || !truths.empty()) {
-    library.texts["truths"] = truths;
-    library.texts["falsehoods"] = falsehoods;
+    library.truths = truths;
+    library.falsehoods = falsehoods;
   }
   if (truths.empty() != falsehoods.empty() || (integers && !truths.empty()))
-    rules.context().fault(
-        parsing, "give words for both \"true\" and \"false\", or \"booleans_are_integers\"");
-  library.booleans_any_case = choice(rules, "boolean_case", kCases, 1) == 1;
-  library.words_any_case = choice(rules, "word_case", kCases, 0) == 1;
-  library.c_numbers = choice(rules, "numbers", kNumbers, 1) == 1;
-  library.texts["number_words"] = words(rules, "number_words", "|");
-  for (const char* key : {"suffixes", "bad_boolean", "bad_number", "bad_word"})
-    library.texts[key] = text(rules, key);
-  rules.finish();
+    rules.fault("give words for both \"true\" and \"false\", or \"booleans_are_integers\"");
+  library.booleans_any_case = choice(rules["boolean_case"], kCases, true);
+  library.words_any_case = choice(rules["word_case"], kCases, false);
+  library.c_numbers = choice(rules["numbers"], kNumbers, true);
+  library.number_words = words(rules["number_words"], "|");
+  library.suffixes = text(rules["suffixes"]);
+  library.bad_boolean = text(rules["bad_boolean"]);
+  library.bad_number = text(rules["bad_number"]);
+  library.bad_word = text(rules["bad_word"]);
   return library;
 }
 
-std::string defaults_by_version(Object& object) {
-  std::string list;
-  object.objects("defaults", [&](Object& one) {
-    const std::string since = text(one, "since", Need::required);
-    list += fmt::format("{}{} since {}", list.empty() ? "" : ", ", scalar(one, "value"), since);
-  });
-  return list;
+std::string_view defaults_by_version(const Item& at) {
+  std::vector<std::string> list;
+  for (const Item& one : at.elements("objects"))
+    list.push_back(fmt::format("{} since {}", scalar(one["value"]), text(one.need("since"))));
+  return keep(fmt::format("{}", fmt::join(list, ", ")));
 }
 
-void check_sentence(Object& object, const std::string& sentence) {
-  const Item at = object.find("what");
+void check_sentence(const Item& at) {
+  const std::string& sentence = at->text;
   if (sentence.empty()) return;
   if (sentence.front() >= 'a' && sentence.front() <= 'z')
-    object.context().fault(at, "\"what\" must start with a capital letter");
-  if (sentence.back() != '.') object.context().fault(at, "\"what\" must end with a full stop");
+    at.fault("\"what\" must start with a capital letter");
+  if (sentence.back() != '.') at.fault("\"what\" must end with a full stop");
 }
 
 /// What a file says for all of its variables.
 struct Common {
+  knowledge::Library library;
   std::size_t number = 0;  ///< of the library
-  bool words_any_case = false;
   bool sentences = false;
-  int confidence = -1;
+  std::optional<knowledge::Confidence> confidence;
 };
 
-Variable read_variable(Object& object, const std::string& name, const Common& common) {
-  Context& context = object.context();
-  const Item& at = object.at();
+Variable read_variable(const Item& at, const Common& common) {
+  using knowledge::Type;
   Variable v;
-  v.name = name;
-  v.where = context.place(at);
-  v.library = common.number;
-  v.type = choice(object, "type", kTypes, -1);
-  const std::string_view type = kTypes[static_cast<std::size_t>(v.type)];
-  v.confidence = choice(object, "confidence", kConfidences, common.confidence);
-  v.direction = choice(object, "direction", kDirections, 0);
-  v.texts["values"] = words(object, "values", "|");
-  const bool open = object.truth("open");
-  const bool closed = object.truth("closed");
-  v.closed = closed || (!open && !v.texts["values"].empty() && type != "list" && type != "string");
-  if ((open || closed) && v.texts["values"].empty())
-    context.fault(at, "\"open\" and \"closed\" need \"values\"");
-  v.any_case = choice(object, "case", kCases, common.words_any_case ? 1 : 0) == 1;
-  v.internal = object.truth("internal");
-  v.numbers = choice(object, "items", kItems, 0) == 1;
-  v.texts["lowest"] = integer(object, "min");
-  v.texts["highest"] = integer(object, "max");
-  v.texts["standard"] = scalar(object, "default");
-  v.texts["default_note"] = text(object, "default_note");
-  v.texts["standards"] = defaults_by_version(object);
-  v.texts["successor"] = text(object, "renamed");
-  v.texts["reader"] = words(object, "read_by", ", ");
-  for (const char* key : {"unit", "since", "removed", "syntax", "needs", "what", "note"})
-    v.texts[key] = text(object, key);
-  if (v.texts["reader"].empty()) context.fault(at, "\"read_by\" is missing");
-  if (common.sentences && v.texts["what"].empty() && v.texts["removed"].empty())
-    context.fault(at, fmt::format("{} has no sentence \"what\", which this file requires", name));
-  check_sentence(object, v.texts["what"]);
+  v.name = keep(at->key);
+  v.where = at.where();
+  v.library = common.library;
+  v.number = common.number;
+  v.type = choice(at.need("type"), kTypes, Type::boolean);
+  v.confidence = choice(common.confidence ? at["confidence"] : at.need("confidence"), kConfidences,
+                        common.confidence.value_or(knowledge::Confidence::source));
+  v.direction = choice(at["direction"], kDirections, knowledge::Direction::input);
+  v.values = words(at["values"], "|");
+  const bool open = at["open"].truth();
+  const bool closed = at["closed"].truth();
+  v.closed = closed || (!open && !v.values.empty() && v.type != Type::list && v.type != Type::text);
+  if ((open || closed) && v.values.empty()) at.fault("\"open\" and \"closed\" need \"values\"");
+  v.any_case = choice(at["case"], kCases, common.library.words_any_case);
+  v.internal = at["internal"].truth();
+  v.numbers = choice(at["items"], kItems, false);
+  v.lowest = integer(at["min"]);
+  v.highest = integer(at["max"]);
+  v.standard = scalar(at["default"]);
+  v.default_note = text(at["default_note"]);
+  v.standards = defaults_by_version(at["defaults"]);
+  v.successor = text(at["renamed"]);
+  v.reader = words(at["read_by"], ", ");
+  v.unit = text(at["unit"]);
+  v.since = text(at["since"]);
+  v.removed = text(at["removed"]);
+  v.syntax = text(at["syntax"]);
+  v.needs = text(at["needs"]);
+  v.what = text(at["what"]);
+  v.note = text(at["note"]);
+  if (v.reader.empty()) at.fault("\"read_by\" is missing");
+  if (common.sentences && v.what.empty() && v.removed.empty())
+    at.fault(fmt::format("{} has no sentence \"what\", which this file requires", v.name));
+  check_sentence(at["what"]);
   return v;
 }
 
-/// Reads the members of a section: sorted, and named as variables are unless they are patterns.
-template <class Entry, class... More>
-void section(Object& head, const char* key, bool patterns, std::vector<Entry>& entries,
-             Entry (*read)(Object&, const std::string&, More...), More... more) {
-  std::string before;
-  for (const auto& [name, item] : head.members(key, "entries")) {
-    if (!patterns && !is_identifier(name))
-      head.context().fault(item, fmt::format("\"{}\" is not a variable name", name));
-    if (name < before)
-      head.context().fault(item, fmt::format("{} comes after {}", name, before), "sort the names");
-    before = name;
-    Object::inside(head.context(), item, [&, &name = name](Object& object) {
-      entries.push_back(read(object, name, more...));
-    });
+/// The members of a section: sorted, and named as variables are unless they are patterns.
+std::vector<Item> section(const Item& at, bool patterns) {
+  std::vector<Item> all = at.members("entries");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!patterns && !is_identifier(all[i]->key))
+      all[i].fault(fmt::format("\"{}\" is not a variable name", all[i]->key));
+    if (i > 0 && all[i]->key < all[i - 1]->key)
+      all[i].fault(fmt::format("{} comes after {}", all[i]->key, all[i - 1]->key),
+                   "sort the names");
   }
+  return all;
 }
 
-void read_library(Object& head, Catalogue& catalogue) {
-  const Library library = read_parsing(head);
-  const Common common = {catalogue.libraries.size(), library.words_any_case,
-                         choice(head, "sentences", kSentences, 0) == 1,
-                         head.has("confidence") ? choice(head, "confidence", kConfidences, 0) : -1};
-  head.find("confidence");
-  section<Variable, const Common&>(head, "variables", false, catalogue.variables, read_variable,
-                                   common);
-  catalogue.libraries.push_back(library);
+void read_library(const Item& head, Catalogue& catalogue) {
+  Common common{read_parsing(head),
+                catalogue.libraries.size(),
+                choice(head["sentences"], kSentences, false),
+                {}};
+  if (const Item at = head["confidence"])
+    common.confidence = choice(at, kConfidences, knowledge::Confidence::source);
+  for (const Item& at : section(head["variables"], false))
+    catalogue.variables.push_back(read_variable(at, common));
+  catalogue.libraries.push_back(common.library);
 }
 
-Misspelling read_misspelling(Object& object, const std::string& name) {
+Misspelling read_misspelling(const Item& at) {
   Misspelling m;
-  m.wrong = name;
-  m.meant = text(object, "meant");
-  m.note = text(object, "note");
-  m.certain = !object.truth("doubtful");
-  m.where = object.context().place(object.at());
-  words(object, "seen_in", ", ");
+  m.wrong = keep(at->key);
+  m.meant = text(at["meant"]);
+  m.note = text(at["note"]);
+  m.certain = !at["doubtful"].truth();
+  m.where = at.where();
+  words(at["seen_in"], ", ");
   return m;
 }
 
-Family read_family(Object& object, const std::string& pattern) {
-  Family f;
-  f.pattern = pattern;
-  f.library = text(object, "library", Need::required);
-  f.unknown = choice(object, "unknown", kUnknown, -1);
-  f.rule = text(object, "rule");
-  const Item stands_for = object.find("stands_for");  // "": the prefix is dropped
-  f.stands_for = stands_for.json->kind == Json::Kind::string ? stands_for.json->text : "-";
+knowledge::Family read_family(const Item& at) {
+  using Unknown = knowledge::Family::Unknown;
+  knowledge::Family f;
+  f.pattern = keep(at->key);
+  f.library = text(at.need("library"));
+  f.unknown = choice(at.need("unknown"), kUnknown, Unknown::suspect);
+  f.rule = text(at["rule"]);
+  const Item stands_for = at["stands_for"];  // "": the prefix is dropped
+  f.stands_for = stands_for->kind == Json::Kind::string ? keep(stands_for->text) : "-";
   return f;
+}
+
+void read_head(const Item& head, Catalogue& catalogue) {
+  (void)head["$schema"];
+  for (const Item& at : section(head["misspellings"], false))
+    catalogue.misspellings.push_back(read_misspelling(at));
+  for (const Item& at : section(head["families"], true))
+    catalogue.families.push_back(read_family(at));
+  if (head["variables"])
+    read_library(head, catalogue);
+  else if (!head["misspellings"] && !head["families"])
+    head.fault("neither \"variables\" nor \"misspellings\" nor \"families\" is present");
+  head.finish();
 }
 
 }  // namespace
 
+std::string_view keep(const std::string& text) {
+  static std::set<std::string, std::less<>> kept;
+  return *kept.insert(text).first;
+}
+
 std::vector<Error> read_file(const std::string& file, const std::string& content,
                              Catalogue& catalogue) {
-  Context context(content, file);
-  const std::optional<Json> tree = json_reader::parse_tree(content, context);
-  if (!tree) return context.take();
-  Object head(context, {&*tree, ""});
-  head.find("$schema");
-  section(head, "misspellings", false, catalogue.misspellings, read_misspelling);
-  section(head, "families", true, catalogue.families, read_family);
-  if (head.has("variables"))
-    read_library(head, catalogue);
-  else if (!head.has("misspellings") && !head.has("families"))
-    context.fault(head.at(),
-                  "neither \"variables\" nor \"misspellings\" nor \"families\" is present");
-  head.finish();
+  json_reader::Context context(content, file);
+  if (const Item head = context.root()) read_head(head, catalogue);
   return context.take();
 }
 

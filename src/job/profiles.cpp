@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -53,7 +54,7 @@ Status enter_files(const std::vector<std::string_view>& directories, const std::
 }
 
 Result<Profile> parsed(std::string_view text, const std::string& file) {
-  ParsedProfile read = parse_profile(text, file);
+  ParsedProfile read = parse_profile(text, file, Cases::skip);
   if (read.problems.empty()) return std::move(read.profile);
   Error error = read.problems.front();
   if (read.problems.size() > 1)
@@ -88,32 +89,22 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
     unusable.emplace(entry.name, error);
     // Its signals are read all the same: a job of its site must not start without it.
     const Result<std::string> raw = sys::read_file(entry.file);
-    if (raw) sites.push_back({entry.name, parse_profile(*raw, entry.file).profile.detect});
+    if (raw)
+      sites.push_back({entry.name, parse_profile(*raw, entry.file, Cases::skip).profile.detect});
   }
   return sites;
 }
 
-Error conflict(const Detection& found) {
-  std::map<std::string, std::string> sites;  // with their signals
-  for (const auto& [profile, signal] : found.rivals) {
-    std::string& signals = sites[profile];
-    signals += (signals.empty() ? "" : ", ") + signal;
+Error conflict(const std::vector<SiteMatch>& sites) {
+  std::vector<std::string> lines;
+  std::vector<std::string> options;
+  for (const SiteMatch& site : sites) {
+    lines.push_back(fmt::format("{} ({})", site.profile, fmt::join(site.proofs, ", ")));
+    options.push_back("--profile " + site.profile);
   }
-  std::string lines;
-  std::string options;
-  for (const auto& [name, signals] : sites) {
-    lines += fmt::format("{}{} ({})", lines.empty() ? "" : "; ", name, signals);
-    options += fmt::format("{}--profile {}", options.empty() ? "" : " or ", name);
-  }
-  return Error{ErrorKind::usage, fmt::format("{} sites detected: {}", sites.size(), lines),
-               options};
-}
-
-std::string hints_text(const Detection& found) {
-  std::vector<std::string> names;
-  for (const auto& [profile, signal] : found.hints)
-    if (std::ranges::count(names, profile) == 0) names.push_back(profile);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return Error{ErrorKind::usage,
+               fmt::format("{} sites detected: {}", sites.size(), fmt::join(lines, "; ")),
+               fmt::format("{}", fmt::join(options, " or "))};
 }
 
 Result<Detection> detect(const EnvSnapshot& env, const std::vector<std::string>& hosts,
@@ -248,7 +239,7 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
     const Result<Detection> detected = detect(env, hosts, unusable, diagnostics);
     if (!detected) return detected.error();
     const Detection& found = *detected;
-    if (!found.rivals.empty()) return conflict(found);
+    if (!found.rivals.empty()) return conflict(found.rivals);
     if (const auto own = unusable.find(found.profile); own != unusable.end())
       return Error{own->second.kind,
                    fmt::format("the profile of this site ({}) cannot be used: {}",
@@ -260,7 +251,9 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
                              fmt::format("hpclaunch profile validate {}", other)});
     if (found.profile.empty()) {
       chosen.why = "no known site detected";
-      if (!found.hints.empty()) chosen.why += "; the host name alone suggests " + hints_text(found);
+      const char* separator = "; the host name alone suggests ";
+      for (const SiteMatch& hint : found.hints)
+        chosen.why += std::exchange(separator, ", ") + hint.profile;
       if (in_job)
         diagnostics.push_back({"site-unknown", Severity::note, "unknown site: " + chosen.why,
                                "--profile NAME, or --profile none"});
@@ -269,8 +262,9 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
     name = found.profile;
     chosen.why = fmt::format("{}", fmt::join(found.proofs, "; "));
     for (const std::string& support : found.support) chosen.why += "; " + support;
-    for (const auto& [other, signal] : found.hints)
-      chosen.why += fmt::format("; {} also suggests {}", signal, other);
+    for (const SiteMatch& hint : found.hints)
+      for (const std::string& signal : hint.support)
+        chosen.why += fmt::format("; {} also suggests {}", signal, hint.profile);
   }
   Result<Profile> profile = load_profile(name, env);
   if (!profile) return profile.error();

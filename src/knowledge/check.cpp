@@ -19,8 +19,8 @@ bool suggestible(const Variable& v) {
 std::vector<std::string> relatives(std::string_view pattern) {
   const std::string_view prefix = pattern.substr(0, pattern.find('*'));
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < kTable.row_count; ++i) {
-    if (!std::string_view(kTable.text + kTable.rows[i].name).starts_with(prefix)) continue;
+  for (std::size_t i = 0; i < count(); ++i) {
+    if (!std::string_view(kTable.text + kTable.variables[i].texts[0]).starts_with(prefix)) continue;
     const Variable v = at(i);
     if (suggestible(v)) names.emplace_back(v.name);
   }

@@ -1,6 +1,10 @@
 // Look-ups in the compiled catalogue.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <type_traits>
 
 #include "hpclaunch/knowledge.h"
 #include "knowledge/table.h"
@@ -9,106 +13,51 @@ namespace hpclaunch::knowledge {
 
 namespace {
 
-std::string_view text(Text at) { return kTable.text + at; }
+std::string_view text(std::uint32_t at) { return kTable.text + at; }
 
-// The row called `name` among `size` sorted ones; nullptr when there is none.
-template <class AnyRow>
-const AnyRow* find_row(const AnyRow* rows, std::size_t size, Text AnyRow::*key,
-                       std::string_view name) {
-  const AnyRow* end = rows + size;
-  const AnyRow* row = std::lower_bound(
-      rows, end, name, [key](const AnyRow& r, std::string_view n) { return text(r.*key) < n; });
-  return row != end && text(row->*key) == name ? row : nullptr;
+template <class Entry>
+Entry entry_of(const Row<Entry>& row) {
+  using Traits = typename Entry::Traits;
+  Entry entry;
+  static_cast<Traits&>(entry) = std::bit_cast<Traits>(row.traits);
+  for (std::size_t i = 0; i < row.texts.size(); ++i) entry.*kTexts<Entry>[i] = text(row.texts[i]);
+  if constexpr (std::is_same_v<Entry, Variable>)
+    entry.library = entry_of(kTable.libraries[row.library]);
+  return entry;
 }
 
-// Copies the texts of a row to these members.
-template <class Entry, std::size_t size>
-void take(const Text (&texts)[size], std::string_view Entry::*const (&members)[size],
-          Entry& entry) {
-  for (std::size_t i = 0; i < size; ++i) entry.*members[i] = text(texts[i]);
-}
-
-Library library_of(const LibraryRow& row) {
-  Library library;
-  take(row.texts,
-       {&Library::name, &Library::title, &Library::parser, &Library::truths, &Library::falsehoods,
-        &Library::suffixes, &Library::number_words, &Library::bad_boolean, &Library::bad_number,
-        &Library::bad_word},
-       library);
-  library.booleans_any_case = row.booleans_any_case != 0;
-  library.words_any_case = row.words_any_case != 0;
-  library.c_numbers = row.c_numbers != 0;
-  return library;
-}
-
-Variable variable_of(const Row& row) {
-  Variable v;
-  take(row.texts,
-       {&Variable::values, &Variable::unit, &Variable::lowest, &Variable::highest,
-        &Variable::standard, &Variable::standards, &Variable::since, &Variable::removed,
-        &Variable::successor, &Variable::reader, &Variable::syntax, &Variable::needs,
-        &Variable::what, &Variable::note},
-       v);
-  v.name = text(row.name);
-  v.library = library_of(kTable.libraries[row.library]);
-  v.type = static_cast<Type>(row.type);
-  v.confidence = static_cast<Confidence>(row.confidence_and_direction % 4);
-  v.direction = static_cast<Direction>(row.confidence_and_direction / 4);
-  v.closed = (row.flags & kClosed) != 0;
-  v.internal = (row.flags & kInternal) != 0;
-  v.any_case = (row.flags & kAnyCase) != 0;
-  v.numbers = (row.flags & kNumbers) != 0;
-  return v;
-}
-
-Misspelling misspelling_of(const MisspellingRow& row) {
-  return {text(row.wrong), text(row.meant), text(row.note), row.certain != 0};
-}
-
-// '*' matches any text, also none.
-bool matches(std::string_view pattern, std::string_view name) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  for (std::size_t skip = star; skip <= name.size(); ++skip)
-    if (matches(pattern.substr(star + 1), name.substr(skip))) return true;
-  return false;
+template <class Entry>
+std::optional<Entry> find_entry(std::span<const Row<Entry>> rows, std::string_view name) {
+  const auto name_of = [](const Row<Entry>& row) { return text(row.texts[0]); };
+  const auto row = std::ranges::lower_bound(rows, name, {}, name_of);
+  if (row == rows.end() || name_of(*row) != name) return std::nullopt;
+  return entry_of(*row);
 }
 
 }  // namespace
 
-std::optional<Variable> find(std::string_view name) {
-  const Row* row = find_row(kTable.rows, kTable.row_count, &Row::name, name);
-  if (row == nullptr) return std::nullopt;
-  return variable_of(*row);
-}
+std::optional<Variable> find(std::string_view name) { return find_entry(kTable.variables, name); }
 
-std::size_t count() { return kTable.row_count; }
+std::size_t count() { return kTable.variables.size(); }
 
-Variable at(std::size_t index) { return variable_of(kTable.rows[index]); }
+Variable at(std::size_t index) { return entry_of(kTable.variables[index]); }
 
 std::optional<Misspelling> find_misspelling(std::string_view name) {
-  const MisspellingRow* row =
-      find_row(kTable.misspellings, kTable.misspelling_count, &MisspellingRow::wrong, name);
-  if (row == nullptr) return std::nullopt;
-  return misspelling_of(*row);
+  return find_entry(kTable.misspellings, name);
 }
 
-std::size_t count_misspellings() { return kTable.misspelling_count; }
+std::size_t count_misspellings() { return kTable.misspellings.size(); }
 
-Misspelling misspelling_at(std::size_t index) { return misspelling_of(kTable.misspellings[index]); }
+Misspelling misspelling_at(std::size_t index) { return entry_of(kTable.misspellings[index]); }
 
 std::optional<Family> find_family(std::string_view name) {
-  const FamilyRow* best = nullptr;
-  for (std::size_t i = 0; i < kTable.family_count; ++i) {
-    const FamilyRow& row = kTable.families[i];
-    if (!matches(text(row.pattern), name)) continue;
-    if (best == nullptr || text(row.pattern).size() > text(best->pattern).size()) best = &row;
+  const std::string wanted(name);
+  const Row<Family>* best = nullptr;
+  for (const Row<Family>& row : kTable.families) {
+    const bool longer = best == nullptr || text(row.texts[0]).size() > text(best->texts[0]).size();
+    if (longer && fnmatch(text(row.texts[0]).data(), wanted.c_str(), 0) == 0) best = &row;
   }
-  if (best == nullptr) return std::nullopt;
-  return Family{text(best->pattern), text(best->library),
-                static_cast<Family::Unknown>(best->unknown), text(best->stands_for),
-                text(best->rule)};
+  return best == nullptr ? std::nullopt : std::optional(entry_of(*best));
 }
 
 std::string_view to_string(Type type) {

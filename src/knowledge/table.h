@@ -1,49 +1,29 @@
 #pragma once
 // The shape of the compiled catalogue. Texts are offsets into one block of bytes, 0 for "": a row
 // with pointers would have to be relocated at every start of the program.
-#include <cstddef>
+#include <array>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <string_view>
+
+#include "hpclaunch/knowledge.h"
 
 namespace hpclaunch::knowledge {
 
-using Text = std::uint32_t;
-
-/// The texts of a row stand in one order in find.cpp and in src/catalogue/emit.cpp.
-struct LibraryRow {
-  Text texts[10];
-  std::uint8_t booleans_any_case, words_any_case, c_numbers;
-};
-
-enum Flag : std::uint8_t { kClosed = 1, kInternal = 2, kAnyCase = 4, kNumbers = 8 };
-
+template <class Entry>
 struct Row {
-  Text name;
-  Text texts[14];
-  std::uint8_t library, type, confidence_and_direction, flags;
+  std::array<std::uint32_t, kTexts<Entry>.size()> texts;
+  std::array<std::uint8_t, sizeof(typename Entry::Traits)> traits;
+  std::uint8_t library;  ///< of a variable: its position among the libraries
 };
 
-struct MisspellingRow {
-  Text wrong, meant, note;
-  std::uint8_t certain;
-};
-
-struct FamilyRow {
-  Text pattern, library, stands_for, rule;
-  std::uint8_t unknown;
-};
-
-/// Both sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
+/// Variables and misspellings are sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
 struct Table {
   const char* text;
-  const LibraryRow* libraries;
-  const Row* rows;
-  std::size_t row_count;
-  const MisspellingRow* misspellings;
-  std::size_t misspelling_count;
-  const FamilyRow* families;
-  std::size_t family_count;
+  std::span<const Row<Library>> libraries;
+  std::span<const Row<Variable>> variables;
+  std::span<const Row<Misspelling>> misspellings;
+  std::span<const Row<Family>> families;
 };
 
 extern const Table kTable;

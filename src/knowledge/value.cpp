@@ -6,23 +6,16 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
 
 namespace {
 
-bool same(std::string_view a, std::string_view b, bool any_case) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [any_case](char x, char y) {
-    return any_case ? to_lower(x) == to_lower(y) : x == y;
-  });
-}
-
 // The word of a '|'-separated list that `value` is; "" when it is none.
 std::string_view among(std::string_view words, std::string_view value, bool any_case) {
   if (words.empty()) return {};
   for (const std::string_view word : split(words, '|'))
-    if (same(word, value, any_case)) return word;
+    if (any_case ? to_lower(word) == to_lower(value) : word == value) return word;
   return {};
 }
 
@@ -35,9 +28,8 @@ std::string listed(std::string_view words) {
 }
 
 std::string nearest_of(std::string_view words, std::string_view value) {
-  std::vector<std::string> candidates;
-  for (const std::string_view word : split(words, '|')) candidates.emplace_back(word);
-  return nearest(value, candidates).value_or("");
+  const std::vector<std::string_view> all = split(words, '|');
+  return nearest(value, std::vector<std::string>(all.begin(), all.end())).value_or("");
 }
 
 std::string with_consequence(std::string what, std::string_view consequence) {

@@ -25,17 +25,10 @@ using Number = std::size_t;
 constexpr Number kMaxHosts = 1'000'000;
 constexpr std::size_t kMaxDigits = 18;
 
-struct Range {
-  Number first = 0;
-  Number last = 0;
-  std::size_t width = 0;  ///< shorter numbers get zeros in front
-};
-
 /// One bracket and the text in front of it.
 struct Group {
   std::string_view text;
-  std::vector<Range> ranges;
-  Number size = 0;  ///< numbers in all ranges
+  std::vector<std::string> numbers;  ///< with zeros in front where its range has them
 };
 
 struct Token {
@@ -68,31 +61,20 @@ bool read_number(std::string_view text, Number& number) {
   return read && text.size() <= kMaxDigits;
 }
 
-Result<Range> read_range(std::string_view text, std::string_view token) {
+/// Adds the numbers of "3" or "01-10".
+Status add_range(std::string_view text, std::string_view token, std::vector<std::string>& numbers) {
   const std::size_t dash = text.find('-');
   const std::string_view low = text.substr(0, dash);
-  Range range;
+  const std::string_view high = dash == std::string_view::npos ? low : text.substr(dash + 1);
+  Number first = 0;
+  Number last = 0;
   if (text.empty()) return bad("[]", token, "has an empty entry");
-  if (!read_number(low, range.first)) return bad(text, token, "is not a number or range");
-  range.last = range.first;
-  range.width = low.size();
-  if (dash == std::string_view::npos) return range;
-  if (!read_number(text.substr(dash + 1), range.last))
+  if (!read_number(low, first) || !read_number(high, last))
     return bad(text, token, "is not a number or range");
-  if (range.last < range.first) return bad(text, token, "counts down");
-  return range;
-}
-
-Status read_group(std::string_view inside, std::string_view token, Group& group) {
-  for (std::size_t at = 0; at <= inside.size();) {
-    const std::size_t comma = std::min(inside.find(',', at), inside.size());
-    const Result<Range> range = read_range(inside.substr(at, comma - at), token);
-    if (!range) return range.error();
-    group.ranges.push_back(*range);
-    group.size += range->last - range->first + 1;  // far from overflow: 18 digits, few ranges
-    if (group.size > kMaxHosts) return too_many(token);
-    at = comma + 1;
-  }
+  if (last < first) return bad(text, token, "counts down");
+  if (last - first >= kMaxHosts - numbers.size()) return too_many(token);
+  for (Number number = first; number <= last; ++number)
+    numbers.push_back(fmt::format("{:0{}}", number, low.size()));
   return Done{};
 }
 
@@ -106,11 +88,10 @@ Result<Token> read_token(std::string_view text) {
     const std::size_t close = text.find_first_of("[]", open + 1);
     if (close == std::string_view::npos || text[close] == '[')
       return bad(text.substr(open), text, "has a \"[\" without \"]\"");
-    Group group;
-    group.text = text.substr(at, open - at);
-    const Status read = read_group(text.substr(open + 1, close - open - 1), text, group);
-    if (!read) return read.error();
-    token.size *= group.size;  // both at most a million
+    Group group{text.substr(at, open - at), {}};
+    for (const std::string_view range : split(text.substr(open + 1, close - open - 1), ','))
+      if (Status added = add_range(range, text, group.numbers); !added) return added.error();
+    token.size *= group.numbers.size();  // both at most a million
     if (token.size > kMaxHosts) return too_many(text);
     token.groups.push_back(std::move(group));
     at = close + 1;
@@ -119,38 +100,21 @@ Result<Token> read_token(std::string_view text) {
   return token;
 }
 
-/// Counts through the numbers of one bracket.
-struct Wheel {
-  const Group* group = nullptr;
-  std::size_t range = 0;
-  Number number = 0;
-
-  explicit Wheel(const Group& counted) : group(&counted), number(counted.ranges.front().first) {}
-
-  /// False: it is at its start again.
-  bool advance() {
-    if (number < group->ranges[range].last) return ++number, true;
-    range = (range + 1) % group->ranges.size();
-    number = group->ranges[range].first;
-    return range != 0;
-  }
-};
-
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
 // second. Ranks are distributed in this order.
 void expand(const Token& token, HostNames& hosts) {
-  std::vector<Wheel> wheels(token.groups.begin(), token.groups.end());
+  const std::vector<Group>& groups = token.groups;
+  std::vector<Number> places(groups.size());
   std::string name;
-  for (Number left = token.size; left > 0; --left) {
+  for (Number host = 0; host < token.size; ++host) {
     name.clear();
-    for (const Wheel& wheel : wheels) {
-      fmt::format_to(std::back_inserter(name), "{}{:0{}}", wheel.group->text, wheel.number,
-                     wheel.group->ranges[wheel.range].width);
-    }
-    name += token.end;
-    hosts.push_back(name);
-    if (wheels.empty() || wheels.back().advance()) continue;
-    for (std::size_t i = 0; i + 1 < wheels.size() && !wheels[i].advance(); ++i) {
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      name.append(groups[i].text).append(groups[i].numbers[places[i]]);
+    hosts.push_back(name.append(token.end));
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::size_t next = (groups.size() - 1 + i) % groups.size();
+      places[next] = (places[next] + 1) % groups[next].numbers.size();
+      if (places[next] != 0) break;
     }
   }
 }

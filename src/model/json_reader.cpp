@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "hpclaunch/text.h"
 
@@ -11,6 +12,8 @@ namespace hpclaunch::json_reader {
 namespace {
 
 constexpr std::size_t kMaxProblems = 100;
+
+const Json kAbsent{};
 
 bool is_alnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -22,6 +25,17 @@ bool is_variable(std::string_view text) {
   return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
     return is_control(c) || c == ' ' || c == '=' || c == '$';
   });
+}
+
+/// One token of an RFC 6901 pointer with its '/' before it.
+std::string step(std::string_view key) {
+  std::string out = "/";
+  for (const char c : key)
+    if (c == '~' || c == '/')
+      out += c == '~' ? "~0" : "~1";
+    else
+      out += c;
+  return out;
 }
 
 }  // namespace
@@ -49,11 +63,23 @@ std::string suggestion_or_all(std::string_view word, std::span<const std::string
   return suggestion_or_all(word, std::vector<std::string>(known.begin(), known.end()));
 }
 
+std::string_view noun(Json::Kind kind) {
+  constexpr std::string_view kNouns[] = {"null",     "true or false", "a number", "a number",
+                                         "a string", "a list",        "an object"};
+  return kNouns[static_cast<std::size_t>(kind)];
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  return fmt::format("\"{}\"", hpclaunch::shown(text, kShown));
+}
+
 // ---- Context ---------------------------------------------------------------------------------------
 
 Context::Context(std::string_view text, std::string file) : file_(std::move(file)) {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text[i] == '\n') line_starts_.push_back(i + 1);
+  whole_ = read_tree(text, *this, root_);
 }
 
 SourceRef Context::place(std::size_t mark, std::string pointer) const {
@@ -63,16 +89,38 @@ SourceRef Context::place(std::size_t mark, std::string pointer) const {
   return {file_, static_cast<int>(line), static_cast<int>(column), std::move(pointer)};
 }
 
-bool Context::full() const { return problems_.size() >= kMaxProblems; }
-
-void Context::fault(std::size_t mark, std::string pointer, std::string message, std::string hint) {
-  if (full()) return;
-  problems_.push_back(
-      {ErrorKind::invalid, std::move(message), std::move(hint), place(mark, std::move(pointer))});
+SourceRef Context::place(const Json& at) const {
+  std::string pointer;
+  for (const Json* way = &root_; way != &at;) {
+    const auto next = std::ranges::upper_bound(way->items, at.mark, {}, &Json::end);
+    pointer += way->kind == Json::Kind::object ? step(next->key)
+                                               : fmt::format("/{}", next - way->items.begin());
+    way = &*next;
+  }
+  return place(at.mark, std::move(pointer));
 }
 
-void Context::fault(const Item& at, std::string message, std::string hint) {
-  if (at) fault(at.json->mark, at.pointer, std::move(message), std::move(hint));
+const Json& Context::follow(std::string_view pointer) const {
+  const Json* at = &root_;
+  for (const std::string_view step :
+       split(pointer.substr(std::min<std::size_t>(1, pointer.size())), '/')) {
+    const auto index = static_cast<std::size_t>(parse_natural(step).value_or(INT32_MAX));
+    const auto next =
+        at->kind == Json::Kind::object
+            ? std::ranges::find(at->items, step, &Json::key)
+            : at->items.begin() + static_cast<std::ptrdiff_t>(std::min(index, at->items.size()));
+    if (next == at->items.end()) break;
+    at = &*next;
+  }
+  return *at;
+}
+
+bool Context::full() const { return count() >= kMaxProblems; }
+
+void Context::fault(SourceRef where, std::string message, std::string hint) {
+  if (!full())
+    problems_.push_back(
+        {ErrorKind::invalid, std::move(message), std::move(hint), std::move(where)});
 }
 
 std::vector<Error> Context::take() {
@@ -91,185 +139,196 @@ std::vector<Error> Context::take() {
   return std::move(problems_);
 }
 
-void Context::expected(const Item& at, std::string_view what, std::string hint) {
-  fault(at, fmt::format("expected {}, found {}", what, noun(at.json->kind)), std::move(hint));
+// ---- Item ------------------------------------------------------------------------------------------
+
+const Json* Item::operator->() const { return json_ != nullptr ? json_ : &kAbsent; }
+
+SourceRef Item::where() const { return context_->place(**this); }
+
+void Item::fault(std::string message, std::string hint) const {
+  if (json_ != nullptr) context_->fault(where(), std::move(message), std::move(hint));
 }
 
-void Context::twice(const Item& at, const char* key, const std::string& name) {
-  const Json* named = at.json->find(key);
-  const Item place{named == nullptr ? at.json : named, at.pointer + step(key)};
-  fault(place, fmt::format("two entries have the {} {}", key, shown(name)), "rename one of them");
+void Item::expected(std::string_view what, std::string hint) const {
+  if (json_ == nullptr) return;
+  fault(fmt::format("expected {}, found {}", what, noun((*this)->kind)), std::move(hint));
 }
 
-std::string Context::string(const Item& at) {
-  if (at.json->kind == Json::Kind::string) return at.json->text;
-  const bool number = at.json->kind == Json::Kind::integer;
-  expected(at, "a string",
-           number ? fmt::format("write it in quotes: \"{}\"", at.json->text) : std::string());
-  return {};
+Item Item::operator[](std::string_view key) const {
+  if (json_ == nullptr) return *this;
+  const bool object = json_->kind == Json::Kind::object;
+  if (!object && json_->asked.empty()) expected("an object");
+  json_->asked.push_back(key);
+  const auto found = std::ranges::find(json_->items, key, &Json::key);
+  return {*context_, object && found != json_->items.end() ? &*found : nullptr};
 }
 
-std::string Context::text(const Item& at) {
-  std::string text = string(at);
-  if (at.json->kind != Json::Kind::string) return text;
+Item Item::need(std::string_view key) const {
+  const Item found = (*this)[key];
+  if (!found && (*this)->kind == Json::Kind::object)
+    fault(fmt::format("\"{}\" is missing", key), fmt::format("add \"{}\"", key));
+  return found;
+}
+
+std::string Item::string() const {
+  const Json& json = **this;
+  if (json.kind != Json::Kind::string)
+    expected("a string", json.kind == Json::Kind::integer
+                             ? fmt::format("write it in quotes: \"{}\"", json.text)
+                             : "");
+  return json.kind == Json::Kind::string ? json.text : "";
+}
+
+std::string Item::text() const {
+  std::string text = string();
+  if ((*this)->kind != Json::Kind::string) return text;
   if (text.empty()) {
-    fault(at, "empty string", "fill it in, or omit the key");
+    fault("empty string", "fill it in, or omit the key");
   } else if (std::any_of(text.begin(), text.end(), is_control)) {
-    fault(at, "this string contains a control character", "write one line of plain text");
+    fault("this string contains a control character", "write one line of plain text");
   }
   return text;
 }
 
-std::string Context::text_of(const Item& at, std::string_view what, bool (*good)(std::string_view),
-                             const char* hint) {
-  std::string text = this->text(at);
-  if (!text.empty() && !good(text)) fault(at, fmt::format("{} is not {}", shown(text), what), hint);
+std::string Item::text_of(std::string_view what, bool (*good)(std::string_view),
+                          const char* hint) const {
+  std::string text = this->text();
+  if (!text.empty() && !good(text)) fault(fmt::format("{} is not {}", shown(text), what), hint);
   return text;
 }
 
-std::string Context::word(const Item& at) {
-  return text_of(at, "a valid name", is_word,
+std::string Item::word() const {
+  return text_of("a valid name", is_word,
                  "use letters, digits, '-', '.', '_' and '+'; the first is a letter or a digit");
 }
 
-std::string Context::variable_name(const Item& at, std::string_view name) {
-  if (!is_variable(name)) {
-    fault(at, fmt::format("{} cannot be the name of a variable", shown(name)),
+std::string Item::variable(std::string name) const {
+  if (json_ != nullptr && !is_variable(name))
+    fault(fmt::format("{} cannot be the name of a variable", shown(name)),
           "names have no '=', no '$' and no blanks, and are not empty");
-  }
-  return std::string(name);
+  return name;
 }
 
-std::string Context::choice(const Item& at, std::span<const std::string_view> known) {
-  const std::size_t before = count();
-  std::string name = text(at);
-  if (count() != before || std::find(known.begin(), known.end(), name) != known.end()) return name;
-  const std::vector<std::string> candidates(known.begin(), known.end());
-  fault(at, fmt::format("{} is not one of {}", shown(name), fmt::join(known, ", ")),
-        suggestion(name, candidates));
+std::string Item::choice(std::span<const std::string_view> known) const {
+  const std::size_t before = context_->count();
+  std::string name = text();
+  if (context_->count() != before || std::ranges::find(known, name) != known.end()) return name;
+  fault(fmt::format("{} is not one of {}", shown(name), fmt::join(known, ", ")),
+        suggestion(name, std::vector<std::string>(known.begin(), known.end())));
   return {};
 }
 
-int Context::whole(const Item& at, int min, int max) {
-  const bool integer = at.json->kind == Json::Kind::integer;
-  if (integer && at.json->whole >= min && at.json->whole <= max)
-    return static_cast<int>(at.json->whole);
-  const std::string found = integer ? at.json->text : std::string(noun(at.json->kind));
-  fault(at, fmt::format("expected a whole number from {} to {}, found {}", min, max, found),
-        at.json->kind == Json::Kind::string ? "write it without quotes" : "");
+int Item::whole(int min, int max, std::optional<int> otherwise) const {
+  if (json_ == nullptr) return otherwise.value_or(min);
+  const bool integer = json_->kind == Json::Kind::integer;
+  if (integer && json_->whole >= min && json_->whole <= max) return static_cast<int>(json_->whole);
+  const std::string found = integer ? json_->text : std::string(noun(json_->kind));
+  fault(fmt::format("expected a whole number from {} to {}, found {}", min, max, found),
+        json_->kind == Json::Kind::string ? "write it without quotes" : "");
   return min;
 }
 
-bool Context::truth(const Item& at) {
-  if (at.json->kind != Json::Kind::boolean) expected(at, "true or false");
-  return at.json->truth;
+bool Item::truth(bool otherwise) const {
+  if (json_ == nullptr) return otherwise;
+  if (json_->kind != Json::Kind::boolean) expected("true or false");
+  return json_->truth;
 }
 
-CpuSet Context::cores(const Item& at) {
-  if (at.json->kind != Json::Kind::string) {
-    expected(at, "a list in a string", "write it like \"0-3,8\"");
+CpuSet Item::cores() const {
+  if ((*this)->kind != Json::Kind::string) {
+    expected("a list in a string", "write it like \"0-3,8\"");
     return {};
   }
-  Result<CpuSet> set = CpuSet::parse(at.json->text);
+  Result<CpuSet> set = CpuSet::parse((*this)->text);
   if (set) return *set;
-  fault(at, set.error().message, "write it like \"0-3,8\"");
+  fault(set.error().message, "write it like \"0-3,8\"");
   return {};
 }
 
-std::vector<Item> Context::any_elements(const Item& at, std::string_view of_what) {
-  if (at.json->kind != Json::Kind::array)
-    expected(at, fmt::format("a list of {}", of_what), "put it in [ ]");
+std::vector<Item> Item::items() const {
   std::vector<Item> items;
-  items.reserve(at.json->items.size());
-  for (std::size_t i = 0; i < at.json->items.size(); ++i)
-    items.push_back({&at.json->items[i], at.pointer + step(i)});
+  if (json_ == nullptr) return items;
+  items.reserve(json_->items.size());
+  for (Json& one : json_->items) items.emplace_back(*context_, &one);
   return items;
 }
 
-std::vector<Item> Context::elements(const Item& at, std::string_view of_what) {
-  if (at.json->kind == Json::Kind::array && at.json->items.empty())
-    fault(at, fmt::format("an empty list of {}", of_what), "fill it in, or omit the key");
-  return any_elements(at, of_what);
+std::vector<Item> Item::filled(Json::Kind kind, std::string_view of_what) const {
+  const bool list = kind == Json::Kind::array;
+  if (json_ == nullptr) return {};
+  if (json_->kind != kind)
+    expected(fmt::format("{} of {}", noun(kind), of_what),
+             list ? "put it in [ ]" : "put it in { }");
+  else if (json_->items.empty())
+    fault(fmt::format("an empty {} of {}", list ? "list" : "object", of_what),
+          "fill it in, or omit the key");
+  return json_->kind == kind ? items() : std::vector<Item>();
 }
 
-std::vector<std::pair<std::string, Item>> Context::members(const Item& at,
-                                                           std::string_view of_what) {
-  if (at.json->kind != Json::Kind::object) {
-    expected(at, fmt::format("an object of {}", of_what), "put it in { }");
-    return {};
-  }
-  if (at.json->members.empty()) {
-    fault(at, fmt::format("an empty object of {}", of_what), "fill it in, or omit the key");
-  }
-  std::vector<std::pair<std::string, Item>> members;
-  members.reserve(at.json->members.size());
-  for (const Member& member : at.json->members)
-    members.emplace_back(member.key, Item{&member.value, at.pointer + step(member.key)});
-  return members;
+std::vector<Item> Item::elements(std::string_view of_what) const {
+  return filled(Json::Kind::array, of_what);
 }
 
-std::vector<std::string> Context::texts(const Item& at, std::string_view of_what) {
+std::vector<Item> Item::members(std::string_view of_what) const {
+  return filled(Json::Kind::object, of_what);
+}
+
+std::vector<std::string> Item::texts(std::string_view of_what) const {
   std::vector<std::string> out;
-  for (const Item& item : elements(at, of_what)) out.push_back(text(item));
+  for (const Item& item : elements(of_what)) out.push_back(item.text());
   return out;
 }
 
-// ---- Object ----------------------------------------------------------------------------------------
-
-Object::Object(Context& context, Item at) : context_(context), at_(std::move(at)) {
-  if (at_.json->kind != Json::Kind::object) {
-    context_.fault(at_, fmt::format("expected an object, found {}", noun(at_.json->kind)));
-  }
-}
-
-bool Object::has(const char* key) const { return at_.json->find(key) != nullptr; }
-
-Item Object::find(const char* key, Need need) {
-  asked_.emplace(key);
-  const Json* value = at_.json->find(key);
-  if (value != nullptr) return {value, at_.pointer + step(key)};
-  if (need == Need::required && at_.json->kind == Json::Kind::object) {
-    context_.fault(at_, fmt::format("\"{}\" is missing", key), fmt::format("add \"{}\"", key));
-  }
-  return {};
-}
-
-std::vector<std::string> Object::variable_names(const char* key) {
+std::vector<std::string> Item::variables() const {
   std::vector<std::string> names;
-  for (const Item& item : elements(key, "names"))
-    if (const std::string name = context_.text(item); !name.empty())
-      names.push_back(context_.variable_name(item, name));
+  for (const Item& item : elements("names"))
+    if (std::string name = item.text(); !name.empty())
+      names.push_back(item.variable(std::move(name)));
   return names;
 }
 
-void Object::need_one_of(std::initializer_list<const char*> keys, const char* message) {
-  const bool found = std::any_of(keys.begin(), keys.end(), [&](const char* k) { return has(k); });
-  if (!found && at_.json->kind == Json::Kind::object)
-    context_.fault(at_, message, fmt::format("add one of: {}", fmt::join(keys, " ")));
+std::vector<Item> Item::entries(std::string_view name) const {
+  std::set<std::string_view> seen;
+  std::vector<Item> items = elements("objects");
+  for (const Item& item : items)
+    if (const Item at = item[name];
+        at && at->kind == Json::Kind::string && !at->text.empty() && !seen.insert(at->text).second)
+      at.fault(fmt::format("two entries have the {} {}", name, shown(at->text)),
+               "rename one of them");
+  return items;
 }
 
-void Object::refuse(const char* key, std::string_view because, std::string hint) {
-  const Json* value = at_.json->find(key);
-  if (value == nullptr) return;
-  context_.fault({value, at_.pointer + step(key)},
-                 fmt::format("\"{}\" has no effect here: {}", key, because), std::move(hint));
+bool need_schema(const Item& file) {
+  const Item schema = file.need("schema");
+  if (schema->kind == Json::Kind::integer && schema->whole == 1) return true;
+  schema.fault("this program reads schema 1", "write \"schema\": 1");
+  return false;
 }
 
-void Object::finish() {
-  const std::vector<std::string> known(asked_.begin(), asked_.end());
-  for (const Member& member : at_.json->members) {
-    if (context_.full()) return;
-    if (asked_.count(member.key) > 0) continue;
-    std::string hint = suggestion(member.key, known);
+void Item::need_one_of(std::initializer_list<const char*> keys, const char* message) const {
+  const bool found =
+      std::any_of(keys.begin(), keys.end(), [&](const char* key) { return bool((*this)[key]); });
+  if (!found && (*this)->kind == Json::Kind::object)
+    fault(message, fmt::format("add one of: {}", fmt::join(keys, " ")));
+}
+
+void Item::refuse(std::string_view key, std::string_view because, std::string hint) const {
+  (*this)[key].fault(fmt::format("\"{}\" has no effect here: {}", key, because), std::move(hint));
+}
+
+void Item::finish() const {
+  const std::vector<std::string_view>& asked = (*this)->asked;
+  const bool read = (*this)->kind == Json::Kind::object && !asked.empty();
+  for (const Item& one : items()) {
+    if (context_->full()) return;
+    one.finish();
+    if (!read || std::ranges::find(asked, one->key) != asked.end()) continue;
+    const std::set<std::string> names(asked.begin(), asked.end());
+    const std::vector<std::string> known(names.begin(), names.end());
+    std::string hint = suggestion(one->key, known);
     if (hint.empty()) hint = fmt::format("known: {}", fmt::join(known, ", "));
-    context_.fault({&member.value, at_.pointer + step(member.key)},
-                   fmt::format("unknown key {}", shown(member.key)), std::move(hint));
+    one.fault(fmt::format("unknown key {}", shown(one->key)), std::move(hint));
   }
-}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kShown = 80;
-  return fmt::format("\"{}\"", hpclaunch::shown(text, kShown));
 }
 
 }  // namespace hpclaunch::json_reader

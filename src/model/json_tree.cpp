@@ -1,21 +1,19 @@
-// Builds the tree in two passes: the JSON library checks the text, then the places of all values are read from text
-// that is known to be JSON.
+// Builds the tree from what the JSON library finds in the text. The library does not say where it found a value: that
+// follows from how far it has read.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "hpclaunch/json_reader.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::json_reader {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kMaxDepth = 32;  // nested objects and arrays
 
 /// The parser's own words for what it met, without its address and without what may be unprintable.
 std::string complaint(const std::string& what) {
@@ -46,191 +44,159 @@ std::string hint_for(const std::string& message) {
   return "";
 }
 
-/// The first bracket inside kMaxDepth others, in any text; npos for none.
-std::size_t too_deep(std::string_view text) {
-  std::size_t depth = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    const std::string_view two = text.substr(at, 2);
-    if (c == '"')
-      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
-    else if (two == "//")
-      at = std::min(text.find_first_of("\r\n", at), text.size());
-    else if (two == "/*")
-      at = std::min(text.find("*/", at + 2), text.size() - 1) + 1;
-    else if (c == '}' || c == ']')
-      depth -= depth > 0 ? 1 : 0;
-    else if ((c == '{' || c == '[') && ++depth > kMaxDepth)
-      return at;
-  }
-  return std::string_view::npos;
-}
+/// Gives the library the text byte by byte, and remembers the place behind the last one.
+struct Cursor {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
 
-/// Reports the first error of the text; true without one. Depth is limited because readers of the tree recurse.
-bool check(std::string_view text, Context& context) {
-  if (const std::size_t at = too_deep(text); at != std::string_view::npos) {
-    context.fault(at, "", fmt::format("more than {} nested objects and arrays", kMaxDepth),
-                  "remove the inner ones");
-    return false;
-  }
-  if (json::accept(text, true)) return true;  // makes no tree
-  std::string what;
-  std::size_t position = 0;
-  try {
-    return !json::parse(text, nullptr, true, true).is_discarded();
-  } catch (const json::parse_error& error) {
-    what = error.what();
-    position = error.byte;
-  } catch (const json::out_of_range& error) {  // number overflow parsing '1e999'
-    what = error.what();
-    const std::size_t quote = std::min(what.find('\''), what.size() - 1);
-    position = text.find(what.substr(quote + 1, what.size() - quote - 2)) + 1;
-  }
-  const std::string message = complaint(what);
-  context.fault(std::min(position == 0 ? 0 : position - 1, text.size()), "",
-                "broken JSON: " + message, hint_for(message));
-  return false;
-}
+  const char* at;
+  const char** last;
 
-/// Reads correct JSON by recursive descent.
-class Scanner {
+  reference operator*() const { return *at; }
+  Cursor& operator++() {
+    *last = ++at;
+    return *this;
+  }
+  bool operator==(const Cursor& other) const { return at == other.at; }
+};
+
+/// Takes the library's events (json_sax), which come in the order of the text.
+class Builder {
  public:
-  Scanner(std::string_view text, Context& context) : text_(text), context_(context) {
-    skip(text.starts_with("\xEF\xBB\xBF") ? 3 : 0);
+  Builder(std::string_view text, Context& context, Json& root)
+      : text_(text), context_(context), root_(root) {
+    if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
   }
 
-  Json root() { return value(at_); }
+  bool read() {
+    const char* end = text_.data() + text_.size();
+    return json::sax_parse(Cursor{text_.data(), &read_}, Cursor{end, &read_}, this,
+                           json::input_format_t::json, true, true);
+  }
+
+  bool null() { return open(Json::Kind::null), close(); }
+  bool boolean(bool truth) { return open(Json::Kind::boolean).truth = truth, close(); }
+  bool string(const std::string& text) { return open(Json::Kind::string).text = text, close(); }
+  bool number_integer(json::number_integer_t /*value*/) { return number(); }
+  bool number_unsigned(json::number_unsigned_t /*value*/) { return number(); }
+  bool number_float(json::number_float_t /*value*/, const std::string& /*text*/) {
+    return number();
+  }
+  bool binary(json::binary_t& /*value*/) { return false; }
+  bool start_object(std::size_t /*size*/) { return start(Json::Kind::object); }
+  bool start_array(std::size_t /*size*/) { return start(Json::Kind::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(const std::string& text) {
+    key_ = text;
+    mark_ = next();
+    at_ = behind();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& error) {
+    constexpr int kOverflow = 406;  // "1e999", which is read to its end
+    if (error.id == kOverflow) position = next() + 1;
+    const std::string message = complaint(error.what());
+    return broken(std::min(position == 0 ? 0 : position - 1, text_.size()),
+                  "broken JSON: " + message, hint_for(message));
+  }
 
  private:
-  /// `bytes`, then blanks and comments.
-  void skip(std::size_t bytes) {
-    for (at_ += bytes;;) {
-      at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+  /// The place of the next token: blanks, comments, colons and commas are skipped.
+  std::size_t next() {
+    for (;;) {
+      at_ = std::min(text_.find_first_not_of(" \t\r\n,:", at_), text_.size());
       if (text_.substr(at_, 2) == "//")
         at_ = text_.find_first_of(std::string_view("\r\n\0", 3), at_);
       else if (text_.substr(at_, 2) == "/*")
         at_ = text_.find("*/", at_ + 2) + 2;
       else
-        return;
+        return at_;
     }
   }
 
-  std::string string() {
-    const std::size_t begin = at_;
-    while (text_[++at_] != '"')
-      if (text_[at_] == '\\') ++at_;
-    const std::string_view quoted = text_.substr(begin, ++at_ - begin);
-    if (quoted.find('\\') != std::string_view::npos) return json::parse(quoted).get<std::string>();
-    return std::string(quoted.substr(1, quoted.size() - 2));
-  }
+  std::size_t behind() const { return static_cast<std::size_t>(read_ - text_.data()); }
 
-  void number(Json& made) {
-    const std::size_t begin = at_;
-    at_ = std::min(text_.find_first_not_of("0123456789+-.eE", at_), text_.size());
-    made.kind = Json::Kind::number;
-    made.text = text_.substr(begin, at_ - begin);
-    const char* end = made.text.data() + made.text.size();
-    const auto [stop, error] = std::from_chars(made.text.data(), end, made.whole);
-    if (stop != end || error != std::errc()) return;
-    made.kind = Json::Kind::integer;
-    made.text = std::to_string(made.whole);  // "-0" is 0
-  }
-
-  Json value(std::size_t mark) {
-    Json made;
-    made.mark = mark;
-    made.begin = at_;
-    const char first = text_[at_];
-    if (first == '{' || first == '[') {
-      made.kind = first == '{' ? Json::Kind::object : Json::Kind::array;
-      container(made);
-    } else if (first == '"') {
-      made.kind = Json::Kind::string;
-      made.text = string();
-    } else if (first == 't' || first == 'f' || first == 'n') {
-      made.kind = first == 'n' ? Json::Kind::null : Json::Kind::boolean;
-      made.truth = first == 't';
-      at_ += first == 'f' ? 5 : 4;
-    } else {
-      number(made);
-    }
-    made.end = at_;
+  Json& open(Json::Kind kind) {
+    Json& made = open_.empty() ? root_ : open_.back()->items.emplace_back();
+    made.kind = kind;
+    made.begin = next();
+    made.end = std::string::npos;  // until it is closed
+    const bool member = !open_.empty() && open_.back()->kind == Json::Kind::object;
+    made.mark = member ? mark_ : made.begin;
+    if (member) made.key = std::move(key_);
+    at_ = behind();
+    open_.push_back(&made);
     return made;
   }
 
-  /// Of a repeated key the first value is kept.
-  void container(Json& made) {
-    const bool object = made.kind == Json::Kind::object;
-    const std::size_t outer = pointer_.size();
+  bool close() {
+    Json& made = *open_.back();
+    made.end = at_ = behind();
+    if (made.kind == Json::Kind::object) drop_repeated(made.items);
+    open_.pop_back();
+    return true;
+  }
+
+  void drop_repeated(std::vector<Json>& members) {
     std::set<std::string> keys;
-    for (skip(1); text_[at_] != (object ? '}' : ']');) {
-      const std::size_t mark = at_;
-      const std::string key = object ? string() : "";
-      if (object) {
-        skip(0);
-        skip(1);  // the colon
-      }
-      pointer_ += object ? step(key) : step(made.items.size());
-      Json inner = value(mark);
-      if (!object)
-        made.items.push_back(std::move(inner));
-      else if (keys.insert(key).second)
-        made.members.push_back({key, std::move(inner)});
-      else
-        context_.fault(mark, pointer_, fmt::format("the key {} appears twice", shown(key)),
-                       "keep one of the two");
-      pointer_.resize(outer);
-      skip(0);
-      if (text_[at_] == ',') skip(1);
+    std::erase_if(members, [&](Json& one) {
+      if (keys.insert(one.key).second) return false;
+      Item(context_, &one)
+          .fault(fmt::format("the key {} appears twice", shown(one.key)), "keep one of the two");
+      return true;
+    });
+  }
+
+  /// Depth is limited because readers of the tree recurse.
+  bool start(Json::Kind kind) {
+    constexpr std::size_t kMaxDepth = 32;
+    if (open_.size() < kMaxDepth) return open(kind), true;
+    return broken(next(), fmt::format("more than {} nested objects and arrays", kMaxDepth),
+                  "remove the inner ones");
+  }
+
+  /// Nothing else is said of such a text.
+  bool broken(std::size_t at, std::string message, std::string hint) {
+    context_.take();
+    context_.fault(context_.place(at), std::move(message), std::move(hint));
+    return false;
+  }
+
+  /// The library has read one byte too many, or all of the text.
+  bool number() {
+    Json& made = open(Json::Kind::number);
+    made.end = at_ = std::min(text_.find_first_not_of("0123456789+-.eE", made.begin), text_.size());
+    made.text = text_.substr(made.begin, made.end - made.begin);
+    const char* end = made.text.data() + made.text.size();
+    const auto [stop, error] = std::from_chars(made.text.data(), end, made.whole);
+    if (stop == end && error == std::errc()) {
+      made.kind = Json::Kind::integer;
+      made.text = std::to_string(made.whole);  // "-0" is 0
     }
-    ++at_;
+    open_.pop_back();
+    return true;
   }
 
   std::string_view text_;
   Context& context_;
-  std::size_t at_ = 0;
-  std::string pointer_;
+  Json& root_;
+  const char* read_ = text_.data();
+  std::vector<Json*>
+      open_;  ///< from the root to the innermost; none of their lists grows but the last one's
+  std::size_t at_ = 0;  ///< behind the last token
+  std::string key_;
+  std::size_t mark_ = 0;
 };
 
 }  // namespace
 
-const Json* Json::find(std::string_view key) const {
-  for (const Member& member : members) {
-    if (member.key == key) return &member.value;
-  }
-  return nullptr;
-}
-
-std::string_view noun(Json::Kind kind) {
-  constexpr std::string_view kNouns[] = {"null",     "true or false", "a number", "a number",
-                                         "a string", "a list",        "an object"};
-  return kNouns[static_cast<std::size_t>(kind)];
-}
-
-std::string step(std::string_view key) {
-  if (key.find_first_of("~/") == std::string_view::npos) return "/" + std::string(key);
-  return (json::json_pointer() / std::string(key)).to_string();
-}
-
-std::string step(std::size_t index) { return "/" + std::to_string(index); }
-
-std::optional<Json> parse_tree(std::string_view text, Context& context) {
-  if (!check(text, context)) return std::nullopt;
-  return Scanner(text, context).root();
-}
-
-const Json& follow(const Json& root, std::string_view pointer) {
-  const Json* at = &root;
-  const std::vector<std::string_view> steps = split(pointer, '/');
-  for (std::size_t i = 1; i < steps.size(); ++i) {
-    const Json* next = at->find(steps[i]);
-    const auto index = parse_natural(steps[i]);
-    if (index && static_cast<std::size_t>(*index) < at->items.size())
-      next = &at->items[static_cast<std::size_t>(*index)];
-    if (next == nullptr) break;
-    at = next;
-  }
-  return *at;
+bool read_tree(std::string_view text, Context& context, Json& root) {
+  return Builder(text, context, root).read();
 }
 
 }  // namespace hpclaunch::json_reader

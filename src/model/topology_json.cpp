@@ -18,8 +18,6 @@ namespace {
 using json_reader::Context;
 using json_reader::Item;
 using json_reader::Json;
-using json_reader::Need;
-using json_reader::Object;
 using topology_fields::fields;
 using topology_fields::How;
 
@@ -30,84 +28,64 @@ constexpr std::size_t kMaxMembers = 4 * CpuSet::kCapacity;
 
 // ---- reading ---------------------------------------------------------------------------------------
 
-std::vector<Item> list(Context& context, const Item& at, std::string_view of_what) {
-  std::vector<Item> items = context.any_elements(at, of_what);
-  if (items.size() <= kMaxMembers) return items;
-  context.fault(at, fmt::format("{} members, more than {}", items.size(), kMaxMembers));
+std::vector<Item> list(const Item& at, std::string_view of_what) {
+  if (at->kind == Json::Kind::array && at->items.empty()) return {};
+  if (at->items.size() <= kMaxMembers) return at.elements(of_what);
+  at.fault(fmt::format("{} members, more than {}", at->items.size(), kMaxMembers));
   return {};
 }
 
 /// Reads one field of an object; what is missing keeps its default.
 struct FieldReader {
-  Object& object;
+  const Item& object;
 
+  Item find(const char* key, How how) const {
+    return how == How::required ? object.need(key) : object[key];
+  }
   void operator()(const char* key, int& number, How how) const {
-    constexpr int kMax = std::numeric_limits<int>::max();
-    const bool required = how == How::required;
-    number = object.whole(key, required ? 0 : number, kMax,
-                          required ? std::nullopt : std::optional(number));
+    const int min = how == How::required ? 0 : number;
+    number = find(key, how).whole(min, std::numeric_limits<int>::max());
   }
-  void operator()(const char* key, std::uint64_t& number, How /*how*/) const {
-    const Item at = object.find(key);
-    if (!at) return;
-    const std::string& text = at.json->text;
-    const char* end = text.data() + text.size();
-    const bool is_number =
-        at.json->kind == Json::Kind::integer || at.json->kind == Json::Kind::number;
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (is_number && stop == end && error == std::errc()) return;
-    object.context().fault(at, fmt::format("\"{}\" must be a whole number from 0", key));
+  void operator()(const char* key, std::uint64_t& number, How how) const {
+    const Item at = find(key, how);
+    const char* end = at->text.data() + at->text.size();
+    const bool is_number = at->kind == Json::Kind::integer || at->kind == Json::Kind::number;
+    const auto [stop, error] = std::from_chars(at->text.data(), end, number);
+    if (!is_number || stop != end || error != std::errc())
+      at.fault(fmt::format("\"{}\" must be a whole number from 0", key));
   }
-  void operator()(const char* key, std::string& text, How /*how*/) const {
-    text = object.context().string(object.find(key));
+  void operator()(const char* key, std::string& text, How how) const {
+    text = find(key, how).string();
   }
-  void operator()(const char* key, std::vector<std::string>& texts, How /*how*/) const {
-    for (const Item& item : list(object.context(), object.find(key), "strings"))
-      texts.push_back(object.context().string(item));
+  void operator()(const char* key, std::vector<std::string>& texts, How how) const {
+    for (const Item& item : list(find(key, how), "strings")) texts.push_back(item.string());
   }
   void operator()(const char* key, CpuSet& pus, How how) const {
-    const Item at = object.find(key, how == How::required ? Need::required : Need::optional);
-    const bool none = at.json->kind == Json::Kind::string && at.json->text.empty();
-    if (!none) pus = object.context().cores(at);
+    const Item at = find(key, how);
+    const bool none = at->kind == Json::Kind::string && at->text.empty();
+    if (!none) pus = at.cores();
   }
 };
 
 template <class Part>
-void read_parts(Object& document, const char* key, Need need, std::vector<Part>& parts) {
-  for (const Item& item : list(document.context(), document.find(key, need), "objects")) {
-    Object object(document.context(), item);
-    fields(parts.emplace_back(), FieldReader{object});
-    object.finish();
-    if (document.context().full()) return;
-  }
+void read_parts(const Item& at, std::vector<Part>& parts) {
+  for (const Item& item : list(at, "objects")) fields(parts.emplace_back(), FieldReader{item});
 }
 
-bool read_schema(Object& document) {
-  const Item schema = document.find("schema", Need::required);
-  if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return true;
-  document.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
-                           fmt::format("write \"schema\": {}", kSchema));
-  return false;
-}
-
-Topology read_topology(Object& document) {
+Topology read_topology(const Item& document) {
   Topology topology;
   const FieldReader read{document};
   read("hostname", topology.hostname, How::written);
-  read_parts(document, "packages", Need::optional, topology.packages);
-  read_parts(document, "numa_nodes", Need::optional, topology.numa_nodes);
-  read_parts(document, "caches", Need::optional, topology.caches);
-  read_parts(document, "cores", Need::required, topology.cores);
-  read_parts(document, "devices", Need::optional, topology.devices);
-  topology.no_devices = document.has("devices") && topology.devices.empty();
-  read_parts(document, "nics", Need::optional, topology.nics);
-  read_parts(document, "links", Need::optional, topology.links);
-  if (document.has("allowed")) {
-    read("allowed", topology.allowed, How::required);
-  } else {
-    topology.allowed = topology.all_pus();
-    document.find("allowed");
-  }
+  read_parts(document["packages"], topology.packages);
+  read_parts(document["numa_nodes"], topology.numa_nodes);
+  read_parts(document["caches"], topology.caches);
+  read_parts(document.need("cores"), topology.cores);
+  read_parts(document["devices"], topology.devices);
+  topology.no_devices = document["devices"] && topology.devices.empty();
+  read_parts(document["nics"], topology.nics);
+  read_parts(document["links"], topology.links);
+  topology.allowed = topology.all_pus();
+  if (document["allowed"]) read("allowed", topology.allowed = {}, How::required);
   document.finish();
   return topology;
 }
@@ -164,26 +142,22 @@ std::string topology_to_json(const Topology& topology) {
 
 Result<Topology> topology_from_json(std::string_view text, const std::string& file) {
   Context context(text, file);
-  // What is written wrongly says more than what is missing, which may be the same key.
-  const auto first = [&] {
-    const std::vector<Error> problems = context.take();
-    const auto written = std::find_if(problems.begin(), problems.end(), [](const Error& problem) {
-      return !problem.message.ends_with("is missing");
-    });
-    return written == problems.end() ? problems.front() : *written;
-  };
-  const std::optional<Json> tree = json_reader::parse_tree(text, context);
-  if (!tree) return first();
-  Object document(context, {&*tree});
-  if (context.count() > 0 || !read_schema(document)) return first();
-  Topology topology = read_topology(document);
-  if (context.count() > 0) return first();
-  if (const Status good = check_topology(topology); !good) {
-    const std::string pointer = good.error().where->pointer;
-    context.fault({&json_reader::follow(*tree, pointer), pointer}, good.error().message);
-    return first();
+  const Item document = context.root();
+  Topology topology;
+  if (document && context.count() == 0 && json_reader::need_schema(document))
+    topology = read_topology(document);
+  std::vector<Error> problems = context.take();
+  if (problems.empty()) {
+    const Status good = check_topology(topology);
+    if (good) return topology;
+    const std::string& pointer = good.error().where->pointer;
+    problems.push_back(good.error());
+    problems.front().where = context.place(context.follow(pointer).mark, pointer);
   }
-  return topology;
+  // What is written wrongly says more than what is missing, which may be the same key.
+  const auto written = std::ranges::find_if(
+      problems, [](const Error& problem) { return !problem.message.ends_with("is missing"); });
+  return written == problems.end() ? problems.front() : *written;
 }
 
 }  // namespace hpclaunch

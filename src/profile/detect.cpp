@@ -29,11 +29,9 @@ std::string matched(const Signal& signal, const EnvSnapshot& env,
   return "";
 }
 
-/// All signals of one site that match.
-Detection look(const SiteSignals& site, const EnvSnapshot& env,
+SiteMatch look(const SiteSignals& site, const EnvSnapshot& env,
                std::span<const std::string> hosts) {
-  Detection found;
-  found.profile = site.profile;
+  SiteMatch found{site.profile, {}, {}};
   for (const Signal& signal : site.detect) {
     std::string text = matched(signal, env, hosts);
     if (!text.empty()) (signal.proves ? found.proofs : found.support).push_back(std::move(text));
@@ -45,23 +43,17 @@ Detection look(const SiteSignals& site, const EnvSnapshot& env,
 
 Detection detect_site(std::span<const SiteSignals> sites, const EnvSnapshot& env,
                       std::span<const std::string> hosts) {
-  std::vector<Detection> proved;
   Detection detection;
   for (const SiteSignals& site : sites) {
-    Detection found = look(site, env, hosts);
-    if (!found.proofs.empty()) {
-      proved.push_back(std::move(found));
-      continue;
-    }
-    for (std::string& text : found.support)
-      detection.hints.emplace_back(site.profile, std::move(text));
+    SiteMatch found = look(site, env, hosts);
+    if (!found.proofs.empty())
+      detection.rivals.push_back(std::move(found));
+    else if (!found.support.empty())
+      detection.hints.push_back(std::move(found));
   }
-  if (proved.size() == 1) {
-    proved[0].hints = std::move(detection.hints);
-    return proved[0];
-  }
-  for (const Detection& found : proved)
-    for (const std::string& text : found.proofs) detection.rivals.emplace_back(found.profile, text);
+  if (detection.rivals.size() != 1) return detection;
+  static_cast<SiteMatch&>(detection) = std::move(detection.rivals.front());
+  detection.rivals.clear();
   return detection;
 }
 

@@ -10,7 +10,6 @@ namespace hpclaunch {
 namespace profile {
 namespace {
 
-constexpr int kSchema = 1;
 constexpr std::size_t kMaxText = 1'048'576;
 
 bool is_date(std::string_view text) {
@@ -36,174 +35,146 @@ bool is_url(std::string_view text) {
          text.find(' ') == std::string_view::npos;
 }
 
-void parse_schema(Object& object) {
-  object.text("$schema");
-  const Item schema = object.find("schema", Need::required);
-  if (schema.json->kind == Json::Kind::integer && schema.json->whole == kSchema) return;
-  object.context().fault(schema, fmt::format("this program reads schema {}", kSchema),
-                         "write \"schema\": 1");
-}
-
 /// A name of another profile; its place is kept for errors that need that profile.
-std::string parse_reference(Context& context, const Item& at, Profile& profile, const char* hint) {
-  profile.places[at.pointer] = context.place(at);
-  return context.text_of(at, "a profile name", is_profile_name, hint);
+std::string parse_reference(const Item& at, Profile& profile, const char* hint) {
+  const SourceRef where = at.where();
+  profile.places[where.pointer] = where;
+  return at.text_of("a profile name", is_profile_name, hint);
 }
 
-void parse_extends(Object& object, Profile& profile) {
-  for (const Item& item : object.elements("extends", "names")) {
-    std::string name = parse_reference(object.context(), item, profile, "name profiles, not files");
-    if (std::find(profile.extends.begin(), profile.extends.end(), name) != profile.extends.end())
-      object.context().fault(item, fmt::format("{} appears twice", shown(name)),
-                             "name each profile once");
+void parse_extends(const Item& at, Profile& profile) {
+  for (const Item& item : at.elements("names")) {
+    std::string name = parse_reference(item, profile, "name profiles, not files");
+    if (std::ranges::find(profile.extends, name) != profile.extends.end())
+      item.fault(fmt::format("{} appears twice", shown(name)), "name each profile once");
     profile.extends.push_back(std::move(name));
   }
 }
 
-void parse_retired(Object& retired, Profile& profile) {
+std::string parse_date(const Item& at) { return at.text_of("a date", is_date, "write YYYY-MM-DD"); }
+
+void parse_retired(const Item& at, Profile& profile) {
+  if (!at) return;
   Retirement& retirement = profile.retired.emplace();
-  retirement.date = parse_date(retired, "date", Need::required);
-  if (const Item successor = retired.find("successor"))
-    retirement.successor =
-        parse_reference(retired.context(), successor, profile, "use letters, digits, '-' and '.'");
-  retirement.origin = parse_origin(retired, Need::optional);
+  retirement.date = parse_date(at.need("date"));
+  if (const Item successor = at["successor"])
+    retirement.successor = parse_reference(successor, profile, "use letters, digits, '-' and '.'");
+  retirement.origin = parse_origin(at);
 }
 
-void parse_defaults(Object& defaults, Profile& profile) {
+void parse_defaults(const Item& at, Profile& profile) {
   constexpr int kMostRanks = 1024;
-  if (const Item ranks = defaults.find("ranks_per_device"))
-    profile.ranks_per_device = defaults.context().whole(ranks, 1, kMostRanks);
-  profile.gpu_view = defaults.choice("gpu_view", kGpuViews);
-  profile.device_mode = defaults.word("device_mode");
-  profile.stack = defaults.word("stack");
-  profile.fill = defaults.choice("fill", kFills);
+  if (const Item ranks = at["ranks_per_device"])
+    profile.ranks_per_device = ranks.whole(1, kMostRanks);
+  profile.gpu_view = at["gpu_view"].choice(kGpuViews);
+  profile.device_mode = at["device_mode"].word();
+  profile.stack = at["stack"].word();
+  profile.fill = at["fill"].choice(kFills);
   for (const char* key : {"device_mode", "stack"})
-    if (const Item place = defaults.find(key))
-      profile.places[place.pointer] = defaults.context().place(place);
+    if (const Item place = at[key]) profile.places[place.where().pointer] = place.where();
 }
 
-Note parse_note(Object& object) {
-  Note note;
-  note.id = object.word("id", Need::required);
-  note.title = object.text("title", Need::required);
-  note.text = object.text("text", Need::required);
-  note.origin = parse_origin(object, Need::optional);
-  return note;
+Note parse_note(const Item& at) {
+  return {at.need("id").word(), at.need("title").text(), at.need("text").text(), parse_origin(at)};
 }
 
-Stack parse_stack(Object& object) {
-  Stack stack;
-  stack.name = object.word("name", Need::required);
-  stack.doc = object.text("doc");
-  for (const Item& item : object.elements("when", "conditions"))
-    stack.when.push_back(parse_when(object.context(), item, {.never = "stack"}));
-  stack.origin = parse_origin(object, Need::optional);
-  return stack;
+Stack parse_stack(const Item& at) {
+  return {at.need("name").word(), at["doc"].text(), parse_whens(at["when"], {.never = "stack"}),
+          parse_origin(at)};
 }
 
-DeviceMode parse_mode(Object& object) {
-  Context& context = object.context();
-  DeviceMode mode;
-  mode.name = object.word("name", Need::required);
-  mode.doc = object.text("doc");
-  mode.subdevices = object.choice("unit", kUnits, Need::required) == "subdevice";
-  const Item mask = object.find("mask");
-  mode.mask = context.variable_name(mask, context.text(mask));
-  mode.mask_item = parse_template(context, object.find("mask_item"), {.rank = true});
-  mode.origin = parse_origin(object, Need::optional);
-  return mode;
+DeviceMode parse_mode(const Item& at) {
+  return {.name = at.need("name").word(),
+          .doc = at["doc"].text(),
+          .subdevices = at.need("unit").choice(kUnits) == "subdevice",
+          .mask = at["mask"].variable(at["mask"].text()),
+          .mask_item = parse_template(at["mask_item"], {.rank = true}),
+          .origin = parse_origin(at)};
 }
 
-Signal parse_signal(Object& object) {
+Signal parse_signal(const Item& at) {
   constexpr std::size_t kMaxPattern = 256;
-  Context& context = object.context();
-  const Item& at = object.at();
   Signal signal;
-  const Item env = object.find("env");
-  const Item host = object.find("host");
-  const Item like = object.find("like", env ? Need::required : Need::optional);
-  if (const Item proves = object.find("proves")) signal.proves = context.truth(proves);
-  signal.env = context.variable_name(env, context.text(env));
-  if (env && like) signal.like = context.text(like);
+  const Item env = at["env"];
+  const Item host = at["host"];
+  const Item like = env ? at.need("like") : at["like"];
+  signal.proves = at["proves"].truth(true);
+  signal.env = env.variable(env.text());
+  signal.like = (env ? like : host).text();
   if (host) {
-    const std::string pattern = context.text(host);
-    if (!env) signal.like = pattern;
-    if (env) context.fault(host, "\"host\" and \"env\" are both given", "make it two entries");
-    if (like && !env) object.refuse("like", "\"host\" is the pattern", "remove it");
-    if (signal.proves && pattern.find_first_not_of("*?") == std::string::npos && !pattern.empty())
-      context.fault(host, fmt::format("{} matches every machine", shown(pattern)),
-                    "name what only this site has");
-  } else if (!env && at.json->kind == Json::Kind::object) {
-    context.fault(at, "neither \"env\" nor \"host\" is given",
-                  R"(write {"env": "NAME", "like": "pattern"} or {"host": "pattern"})");
+    if (env) host.fault("\"host\" and \"env\" are both given", "make it two entries");
+    if (!env) at.refuse("like", "\"host\" is the pattern", "remove it");
+    if (signal.proves && host->text.find_first_not_of("*?") == std::string::npos &&
+        !host->text.empty())
+      host.fault(fmt::format("{} matches every machine", shown(host->text)),
+                 "name what only this site has");
+  } else if (!env && at->kind == Json::Kind::object) {
+    at.fault("neither \"env\" nor \"host\" is given",
+             R"(write {"env": "NAME", "like": "pattern"} or {"host": "pattern"})");
   }
   if (signal.like.size() > kMaxPattern)
-    context.fault(at, fmt::format("the pattern has more than {} bytes", kMaxPattern));
+    at.fault(fmt::format("the pattern has more than {} bytes", kMaxPattern));
   return signal;
 }
 
-void parse_detect(Object& object, Profile& profile) {
-  object.objects("detect", [&](Object& one) { profile.detect.push_back(parse_signal(one)); });
-  if (profile.part)
-    object.refuse("detect", "a part matches no site", "remove \"detect\" or \"part\"");
+void parse_detect(const Item& at, Profile& profile) {
+  for (const Item& one : at["detect"].elements("objects"))
+    profile.detect.push_back(parse_signal(one));
+  if (profile.part) at.refuse("detect", "a part matches no site", "remove \"detect\" or \"part\"");
 }
 
-void parse_members(Object& object, Profile& profile) {
-  profile.where = object.context().place(object.at());
-  profile.name =
-      object.text_of("name", "a profile name", is_profile_name,
-                     "use letters, digits, '-' and '.'; not \"none\", and no \".json\" at the end",
-                     Need::required);
-  object.context().subject = profile.name;
-  parse_schema(object);
-  profile.doc = object.text("doc");
-  profile.part = object.truth("part");
-  parse_extends(object, profile);
-  object.object("retired", [&](Object& retired) { parse_retired(retired, profile); });
-  profile.launcher = object.choice("launcher", kLauncherNames);
-  profile.scheduler = object.choice("scheduler", kSchedulers);
-  if (const Item launch_node = object.find("lsf_launch_node"))
-    profile.lsf_launch_node = object.context().truth(launch_node);
-  profile.submit = object.text("submit");
-  profile.example_host = object.text("example_host");
-  object.object("defaults", [&](Object& defaults) { parse_defaults(defaults, profile); });
-  parse_detect(object, profile);
-  profile.nodes = parse_list(object, "nodes", parse_node, &NodeModel::name, "name");
-  profile.stacks = parse_list(object, "stacks", parse_stack, &Stack::name, "name");
-  profile.device_modes = parse_list(object, "device_modes", parse_mode, &DeviceMode::name, "name");
-  profile.bindings = parse_list(object, "bindings", parse_binding, &Binding::id, "id");
-  profile.rules = parse_list(object, "rules", parse_rule, &Rule::id, "id");
-  profile.notes = parse_list(object, "notes", parse_note, &Note::id, "id");
-  profile.expect = parse_list(object, "expect", parse_case, &Case::name, "name");
+void parse_members(const Item& at, Cases cases, Profile& profile) {
+  profile.where = at.where();
+  profile.name = at.need("name").text_of(
+      "a profile name", is_profile_name,
+      "use letters, digits, '-' and '.'; not \"none\", and no \".json\" at the end");
+  at.context().subject = profile.name;
+  at["$schema"].text();
+  json_reader::need_schema(at);
+  profile.doc = at["doc"].text();
+  profile.part = at["part"].truth();
+  parse_extends(at["extends"], profile);
+  parse_retired(at["retired"], profile);
+  profile.launcher = at["launcher"].choice(kLauncherNames);
+  profile.scheduler = at["scheduler"].choice(kSchedulers);
+  if (const Item launch_node = at["lsf_launch_node"]) profile.lsf_launch_node = launch_node.truth();
+  profile.submit = at["submit"].text();
+  profile.example_host = at["example_host"].text();
+  parse_defaults(at["defaults"], profile);
+  parse_detect(at, profile);
+  profile.nodes = parse_list(at["nodes"], parse_node, "name");
+  profile.stacks = parse_list(at["stacks"], parse_stack, "name");
+  profile.device_modes = parse_list(at["device_modes"], parse_mode, "name");
+  profile.bindings = parse_list(at["bindings"], parse_binding, "id");
+  profile.rules = parse_list(at["rules"], parse_rule, "id");
+  profile.notes = parse_list(at["notes"], parse_note, "id");
+  if (const Item expect = at["expect"]; cases == Cases::read)
+    profile.expect = parse_list(expect, parse_case, "name");
+  at.finish();
 }
 
 }  // namespace
 
-std::string parse_date(Object& object, const char* key, Need need) {
-  return object.text_of(key, "a date", is_date, "write YYYY-MM-DD", need);
+std::optional<std::string> parse_core_limit(const Item& at) {
+  if (!at) return std::nullopt;
+  return at.text_of("a core file limit", is_core_limit,
+                    "write \"0\", a number of bytes, or \"unlimited\"");
 }
 
-std::optional<std::string> parse_core_limit(Object& object) {
-  if (!object.find("core_limit")) return std::nullopt;
-  return object.text_of("core_limit", "a core file limit", is_core_limit,
-                        "write \"0\", a number of bytes, or \"unlimited\"");
-}
-
-Origin parse_origin(Object& object, Need why) {
-  Context& context = object.context();
+Origin parse_origin(const Item& at, Why why) {
   Origin origin;
-  origin.profile = context.subject;
-  origin.where = context.place(object.at());
-  origin.why = object.text("why", why);
+  origin.profile = at.context().subject;
+  origin.where = at.where();
+  origin.why = (why == Why::required ? at.need("why") : at["why"]).text();
   if (origin.why.ends_with('.'))
-    context.fault(object.find("why"), "\"why\" ends with a full stop", "remove the full stop");
-  origin.source = object.text_of("source", "a URL", is_url, "start it with https://");
-  origin.checked = parse_date(object, "checked", Need::optional);
-  origin.printed = object.text("printed");
-  origin.printed_why = object.text("printed_why");
-  origin.disputed = object.text("disputed");
-  if (!object.has("printed"))
-    object.refuse("printed_why", "\"printed\" is missing", "add \"printed\", or remove this");
+    at["why"].fault("\"why\" ends with a full stop", "remove the full stop");
+  origin.source = at["source"].text_of("a URL", is_url, "start it with https://");
+  origin.checked = parse_date(at["checked"]);
+  origin.printed = at["printed"].text();
+  origin.printed_why = at["printed_why"].text();
+  origin.disputed = at["disputed"].text();
+  if (!at["printed"])
+    at.refuse("printed_why", "\"printed\" is missing", "add \"printed\", or remove this");
   return origin;
 }
 
@@ -218,7 +189,7 @@ bool is_profile_name(std::string_view text) {
          text != "none" && !text.ends_with(".json");
 }
 
-ParsedProfile parse_profile(std::string_view text, const std::string& file) {
+ParsedProfile parse_profile(std::string_view text, const std::string& file, Cases cases) {
   ParsedProfile parsed;
   parsed.profile.where = SourceRef{file, 0, 0, ""};
   if (text.size() > profile::kMaxText) {
@@ -229,11 +200,8 @@ ParsedProfile parse_profile(std::string_view text, const std::string& file) {
     return parsed;
   }
   profile::Context context(text, file);
-  const std::optional<profile::Json> tree = json_reader::parse_tree(text, context);
-  if (tree)
-    profile::Object::inside(context, {&*tree}, [&](profile::Object& object) {
-      profile::parse_members(object, parsed.profile);
-    });
+  if (const profile::Item root = context.root())
+    profile::parse_members(root, cases, parsed.profile);
   parsed.problems = context.take();
   return parsed;
 }

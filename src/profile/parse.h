@@ -14,12 +14,8 @@ using json_reader::Context;
 using json_reader::is_word;
 using json_reader::Item;
 using json_reader::Json;
-using json_reader::Member;
-using json_reader::Need;
 using json_reader::noun;
-using json_reader::Object;
 using json_reader::shown;
-using json_reader::step;
 using json_reader::suggestion;
 using json_reader::suggestion_or_all;
 
@@ -50,36 +46,32 @@ struct Allowed {
   std::string_view never = {};  ///< the fact that is being decided here
 };
 
-When parse_when(Context& context, const Item& at, const Allowed& allowed);
+When parse_when(const Item& at, const Allowed& allowed);
 
-/// The member "when".
-When parse_when(Object& object, const Allowed& allowed);
+/// A list of conditions.
+std::vector<When> parse_whens(const Item& at, const Allowed& allowed);
 
 /// Not empty, dollars well formed, facts known and allowed.
-std::string parse_template(Context& context, const Item& at, const Allowed& allowed);
+std::string parse_template(const Item& at, const Allowed& allowed);
 
-/// why, source, checked, printed, printed_why, disputed.
-Origin parse_origin(Object& object, Need why);
+enum class Why { optional, required };
 
-/// YYYY-MM-DD.
-std::string parse_date(Object& object, const char* key, Need need);
+/// The members why, source, checked, printed, printed_why and disputed of an entry.
+Origin parse_origin(const Item& at, Why why = Why::optional);
 
-/// The member "core_limit": "0", a number of bytes, or "unlimited".
-std::optional<std::string> parse_core_limit(Object& object);
+/// "0", a number of bytes, or "unlimited".
+std::optional<std::string> parse_core_limit(const Item& at);
 
-NodeModel parse_node(Object& object);
-Binding parse_binding(Object& object);
-Rule parse_rule(Object& object);
-Case parse_case(Object& object);
+NodeModel parse_node(const Item& at);
+Binding parse_binding(const Item& at);
+Rule parse_rule(const Item& at);
+Case parse_case(const Item& at);
 
 /// Every entry of a list, names unique.
 template <class Entry>
-std::vector<Entry> parse_list(Object& object, const char* key, Entry (*parse)(Object&),
-                              std::string Entry::*name, const char* name_key) {
+std::vector<Entry> parse_list(const Item& list, Entry (*parse)(const Item&), const char* name) {
   std::vector<Entry> entries;
-  const std::vector<Item> items =
-      object.objects(key, [&](Object& one) { entries.push_back(parse(one)); });
-  object.context().unique(items, entries, name, name_key);
+  for (const Item& one : list.entries(name)) entries.push_back(parse(one));
   return entries;
 }
 

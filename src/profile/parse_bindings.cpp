@@ -9,103 +9,81 @@ namespace hpclaunch::profile {
 namespace {
 
 /// "low-high" or "n".
-void parse_width(Object& object, Binding& binding) {
-  const bool none = binding.split || !binding.list.empty();
-  const Item at = object.find("cores", none ? Need::optional : Need::required);
-  if (none) return;
-  const std::string text = object.context().text(at);
-  const std::size_t dash = text.find('-');
-  const auto low = parse_natural(std::string_view(text).substr(0, dash), kMaxOffset);
-  const auto high = dash == std::string::npos
-                        ? low
-                        : parse_natural(std::string_view(text).substr(dash + 1), kMaxOffset);
-  if (low && high && *low <= *high) {
-    binding.low = static_cast<int>(*low);
-    binding.high = static_cast<int>(*high);
+void parse_width(const Item& at, Binding& binding) {
+  const std::string text = at.text();
+  const Result<CpuSet> range = CpuSet::parse(text);
+  if (range && text.find(',') == std::string::npos) {
+    binding.low = range->first();
+    binding.high = range->last();
   } else if (!text.empty()) {
-    object.context().fault(at, fmt::format("{} is not a core range", shown(text)),
-                           "write it like \"0-3\"");
+    at.fault(fmt::format("{} is not a core range", shown(text)), "write it like \"0-3\"");
   }
 }
 
-std::vector<int> parse_numbers(Context& context, const Item& at, std::string_view of_what) {
+std::vector<int> parse_numbers(const Item& at, std::string_view of_what) {
   std::vector<int> numbers;
-  for (const Item& item : context.elements(at, of_what))
-    numbers.push_back(context.whole(item, 0, kMaxOffset));
+  for (const Item& item : at.elements(of_what)) numbers.push_back(item.whole(0, kMaxOffset));
   return numbers;
 }
 
 /// One list of bases for all groups, or a list of such lists.
-std::vector<std::vector<int>> parse_at(Object& object) {
-  const Item at = object.find("at");
+std::vector<std::vector<int>> parse_at(const Item& at) {
+  const std::vector<Item> items = at.items();
+  const bool nested =
+      at->kind == Json::Kind::array && !items.empty() && items[0]->kind == Json::Kind::array;
   if (!at) return {};
-  Context& context = object.context();
-  const bool nested = at.json->kind == Json::Kind::array && !at.json->items.empty() &&
-                      at.json->items[0].kind == Json::Kind::array;
-  if (!nested) return {parse_numbers(context, at, "bases")};
+  if (!nested) return {parse_numbers(at, "bases")};
   std::vector<std::vector<int>> lists;
-  for (const Item& item : context.elements(at, "lists")) {
-    lists.push_back(parse_numbers(context, item, "bases"));
-    if (!lists.back().empty() && lists.back().size() != lists.front().size()) {
-      context.fault(item,
-                    fmt::format("{} here, and {} in the first list",
-                                counted(static_cast<long>(lists.back().size()), "base"),
-                                lists.front().size()),
-                    "every group has as many ranks: make the lists equally long");
-    }
+  for (const Item& item : items) {
+    lists.push_back(parse_numbers(item, "bases"));
+    if (!lists.back().empty() && lists.back().size() != lists.front().size())
+      item.fault(fmt::format("{} here, and {} in the first list",
+                             counted(static_cast<long>(lists.back().size()), "base"),
+                             lists.front().size()),
+                 "every group has as many ranks: make the lists equally long");
   }
   return lists;
 }
 
-std::vector<int> parse_order(Object& object) {
-  const Item at = object.find("groups");
-  std::vector<int> order = parse_numbers(object.context(), at, "groups");
+std::vector<int> parse_order(const Item& at) {
+  std::vector<int> order = parse_numbers(at, "groups");
   std::vector<int> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) {
-    object.context().fault(at, fmt::format("group {} appears twice", *twice),
-                           "name each group once");
-  }
+  if (twice != sorted.end())
+    at.fault(fmt::format("group {} appears twice", *twice), "name each group once");
   return order;
 }
 
-std::vector<Binding::Role> parse_roles(Object& binding) {
-  std::vector<Binding::Role> roles;
-  Context& context = binding.context();
-  for (const auto& [name, value] : binding.members("roles", "roles")) {
-    if (!is_word(name)) {
-      context.fault(value, fmt::format("{} is not a valid name", shown(name)),
-                    "use letters, digits, '-', '.', '_' and '+'");
-    }
-    Binding::Role& role = roles.emplace_back();
-    role.name = name;
-    Object::inside(context, value, [&](Object& object) {
-      role.from_base = object.choice("from", kRoleOrigins) != "group";
-      role.first = object.whole("first", 0, kMaxOffset, std::nullopt);
-      role.stride = object.whole("stride", 0, kMaxOffset, 0);
-      if (role.from_base)
-        object.refuse("stride", "the rank's base moves already", "add \"from\": \"group\"");
-    });
-  }
-  return roles;
+Binding::Role parse_role(const Item& at) {
+  Binding::Role role;
+  role.name = at->key;
+  if (!is_word(role.name))
+    at.fault(fmt::format("{} is not a valid name", shown(role.name)),
+             "use letters, digits, '-', '.', '_' and '+'");
+  role.from_base = at["from"].choice(kRoleOrigins) != "group";
+  role.first = at.need("first").whole(0, kMaxOffset);
+  role.stride = at["stride"].whole(0, kMaxOffset, 0);
+  if (role.from_base)
+    at.refuse("stride", "the rank's base moves already", "add \"from\": \"group\"");
+  return role;
 }
 
-void refuse_contradictions(Object& object, const Binding& binding) {
-  for (const char* key : {"first", "stride", "at_least"}) {
-    if (!binding.at.empty()) object.refuse(key, "\"at\" names every base", "remove one of the two");
-  }
+void refuse_contradictions(const Item& at, const Binding& binding) {
+  const auto refuse = [&](std::initializer_list<const char*> keys, const char* because) {
+    for (const char* key : keys) at.refuse(key, because, "remove one of the two");
+  };
+  if (!binding.at.empty()) refuse({"first", "stride", "at_least"}, "\"at\" names every base");
   if (!binding.list.empty())
-    for (const char* key : {"per", "first", "stride", "at_least", "at", "split", "cores",
-                            "siblings", "groups", "interleave", "roles"})
-      object.refuse(key, "\"list\" names the CPUs of every rank", "remove one of the two");
-  if (!binding.split) return;
-  for (const char* key : {"stride", "cores", "at", "at_least"})
-    object.refuse(key, "\"split\" shares all cores evenly", "remove one of the two");
+    refuse({"per", "first", "stride", "at_least", "at", "split", "cores", "siblings", "groups",
+            "interleave", "roles"},
+           "\"list\" names the CPUs of every rank");
+  if (binding.split)
+    refuse({"stride", "cores", "at", "at_least"}, "\"split\" shares all cores evenly");
 }
 
-Binding::Per parse_per(Object& object) {
-  const std::string per = object.choice("per", kGroups);
+Binding::Per parse_per(const Item& at) {
+  const std::string per = at.choice(kGroups);
   if (per == "node") return Binding::Per::node;
   if (per == "numa") return Binding::Per::numa;
   return per == "l3" ? Binding::Per::l3 : Binding::Per::package;
@@ -113,24 +91,24 @@ Binding::Per parse_per(Object& object) {
 
 }  // namespace
 
-Binding parse_binding(Object& object) {
+Binding parse_binding(const Item& at) {
   Binding binding;
-  binding.id = object.word("id", Need::required);
-  binding.when = parse_when(object, {});
-  binding.list = parse_template(object.context(), object.find("list"), {});
-  binding.per = parse_per(object);
-  binding.first = object.whole("first", 0, kMaxOffset, 0);
-  binding.stride = object.whole("stride", 0, kMaxOffset, 1);
-  binding.at_least = object.whole("at_least", 0, kMaxOffset, 0);
-  binding.at = parse_at(object);
-  binding.split = object.truth("split");
-  parse_width(object, binding);
-  binding.siblings = object.truth("siblings");
-  binding.groups = parse_order(object);
-  binding.interleave = object.truth("interleave");
-  binding.roles = parse_roles(object);
-  binding.origin = parse_origin(object, Need::required);
-  refuse_contradictions(object, binding);
+  binding.id = at.need("id").word();
+  binding.when = parse_when(at["when"], {});
+  binding.list = parse_template(at["list"], {});
+  binding.per = parse_per(at["per"]);
+  binding.first = at["first"].whole(0, kMaxOffset, 0);
+  binding.stride = at["stride"].whole(0, kMaxOffset, 1);
+  binding.at_least = at["at_least"].whole(0, kMaxOffset, 0);
+  binding.at = parse_at(at["at"]);
+  binding.split = at["split"].truth();
+  if (!binding.split && binding.list.empty()) parse_width(at.need("cores"), binding);
+  binding.siblings = at["siblings"].truth();
+  binding.groups = parse_order(at["groups"]);
+  binding.interleave = at["interleave"].truth();
+  for (const Item& role : at["roles"].members("roles")) binding.roles.push_back(parse_role(role));
+  binding.origin = parse_origin(at, Why::required);
+  refuse_contradictions(at, binding);
   return binding;
 }
 

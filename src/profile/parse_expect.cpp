@@ -8,77 +8,69 @@
 namespace hpclaunch::profile {
 namespace {
 
-std::map<std::string, std::string> parse_variables(Object& object, const char* key) {
+std::map<std::string, std::string> parse_variables(const Item& at) {
   std::map<std::string, std::string> variables;
-  Context& context = object.context();
-  for (const auto& [name, value] : object.members(key, "variables")) {
-    const bool empty = value.json->kind == Json::Kind::string && value.json->text.empty();
-    variables[context.variable_name(value, name)] = empty ? "" : context.text(value);
+  for (const Item& value : at.members("variables")) {
+    const bool empty = value->kind == Json::Kind::string && value->text.empty();
+    variables[value.variable(value->key)] = empty ? "" : value.text();
   }
   return variables;
 }
 
 /// Lists of numbers, one per rank, ':' between.
-std::optional<std::string> parse_lists(Object& object, const char* key) {
-  const Item at = object.find(key);
+std::optional<std::string> parse_lists(const Item& at) {
   if (!at) return std::nullopt;
-  const std::string text = object.context().text(at);
-  const std::vector<std::string_view> lists =
-      text.empty() ? std::vector<std::string_view>() : split(text, ':');
-  for (const std::string_view list : lists) {
-    if (CpuSet::parse(list)) continue;
-    object.context().fault(at, fmt::format("{} is not a list of numbers", shown(list)),
-                           "write one list per rank, ':' between them: \"0-3:4-7\"");
+  const std::string text = at.text();
+  for (const std::string_view list : split(text, ':')) {
+    if (text.empty() || CpuSet::parse(list)) continue;
+    at.fault(fmt::format("{} is not a list of numbers", shown(list)),
+             "write one list per rank, ':' between them: \"0-3:4-7\"");
     break;
   }
   return text;
 }
 
 /// As texts; an empty list says that there are none.
-std::vector<std::string> parse_outcome(Object& object, const char* key, Case& one) {
-  const Item at = object.find(key);
-  const bool none = at.json->kind == Json::Kind::array && at.json->items.empty();
-  if (none) one.none.emplace_back(key);
-  return none ? std::vector<std::string>() : object.texts(key);
+std::vector<std::string> parse_outcome(const Item& at, Case& one) {
+  if (at->kind != Json::Kind::array || !at->items.empty()) return at.texts();
+  one.none.push_back(at->key);
+  return {};
 }
 
-void check_something(Object& object) {
+void check_something(const Item& at) {
   static constexpr auto kKeys = {"argv",    "argv_has",   "argv_lacks", "cpus",
                                  "devices", "set",        "per_rank",   "absent",
                                  "batch",   "core_limit", "make_dirs",  "reports"};
-  if (!object.has("refused")) return object.need_one_of(kKeys, "the case compares nothing");
-  for (const char* key : kKeys)
-    if (object.has(key))
-      return object.context().fault(object.at(), "a refused case has nothing else to compare",
-                                    "keep \"refused\" alone");
+  if (!at["refused"]) return at.need_one_of(kKeys, "the case compares nothing");
+  if (std::ranges::any_of(kKeys, [&](const char* key) { return bool(at[key]); }))
+    at.fault("a refused case has nothing else to compare", "keep \"refused\" alone");
 }
 
 }  // namespace
 
-Case parse_case(Object& object) {
-  Context& context = object.context();
+Case parse_case(const Item& at) {
   Case one;
-  one.name = object.text("name", Need::required);
-  one.doc = object.text("doc");
-  one.options = object.texts("options");
-  one.env = parse_variables(object, "env");
-  one.hosts = object.texts("hosts");
-  one.program = object.texts("program");
-  if (const Item argv = object.find("argv")) one.argv = context.texts(argv, "strings");
-  one.argv_has = object.texts("argv_has");
-  one.argv_lacks = object.texts("argv_lacks");
-  one.cpus = parse_lists(object, "cpus");
-  one.devices = parse_lists(object, "devices");
-  one.set = parse_variables(object, "set");
-  one.per_rank = parse_variables(object, "per_rank");
-  one.absent = object.variable_names("absent");
-  one.batch = parse_outcome(object, "batch", one);
-  one.core_limit = parse_core_limit(object);
-  one.make_dirs = parse_outcome(object, "make_dirs", one);
-  one.reports = parse_outcome(object, "reports", one);
-  if (const Item refused = object.find("refused")) one.refused = context.text(refused);
-  one.origin = parse_origin(object, Need::optional);
-  check_something(object);
+  one.name = at.need("name").text();
+  one.doc = at["doc"].text();
+  one.options = at["options"].texts();
+  one.env = parse_variables(at["env"]);
+  one.hosts = at["hosts"].texts();
+  one.program = at["program"].texts();
+  if (const Item argv = at["argv"]) one.argv = argv.texts();
+  one.argv_has = at["argv_has"].texts();
+  one.argv_lacks = at["argv_lacks"].texts();
+  one.cpus = parse_lists(at["cpus"]);
+  one.devices = parse_lists(at["devices"]);
+  one.set = parse_variables(at["set"]);
+  one.per_rank = parse_variables(at["per_rank"]);
+  one.absent = at["absent"].variables();
+  one.batch = parse_outcome(at["batch"], one);
+  one.core_limit = parse_core_limit(at["core_limit"]);
+  one.make_dirs = parse_outcome(at["make_dirs"], one);
+  one.reports = parse_outcome(at["reports"], one);
+  if (const Item refused = at["refused"]) one.refused = refused.text();
+  one.origin = parse_origin(at);
+  check_something(at);
   return one;
 }
 

@@ -46,46 +46,37 @@ struct NodeShape {
   }
 };
 
-void add_numa_nodes(const NodeShape& shape, Topology& topology) {
-  const auto add_extra = [&](int near, const CpuSet& pus) {
-    for (const ExtraMemory& memory : shape.extra) {
-      if (memory.near_numa == near)
-        topology.numa_nodes.push_back({memory.os_index, memory.bytes, pus});
-    }
-  };
-  for (int numa = 0; numa < shape.numa_nodes(); ++numa) {
-    const auto index = static_cast<std::size_t>(numa);
-    const std::uint64_t bytes = index < shape.memory.size() ? shape.memory[index] : 0;
-    const CpuSet pus = shape.range(numa * shape.cores_per_numa, shape.cores_per_numa);
-    topology.numa_nodes.push_back({numa, bytes, pus});
-    add_extra(numa, pus);
-  }
-  add_extra(-1, {});
-}
-
-void add_caches(const NodeShape& shape, Topology& topology) {
-  constexpr int kLevel = 3;
-  if (shape.l3_per_numa < 1) return;
-  const int width = shape.cores_per_numa / shape.l3_per_numa;
-  for (int cache = 0; cache < shape.numa_nodes() * shape.l3_per_numa; ++cache)
-    topology.caches.push_back({kLevel, 0, shape.range(cache * width, width)});
-}
-
 // Packages, NUMA nodes (each with its extra memory behind it), level-3 caches and cores; everything allowed; no
 // devices. The shape has at most CpuSet::kCapacity PUs.
 Topology build_topology(const NodeShape& shape) {
   Topology topology;
+  const auto divide = [&](int cores_each, auto add) {
+    for (int part = 0; part < shape.cores() / cores_each; ++part)
+      add(part, shape.range(part * cores_each, cores_each));
+  };
+  const auto add_extra = [&](int near, const CpuSet& pus) {
+    for (const ExtraMemory& memory : shape.extra)
+      if (memory.near_numa == near)
+        topology.numa_nodes.push_back({memory.os_index, memory.bytes, pus});
+  };
   const int per_package = shape.numa_per_package * shape.cores_per_numa;
-  for (int package = 0; package < shape.packages; ++package) {
-    topology.packages.push_back(
-        {package, shape.package_model, shape.range(package * per_package, per_package)});
-  }
-  add_numa_nodes(shape, topology);
-  add_caches(shape, topology);
-  for (int core = 0; core < shape.cores(); ++core) {
-    topology.cores.push_back(
-        {core / per_package, core / shape.cores_per_numa, shape.pus_of_core(core)});
-  }
+  divide(per_package, [&](int package, const CpuSet& pus) {
+    topology.packages.push_back({package, shape.package_model, pus});
+  });
+  divide(shape.cores_per_numa, [&](int numa, const CpuSet& pus) {
+    const auto index = static_cast<std::size_t>(numa);
+    topology.numa_nodes.push_back(
+        {numa, index < shape.memory.size() ? shape.memory[index] : 0, pus});
+    add_extra(numa, pus);
+  });
+  add_extra(-1, {});
+  if (shape.l3_per_numa > 0)
+    divide(shape.cores_per_numa / shape.l3_per_numa, [&](int, const CpuSet& pus) {
+      topology.caches.push_back({3, 0, pus});
+    });
+  divide(1, [&](int core, const CpuSet& pus) {
+    topology.cores.push_back({core / per_package, core / shape.cores_per_numa, pus});
+  });
   topology.allowed = topology.all_pus();
   return topology;
 }
@@ -110,43 +101,46 @@ bool is_pci_root(std::string_view text) { return text.find(':') == 4 && is_pci_p
 
 /// The address and the way there, as Device::bridges: a root's bus, then bridges.
 template <class Part>
-void read_pci(Object& object, Part& part) {
-  part.pci = object.text_of("pci", "a PCI address", is_pci_address,
-                            "write it like \"0000:18:00.0\", in small letters");
-  for (const Item& item : object.elements("bridges", "strings")) {
+void read_pci(const Item& at, Part& part) {
+  part.pci = at["pci"].text_of("a PCI address", is_pci_address,
+                               "write it like \"0000:18:00.0\", in small letters");
+  for (const Item& item : at["bridges"].elements("strings")) {
     const bool root = part.bridges.empty();
-    part.bridges.push_back(object.context().text_of(
-        item, root ? "a PCI root" : "a PCI bridge", root ? is_pci_root : is_pci_address,
-        R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")"));
+    part.bridges.push_back(
+        item.text_of(root ? "a PCI root" : "a PCI bridge", root ? is_pci_root : is_pci_address,
+                     R"(write a root like "0000:c0", then bridges like "0000:c0:01.1")"));
   }
+}
+
+std::uint64_t read_bytes(const Item& mebibytes, int min) {
+  return static_cast<std::uint64_t>(mebibytes.whole(min, kMostMemory)) * kMiB;
 }
 
 /// Reads what belongs to one node; keeps the shape that the parts refer to.
 class NodeReader {
  public:
-  explicit NodeReader(Object& object)
-      : context_(object.context()), object_(object), problems_before_(context_.count()) {}
+  explicit NodeReader(const Item& at) : at_(at), problems_before_(at.context().count()) {}
 
   NodeModel read() {
-    node_.name = object_.word("name", Need::required);
-    node_.doc = object_.text("doc");
+    node_.name = at_.need("name").word();
+    node_.doc = at_["doc"].text();
     constexpr int kMostNodes = 1'000'000;
-    node_.count = object_.whole("count", 0, kMostNodes, 0);
-    node_.live = object_.choice("use", kUses) == "live";
+    node_.count = at_["count"].whole(0, kMostNodes);
+    node_.live = at_["use"].choice(kUses) == "live";
     if (read_shape()) {
       read_memory();
-      object_.objects("memory_only_numa", [&](Object& memory) { read_extra(memory); });
+      for (const Item& memory : at_["memory_only_numa"].elements("objects")) read_extra(memory);
       node_.topology = build_topology(shape_);
       read_services();
-      object_.object("devices", [&](Object& devices) { read_devices(devices); });
-      object_.objects("nics", [&](Object& nic) { read_nic(nic); });
+      if (const Item devices = at_["devices"]) read_devices(devices);
+      for (const Item& nic : at_["nics"].elements("objects")) read_nic(nic);
       check();
     }
     for (const char* key :
          {"numa_memory_mb", "memory_only_numa", "reserved", "services", "devices", "nics"})
-      object_.find(key);
-    node_.when = parse_when(object_, {.never = "node_type"});
-    node_.origin = parse_origin(object_, Need::optional);
+      (void)at_[key];
+    node_.when = parse_when(at_["when"], {.never = "node_type"});
+    node_.origin = parse_origin(at_);
     return std::move(node_);
   }
 
@@ -155,75 +149,60 @@ class NodeReader {
   bool read_shape() {
     constexpr int kMostPackages = 64;
     constexpr int kMostThreads = 16;
-    shape_.packages = object_.whole("packages", 1, kMostPackages, std::nullopt);
-    shape_.numa_per_package = object_.whole("numa_per_package", 1, kMostPackages, 1);
-    shape_.cores_per_numa = object_.whole("cores_per_numa", 1, CpuSet::kCapacity, std::nullopt);
-    shape_.l3_per_numa = object_.whole("l3_per_numa", 0, CpuSet::kCapacity, 0);
-    shape_.threads_per_core = object_.whole("threads_per_core", 1, kMostThreads, 1);
-    shape_.adjacent = object_.choice("siblings", kSiblings) == "adjacent";
-    shape_.package_model = object_.text("package_model");
+    shape_.packages = at_.need("packages").whole(1, kMostPackages);
+    shape_.numa_per_package = at_["numa_per_package"].whole(1, kMostPackages);
+    shape_.cores_per_numa = at_.need("cores_per_numa").whole(1, CpuSet::kCapacity);
+    shape_.l3_per_numa = at_["l3_per_numa"].whole(0, CpuSet::kCapacity);
+    shape_.threads_per_core = at_["threads_per_core"].whole(1, kMostThreads);
+    shape_.adjacent = at_["siblings"].choice(kSiblings) == "adjacent";
+    shape_.package_model = at_["package_model"].text();
     const long pus = static_cast<long>(shape_.cores()) * shape_.threads_per_core;
     if (pus > CpuSet::kCapacity) {
-      context_.fault(object_.at(),
-                     fmt::format("the node has {} hardware threads, and {} is the limit", pus,
-                                 CpuSet::kCapacity),
-                     "check packages, numa_per_package, cores_per_numa and threads_per_core");
+      at_.fault(fmt::format("the node has {} hardware threads, and {} is the limit", pus,
+                            CpuSet::kCapacity),
+                "check packages, numa_per_package, cores_per_numa and threads_per_core");
       return false;
     }
     if (shape_.l3_per_numa > 0 && shape_.cores_per_numa % shape_.l3_per_numa != 0) {
-      context_.fault(object_.find("l3_per_numa"),
-                     fmt::format("{} cores do not divide evenly among {} caches",
-                                 shape_.cores_per_numa, shape_.l3_per_numa),
-                     "leave \"l3_per_numa\" out when caches differ in size");
+      at_["l3_per_numa"].fault(fmt::format("{} cores do not divide evenly among {} caches",
+                                           shape_.cores_per_numa, shape_.l3_per_numa),
+                               "leave \"l3_per_numa\" out when caches differ in size");
       shape_.l3_per_numa = 0;
     }
     return true;
   }
 
   void read_memory() {
-    const Item at = object_.find("numa_memory_mb");
+    const Item at = at_["numa_memory_mb"];
     if (!at) return;
     const auto count = static_cast<std::size_t>(shape_.numa_nodes());
-    const auto bytes = [&](const Item& item) {
-      return static_cast<std::uint64_t>(context_.whole(item, 1, kMostMemory)) * kMiB;
-    };
-    if (at.json->kind != Json::Kind::array) {
-      shape_.memory.assign(count, bytes(at));
-      return;
-    }
-    for (const Item& item : context_.elements(at, "numbers")) shape_.memory.push_back(bytes(item));
-    if (shape_.memory.size() != count) {
-      context_.fault(at, fmt::format("{} numbers for {} NUMA nodes", shape_.memory.size(), count),
-                     "write one number for each, or one for all");
-    }
+    if (at->kind != Json::Kind::array) return shape_.memory.assign(count, read_bytes(at, 1));
+    for (const Item& item : at.elements("numbers")) shape_.memory.push_back(read_bytes(item, 1));
+    if (shape_.memory.size() != count)
+      at.fault(fmt::format("{} numbers for {} NUMA nodes", shape_.memory.size(), count),
+               "write one number for each, or one for all");
   }
 
-  void read_extra(Object& object) {
-    ExtraMemory memory;
-    memory.os_index = object.whole("os_index", 0, CpuSet::kCapacity, std::nullopt);
-    memory.bytes = static_cast<std::uint64_t>(object.whole("memory_mb", 0, kMostMemory, 0)) * kMiB;
-    const Item near = object.find("near_numa");
-    if (near) memory.near_numa = context_.whole(near, 0, shape_.numa_nodes() - 1);
+  void read_extra(const Item& at) {
+    const Item index = at.need("os_index");
+    const ExtraMemory memory{index.whole(0, CpuSet::kCapacity), read_bytes(at["memory_mb"], 0),
+                             at["near_numa"].whole(0, shape_.numa_nodes() - 1, -1)};
     const bool taken =
         memory.os_index < shape_.numa_nodes() ||
-        std::any_of(shape_.extra.begin(), shape_.extra.end(),
-                    [&](const ExtraMemory& other) { return other.os_index == memory.os_index; });
-    if (taken && object.has("os_index"))
-      context_.fault(object.find("os_index"),
-                     fmt::format("two NUMA nodes have the number {}", memory.os_index),
-                     fmt::format("NUMA nodes with cores are 0 to {}", shape_.numa_nodes() - 1));
-    else
+        std::ranges::count(shape_.extra, memory.os_index, &ExtraMemory::os_index) > 0;
+    if (!taken)
       shape_.extra.push_back(memory);
+    else
+      index.fault(fmt::format("two NUMA nodes have the number {}", memory.os_index),
+                  fmt::format("NUMA nodes with cores are 0 to {}", shape_.numa_nodes() - 1));
   }
 
-  /// The PUs of the cores that "cores" lists, siblings included.
-  CpuSet read_cores(Object& object, Need need) {
-    const Item at = object.find("cores", need);
-    const CpuSet cores = context_.cores(at);
-    if (cores.last() >= shape_.cores()) {
-      context_.fault(at, fmt::format("core {} does not exist", cores.last()),
-                     fmt::format("the node has cores 0 to {}", shape_.cores() - 1));
-    }
+  /// The PUs of these cores, siblings included.
+  CpuSet read_cores(const Item& at) {
+    const CpuSet cores = at.cores();
+    if (cores.last() >= shape_.cores())
+      at.fault(fmt::format("core {} does not exist", cores.last()),
+               fmt::format("the node has cores 0 to {}", shape_.cores() - 1));
     CpuSet pus;
     for (const int core : cores.to_vector())
       if (core < shape_.cores()) pus |= shape_.pus_of_core(core);
@@ -232,134 +211,114 @@ class NodeReader {
 
   /// Cores that belong to the system, always or while a service runs.
   void read_services() {
-    object_.object("reserved", [&](Object& object) {
-      node_.reserved = read_cores(object, Need::required);
-      node_.reserved_why = object.text("why");
+    if (const Item at = at_["reserved"]) {
+      node_.reserved = read_cores(at.need("cores"));
+      node_.reserved_why = at["why"].text();
       node_.topology.allowed -= node_.reserved;
-    });
-    const std::vector<Item> items = object_.objects("services", [&](Object& object) {
-      ServiceCores& service = node_.services.emplace_back();
-      service.name = object.word("name", Need::required);
-      service.pus = read_cores(object, Need::required);
-      service.why = object.text("why");
-      for (const Item& one : object.elements("when", "conditions"))
-        service.when.push_back(parse_when(context_, one, {}));
-    });
-    context_.unique(items, node_.services, &ServiceCores::name, "name");
+    }
+    for (const Item& at : at_["services"].entries("name"))
+      node_.services.push_back({at.need("name").word(), read_cores(at.need("cores")),
+                                at["why"].text(), parse_whens(at["when"], {})});
   }
 
-  int read_numa(Object& object) {
-    const Item at = object.find("numa");
-    if (!at) return -1;
-    const int numa = context_.whole(at, 0, CpuSet::kCapacity);
-    if (node_.topology.find_numa(numa) != nullptr) return numa;
-    context_.fault(at, fmt::format("NUMA node {} does not exist", numa),
-                   fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
+  int read_numa(const Item& at) {
+    const int numa = at.whole(0, CpuSet::kCapacity, -1);
+    if (numa < 0 || node_.topology.find_numa(numa) != nullptr) return numa;
+    at.fault(fmt::format("NUMA node {} does not exist", numa),
+             fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
     return -1;
   }
 
-  Device read_device(Object& object, const Device& common) {
+  Device read_device(const Item& at, const Device& common) {
     Device device = common;
     device.index = static_cast<int>(node_.topology.devices.size());
-    read_pci(object, device);
-    device.pus = read_cores(object, Need::optional);
-    const int numa = read_numa(object);
+    read_pci(at, device);
+    device.pus = read_cores(at["cores"]);
+    const int numa = read_numa(at["numa"]);
     device.numa = numa >= 0 ? numa : numa_of(node_.topology, device.pus);
-    if (numa >= 0 && !object.has("cores")) device.pus = node_.topology.find_numa(numa)->pus;
+    if (numa >= 0 && !at["cores"]) device.pus = node_.topology.find_numa(numa)->pus;
     return device;
   }
 
-  void read_devices(Object& object) {
+  void read_devices(const Item& at) {
     constexpr int kMostParts = 64;
     Device common;
-    common.vendor = object.choice("vendor", kVendors, Need::required);
-    common.model = object.text("model");
-    common.memory_bytes =
-        static_cast<std::uint64_t>(object.whole("memory_mb", 0, kMostMemory, 0)) * kMiB;
-    common.subdevices = object.whole("subdevices", 0, kMostParts, 0);
-    common.partition = object.text("partition");
-    const Item list = object.find("list", Need::required);
-    if (list.json->items.size() > static_cast<std::size_t>(CpuSet::kCapacity))
-      return context_.fault(list, fmt::format("{} devices on one node", list.json->items.size()));
-    std::vector<Device>& devices = node_.topology.devices;
-    const std::vector<Item> items =
-        object.objects("list", [&](Object& one) { devices.push_back(read_device(one, common)); });
-    context_.unique(items, devices, &Device::pci, "pci");
-    object.objects("links", [&](Object& one) { read_link(one); });
+    common.vendor = at.need("vendor").choice(kVendors);
+    common.model = at["model"].text();
+    common.memory_bytes = read_bytes(at["memory_mb"], 0);
+    common.subdevices = at["subdevices"].whole(0, kMostParts);
+    common.partition = at["partition"].text();
+    const Item list = at.need("list");
+    if (list->items.size() > static_cast<std::size_t>(CpuSet::kCapacity))
+      return list.fault(fmt::format("{} devices on one node", list->items.size()));
+    for (const Item& one : list.entries("pci"))
+      node_.topology.devices.push_back(read_device(one, common));
+    for (const Item& one : at["links"].elements("objects")) read_link(one);
   }
 
-  void read_link(Object& object) {
+  void read_link(const Item& at) {
     constexpr int kMostLanes = 1024;
-    const std::size_t problems_before = context_.count();
+    const std::size_t problems_before = at.context().count();
     const int last = std::max(static_cast<int>(node_.topology.devices.size()) - 1, 0);
-    Link link;
-    link.from = object.whole("from", 0, last, std::nullopt);
-    link.to = object.whole("to", 0, last, std::nullopt);
-    link.kind = object.text("kind", Need::required);
-    link.lanes = object.whole("lanes", 1, kMostLanes, 1);
-    if (context_.count() != problems_before) return;
+    Link link{at.need("from").whole(0, last), at.need("to").whole(0, last), at.need("kind").text(),
+              at["lanes"].whole(1, kMostLanes)};
+    if (at.context().count() != problems_before) return;
     const auto place = [](const Link& one) { return std::tie(one.from, one.to, one.kind); };
     std::vector<Link>& links = node_.topology.links;
-    const auto at = std::ranges::lower_bound(links, place(link), {}, place);
-    if (at != links.end() && place(*at) == place(link))
-      context_.fault(object.at(), "this link appears twice",
-                     "count links side by side in \"lanes\"");
+    const auto next = std::ranges::lower_bound(links, place(link), {}, place);
+    if (next != links.end() && place(*next) == place(link))
+      at.fault("this link appears twice", "count links side by side in \"lanes\"");
     else if (link.from >= link.to)
-      context_.fault(object.at(), "a link goes from the lower device to the higher",
-                     "swap the two");
+      at.fault("a link goes from the lower device to the higher", "swap the two");
     else
-      links.insert(at, std::move(link));
+      links.insert(next, std::move(link));
   }
 
   /// Of an interface: its NUMA node, or its cores where these are those of several.
-  void read_place(Object& object, Nic& nic) {
-    nic.numa = read_numa(object);
-    const CpuSet near = read_cores(object, Need::optional);
-    if (object.has("numa") && object.has("cores"))
-      context_.fault(object.at(), "the interface has both \"numa\" and \"cores\"",
-                     "\"cores\" is for interfaces near several NUMA nodes; remove one of them");
+  void read_place(const Item& at, Nic& nic) {
+    nic.numa = read_numa(at["numa"]);
+    const CpuSet near = read_cores(at["cores"]);
+    if (at["numa"] && at["cores"])
+      at.fault("the interface has both \"numa\" and \"cores\"",
+               "\"cores\" is for interfaces near several NUMA nodes; remove one of them");
     if (near.empty()) return;
     nic.numa = numa_of(node_.topology, near);
     if (nic.numa < 0) nic.pus = near;
   }
 
-  void read_nic(Object& object) {
+  void read_nic(const Item& at) {
     Nic& nic = node_.topology.nics.emplace_back();
-    nic.name = object.text("name");
-    nic.fabric = object.text("fabric");
-    nic.kind = object.choice("kind", kNicKinds);
-    read_pci(object, nic);
-    read_place(object, nic);
-    if (!object.has("name") && !object.has("fabric") &&
-        object.at().json->kind == Json::Kind::object)
-      context_.fault(object.at(), "the interface has no name", R"(add "name" or "fabric")");
+    nic.name = at["name"].text();
+    nic.fabric = at["fabric"].text();
+    nic.kind = at["kind"].choice(kNicKinds);
+    read_pci(at, nic);
+    read_place(at, nic);
+    if (!at["name"] && !at["fabric"] && at->kind == Json::Kind::object)
+      at.fault("the interface has no name", R"(add "name" or "fabric")");
   }
 
   /// The key that a part of the topology was made from.
   Item place_of(const std::string& pointer) {
     const auto begins = [&](const char* prefix) { return pointer.starts_with(prefix); };
-    const char* key = begins("/allowed")      ? "reserved"
-                      : begins("/caches")     ? "l3_per_numa"
-                      : begins("/numa_nodes") ? "memory_only_numa"
-                                              : "packages";
-    const Item item = object_.find(key);
-    return item ? item : object_.at();
+    const Item item = at_[begins("/allowed")      ? "reserved"
+                          : begins("/caches")     ? "l3_per_numa"
+                          : begins("/numa_nodes") ? "memory_only_numa"
+                                                  : "packages"];
+    return item ? item : at_;
   }
 
   /// The last look, at a node that nothing else is wrong with.
   void check() {
-    if (context_.count() != problems_before_) return;
+    if (at_.context().count() != problems_before_) return;
     const Status good = check_topology(node_.topology);
     if (good) return;
-    const std::string pointer = good.error().where ? good.error().where->pointer : "";
     const bool none_left = node_.topology.allowed.empty();
-    context_.fault(place_of(pointer),
-                   none_left ? "no core is left for ranks" : good.error().message,
-                   none_left ? "reserve fewer cores" : "");
+    place_of(good.error().where->pointer)
+        .fault(none_left ? "no core is left for ranks" : good.error().message,
+               none_left ? "reserve fewer cores" : "");
   }
 
-  Context& context_;
-  Object& object_;
+  Item at_;
   std::size_t problems_before_;
   NodeShape shape_;
   NodeModel node_;
@@ -367,6 +326,6 @@ class NodeReader {
 
 }  // namespace
 
-NodeModel parse_node(Object& object) { return NodeReader(object).read(); }
+NodeModel parse_node(const Item& at) { return NodeReader(at).read(); }
 
 }  // namespace hpclaunch::profile

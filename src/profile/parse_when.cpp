@@ -37,75 +37,69 @@ std::pair<std::string, std::string> objection(std::string_view name, const Allow
   return {};
 }
 
-std::string plain_value(Context& context, const Item& at) {
-  switch (at.json->kind) {
+std::string plain_value(const Item& at) {
+  switch (at->kind) {
     case Json::Kind::integer:
-      return at.json->text;
+      return at->text;
     case Json::Kind::string:
-      return at.json->text.empty() ? std::string() : context.text(at);  // "" is a value
+      return at->text.empty() ? std::string() : at.text();  // "" is a value
     case Json::Kind::boolean:
-      context.fault(at, "a fact is a text or a whole number, not true or false",
-                    R"(write "yes" or "no", or {"set": true})");
+      at.fault("a fact is a text or a whole number, not true or false",
+               R"(write "yes" or "no", or {"set": true})");
       return "";
     default:
-      context.fault(
-          at, fmt::format("expected a string or a whole number, found {}", noun(at.json->kind)),
-          at.json->kind == Json::Kind::number ? "write a version in quotes" : "");
+      at.fault(fmt::format("expected a string or a whole number, found {}", noun(at->kind)),
+               at->kind == Json::Kind::number ? "write a version in quotes" : "");
       return "";
   }
 }
 
-std::vector<std::string> plain_values(Context& context, const Item& at) {
-  if (at.json->kind != Json::Kind::array) return {plain_value(context, at)};
+/// Of one value or of a list of them.
+template <class Read>
+std::vector<std::string> each_of(const Item& at, std::string_view of_what, Read read) {
+  if (at->kind != Json::Kind::array) return {read(at)};
   std::vector<std::string> values;
-  for (const Item& item : context.elements(at, "values"))
-    values.push_back(plain_value(context, item));
+  for (const Item& item : at.elements(of_what)) values.push_back(read(item));
   return values;
 }
 
-std::string order_value(Context& context, const Item& at) {
-  std::string value;
-  if (at.json->kind == Json::Kind::array || at.json->kind == Json::Kind::object) {
-    context.fault(at, fmt::format("an order needs one value, found {}", noun(at.json->kind)));
-    return value;
+std::vector<std::string> plain_values(const Item& at) { return each_of(at, "values", plain_value); }
+
+std::string order_value(const Item& at) {
+  if (at->kind == Json::Kind::array || at->kind == Json::Kind::object) {
+    at.fault(fmt::format("an order needs one value, found {}", noun(at->kind)));
+    return "";
   }
-  value = plain_value(context, at);
-  const bool text = at.json->kind == Json::Kind::string;
-  if (text && (value.empty() || value[0] < '0' || value[0] > '9')) {
-    context.fault(at, fmt::format("{} is neither a whole number nor a version", shown(value)),
-                  "write 16, or \"2025.3\"");
-  }
+  std::string value = plain_value(at);
+  const bool text = at->kind == Json::Kind::string;
+  if (text && (value.empty() || value[0] < '0' || value[0] > '9'))
+    at.fault(fmt::format("{} is neither a whole number nor a version", shown(value)),
+             "write 16, or \"2025.3\"");
   return value;
 }
 
-std::vector<std::string> patterns(Context& context, const Item& at) {
-  std::vector<std::string> out;
-  if (at.json->kind == Json::Kind::array) {
-    out = context.texts(at, "patterns");
-  } else {
-    out.push_back(context.text(at));
-  }
-  if (std::any_of(out.begin(), out.end(),
-                  [](const std::string& p) { return p.size() > kMaxPattern; })) {
-    context.fault(at, fmt::format("a pattern has more than {} bytes", kMaxPattern));
-  }
+std::vector<std::string> patterns(const Item& at) {
+  std::vector<std::string> out =
+      each_of(at, "patterns", [](const Item& one) { return one.text(); });
+  if (std::ranges::any_of(out, [](const std::string& p) { return p.size() > kMaxPattern; }))
+    at.fault(fmt::format("a pattern has more than {} bytes", kMaxPattern));
   return out;
 }
 
-Test parse_test(Context& context, const std::string& fact, const Operator& op, const Item& at) {
+Test parse_test(const std::string& fact, const Operator& op, const Item& at) {
   Test test{fact, op.op, {}};
   switch (op.kind) {
     case Operator::Kind::equal:
-      test.values = plain_values(context, at);
+      test.values = plain_values(at);
       break;
     case Operator::Kind::order:
-      test.values = {order_value(context, at)};
+      test.values = {order_value(at)};
       break;
     case Operator::Kind::pattern:
-      test.values = patterns(context, at);
+      test.values = patterns(at);
       break;
     case Operator::Kind::set:
-      if (!context.truth(at)) test.op = Test::Op::is_unset;
+      if (!at.truth()) test.op = Test::Op::is_unset;
       break;
   }
   return test;
@@ -124,62 +118,64 @@ std::span<const std::string_view> values_of(std::string_view fact) {
   return {};
 }
 
-void check_words(Context& context, const Test& test, const Item& at) {
+void check_words(const Test& test, const Item& at) {
   const auto known = values_of(test.fact);
   if (known.empty() || (test.op != Test::Op::eq && test.op != Test::Op::ne)) return;
   for (const std::string& value : test.values) {
     if (value.empty() || std::find(known.begin(), known.end(), value) != known.end()) continue;
-    context.fault(at, fmt::format("\"{}\" is never {}", test.fact, shown(value)),
-                  suggestion_or_all(value, known));
+    at.fault(fmt::format("\"{}\" is never {}", test.fact, shown(value)),
+             suggestion_or_all(value, known));
   }
 }
 
-void parse_tests(Context& context, const std::string& fact, const Item& at, When& when) {
-  if (at.json->kind != Json::Kind::object) {
-    when.push_back({fact, Test::Op::eq, plain_values(context, at)});
-    return check_words(context, when.back(), at);
+void parse_tests(const std::string& fact, const Item& at, When& when) {
+  if (at->kind != Json::Kind::object) {
+    when.push_back({fact, Test::Op::eq, plain_values(at)});
+    return check_words(when.back(), at);
   }
-  for (const auto& [name, value] : context.members(at, "operators")) {
-    const auto op = std::ranges::find(kOperators, std::string_view(name), &Operator::name);
+  for (const Item& value : at.members("operators")) {
+    const auto op = std::ranges::find(kOperators, value->key, &Operator::name);
     if (op == kOperators.end()) {
       std::vector<std::string> candidates;
-      candidates.reserve(std::size(kOperators));
+      candidates.reserve(kOperators.size());
       for (const Operator& one : kOperators) candidates.emplace_back(one.name);
-      const std::string hint = suggestion(name, candidates);
-      context.fault(value, fmt::format("unknown operator {}", shown(name)),
-                    hint.empty() ? "operators: eq ne lt le gt ge like unlike set" : hint);
+      const std::string hint = suggestion(value->key, candidates);
+      value.fault(fmt::format("unknown operator {}", shown(value->key)),
+                  hint.empty() ? "operators: eq ne lt le gt ge like unlike set" : hint);
       continue;
     }
-    when.push_back(parse_test(context, fact, *op, value));
-    check_words(context, when.back(), value);
+    when.push_back(parse_test(fact, *op, value));
+    check_words(when.back(), value);
   }
 }
 
 }  // namespace
 
-When parse_when(Context& context, const Item& at, const Allowed& allowed) {
+When parse_when(const Item& at, const Allowed& allowed) {
   When when;
-  for (const auto& [fact, value] : context.members(at, "tests")) {
-    auto [message, hint] = objection(fact, allowed, true);
-    if (!message.empty()) context.fault(value, std::move(message), std::move(hint));
-    parse_tests(context, fact, value, when);
+  for (const Item& value : at.members("tests")) {
+    auto [message, hint] = objection(value->key, allowed, true);
+    if (!message.empty()) value.fault(std::move(message), std::move(hint));
+    parse_tests(value->key, value, when);
   }
   return when;
 }
 
-When parse_when(Object& object, const Allowed& allowed) {
-  return parse_when(object.context(), object.find("when"), allowed);
+std::vector<When> parse_whens(const Item& at, const Allowed& allowed) {
+  std::vector<When> all;
+  for (const Item& one : at.elements("conditions")) all.push_back(parse_when(one, allowed));
+  return all;
 }
 
-std::string parse_template(Context& context, const Item& at, const Allowed& allowed) {
-  std::string text = context.text(at);
+std::string parse_template(const Item& at, const Allowed& allowed) {
+  std::string text = at.text();
   if (broken_dollar(text) != std::string::npos) {
-    context.fault(at, "a '$' starts neither ${fact} nor $$", "write $$ for a dollar sign");
+    at.fault("a '$' starts neither ${fact} nor $$", "write $$ for a dollar sign");
     return text;
   }
   for (const std::string& name : facts_in({text, Template::Each::once, ""})) {
     auto [message, hint] = objection(name, allowed, false);
-    if (!message.empty()) context.fault(at, std::move(message), std::move(hint));
+    if (!message.empty()) at.fault(std::move(message), std::move(hint));
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "facts.h"
 #include "hpclaunch/profile.h"
@@ -13,56 +14,33 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The leading digits of a text, without zeros in front.
-std::string_view number_of(std::string_view text) {
-  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-  std::string_view digits = text.substr(0, static_cast<std::size_t>(end - text.begin()));
-  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
-  return digits;
+/// The length of a number without zeros in front, the number, and what follows it: parts of versions compare as these.
+/// A part without a number follows those with one.
+using Part = std::tuple<std::size_t, std::string_view, std::string_view>;
+
+Part part_of(std::string_view text) {
+  if (!text.empty() && !is_digit(text[0])) return {std::string_view::npos, "", text};
+  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
+  const std::string_view number = text.substr(0, text.find_first_not_of("0123456789"));
+  return {number.size(), number, text.substr(number.size())};
 }
 
-int compare_numbers(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
-  return a.compare(b);
-}
-
-std::string_view rest_of(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
-}
-
-int compare_parts(std::string_view a, std::string_view b) {
-  if (!is_digit(a[0]) || !is_digit(b[0])) return a.compare(b);
-  const int numbers = compare_numbers(number_of(a), number_of(b));
-  return numbers != 0 ? numbers : rest_of(a).compare(rest_of(b));
-}
-
-/// Part by part: "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc".
-int compare_versions(std::string_view a, std::string_view b) {
-  const std::vector<std::string_view> left = split(a, '.');
-  const std::vector<std::string_view> right = split(b, '.');
-  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    const auto part = [i](const std::vector<std::string_view>& parts) {
-      return i < parts.size() && !parts[i].empty() ? parts[i] : std::string_view("0");
-    };
-    const int order = compare_parts(part(left), part(right));
-    if (order != 0) return order;
-  }
-  return 0;
-}
-
-/// Modules call a version "v2.2.0" as well as "2.2.0".
-std::string_view without_v(std::string_view text) {
-  const bool marked = text.size() > 1 && (text[0] == 'v' || text[0] == 'V') && is_digit(text[1]);
-  return marked ? text.substr(1) : text;
+/// "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc". Modules call a version "v2.2.0" as well as "2.2.0".
+std::vector<Part> parts_of(std::string_view version) {
+  if (version.starts_with('v') || version.starts_with('V')) version.remove_prefix(1);
+  if (version.empty() || !is_digit(version[0])) return {};
+  std::vector<Part> parts;
+  for (const std::string_view part : split(version, '.')) parts.push_back(part_of(part));
+  while (parts.size() > 1 && parts.back() == Part()) parts.pop_back();
+  return parts;
 }
 
 bool in_order(std::string_view fact, Test::Op op, std::string_view value) {
-  fact = without_v(fact);
-  value = without_v(value);
-  if (fact.empty() || value.empty() || !is_digit(fact[0]) || !is_digit(value[0])) return false;
-  const int order = compare_versions(fact, value);
-  if (order == 0) return op == Test::Op::le || op == Test::Op::ge;
-  return (order < 0) == (op == Test::Op::lt || op == Test::Op::le);
+  const std::vector<Part> left = parts_of(fact);
+  const std::vector<Part> right = parts_of(value);
+  if (left.empty() || right.empty()) return false;
+  if (left == right) return op == Test::Op::le || op == Test::Op::ge;
+  return (left < right) == (op == Test::Op::lt || op == Test::Op::le);
 }
 
 bool matches(const std::string& pattern, const std::string& text) {

@@ -12,8 +12,8 @@ using namespace hpclaunch;
 using namespace hpclaunch::knowledge;
 
 // What the compiler can be made to promise: rows are bytes, so the table lies in the program as it is.
-static_assert(std::is_trivially_destructible_v<Table> && std::is_standard_layout_v<Row>);
-static_assert(sizeof(Row) == 64);
+static_assert(std::is_trivially_destructible_v<Table> && std::is_standard_layout_v<Row<Variable>>);
+static_assert(sizeof(Row<Variable>) == 68);
 
 namespace {
 

@@ -1,10 +1,14 @@
 // Which site is this?
+#include <fmt/ranges.h>
+
 #include "hpclaunch/profile.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
 
 namespace {
+
+using Texts = std::vector<std::string>;
 
 const std::vector<SiteSignals> kSites = {
     {"alpha", {{"PBS_JOBID", "*.alpha.example", true}, {"", "x[0-9]*", false}}},
@@ -16,8 +20,14 @@ Detection detect(std::vector<std::string> env, const std::vector<std::string>& h
   return detect_site(kSites, EnvSnapshot(std::move(env)), hosts);
 }
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-using Texts = std::vector<std::string>;
+/// "SITE: proofs | support" of each.
+Texts texts(const std::vector<SiteMatch>& sites) {
+  Texts out;
+  for (const SiteMatch& site : sites)
+    out.push_back(fmt::format("{}: {} | {}", site.profile, fmt::join(site.proofs, ", "),
+                              fmt::join(site.support, ", ")));
+  return out;
+}
 
 }  // namespace
 
@@ -27,15 +37,15 @@ TEST_CASE("one proof is enough, and support says the rest") {
   CHECK(found.proofs == Texts{"PBS_JOBID=17.pbs.alpha.example matches *.alpha.example"});
   CHECK(found.support == Texts{"host x17.local matches x[0-9]*"});
   CHECK(found.rivals.empty());
-  CHECK(found.hints == Pairs{{"beta", "host x17.local matches x[0-9]*"}});
+  CHECK(texts(found.hints) == Texts{"beta:  | host x17.local matches x[0-9]*"});
 }
 
 TEST_CASE("support alone proves nothing") {
   const Detection found = detect({}, {"x1"});
   CHECK(found.profile.empty());
   CHECK(found.proofs.empty());
-  CHECK(found.hints ==
-        Pairs{{"alpha", "host x1 matches x[0-9]*"}, {"beta", "host x1 matches x[0-9]*"}});
+  CHECK(texts(found.hints) ==
+        Texts{"alpha:  | host x1 matches x[0-9]*", "beta:  | host x1 matches x[0-9]*"});
 }
 
 TEST_CASE("nothing matches") {
@@ -50,9 +60,9 @@ TEST_CASE("two proved sites are a conflict, and neither wins") {
   const Detection found = detect({"CC_CLUSTER=beta"}, {"n1.beta.example"});
   CHECK(found.profile.empty());
   CHECK(found.proofs.empty());
-  CHECK(found.rivals == Pairs{{"beta", "CC_CLUSTER=beta matches beta"},
-                              {"beta", "host n1.beta.example matches *.beta.example"},
-                              {"gamma", "CC_CLUSTER=beta matches b*"}});
+  CHECK(texts(found.rivals) ==
+        Texts{"beta: CC_CLUSTER=beta matches beta, host n1.beta.example matches *.beta.example | ",
+              "gamma: CC_CLUSTER=beta matches b* | "});
 }
 
 TEST_CASE("hosts ignore letter case and may match by the short name; variables do neither") {
