@@ -199,12 +199,14 @@ std::vector<std::string> srun_types(const std::string& srun) {
   constexpr double kSeconds = 5;
   const Result<sys::Captured> list = sys::capture({srun, "--mpi=list"}, kSeconds);
   if (!list || list->status != 0) return {};
-  std::string text = list->out + list->err;
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\t' || c == ','; }, ' ');
   std::vector<std::string> types;
-  for (const std::string_view word : split(text.substr(text.find(':') + 1), ' '))
-    if (is_identifier(word)) types.emplace_back(word);
+  const std::string text = list->out + "\n" + list->err;
+  for (std::string_view line : split(text, '\n')) {
+    line.remove_prefix(line.rfind(':') +
+                       1);  // "srun: pmix", "... plugin versions available: pmix_v3,pmix_v4"
+    for (const std::string_view word : split(line, ','))
+      if (is_identifier(trim(word))) types.emplace_back(trim(word));
+  }
   return types;
 }
 

@@ -47,6 +47,23 @@ class Programs(Test):
         "uv run torchrun train.py": "hpclaunch run -- uv run python train.py",
         "apptainer exec --nv -B /a:/b image.sif torchrun train.py": "hpclaunch run -- apptainer exec --nv -B /a:/b image.sif python train.py",
         "hpclaunch run -n 2 -- ./prog": "hpclaunch run -n 2 -- ./prog",
+        "python3 /usr/bin/torchrun t.py": "hpclaunch run -- python3 t.py",
+        "python3 -u /usr/bin/torchrun --nproc_per_node=2 -m pkg.t": "hpclaunch run --ppn 2 -- python3 -m pkg.t",
+        "python3 -um torch.distributed.run t.py": "hpclaunch run -- python3 t.py",
+        "python3 -OOm torch.distributed.run t.py": "hpclaunch run -- python3 t.py",
+        "python3 -m coverage run /usr/bin/torchrun t.py": "hpclaunch run -- python3 t.py",
+        "torchrun": "hpclaunch run -- PROGRAM",
+        "nice -5 torchrun t.py": "hpclaunch run -- nice -5 python t.py",
+        "chrt -o 0 torchrun t.py": "hpclaunch run -- chrt -o 0 python t.py",
+        "shifter --image=x torchrun t.py": "hpclaunch run -- shifter --image=x python t.py",
+        "podman-hpc run --rm img torchrun t.py": "hpclaunch run -- podman-hpc run --rm img python t.py",
+        "docker run -it img torchrun t.py": "hpclaunch run -- docker run -it img python t.py",
+    }
+    SHELLS = {
+        "torchrun --nproc_per_node=4 t.py": "hpclaunch run --ppn 4 -- python t.py",
+        "cd /work && exec torchrun t.py": "hpclaunch run -- python t.py",
+        "A=1 torchrun t.py; echo done": "hpclaunch run -- python t.py",
+        "source env/bin/activate\nsrun ./prog": "hpclaunch run -- ./prog",
     }
     FINE = ["python train.py torchrun", "python -m train torchrun", "./train --strategy deepspeed", "python -c 'import torch'", "accelerate config",
             "ray status", "flux version", "timeout 1h ./train deepspeed", "env", "env -u X", "numactl -N 0 ./prog srun", "torchrunner x", "hpclaunch topo",
@@ -63,6 +80,25 @@ class Programs(Test):
                 done = self.plan(command)
                 self.assertEqual(done.status, 1, str(done))
                 self.has(done, "program-is-launcher", "try: " + meant)
+
+    def test_texts_of_shells(self):
+        for text, meant in self.SHELLS.items():
+            for shell in (["bash", "-c"], ["sh", "-ec"], ["bash", "-lc"], ["apptainer", "exec", "img", "bash", "-c"]):
+                with self.subTest([shell, text]):
+                    done = hpclaunch("plan", "--launcher", "local", "-n", "2", "--oversubscribe", "--", *shell, text)
+                    self.has(done, "program-is-launcher", "try: " + meant)
+        for text in ("python t.py", "echo torchrun", "./torchrun-like x", "module load srun"):
+            self.assertNotIn("program-is-launcher", hpclaunch("plan", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "bash", "-c", text).err)
+
+    def test_one_on_each_of_several_nodes(self):
+        """Without their number each node would train by itself."""
+        for command, wrong in (("torchrun --nproc_per_node=4 t.py", True), ("torchrun --standalone t.py", True), ("torchrun --nnodes=4 t.py", True),
+                               ("torchrun --nnodes=2 --node_rank=0 t.py", False), ("torchrun --nnodes 1:4 t.py", False), ("accelerate launch t.py", True),
+                               ("accelerate launch --num_machines 2 t.py", False), ("accelerate launch --config_file c.yaml t.py", False),
+                               ("deepspeed --num_gpus 8 t.py", True), ("vllm serve m", False)):
+            with self.subTest(command):
+                done = hpclaunch("plan", "--profile", "perlmutter", "-N", "2", "--ppn", "1", "--", *words(command))
+                self.assertEqual("program-is-launcher" in done.err, wrong, done.err)
 
     def test_programs_with_such_words(self):
         for command in self.FINE:
@@ -215,7 +251,50 @@ class Mpi(Test):
                 self.assertEqual("mpi-mismatch" in rules, launcher == "local")
         self.file("bin/srun", "#!/bin/sh\n[ \"$1\" = --mpi=list ] && echo none\necho slurm 24.11.5\n", 0o755)
         plan, _ = self.choice(program, options=("--profile", "none"), env=env)
-        self.assertEqual(self.launcher(plan), "slurm")
+        self.assertEqual(self.launcher(plan), "hydra")  # srun would start each rank as 0 of 1
+
+    def test_srun_has_no_plugin_that_serves(self):
+        env = clean_env(PATH=os.path.join(self.folder, "bin"), SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_NUM_NODES="2")
+        mpich, open_mpi = (self.file(name, elf(library), 0o755) for name, library in (("m", "libmpi.so.12"), ("o", "libmpi.so.40")))
+        for types, program, more, typed, wrong in (
+                ("none", mpich, {}, (), True), ("none", open_mpi, {}, (), True), ("none\npmix\npmix_v4", mpich, {}, (), True), ("none\npmix_v4", open_mpi, {}, (), False),
+                ("none\npmi2", open_mpi, {}, (), True), ("none\npmi2\ncray_shasta", mpich, {}, (), False), ("pmix\npmi2", open_mpi, {"SLURM_MPI_TYPE": "pmi2"}, (), True),
+                ("pmix\npmi2", mpich, {"SLURM_MPI_TYPE": "pmi2"}, (), False), ("pmix\npmi2", open_mpi, {}, ("--launcher-arg=--mpi=none",), True)):
+            with self.subTest([types, os.path.basename(program), more, typed]):
+                self.file("bin/srun", "#!/bin/sh\n[ \"$1\" = --mpi=list ] && { echo 'MPI plugin types are...'; printf '%s\n'; exit; }\necho slurm 24.11.5\n" % types.replace("\n", "\\n"), 0o755)
+                plan, rules = self.choice(program, options=("--profile", "none", "-N", "2", *typed), env=dict(env, **more))
+                self.assertEqual("mpi-mismatch" in rules, wrong)
+        self.file("bin/srun", "#!/bin/sh\n[ \"$1\" = --mpi=list ] && { printf 'none\ncray_shasta\npmi2\n'; exit; }\necho slurm 24.11.5\n", 0o755)
+        for library, best in (("libmpi.so.12", "pmi2"), ("libmpi_cray.so.12", "cray_shasta")):
+            plan, _ = self.choice(self.file("prog", elf(library), 0o755), options=("--profile", "none", "-N", "2"), env=env)
+            self.assertIn("--mpi=" + best, plan["argv"])
+
+    def test_behind_other_programs(self):
+        program = self.file("prog", elf("libmpi.so.12"), 0o755)
+        for front in (["env", "A=1"], ["timeout", "9"], ["nice", "-n", "1"], ["taskset", "-c", "0"], ["nice", "-5"]):
+            with self.subTest(front):
+                _, rules = self.choice(*front, program, options=("--launcher", "local"))
+                self.assertIn("mpi-mismatch", rules)
+
+    def test_python_in_other_forms(self):
+        python = self.file("venv/bin/python3", "#!/bin/sh\n", 0o755)
+        self.file("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\nversion = 3.11.2\n")
+        self.file("venv/lib/python3.11/site-packages/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so", elf("libmpi.so.40"))
+        texts = ["try: from mpi4py import MPI\nexcept ImportError: pass\n", "def f():\n    from mpi4py import MPI\n", "import os, sys, mpi4py\n",
+                 "\ufefffrom mpi4py import MPI\n"]
+        for number, text in enumerate(texts):
+            with self.subTest(text):
+                _, rules = self.choice(python, self.file("t%d.py" % number, text), options=("--launcher", "local"))
+                self.assertIn("mpi-mismatch", rules)
+        for text in ("# import mpi4py\n", "print('import mpi4py')\n".replace("'", '"'), "mpi4py = 1\n"):
+            with self.subTest(text):
+                _, rules = self.choice(python, self.file("fine.py", text), options=("--launcher", "local"))
+                self.assertNotIn("mpi-mismatch", rules)
+        for first in (python, "/usr/bin/env python3"):
+            with self.subTest(first):
+                script = self.file("x.py", "#!%s\nfrom mpi4py import MPI\n" % first, 0o755)
+                _, rules = self.choice(script, options=("--launcher", "local"), env=clean_env(PATH=os.path.dirname(python) + ":/usr/bin:/bin"))
+                self.assertIn("mpi-mismatch", rules)
 
     def test_srun_gets_a_plugin(self):
         srun = "#!/bin/sh\n[ \"$1\" = --mpi=list ] && { echo 'MPI plugin types are...'; echo '\tnone'; echo '\tpmi2'; exit; }\necho slurm 24.11.5\n"
