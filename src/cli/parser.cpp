@@ -205,7 +205,7 @@ Status Parser::sort(const std::vector<std::string>& line, Typed& typed) const {
       return Done{};
     }
     if (is_option(word)) {
-      if (const Status found = sort_option(word, line, at, typed); !found) return found;
+      if (Status found = sort_option(word, line, at, typed); !found) return found;
     } else if (place == end) {
       typed.rest.push_back(word);
     } else {

@@ -60,7 +60,7 @@ std::optional<LauncherIdentity> ask(const std::string& path) {
 
 // By the path alone, without running it, often without an answer; first by its own words where it is asked.
 std::optional<LauncherIdentity> look_at(const std::string& path, bool and_ask) {
-  if (const auto said = and_ask ? ask(path) : std::nullopt) return said;
+  if (auto said = and_ask ? ask(path) : std::nullopt) return said;
   return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
