@@ -70,12 +70,15 @@ macro(hpclaunch_library name version target deb rpm url sha256)
   endif()
 endmacro()
 
-foreach(_option JSON_BuildTests JSON_Install)
+foreach(_option CLI11_BUILD_DOCS CLI11_BUILD_EXAMPLES CLI11_BUILD_TESTS CLI11_PRECOMPILED JSON_BuildTests JSON_Install)
   set(${_option} OFF CACHE INTERNAL "")
 endforeach()
 hpclaunch_library(fmt 8 fmt::fmt libfmt-dev fmt-devel
                   https://github.com/fmtlib/fmt/archive/refs/tags/10.2.1.tar.gz
                   1250e4cc58bf06ee631567523f48848dc4596133e163f02615c97f78bab6c811)
+hpclaunch_library(CLI11 2.1 CLI11::CLI11 libcli11-dev cli11-devel
+                  https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.4.1.tar.gz
+                  73b7ec52261ce8fe980a29df6b4ceb66243bb0b779451dbd3d014cfec9fdbb58)
 hpclaunch_library(nlohmann_json 3.9 nlohmann_json::nlohmann_json nlohmann-json3-dev json-devel
                   https://github.com/nlohmann/json/archive/refs/tags/v3.11.3.tar.gz
                   0d8ef5af7f9794e3263480193c491549b2ba6cc74bb018906202ada498a79406)

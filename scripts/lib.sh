@@ -15,6 +15,7 @@ cmake|cmake|cmake|CMake 3.22 or newer
 make|ninja-build|ninja-build|Ninja or Make
 pkg-config|pkg-config|pkgconf-pkg-config|finding hwloc
 fmt|libfmt-dev|fmt-devel|library fmt 8
+CLI11|libcli11-dev|cli11-devel|library CLI11 2.1
 nlohmann_json|nlohmann-json3-dev|json-devel|library nlohmann_json 3.9
 hwloc|libhwloc-dev|hwloc-devel|library hwloc 2.3
 static-libc|libc6-dev|glibc-static|a C library to link the shim with, statically
@@ -78,6 +79,7 @@ is_there() {
     cmake) have cmake && [ "$(printf '%s\n3.22\n' "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.22 ] ;;
     make) have ninja || have make ;;
     fmt) includes fmt/core.h ;;
+    CLI11) includes CLI/CLI.hpp ;;
     nlohmann_json) includes nlohmann/json.hpp ;;
     Catch2) includes catch2/catch.hpp || includes catch2/catch_all.hpp ;;
     hwloc) have pkg-config && pkg-config --exists 'hwloc >= 2.3' ;;
@@ -189,7 +191,7 @@ install_needs() {
   still_missing=$missing
   [ -z "$missing" ] && return 0
   explain_missing "$missing"
-  if [ "${HPCLAUNCH_NO_INSTALL:-}" = "" ] && printf '%s\n' "$missing" | grep -qE '^(pkg-config|fmt|nlohmann_json|hwloc|Catch2)\|'; then
+  if [ "${HPCLAUNCH_NO_INSTALL:-}" = "" ] && printf '%s\n' "$missing" | grep -qE '^(pkg-config|fmt|CLI11|nlohmann_json|hwloc|Catch2)\|'; then
     echo "CMake downloads the libraries among these (-DHPCLAUNCH_FETCH=ON)"
     fetch=(-DHPCLAUNCH_FETCH=ON)
   fi
@@ -205,7 +207,7 @@ explain_missing() {
   local name what how
   while IFS='|' read -r name _ _ what; do
     case $name in
-      fmt | nlohmann_json | hwloc | Catch2) how="HPCLAUNCH_CMAKE_OPTIONS=-DHPCLAUNCH_FETCH=ON downloads it (no network: docs/install.md)" ;;
+      fmt | CLI11 | nlohmann_json | hwloc | Catch2) how="HPCLAUNCH_CMAKE_OPTIONS=-DHPCLAUNCH_FETCH=ON downloads it (no network: docs/install.md)" ;;
       static-libc) how="spack install musl && spack load musl" ;;
       musl) how="not needed where glibc can be linked statically" ;;
       pkg-config) how="not needed where hwloc is downloaded" ;;

@@ -19,6 +19,7 @@ class Hpclaunch(CMakePackage):
     depends_on("cmake@3.22:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("fmt@8:")
+    depends_on("cli11@2.1:")
     depends_on("nlohmann-json@3.9:")
     depends_on("hwloc@2.3:2")
     depends_on("catch2@2.13:", type="build", when="+tests")

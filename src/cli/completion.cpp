@@ -73,22 +73,25 @@ void add_values(const OptionInfo& option, const Words& line, const EnvSnapshot& 
   if (option.value_name == "DIR") offers.shell("@directories");
 }
 
+const OptionInfo* find_option(const CommandTree& tree, std::string_view name) {
+  const auto found = std::ranges::find_if(tree.options, [&](const OptionInfo& option) {
+    return std::ranges::count(option.names, name) > 0;
+  });
+  return found == tree.options.end() || found->value_name.empty() ? nullptr : &*found;
+}
+
 // `line`: the words of the command before `current`.
 void complete_command(const Command& command, const Words& line, const std::string& current,
                       const EnvSnapshot& env, Offers& offers) {
   Parser parser(command);
   command.declare(parser);
   const CommandTree& tree = parser.tree();
-  const auto with_value = [&](std::string_view name) {
-    const OptionInfo* found = tree.find(name);
-    return found == nullptr || found->value_name.empty() ? nullptr : found;
-  };
   const OptionInfo* waiting = nullptr;  // for its value
   std::size_t words = 0;                // that are no option and no value
   for (const std::string& word : line) {
     if (word == "--") return offers.shell("@files");
     const bool value = std::exchange(waiting, nullptr) != nullptr;
-    if (!value && word.starts_with('-')) waiting = with_value(word);
+    if (!value && word.starts_with('-')) waiting = find_option(tree, word);
     if (!value && !word.starts_with('-')) ++words;
   }
   const bool takes_program = tree.usage.find("PROGRAM") != std::string::npos;
@@ -96,7 +99,7 @@ void complete_command(const Command& command, const Words& line, const std::stri
   const std::size_t equals = current.starts_with("--") ? current.find('=') : std::string::npos;
   if (equals != std::string::npos) {
     offers = {current.substr(equals + 1), current.substr(0, equals + 1)};
-    waiting = with_value(current.substr(0, equals));
+    waiting = find_option(tree, current.substr(0, equals));
   }
   if (waiting != nullptr) return add_values(*waiting, line, env, offers);
   std::vector<const OptionInfo*> positional;
@@ -147,7 +150,7 @@ int complete(const Words& typed, Session& session) {
 
 Runner declare_completion(Parser& parser) {
   auto shell = std::make_shared<std::string>();
-  parser.add("", choice(*shell, "SHELL", {"bash", "zsh", "fish"}), "bash, zsh or fish");
+  parser.word(*shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
   parser.footer(
       "bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
       "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install installs all three.");

@@ -48,13 +48,12 @@ Runner declare_env(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Output");
-  parser.add("--format",
-             choice(args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"}),
-             "Output format");
-  parser.add("-v,--verbose", flag(args->verbose), "Add the reason of each variable as a comment");
-  parser.add("--show-secrets", flag(args->show_secrets),
-             "Print the values of tokens, keys and passwords");
-  parser.add("--force", flag(args->launch.force), "Print in spite of errors");
+  parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
+                "Output format");
+  parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
+  parser.flag("--show-secrets", args->show_secrets,
+              "Print the values of tokens, keys and passwords");
+  parser.flag("--force", args->launch.force, "Print in spite of errors");
   parser.takes_program(args->launch.command);
   parser.footer(
       "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"

@@ -180,10 +180,10 @@ Runner declare_explain(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Names");
-  parser.add("", list(args->names, "NAME"),
-             "Variables, choices such as cpu-bind, launcher and ranks, or notes of the profile "
-             "(default: all)");
-  parser.add("--json", flag(args->json), "Print the decisions as JSON");
+  parser.words(args->names, "NAME",
+               "Variables, choices such as cpu-bind, launcher and ranks, or notes of the profile "
+               "(default: all)");
+  parser.flag("--json", args->json, "Print the decisions as JSON");
   parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }

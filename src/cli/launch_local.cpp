@@ -54,12 +54,12 @@ int launch(const Args& args, Session& session) {
 
 Runner declare_launch_local(Parser& parser) {
   auto args = std::make_shared<Args>();
-  parser.add("-n,--ranks", number(args->ranks, "N", 1, 1'000'000), "Number of ranks");
-  parser.add("--label", flag(args->output.label), "Prefix output lines with the rank");
-  parser.add("--log-dir", text(args->output.log_dir, "DIR"), "Write one log file per rank to DIR");
-  parser.add("--grace", seconds(args->output.grace_seconds), "Seconds between SIGTERM and SIGKILL");
-  parser.add("--notice", text(args->signal, "SIGNAL@TIME"),
-             "Send SIGNAL to every rank at this UNIX time");
+  parser.number("-n,--ranks", args->ranks, "N", 1, 1'000'000, "Number of ranks");
+  parser.flag("--label", args->output.label, "Prefix output lines with the rank");
+  parser.text("--log-dir", args->output.log_dir, "DIR", "Write one log file per rank to DIR");
+  parser.seconds("--grace", args->output.grace_seconds, "Seconds between SIGTERM and SIGKILL");
+  parser.text("--notice", args->signal, "SIGNAL@TIME",
+              "Send SIGNAL to every rank at this UNIX time");
   parser.takes_program(args->words, true);
   return [args](Session& session) { return launch(*args, session); };
 }

@@ -17,80 +17,75 @@ void declare_placement(Parser& parser, Request& request) {
   constexpr int kMostCores = 4'096;
   constexpr int kMostGroups = 127;
   parser.group("Placement", true);
-  parser.add("-n,--ranks", number(request.ranks, "N", 1, kMost), "Total number of ranks");
-  parser.add("-N,--nodes", number(request.nodes, "N", 1, kMost),
-             "Number of nodes: the first N hosts");
-  parser.add("--ppn,--ranks-per-node", number(request.ranks_per_node, "N", 1, kMost),
-             "Ranks per node");
-  parser.add("--ranks-per-device", number(request.ranks_per_device, "K", 1, kMostCores),
-             "Ranks per device, or per part of it under --device-mode");
-  parser.add("--devices-per-rank", number(request.devices_per_rank, "N", 0, kMostCores),
-             "Devices per rank, near each other; 0: none visible");
-  parser.add("--cpus-per-rank", number(request.cores_per_rank, "N", 1, kMostCores),
-             "Cores per rank, with all their hardware threads");
-  parser.add("--threads-per-core", number(request.threads_per_core, "N", 1, kMostCores),
-             "Hardware threads used of each core; 1: the first of each");
-  parser.add("--oversubscribe", flag(request.oversubscribe),
-             "Allow more ranks than cores: hardware threads first, then shared ones");
-  parser.add("--hostfile", text(request.hostfile, "FILE"),
-             "Hosts, one per line: host, host:4 or host slots=4");
-  parser.add("--het-group", number(request.het_group, "N", 0, kMostGroups),
-             "Component of a heterogeneous Slurm job");
-  parser.add("--topology", text(request.topology, "FILE"),
-             "Node to plan for: hwloc XML, or JSON of hpclaunch topo");
-  parser.add("--bind-via",
-             named(request.bind_via, "WHO", {BindVia::launcher, BindVia::shim, BindVia::none}),
-             "Who binds ranks to CPUs");
+  parser.number("-n,--ranks", request.ranks, "N", 1, kMost, "Total number of ranks");
+  parser.number("-N,--nodes", request.nodes, "N", 1, kMost, "Number of nodes: the first N hosts");
+  parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
+  parser.number("--ranks-per-device", request.ranks_per_device, "K", 1, kMostCores,
+                "Ranks per device, or per part of it under --device-mode");
+  parser.number("--devices-per-rank", request.devices_per_rank, "N", 0, kMostCores,
+                "Devices per rank, near each other; 0: none visible");
+  parser.number("--cpus-per-rank", request.cores_per_rank, "N", 1, kMostCores,
+                "Cores per rank, with all their hardware threads");
+  parser.number("--threads-per-core", request.threads_per_core, "N", 1, kMostCores,
+                "Hardware threads used of each core; 1: the first of each");
+  parser.flag("--oversubscribe", request.oversubscribe,
+              "Allow more ranks than cores: hardware threads first, then shared ones");
+  parser.text("--hostfile", request.hostfile, "FILE",
+              "Hosts, one per line: host, host:4 or host slots=4");
+  parser.number("--het-group", request.het_group, "N", 0, kMostGroups,
+                "Component of a heterogeneous Slurm job");
+  parser.text("--topology", request.topology, "FILE",
+              "Node to plan for: hwloc XML, or JSON of hpclaunch topo");
+  parser.named("--bind-via", request.bind_via, "WHO",
+               {BindVia::launcher, BindVia::shim, BindVia::none}, "Who binds ranks to CPUs");
 }
 
 void declare_site(Parser& parser, Request& request) {
   parser.group("Site", true);
-  parser.add("--profile", text(request.profile, "NAME"), "Site profile (name, file, or none)");
-  parser.add("--stack", text(request.stack, "NAME"), "Software stack of the profile");
-  parser.add("--node-type", text(request.node_type, "NAME"), "Node type of the profile");
-  parser.add("--device-mode", text(request.device_mode, "NAME"),
-             "Part of a device per rank, as the profile names it: tile, gpu, ...");
-  parser.add("--gpu-view", choice(request.gpu_view, "VIEW", {"own", "all", "launcher"}),
-             "Devices visible to a rank: its own, all, or as set by the launcher");
-  parser.add("--local-rank", choice(request.local_rank, "WHAT", {"device", "node"}),
-             "Meaning of LOCAL_RANK: index of the visible device, or place on the node");
+  parser.text("--profile", request.profile, "NAME", "Site profile (name, file, or none)");
+  parser.text("--stack", request.stack, "NAME", "Software stack of the profile");
+  parser.text("--node-type", request.node_type, "NAME", "Node type of the profile");
+  parser.text("--device-mode", request.device_mode, "NAME",
+              "Part of a device per rank, as the profile names it: tile, gpu, ...");
+  parser.choice("--gpu-view", request.gpu_view, "VIEW", {"own", "all", "launcher"},
+                "Devices visible to a rank: its own, all, or as set by the launcher");
+  parser.choice("--local-rank", request.local_rank, "WHAT", {"device", "node"},
+                "Meaning of LOCAL_RANK: index of the visible device, or place on the node");
 }
 
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
   constexpr int kMostSeconds = 86'400;
   parser.group("Launch", true);
-  parser.add("--launcher", text(request.launcher, "NAME"),
-             fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
-  parser.add("--launcher-arg", list(request.launcher_args, "ARG"),
-             "Pass ARG to the launcher, as in --launcher-arg=-v; repeatable");
-  parser.add("--verify", named(request.verify, "HOW", {Verify::warn, Verify::strict, Verify::off}),
-             "Wrong CPUs on a rank: warn (and rebind), strict (stop) or off");
-  parser.add("--on-drift",
-             named(request.on_drift, "HOW", {OnDrift::warn, OnDrift::fail, OnDrift::replan}),
-             "Node differs from the plan: warn, fail, or replan for it");
-  parser.add("--set", assignments(request.set, "NAME=VALUE"),
-             "Set a variable on every rank; repeatable");
-  parser.add("--unset", list(request.unset, "NAME"), "Remove a variable on every rank; repeatable");
-  parser.add("--master-addr", text(request.master_addr, "HOST"), "Rendezvous host (MASTER_ADDR)");
-  parser.add("--master-port", number(request.master_port, "PORT", 1, kMostPorts),
-             "Rendezvous port (MASTER_PORT)");
-  parser.add("--label", flag(request.output.label), "Prefix output lines with the rank");
-  parser.add("--log-dir", text(request.output.log_dir, "DIR"),
-             "Write one log file per rank to DIR");
-  parser.add("--grace", seconds(request.output.grace_seconds),
-             "Seconds between SIGTERM and SIGKILL when ranks are stopped");
-  parser.add("--start-timeout", number(request.output.start_seconds, "SECONDS", 0, kMostSeconds),
-             "Stop when a node has not started by then; 0: never (600; none under srun)");
-  parser.add("--supervise", yes_no(request.supervise, true, "--no-supervise"),
-             "Monitor the job: first failure, exact status, fail fast");
-  parser.add("--no-supervise", yes_no(request.supervise, false, "--supervise"),
-             "Replace hpclaunch with the launcher (exec)");
-  parser.add("--report", text(request.output.report, "FILE"), "Write a JSON job report to FILE");
-  parser.add("--signal", text(request.signal, "SIGNAL@SECONDS"),
-             "Signal every rank before the allocation ends, as in USR1@300");
-  parser.add("--ends-in", text(request.ends_in, "HH:MM:SS"),
-             "Time left for --signal, where no batch system reports it");
+  parser.text("--launcher", request.launcher, "NAME",
+              fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
+  parser.list("--launcher-arg", request.launcher_args, "ARG",
+              "Pass ARG to the launcher, as in --launcher-arg=-v; repeatable");
+  parser.named("--verify", request.verify, "HOW", {Verify::warn, Verify::strict, Verify::off},
+               "Wrong CPUs on a rank: warn (and rebind), strict (stop) or off");
+  parser.named("--on-drift", request.on_drift, "HOW",
+               {OnDrift::warn, OnDrift::fail, OnDrift::replan},
+               "Node differs from the plan: warn, fail, or replan for it");
+  parser.assignments("--set", request.set, "NAME=VALUE",
+                     "Set a variable on every rank; repeatable");
+  parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
+  parser.text("--master-addr", request.master_addr, "HOST", "Rendezvous host (MASTER_ADDR)");
+  parser.number("--master-port", request.master_port, "PORT", 1, kMostPorts,
+                "Rendezvous port (MASTER_PORT)");
+  parser.flag("--label", request.output.label, "Prefix output lines with the rank");
+  parser.text("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
+  parser.seconds("--grace", request.output.grace_seconds,
+                 "Seconds between SIGTERM and SIGKILL when ranks are stopped");
+  parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
+                "Stop when a node has not started by then; 0: never (600; none under srun)");
+  parser.yes_no("--supervise", "--no-supervise", request.supervise,
+                "Monitor the job: first failure, exact status, fail fast",
+                "Replace hpclaunch with the launcher (exec)");
+  parser.text("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
+  parser.text("--signal", request.signal, "SIGNAL@SECONDS",
+              "Signal every rank before the allocation ends, as in USR1@300");
+  parser.text("--ends-in", request.ends_in, "HH:MM:SS",
+              "Time left for --signal, where no batch system reports it");
 }
 
 }  // namespace
@@ -102,7 +97,9 @@ void declare_launch_options(Parser& parser, Request& request) {
 }
 
 bool has_errors(const std::vector<Diagnostic>& diagnostics) {
-  return std::ranges::count(diagnostics, Severity::error, &Diagnostic::severity) > 0;
+  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity == Severity::error;
+  });
 }
 
 Error stopped(const char* what) {
@@ -126,9 +123,9 @@ nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics) {
 }
 
 void declare_picture(Parser& parser, PictureArgs& args) {
-  parser.add("--picture", flag(args.terminal), "Draw the node in the terminal");
-  parser.add("--svg", text(args.svg, "FILE", "-"),
-             "Draw the node as SVG to FILE, or to standard output");
+  parser.flag("--picture", args.terminal, "Draw the node in the terminal");
+  parser.text_or("--svg", args.svg, "-", "FILE",
+                 "Draw the node as SVG to FILE, or to standard output");
 }
 
 Status check_picture(const PictureArgs& args, int others) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 
 #include "cli/command.h"
 #include "hpclaunch/text.h"
@@ -15,127 +15,108 @@ namespace {
 
 constexpr double kDay = 86400;
 
-// "--" too: where an option may stand, no value begins.
-bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
+// CLI11 itself reads "010" as octal, and accepts "nan" in any range.
+CLI::Validator whole_number(int low, int high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        const std::optional<long> value = parse_natural(text, high);
+        const bool octal = text.size() > 1 && text.front() == '0';
+        if (value && *value >= low && !octal) return std::string{};
+        return fmt::format("must be an integer from {1} to {2}, not \"{0}\"", text, low, high);
+      },
+      "");
+}
+
+std::string seconds_of_a_day(const std::string& text) {
+  const std::size_t other = text.find_first_not_of("0123456789.");
+  double value = -1;
+  const bool number = other == std::string::npos && CLI::detail::lexical_cast(text, value);
+  return number && value >= 0 && value <= kDay
+             ? ""
+             : fmt::format("must be a number of seconds from 0 to {1}, not \"{0}\"", text, kDay);
+}
+
+CLI::Validator one_of(const std::vector<std::string>& choices) {
+  return CLI::Validator(
+      [choices](const std::string& text) {
+        if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string{};
+        const auto near = nearest(text, choices);
+        return fmt::format("invalid value \"{}\" ({}){}", text, fmt::join(choices, ", "),
+                           near ? fmt::format("; did you mean {}?", *near) : "");
+      },
+      "");
+}
+
+bool names(const OptionInfo& option, std::string_view word) {
+  return std::find(option.names.begin(), option.names.end(), word) != option.names.end();
+}
+
+// Whether CLI11 has to know the option: it may be in the line, also among letters, as in "-vn4".
+bool is_typed(const OptionInfo& option, const std::vector<std::string>& line) {
+  const auto typed = [&](const std::string& word) {
+    return std::ranges::any_of(option.names, [&](const std::string& name) {
+      if (name.starts_with("--")) return word.substr(0, word.find('=')) == name;
+      return word.starts_with('-') && !word.starts_with("--") &&
+             word.find(name[1]) != std::string::npos;
+    });
+  };
+  return option.positional() || std::ranges::any_of(line, typed);
+}
+
+// "-n" at the end of the line: CLI11's message does not name the option.
+std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
+  for (const OptionInfo& option : command.options)
+    if (!option.value_name.empty() && names(option, last))
+      return fmt::format("{} needs a value ({})", last, option.value_name);
+  return std::nullopt;
+}
+
+// CLI11 takes any next word for a value: "--svg -n 2" would draw into a file "-n".
+CLI::Validator some_value(const CommandTree& command) {
+  return CLI::Validator(
+      [&command](const std::string& value) -> std::string {
+        if (value.empty()) return "the value must not be empty";
+        for (const OptionInfo& option : command.options)
+          if (names(option, value.substr(0, value.find('='))))
+            return fmt::format("needs a value, not the option {}", value);
+        return "";
+      },
+      "");
+}
+
+// Scripts append options to a line that may have them already: the last one wins.
+CLI::Option* last_wins(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+// An option with one value; `check` makes its validator, which is not cheap.
+template <class Value, class Check>
+auto declaring(const std::string& spec, Value& value, Check check) {
+  return [spec, &value, check](CLI::App& app) -> CLI::Option* {
+    return last_wins(app.add_option(spec, value))->check(check());
+  };
+}
 
 }  // namespace
-
-const OptionInfo* CommandTree::find(std::string_view word) const {
-  const auto found = std::ranges::find_if(options, [&](const OptionInfo& option) {
-    return std::ranges::count(option.names, word) > 0;
-  });
-  return found == options.end() ? nullptr : &*found;
-}
-
-const std::string& OptionInfo::title() const {
-  const auto found =
-      std::ranges::find_if(names, [](const std::string& name) { return name.starts_with("--"); });
-  return found == names.end() ? value_name : *found;
-}
-
-OptionInfo flag(bool& value) {
-  return {.take = [&value](const std::string&) {
-    value = true;
-    return "";
-  }};
-}
-
-OptionInfo number(std::optional<int>& value, const std::string& value_name, int low, int high) {
-  return {.value_name = value_name,
-          .take = [&value, low, high](const std::string& text) -> std::string {
-            const std::optional<long> found = parse_natural(text, high);
-            const bool octal = text.size() > 1 && text.front() == '0';
-            if (!found || *found < low || octal)
-              return fmt::format("must be an integer from {1} to {2}, not \"{0}\"", text, low,
-                                 high);
-            value = static_cast<int>(*found);
-            return "";
-          }};
-}
-
-OptionInfo seconds(double& value) {
-  return {.value_name = "SECONDS",
-          .default_text = fmt::format("{}", value),
-          .take = [&value](const std::string& text) -> std::string {
-            char* end = nullptr;
-            const double found = std::strtod(text.c_str(), &end);
-            const bool number = text.find_first_not_of("0123456789.") == std::string::npos &&
-                                end != text.c_str() && *end == '\0';
-            if (!number || found > kDay)
-              return fmt::format("must be a number of seconds from 0 to {1}, not \"{0}\"", text,
-                                 kDay);
-            value = found;
-            return "";
-          }};
-}
-
-OptionInfo text(std::string& value, const std::string& value_name, const std::string& bare) {
-  return {.value_name = value_name,
-          .bare = bare,
-          .default_text = value,
-          .is_text = true,
-          .take = [&value](const std::string& text) {
-            value = text;
-            return text.empty() ? "the value must not be empty" : "";
-          }};
-}
-
-OptionInfo choice_of(const std::string& value_name, const std::vector<std::string>& choices,
-                     const std::string& preset, const std::function<void(std::size_t)>& use) {
-  return {.value_name = value_name,
-          .default_text = preset,
-          .choices = choices,
-          .take = [choices, use](const std::string& text) -> std::string {
-            const auto at = std::ranges::find(choices, text);
-            if (at == choices.end()) {
-              const auto near = nearest(text, choices);
-              return fmt::format("invalid value \"{}\" ({}){}", text, fmt::join(choices, ", "),
-                                 near ? fmt::format("; did you mean {}?", *near) : "");
-            }
-            use(static_cast<std::size_t>(at - choices.begin()));
-            return "";
-          }};
-}
-
-OptionInfo choice(std::string& value, const std::string& value_name,
-                  const std::vector<std::string>& choices) {
-  return choice_of(value_name, choices, value,
-                   [&value, choices](std::size_t index) { value = choices[index]; });
-}
-
-OptionInfo list(std::vector<std::string>& values, const std::string& value_name) {
-  return {.value_name = value_name, .repeatable = true, .take = [&values](const std::string& text) {
-            values.push_back(text);
-            return "";
-          }};
-}
-
-OptionInfo assignments(std::vector<std::pair<std::string, std::string>>& values,
-                       const std::string& value_name) {
-  return {.value_name = value_name,
-          .repeatable = true,
-          .take = [&values](const std::string& text) -> std::string {
-            const std::size_t equals = text.find('=');
-            if (equals == 0 || equals == std::string::npos)
-              return fmt::format("must be NAME=VALUE, not \"{}\"", text);
-            values.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-            return "";
-          }};
-}
-
-OptionInfo yes_no(std::optional<bool>& value, bool given, const std::string& other) {
-  return {.take = [&value, given, other](const std::string&) -> std::string {
-    if (value && *value != given) return "excludes " + other;
-    value = given;
-    return "";
-  }};
-}
 
 Parser::Parser(const Command& command) {
   tree_.name = command.name;
   tree_.summary = command.summary;
   tree_.usage = command.usage;
-  add("-h,--help", {}, "Show a short help, or all options");
+  describe("-h,--help", "", "Show a short help, or all options", [](CLI::App&) {});
+}
+
+OptionInfo& Parser::describe(const std::string& spec, const std::string& value_name,
+                             const std::string& help, Declare declare) {
+  OptionInfo& info = tree_.options.emplace_back();
+  for (const std::string_view name : split(spec, ','))
+    if (name.starts_with('-')) info.names.emplace_back(name);
+  info.value_name = value_name;
+  info.description = help;
+  info.group = group_;
+  info.shared = shared_;
+  declare_.push_back(std::move(declare));
+  return info;
 }
 
 void Parser::group(const std::string& name, bool shared) {
@@ -143,13 +124,104 @@ void Parser::group(const std::string& name, bool shared) {
   shared_ = shared;
 }
 
-void Parser::add(std::string_view names, OptionInfo option, const std::string& help) {
-  for (const std::string_view name : split(names, ','))
-    if (!name.empty()) option.names.emplace_back(name);
-  option.description = help;
-  option.group = group_;
-  option.shared = shared_;
-  tree_.options.push_back(std::move(option));
+void Parser::flag(const std::string& spec, bool& value, const std::string& help) {
+  describe(spec, "", help, [spec, &value](CLI::App& app) { app.add_flag(spec, value); });
+}
+
+void Parser::number(const std::string& spec, std::optional<int>& value,
+                    const std::string& value_name, int low, int high, const std::string& help) {
+  describe(spec, value_name, help,
+           declaring(spec, value, [low, high] { return whole_number(low, high); }));
+}
+
+void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
+  describe(spec, "SECONDS", help, declaring(spec, value, [] { return &seconds_of_a_day; }))
+      .default_text = fmt::format("{}", value);
+}
+
+void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
+                  const std::string& help) {
+  describe(spec, value_name, help, declaring(spec, value, [this] { return some_value(tree_); }))
+      .default_text = value;
+}
+
+void Parser::text_or(const std::string& spec, std::string& value, const std::string& bare,
+                     const std::string& value_name, const std::string& help) {
+  const auto declare = declaring(spec, value, [this] { return some_value(tree_); });
+  describe(spec, value_name, help, [declare, bare](CLI::App& app) {
+    declare(app)->expected(0, 1)->default_str(bare);
+  }).bare = bare;
+}
+
+void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
+                    const std::vector<std::string>& choices, const std::string& help) {
+  choice_of(spec, value, value_name, choices, help,
+            [&value, choices](std::size_t index) { value = choices[index]; });
+}
+
+void Parser::choice_of(const std::string& spec, const std::string& preset,
+                       const std::string& value_name, const std::vector<std::string>& choices,
+                       const std::string& help, const std::function<void(std::size_t)>& take) {
+  const auto found = [choices, take](const std::string& text) {
+    const auto at = std::find(choices.begin(), choices.end(), text);
+    take(static_cast<std::size_t>(at - choices.begin()));
+  };
+  OptionInfo& info = describe(spec, value_name, help, [spec, choices, found](CLI::App& app) {
+    last_wins(app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+  });
+  info.default_text = preset;
+  info.choices = choices;
+}
+
+void Parser::assignments(const std::string& spec,
+                         std::vector<std::pair<std::string, std::string>>& values,
+                         const std::string& value_name, const std::string& help) {
+  const auto take = [&values](const std::vector<std::string>& typed) {
+    for (const std::string& text : typed)
+      values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+  };
+  const auto check = [](const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals != 0 && equals != std::string::npos) return std::string();
+    return fmt::format("must be NAME=VALUE, not \"{}\"", text);
+  };
+  describe(spec, value_name, help, [spec, take, check](CLI::App& app) {
+    app.add_option_function<std::vector<std::string>>(spec, take)
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(check, ""));
+  }).repeatable = true;
+}
+
+void Parser::yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
+                    const std::string& yes_help, const std::string& no_help) {
+  describe(yes, "", yes_help, [yes, &value](CLI::App& app) {
+    app.add_flag_callback(yes, [&value] { value = true; });
+  });
+  describe(no, "", no_help, [yes, no, &value](CLI::App& app) {
+    CLI::Option* one = app.add_flag_callback(no, [&value] { value = false; });
+    if (CLI::Option* other = app.get_option_no_throw(yes)) one->excludes(other);
+  });
+}
+
+void Parser::list(const std::string& spec, std::vector<std::string>& values,
+                  const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help, [spec, &values](CLI::App& app) {
+    app.add_option(spec, values)->allow_extra_args(false);
+  }).repeatable = true;
+}
+
+void Parser::words(std::vector<std::string>& values, const std::string& value_name,
+                   const std::string& help) {
+  describe("words", value_name, help, [&values](CLI::App& app) {
+    app.add_option("words", values);
+  }).repeatable = true;
+}
+
+void Parser::word(std::string& value, const std::string& value_name,
+                  const std::vector<std::string>& choices, const std::string& help) {
+  describe("word", value_name, help, [value_name, &value, choices](CLI::App& app) {
+    app.add_option(value_name, value)->required()->check(one_of(choices));
+  }).choices = choices;
 }
 
 void Parser::takes_program(std::vector<std::string>& program, bool required) {
@@ -159,103 +231,56 @@ void Parser::takes_program(std::vector<std::string>& program, bool required) {
 
 void Parser::footer(const std::string& text) { tree_.footer = text; }
 
-Error Parser::usage(const std::string& problem, const std::string& hint) const {
-  return Error{ErrorKind::usage, fmt::format("{}: {}", tree_.name, problem),
-               hint.empty() ? fmt::format("hpclaunch {} --help", tree_.name) : hint};
-}
-
 Error Parser::unknown(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> known;
   for (const OptionInfo& option : tree_.options)
     for (const std::string& one : option.names)
       if (one.starts_with("--")) known.push_back(one);
+  std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
   const bool is_long = name.starts_with("--");  // one letter is as near to any other
-  const auto near = is_long ? nearest(name, known) : std::nullopt;
-  return usage(fmt::format("unknown option {}", name), near.value_or(""));
+  if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
+  return Error{ErrorKind::usage, fmt::format("{}: unknown option {}", tree_.name, name), hint};
 }
 
-Result<std::string> Parser::parse(const std::vector<std::string>& line) {
-  Typed typed;
-  if (const Status sorted = sort(line, typed); !sorted) return sorted.error();
-  if (!typed.help.empty()) return typed.help;
-  for (const auto& [option, value] : typed.values) {
-    const bool lost = option->is_text && tree_.find(value.substr(0, value.find('='))) != nullptr;
-    const std::string problem =
-        lost ? fmt::format("needs a value, not the option {}", value) : option->take(value);
-    if (!problem.empty()) return usage(fmt::format("{}: {}", option->title(), problem));
+Result<std::string> Parser::parse(std::vector<std::string> line) {
+  CLI::App app("", tree_.name);
+  app.allow_extras();  // so that we can name the nearest one
+  app.prefix_command(program_ != nullptr);
+  std::string help;
+  app.set_help_flag();
+  for (const char* name : {"-h", "--help"})
+    app.add_flag_callback(name, [&help, name] { throw CLI::CallForHelp(help = name, 0); });
+  for (std::size_t i = 0; i < declare_.size(); ++i)
+    if (is_typed(tree_.options[i], line)) declare_[i](app);
+  const std::string last = line.empty() ? "" : line.back();
+  std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
+  try {
+    app.parse(line);
+  } catch (const CLI::CallForHelp&) {
+    return help;
+  } catch (const CLI::ParseError& error) {
+    const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    const auto lacking = mismatch ? without_value(tree_, last) : std::nullopt;
+    return Error{ErrorKind::usage,
+                 fmt::format("{}: {}", tree_.name, lacking.value_or(error.what())),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
   }
-  for (const OptionInfo& option : tree_.options)
-    if (option.positional() && !option.repeatable &&
-        std::ranges::count(typed.values, &option, &Typed::Value::first) == 0)
-      return usage(option.value_name + " is required");
-  if (const Status taken = take_program(std::move(typed.rest)); !taken) return taken.error();
-  return std::string();
-}
-
-// Which word is for which option; no value is read.
-Status Parser::sort(const std::vector<std::string>& line, Typed& typed) const {
-  const auto end = tree_.options.end();
-  auto place = std::find_if(tree_.options.begin(), end, std::mem_fn(&OptionInfo::positional));
-  for (std::size_t at = 0; at < line.size();) {
-    const std::string& word = line[at++];
-    const bool is_last = word == "--" || (program_ != nullptr && !is_option(word));
-    if (is_last) {
-      typed.rest.insert(typed.rest.end(), &word, line.data() + line.size());
-      return Done{};
-    }
-    if (is_option(word)) {
-      if (Status found = sort_option(word, line, at, typed); !found) return found;
-    } else if (place == end) {
-      typed.rest.push_back(word);
-    } else {
-      typed.values.emplace_back(&*place, word);
-      if (!place->repeatable)
-        place = std::find_if(place + 1, end, std::mem_fn(&OptionInfo::positional));
-    }
-  }
-  return Done{};
-}
-
-// "--name=value", "--name value", or letter by letter, "-vn4". `at`: of the next word.
-Status Parser::sort_option(std::string word, const std::vector<std::string>& line, std::size_t& at,
-                           Typed& typed) const {
-  const bool letters = !word.starts_with("--");
-  while (!word.empty()) {
-    const std::string name = word.substr(0, letters ? 2 : word.find('='));
-    const OptionInfo* option = tree_.find(name);
-    if (option == nullptr) {
-      typed.rest.push_back(word);
-      return Done{};
-    }
-    const bool joined = word.size() > name.size();
-    std::string value = joined ? word.substr(name.size() + (letters ? 0 : 1)) : "";
-    word.clear();
-    if (option->value_name.empty()) {
-      if (joined && !letters) return usage(name + " takes no value");
-      if (joined) word = "-" + value;
-      if (option == &tree_.options.front()) typed.help = name;
-    } else if (!joined && at < line.size() && (option->bare.empty() || !is_option(line[at]))) {
-      value = line[at++];
-    } else if (!joined && option->bare.empty()) {
-      return usage(fmt::format("{} needs a value ({})", name, option->value_name));
-    } else if (!joined) {
-      value = option->bare;
-    }
-    typed.values.emplace_back(option, std::move(value));
-  }
-  return Done{};
+  if (const Status taken = take_program(app.remaining()); !taken) return taken.error();
+  return help;
 }
 
 // What is left of the line: options that do not exist, or the program.
 Status Parser::take_program(std::vector<std::string> rest) {
   const std::string first = rest.empty() ? "" : rest.front();
-  if (is_option(first) && first != "--") return unknown(first);
+  if (first.starts_with('-') && first != "-" && first != "--") return unknown(first);
   if (program_ == nullptr && !rest.empty())
-    return usage(fmt::format("unexpected argument \"{}\"", first));
+    return Error{ErrorKind::usage, fmt::format("{}: unexpected argument \"{}\"", tree_.name, first),
+                 fmt::format("hpclaunch {} --help", tree_.name)};
   if (first == "--") rest.erase(rest.begin());
   if (rest.empty() && program_required_)
-    return usage("PROGRAM is missing", fmt::format("hpclaunch {} {}", tree_.name, tree_.usage));
+    return Error{ErrorKind::usage, fmt::format("{}: PROGRAM is missing", tree_.name),
+                 fmt::format("hpclaunch {} {}", tree_.name, tree_.usage)};
   if (program_ != nullptr) *program_ = std::move(rest);
   return Done{};
 }

@@ -1,10 +1,11 @@
 #pragma once
-// What a command takes, declared once: the parser, --help, the manual page and the completions all read it.
+// What a command takes, declared once: the parser, --help, the manual page and the completions all read
+// it. CLI11 does the parsing and stays inside parser.cpp, because every file that includes it takes
+// several seconds to compile.
 #include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -12,59 +13,29 @@
 #include "hpclaunch/render.h"
 #include "hpclaunch/result.h"
 
+namespace CLI {
+class App;
+}
+
 namespace hpclaunch::cli {
 
 struct Command;
 
 /// One option or positional word, as people see it.
 struct OptionInfo {
-  std::vector<std::string> names = {};  ///< as typed: "-n", "--ranks"; none for a positional word
-  std::string value_name = {};          ///< "" for a flag
-  std::string bare = {};                ///< the value when none is given; "": one must be
-  std::string description = {};
-  std::string default_text = {};  ///< "" when there is none to show
-  std::string group = {};
-  std::vector<std::string> choices = {};  ///< the values it takes, when they are a closed list
+  std::vector<std::string> names;  ///< as typed: "-n", "--ranks"; none for a positional word
+  std::string value_name;          ///< "" for a flag
+  std::string bare;                ///< the value when none is given; "": one must be
+  std::string description;
+  std::string default_text;  ///< "" when there is none to show
+  std::string group;
+  std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool repeatable = false;
-  bool shared = false;   ///< by the commands that plan
-  bool is_text = false;  ///< takes any text but an option of the command
-  /// Reads one typed value. What is wrong with it, "" for nothing.
-  std::function<std::string(const std::string&)> take = {};
+  bool shared = false;  ///< by the commands that plan
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
   bool positional() const { return names.empty(); }
-  const std::string& title() const;  ///< in messages
 };
-
-// How an option is read, for Parser::add. Values are written to the variable, which must outlive the parser.
-OptionInfo flag(bool& value);
-OptionInfo number(std::optional<int>& value, const std::string& value_name, int low, int high);
-OptionInfo seconds(double& value);  ///< 0 to a day
-/// Refused when empty, or an option of the command. `bare`: the value of the option alone; "": it needs one.
-OptionInfo text(std::string& value, const std::string& value_name, const std::string& bare = "");
-OptionInfo list(std::vector<std::string>& values,
-                const std::string& value_name);  ///< once per value
-/// NAME=VALUE, once per pair.
-OptionInfo assignments(std::vector<std::pair<std::string, std::string>>& values,
-                       const std::string& value_name);
-/// One of two flags that contradict each other; nullopt when neither is typed.
-OptionInfo yes_no(std::optional<bool>& value, bool given, const std::string& other);
-/// `use` gets the index of the choice.
-OptionInfo choice_of(const std::string& value_name, const std::vector<std::string>& choices,
-                     const std::string& preset, const std::function<void(std::size_t)>& use);
-OptionInfo choice(std::string& value, const std::string& value_name,
-                  const std::vector<std::string>& choices);
-/// The same for the values of an enumeration, which to_string names.
-template <class Value, class Enum>  // Value: Enum or std::optional<Enum>
-OptionInfo named(Value& value, const std::string& value_name, std::initializer_list<Enum> values) {
-  std::vector<std::string> names;
-  for (const Enum one : values) names.emplace_back(to_string(one));
-  std::string preset;
-  if constexpr (std::is_same_v<Value, Enum>) preset = to_string(value);
-  const std::vector<Enum> all(values);
-  return choice_of(value_name, names, preset,
-                   [&value, all](std::size_t index) { value = all[index]; });
-}
 
 /// One command with everything it takes.
 struct CommandTree {
@@ -73,19 +44,53 @@ struct CommandTree {
   std::string usage;  ///< what follows the name
   std::string footer;
   std::vector<OptionInfo> options;  ///< in the order of declaration, --help first
-
-  const OptionInfo* find(std::string_view word) const;  ///< "-n"; nullptr: there is none
 };
 
-/// Declare first, then parse once, then ask. Scripts append options to a line that may have them already: the last one
-/// wins.
+/// Declare first, then parse once, then ask. Values are written where the declaration said, so what was
+/// declared must live as long as the parser. Specs are CLI11's: "-n,--ranks". CLI11 gets only the options
+/// that are typed: all of them would cost a twentieth of a dry run.
 class Parser {
  public:
   explicit Parser(const Command& command);
 
   void group(const std::string& name, bool shared = false);  ///< of the options that follow
-  /// `names`: all spellings, "-n,--ranks"; "" for a positional word, which is required unless it is a list.
-  void add(std::string_view names, OptionInfo option, const std::string& help);
+  void flag(const std::string& spec, bool& value, const std::string& help);
+  void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
+              int low, int high, const std::string& help);
+  void seconds(const std::string& spec, double& value, const std::string& help);  ///< 0 to a day
+  void text(const std::string& spec, std::string& value, const std::string& value_name,
+            const std::string& help);  ///< refused when empty, or an option of the command
+  void text_or(const std::string& spec, std::string& value, const std::string& bare,
+               const std::string& value_name, const std::string& help);
+  void choice(const std::string& spec, std::string& value, const std::string& value_name,
+              const std::vector<std::string>& choices, const std::string& help);
+  /// The same for the values of an enumeration, which to_string names.
+  template <class Value, class Enum>  // Value: Enum or std::optional<Enum>
+  void named(const std::string& spec, Value& value, const std::string& value_name,
+             std::initializer_list<Enum> values, const std::string& help) {
+    std::vector<std::string> names;
+    for (const Enum one : values) names.emplace_back(to_string(one));
+    std::string preset;
+    if constexpr (std::is_same_v<Value, Enum>) preset = to_string(value);
+    const std::vector<Enum> all(values);
+    choice_of(spec, preset, value_name, names, help,
+              [&value, all](std::size_t index) { value = all[index]; });
+  }
+  void list(const std::string& spec, std::vector<std::string>& values,
+            const std::string& value_name,
+            const std::string& help);  ///< once per value
+  void assignments(const std::string& spec,
+                   std::vector<std::pair<std::string, std::string>>& values,
+                   const std::string& value_name,
+                   const std::string& help);  ///< NAME=VALUE, once per pair
+  /// Two flags that contradict each other; nullopt when neither is typed.
+  void yes_no(const std::string& yes, const std::string& no, std::optional<bool>& value,
+              const std::string& yes_help, const std::string& no_help);
+  void words(std::vector<std::string>& values, const std::string& value_name,
+             const std::string& help);
+  void word(std::string& value, const std::string& value_name,
+            const std::vector<std::string>& choices,
+            const std::string& help);  ///< required
   /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours; where that
   /// is `required`, it must.
   void takes_program(std::vector<std::string>& program, bool required = false);
@@ -93,25 +98,22 @@ class Parser {
 
   /// The help that was asked for instead, "-h" or "--help"; "" for none. Errors: `usage`, with the nearest
   /// option for one that does not exist.
-  Result<std::string> parse(const std::vector<std::string>& line);
+  Result<std::string> parse(std::vector<std::string> line);
 
   const CommandTree& tree() const { return tree_; }
 
  private:
-  struct Typed {
-    using Value = std::pair<const OptionInfo*, std::string>;
-    std::vector<Value> values;
-    std::vector<std::string> rest;  ///< that no option takes
-    std::string help;
-  };
-  Error usage(const std::string& problem, const std::string& hint = "") const;
+  using Declare = std::function<void(CLI::App&)>;
+  OptionInfo& describe(const std::string& spec, const std::string& value_name,
+                       const std::string& help, Declare declare);
+  void choice_of(const std::string& spec, const std::string& preset, const std::string& value_name,
+                 const std::vector<std::string>& choices, const std::string& help,
+                 const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
-  Status sort(const std::vector<std::string>& line, Typed& typed) const;
-  Status sort_option(std::string word, const std::vector<std::string>& line, std::size_t& at,
-                     Typed& typed) const;
   Status take_program(std::vector<std::string> rest);
 
   CommandTree tree_;
+  std::vector<Declare> declare_;  ///< of each option in tree_
   std::string group_ = "Options";
   bool shared_ = false;
   std::vector<std::string>* program_ = nullptr;

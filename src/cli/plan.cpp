@@ -54,9 +54,9 @@ Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Output");
-  parser.add("-v,--verbose", flag(args->verbose),
-             "Show every variable with its reason, and the whole command");
-  parser.add("--json", flag(args->json), "Print the plan as JSON, with every decision");
+  parser.flag("-v,--verbose", args->verbose,
+              "Show every variable with its reason, and the whole command");
+  parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 no warnings, 1 warnings or errors, 2 no plan.");

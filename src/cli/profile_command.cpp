@@ -89,22 +89,22 @@ Runner declare_profile(Parser& parser) {
   std::vector<std::string> names;
   names.reserve(kActions.size());
   for (const Action& action : kActions) names.emplace_back(action.name);
-  parser.add(
-      "", choice(args->action, "ACTION", names),
+  parser.word(
+      args->action, "ACTION", names,
       "list all; show one with the origin of each entry; validate; test; write a new one; print "
       "the JSON schema; print a page of documentation");
-  parser.add("", list(args->names, "NAME"),
-             "Profile names, or files (with a '/' or ending in .json); validate and test take all "
-             "profiles when none is named");
-  parser.add("--format", choice(args->format, "FORMAT", {"text", "json", "junit", "github"}),
-             "Output format; junit and github (annotations) for validate and test only");
-  parser.add("--topology", text(args->topology, "FILE"),
-             "new: node to describe (hwloc XML, or JSON of hpclaunch topo)");
-  parser.add("--name", text(args->name, "NAME"), "new: name of the profile");
-  parser.add("--update", flag(args->update),
-             "test: write into the files what their golden cases give now");
-  parser.add("--today", text(args->today, "DATE"),
-             "validate: date for the age of sources, YYYY-MM-DD");
+  parser.words(
+      args->names, "NAME",
+      "Profile names, or files (with a '/' or ending in .json); validate and test take all "
+      "profiles when none is named");
+  parser.choice("--format", args->format, "FORMAT", {"text", "json", "junit", "github"},
+                "Output format; junit and github (annotations) for validate and test only");
+  parser.text("--topology", args->topology, "FILE",
+              "new: node to describe (hwloc XML, or JSON of hpclaunch topo)");
+  parser.text("--name", args->name, "NAME", "new: name of the profile");
+  parser.flag("--update", args->update,
+              "test: write into the files what their golden cases give now");
+  parser.text("--today", args->today, "DATE", "validate: date for the age of sources, YYYY-MM-DD");
   parser.footer("Exit status: 0 no errors or warnings, 1 errors or warnings, 2 not done.");
   return [args](Session& session) { return profile(*args, session); };
 }

@@ -104,14 +104,13 @@ Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Run");
-  parser.add("--dry-run", flag(args->dry_run), "Print the equivalent shell script and exit");
-  parser.add("-v,--verbose", flag(args->verbose),
-             "Print the launch command before the start; with --dry-run, add reasons as comments");
-  parser.add("--show-secrets", flag(args->show_secrets),
-             "With --dry-run: print tokens, keys and passwords");
-  parser.add("--preflight", flag(args->preflight),
-             "Check every node first; start only without errors");
-  parser.add("--force", flag(args->launch.force), "Start, or print the script, in spite of errors");
+  parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
+  parser.flag("-v,--verbose", args->verbose,
+              "Print the launch command before the start; with --dry-run, add reasons as comments");
+  parser.flag("--show-secrets", args->show_secrets,
+              "With --dry-run: print tokens, keys and passwords");
+  parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
+  parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "

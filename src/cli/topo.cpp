@@ -32,10 +32,10 @@ int topo(const Args& args, Session& session) {
 
 Runner declare_topo(Parser& parser) {
   auto args = std::make_shared<Args>();
-  parser.add("--topology", text(args->topology, "FILE"),
-             "Topology to show: hwloc XML, or JSON of hpclaunch topo");
-  parser.add("--json", flag(args->json), "Print JSON, as --topology reads it");
-  parser.add("--xml", flag(args->xml), "Print hwloc XML");
+  parser.text("--topology", args->topology, "FILE",
+              "Topology to show: hwloc XML, or JSON of hpclaunch topo");
+  parser.flag("--json", args->json, "Print JSON, as --topology reads it");
+  parser.flag("--xml", args->xml, "Print hwloc XML");
   declare_picture(parser, args->picture);
   parser.footer("Exit status: 0 shown, 2 node, file or picture failed.");
   return [args](Session& session) { return topo(*args, session); };

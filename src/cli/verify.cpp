@@ -5,7 +5,6 @@
 
 #include "cli/command.h"
 #include "hpclaunch/rank_report.h"
-#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -107,45 +106,20 @@ int verify(const Args& args, Session& session) {
   return status == 0 && !comparison.differences.empty() ? 1 : status;
 }
 
-// Started by the shim on the first rank of each node, also by run --preflight: adds what a shim without a C library
-// cannot find out to the report that it passes on.
-int rank_report(const std::string& program, Session& session) {
-  std::optional<Result<RankSeen>> seen;
-  ReportPieces pieces;
-  bool was_piece = false;
-  const std::string lines = session.env.get("HPCLAUNCH_REPORT");
-  for (const std::string_view line : split(lines, '\n'))
-    if (auto found = pieces.take(line, was_piece)) seen = std::move(found);
-  if (!seen || !*seen)
-    return report(session, Error{ErrorKind::usage, "rank-report: HPCLAUNCH_REPORT is not a report",
-                                 "hpclaunch verify"});
-  RankReport whole = *(*seen)->found;
-  whole.facts = sys::node_facts(session.env, program);
-  whole.clock = sys::wall_clock();
-  (*seen)->found = std::make_shared<const RankReport>(std::move(whole));
-  return sys::write_all(1, report_pieces(**seen)) ? 0 : 1;
-}
-
 }  // namespace
 
 Runner declare_verify(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Verification");
-  parser.add("--import", text(args->module, "MODULE"),
-             "Report after Python has imported MODULE, as in --import torch");
-  parser.add("--timeout", seconds(args->timeout_seconds), "Seconds to wait for reports");
-  parser.add("--force", flag(args->launch.force), "Start in spite of errors");
-  parser.add("--json", flag(args->json), "Print reports and differences as JSON");
+  parser.text("--import", args->module, "MODULE",
+              "Report after Python has imported MODULE, as in --import torch");
+  parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
+  parser.flag("--force", args->launch.force, "Start in spite of errors");
+  parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");
   return [args](Session& session) { return verify(*args, session); };
-}
-
-Runner declare_rank_report(Parser& parser) {
-  auto program = std::make_shared<std::string>();
-  parser.add("--program", text(*program, "PATH"), "Program to check");
-  return [program](Session& session) { return rank_report(*program, session); };
 }
 
 }  // namespace hpclaunch::cli
