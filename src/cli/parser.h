@@ -52,6 +52,8 @@ struct CommandTree {
 class Parser {
  public:
   explicit Parser(const Command& command);
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
 
   void group(const std::string& name, bool shared = false);  ///< of the options that follow
   void flag(const std::string& spec, bool& value, const std::string& help);
