@@ -18,6 +18,24 @@ JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env) {
   return facts;
 }
 
+namespace {
+
+// As in a container that keeps the job's id alone. A batch system that lists hosts in variables has said so before.
+void report_unknown_nodes(const Request& request, const EnvSnapshot& env, const Site& site,
+                          Diagnostics& diagnostics) {
+  const Scheduler* system = site.batch.scheduler;
+  if (system == nullptr || !system->one_per_line || names_hosts(*system, env) ||
+      !request.hostfile.empty() || request.nodes == 1)
+    return;
+  diagnostics.push_back({"nodes-unknown", Severity::warning,
+                         fmt::format("{} is set, but {} is not: the plan has this machine alone",
+                                     system->job_variable, system->hosts_file),
+                         fmt::format("pass {} on, or the nodes with --hostfile FILE, or --nodes 1",
+                                     system->hosts_file)});
+}
+
+}  // namespace
+
 Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose, Site& site,
                  Diagnostics& diagnostics) {
   site.batch = find_batch(env);
@@ -25,6 +43,7 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   Result<HostList> hosts = find_hosts(request, env, site.batch);
   if (!hosts) return hosts.error();
   site.hosts = std::move(*hosts);
+  report_unknown_nodes(request, env, site, diagnostics);
   const bool in_job = site.batch.scheduler != nullptr;
   const std::string here = sys::host_name();
   std::vector<std::string> names = {site.hosts.names.front()};
