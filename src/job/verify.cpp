@@ -32,15 +32,13 @@ constexpr const char* kImport =
     "    problem = problem.replace('\\n', ' ')[:300]\n"
     "os.execv(sys.argv[2], sys.argv[2:] + [problem])\n";
 
-// What every rank runs in place of the program; the shim reports and does not start it but on the first rank of each
-// node. `python` is "" where no module is imported first.
-std::vector<std::string> report_command(const std::string& program, const std::string& python,
+// What the shim gets in place of the program, which it only looks for; without one, itself. `python` is "" where no
+// module is imported first.
+std::vector<std::string> report_command(const Plan& plan, const std::string& python,
                                         const std::string& module, const std::string& shim) {
-  std::vector<std::string> command;
-  if (!python.empty()) command = {python, "-c", kImport, module, shim};
-  command.insert(command.end(), {sys::own_directory() + "/hpclaunch", "rank-report"});
-  if (!program.empty()) command.insert(command.end(), {"--program", program});
-  return command;
+  const std::string program = plan.command.empty() ? shim : plan.command.front();
+  if (python.empty()) return {program};
+  return {python, "-c", kImport, module, shim, program};
 }
 
 // What a rank sees of its node where it gets all of the planned one, and our limits.
@@ -74,7 +72,7 @@ std::string usual_text(const RankReport& usual) {
 }
 
 // The fields of HPCLAUNCH_PLAN by which the shim compares (docs/reference/shim.md).
-std::string report_fields(const Plan& plan, const Observed& seen) {
+std::string report_fields(const Plan& plan, const Topology& node, const Observed& seen) {
   std::map<std::string, std::vector<std::string>> fields;
   const auto expect = [&](const std::string& name, const std::string& value) {
     fields["same"].push_back(fmt::format("{}*{}", name, wire_mark(value, 5)));
@@ -97,8 +95,11 @@ std::string report_fields(const Plan& plan, const Observed& seen) {
   for (const DeviceVendor& vendor : device_vendors())
     fields["devices"].push_back(fmt::format(
         "{}*{}", vendor.name, vendor.device_file.empty() ? vendor.pci_id : vendor.device_file));
+  std::set<std::string> addresses;
+  for (const Device& device : node.devices)
+    if (!device.pci.empty()) addresses.insert(wire_escape("/" + device.pci));
+  if (!addresses.empty()) fields["gpus"] = {addresses.begin(), addresses.end()};
   fields["usual"] = {wire_mark(usual_text(seen.usual), 5)};
-  fields["libraries"] = {wire_escape(sys::own_libraries(seen.env))};
   if (!seen.module.empty()) fields["import"] = {"first"};
   std::string text;
   for (const auto& [key, items] : fields) text += fmt::format(":{}={}", key, fmt::join(items, "/"));
@@ -129,10 +130,11 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   constexpr double kSeconds = 5;
   const double start = sys::wall_clock();
   int asked = 0;
+  const std::vector<RankPlace> places = rank_places(plan, seen.one_per_node);
   for (const RankSeen& one : seen.reports) {
-    const std::optional<int> node = node_of(plan, seen, one);
-    if (!one.found->facts || !node) continue;
-    const std::string planned(plan.hosts[static_cast<std::size_t>(*node)]);
+    const auto rank = static_cast<std::size_t>(one.rank);
+    if (!one.found->facts || rank >= places.size()) continue;
+    const std::string planned(plan.hosts[static_cast<std::size_t>(places[rank].node)]);
     if (same_host(planned, one.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)
@@ -153,7 +155,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   seen.usual = usual_report(plan, prepared.node);
   Result<std::string> wire =
       encode_wire(plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : ""}, nullptr,
-                  report_fields(plan, seen));
+                  report_fields(plan, prepared.node, seen));
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
@@ -163,8 +165,11 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
 // Of which no rank has reported; "" for none.
 std::string missing_nodes(const Plan& plan, const Observed& seen) {
   Difference missing;
-  std::set<std::optional<int>> known;
-  for (const RankSeen& one : seen.reports) known.insert(node_of(plan, seen, one));
+  const std::vector<RankPlace> places = rank_places(plan, seen.one_per_node);
+  std::set<int> known;
+  for (const RankSeen& one : seen.reports)
+    if (static_cast<std::size_t>(one.rank) < places.size())
+      known.insert(places[static_cast<std::size_t>(one.rank)].node);
   for (int node = 0; node < plan.nodes(); ++node)
     if (!known.contains(node)) missing.nodes.push_back(node);
   return missing.nodes.empty() ? "" : where_text(plan, missing);
@@ -245,13 +250,11 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   Verification asked;
   asked.seen.env = env;
   asked.seen.module = module;
-  asked.seen.names = names_to_report(plan, launch_environment(plan, env));
   asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
-  const std::string program = plan.command.empty() ? "" : plan.command.front();
   Result<std::string> python = std::string();
   if (!module.empty()) python = python_for(plan.command, env);
   if (!python) return python.error();
-  plan.command = report_command(program, *python, module, prepared.shim);
+  plan.command = report_command(plan, *python, module, prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(*result, "no rank", module);
@@ -267,8 +270,7 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
   Verification asked;
   asked.seen.env = env;
   asked.seen.one_per_node = true;
-  const std::string program = plan.command.empty() ? "" : plan.command.front();
-  plan.command = report_command(program, "", "", prepared.shim);
+  plan.command = report_command(plan, "", "", prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result) return result.error();
   if (result->ended.interrupted_by != 0)

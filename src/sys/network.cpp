@@ -230,11 +230,6 @@ bool resolves_to_loopback(const std::string& name) {
   return found && !found->empty() && std::all_of(found->begin(), found->end(), is_loopback);
 }
 
-std::string listen_problem(int port) {
-  const int why = try_listen(port);
-  return why == 0 ? "" : std::strerror(why);
-}
-
 std::vector<std::string> own_addresses() {
   const auto all = all_addresses();
   std::vector<std::string> found;
