@@ -102,8 +102,8 @@ bool has_errors(const std::vector<Diagnostic>& diagnostics) {
   });
 }
 
-Error not_started() {
-  return Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"};
+Error stopped(const char* what) {
+  return Error{ErrorKind::usage, what, "fix the errors above, or use --force"};
 }
 
 job::OtherLines other_lines(const Session& session) {
