@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -55,20 +56,17 @@ RankReport usual_report(const Plan& plan, const Topology& node) {
   return usual;
 }
 
-// The same as the shim writes it (src/shim/report.h).
+// The same as the shim writes it (src/shim/report.h): members of an object, each with a comma before it.
 std::string usual_text(const RankReport& usual) {
-  std::string devices;
+  nlohmann::ordered_json common = {{"cpuset", usual.cpuset},
+                                   {"memory_policy", usual.memory_policy},
+                                   {"memory_allowed", usual.memory_allowed}};
   for (const DeviceVendor& vendor : device_vendors())
     if (const auto at = usual.devices.find(std::string(vendor.name)); at != usual.devices.end())
-      devices += fmt::format("{}\"{}\":{}", devices.empty() ? ",\"devices\":{" : ",", at->first,
-                             at->second);
-  if (!devices.empty()) devices += '}';
-  std::vector<std::string> limits;
-  for (const auto& [name, value] : usual.limits)
-    limits.push_back(fmt::format("\"{}\":\"{}\"", name, value));
-  return fmt::format(
-      ",\"cpuset\":\"{}\",\"memory_policy\":\"{}\",\"memory_allowed\":\"{}\"{},\"limits\":{{{}}}",
-      usual.cpuset, usual.memory_policy, usual.memory_allowed, devices, fmt::join(limits, ","));
+      common["devices"][at->first] = at->second;
+  common["limits"] = usual.limits;
+  const std::string text = common.dump();
+  return "," + text.substr(1, text.size() - 2);
 }
 
 // The fields of HPCLAUNCH_PLAN by which the shim compares (docs/reference/shim.md).

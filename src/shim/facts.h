@@ -200,21 +200,19 @@ inline void add_master(Json& out, Text name) {
 
 // ---- files -----------------------------------------------------------------------------------------
 
-/// `path` for calls that do not read it.
-inline int open_place(const char* path) { return open_file(path, O_PATH); }
-
-/// 0, or -errno. Linux before 5.8 looks the path up once more.
+/// 0, or -errno. Before Linux 5.8, and where a container's filter does not know the call, the path is looked up again.
 inline long may_use(int fd, const char* path, int how) {
   constexpr long kFaccessat2 = 439;
   const long result = call(kFaccessat2, fd, "", how, AT_EMPTY_PATH);
-  return result == -ENOSYS ? call(SYS_faccessat, AT_FDCWD, path, how) : result;
+  const bool unknown = result == -ENOSYS || result == -EPERM;
+  return unknown ? call(SYS_faccessat, AT_FDCWD, path, how) : result;
 }
 
 /// Space in a directory.
 inline void add_room(Json& out, const char* path) {
   constexpr int kToWrite = 3;  // W_OK | X_OK
   struct statfs info = {};
-  const int fd = open_place(path);
+  const int fd = open_file(path, O_PATH);
   long problem = fd < 0 ? fd : call(SYS_fstatfs, fd, &info);
   if (problem == 0) problem = may_use(fd, path, kToWrite);
   if (fd >= 0) close(fd);
@@ -230,7 +228,7 @@ inline void add_program(Json& out, const char* path) {
   struct stat info = {};
   Line line("program \"");
   line.add(path).add("\" ");
-  const int fd = open_place(path);
+  const int fd = open_file(path, O_PATH);
   const long known = fd < 0 ? fd : call(SYS_newfstatat, fd, "", &info, AT_EMPTY_PATH);
   const bool runs = known == 0 && S_ISREG(info.st_mode) && may_use(fd, path, kToExecute) == 0;
   if (fd >= 0) close(fd);
