@@ -133,15 +133,16 @@ void compare_import(const Subject& at) {
         "name the program's own interpreter: hpclaunch verify --import MODULE -- PYTHON");
   if (!report.imported) return;
   compare_cpus_of_import(at);
-  std::map<std::string, std::string> names = report.variables_before;
-  names.insert(report.variables.begin(), report.variables.end());
-  for (const auto& [name, mark] : names) {
-    const auto mark_in = [&](const auto& marks) {
-      const auto found = marks.find(name);
-      return found == marks.end() ? std::string_view() : std::string_view(found->second);
-    };
-    const std::string_view after = mark_in(report.variables);
-    if (mark_in(report.variables_before) == after) continue;
+  std::set<std::string> names;
+  for (const auto* marks : {&report.variables_before, &report.variables})
+    for (const auto& one : *marks) names.insert(one.first);
+  const auto mark_in = [](const auto& marks, const std::string& name) {
+    const auto found = marks.find(name);
+    return found == marks.end() ? std::string_view() : std::string_view(found->second);
+  };
+  for (const std::string& name : names) {
+    const std::string_view after = mark_in(report.variables, name);
+    if (mark_in(report.variables_before, name) == after) continue;
     const Setting* const setting = at.plan.find_env(name);
     const bool removed = setting != nullptr && std::holds_alternative<Unset>(setting->value());
     const bool there = after.empty() ? !removed : after != kNoFingerprint;
