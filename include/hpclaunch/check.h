@@ -40,13 +40,12 @@ std::string node_fingerprint(const Topology& node);
 
 /// What came back from the nodes.
 struct Observed {
-  std::vector<RankSeen> reports;   ///< in the order of their arrival
-  std::vector<double> arrivals;    ///< UNIX time here; one per report, or none at all
-  std::vector<std::string> names;  ///< of the variables that were fingerprinted
-  EnvSnapshot env;                 ///< of the launcher
-  RankReport usual;                ///< what most ranks have in common beside the plan
-  bool counts_locals = false;      ///< the launcher has a variable for local ranks
-  std::string module;              ///< that Python imported first; "" for none
+  std::vector<RankSeen> reports;  ///< in the order of their arrival
+  std::vector<double> arrivals;   ///< UNIX time here; one per report, or none at all
+  EnvSnapshot env;                ///< of the launcher
+  RankReport usual;               ///< what most ranks have in common beside the plan
+  bool counts_locals = false;     ///< the launcher has a variable for local ranks
+  std::string module;             ///< that Python imported first; "" for none
   /// Addresses of planned hosts that were looked up: a node may use another name for itself.
   std::map<std::string, std::set<std::string>> addresses;
   int garbled = 0;          ///< reports that could not be read
@@ -72,17 +71,18 @@ struct Comparison {
   int ranks_as_planned = 0;
 };
 
-/// Names that the ranks fingerprint: what the plan sets and removes, and search paths of programs.
+/// Names that the ranks compare: what the plan sets and removes, and search paths of programs.
 std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& env);
 
 /// True for variables that are removed for the launcher only: ranks may have them.
 bool is_for_launcher(const Setting& setting);
 
-/// The node of a rank; nullopt when the plan has no such rank.
-std::optional<int> node_of(const Plan& plan, const Observed& seen, const RankSeen& one);
+/// Index = rank; with `one_per_node` the one rank of each node: index = node.
+std::vector<RankPlace> rank_places(const Plan& plan, bool one_per_node = false);
 
-/// The report with all that a brief one leaves out.
-RankReport complete(const Plan& plan, const Observed& seen, const RankSeen& one);
+/// The report of the rank at `place`, with all that it leaves out.
+RankReport complete(const Plan& plan, const Observed& seen, const RankPlace& place,
+                    const RankReport& brief);
 
 /// `node`: every node as planned. Time grows with ranks times variables.
 Comparison compare(const Plan& plan, const Topology& node, const Observed& seen);

@@ -44,6 +44,18 @@ Status ask_libfabric(Topology& topology, double limit_seconds = 5);
 /// for JSON, line, column and pointer); `unsupported` (as above); `system`.
 Result<Topology> read_topology(const std::string& path, double limit_seconds = 20);
 
+/// The file by which programs reach an accelerator.
+struct DeviceFile {
+  std::string pci;   ///< address, lower case: "0000:18:00.0"
+  std::string path;  ///< "/dev/nvidia0", "/dev/dri/renderD128"
+  bool usable = false;
+};
+
+/// Those of NVIDIA (as its driver lists them), AMD and Intel (render nodes); ascending address. `to_open`:
+/// usable means that it may be opened, which a control group may refuse; else that it is there. None is.
+/// `root` goes before every path.
+std::vector<DeviceFile> device_files(bool to_open, const std::string& root = "");
+
 /// This machine, or the hwloc XML file `path`, in the XML format of the installed hwloc. Errors: as probe_live and
 /// read_topology; `unsupported` for another file.
 Result<std::string> topology_xml(const std::string& path, double limit_seconds = 20);

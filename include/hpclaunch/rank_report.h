@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/plan.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch {
@@ -31,8 +32,7 @@ struct Room {
 /// What is the same for all ranks of a node; reported by local rank 0.
 struct NodeFacts {
   std::string online;                        ///< CPUs, in list format; "" unknown
-  std::map<std::string, int> pci;            ///< display and accelerator devices, by vendor
-  std::vector<std::string> gpus;             ///< PCI addresses of supported vendors
+  std::vector<std::string> gpus;             ///< PCI addresses of planned devices that are there
   std::string numa;                          ///< NUMA nodes with CPUs, in list format; "" unknown
   std::vector<std::string> fabrics;          ///< devices of high-speed networks: "mlx5_0", "cxi0"
   std::vector<Interface> interfaces;         ///< without loopback
@@ -45,15 +45,9 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-/// What one rank observed of itself. The rank compares with the plan: of a `brief` report what is empty, or -1, is as
-/// planned, and without `limits` also what it has in common with most ranks (Observed::usual).
+/// What one rank observed of itself, where it differs from the plan: what is empty, or -1, is as planned, and without
+/// `limits` also what it has in common with most ranks (Observed::usual). Complete reports have the rest too.
 struct RankReport {
-  std::string host;  ///< uname(2) nodename
-  int pid = 0;
-  int rank = -1;  ///< of the plan, from the environment
-  int local_rank = -1;
-  int local_size = 0;
-  int node = -1;
   int launcher_local_rank = -1;               ///< from the launcher's own variable; -1 unknown
   std::string cpus;                           ///< affinity mask, in list format
   std::string cpuset;                         ///< of the control group; "" where it cannot be read
@@ -62,18 +56,13 @@ struct RankReport {
   std::string memory_allowed;                 ///< NUMA nodes of the cpuset; "" unknown
   std::map<std::string, int> devices;         ///< device files that this rank can open, by vendor
   std::vector<std::string> refused;           ///< device files that exist and cannot be opened
-  std::string fingerprints;                   ///< kFingerprint digits for each requested name
   std::map<std::string, std::string> values;  ///< of placement variables that are set
   std::map<std::string, std::string> limits;  ///< "core", "core-hard", ...: bytes or "unlimited"
-  double clock = 0;                           ///< UNIX time when the line was written
-  std::string module;                         ///< imported before this report; "" for none
-  std::string import_problem;                 ///< why it could not be imported
-  std::string cpus_before;                    ///< before the import
-  std::string fingerprints_before;
-  bool brief = false;
-  std::map<std::string, std::string> variables;  ///< brief: fingerprints of those that differ
+  std::string import_problem;                 ///< why a module could not be imported
+  std::map<std::string, std::string> variables;  ///< fingerprints of those that differ
+  bool imported = false;                         ///< a module, and what follows was before that
+  std::string cpus_before;
   std::map<std::string, std::string> variables_before;
-  bool imported = false;           ///< brief: `module` has been imported
   std::optional<NodeFacts> facts;  ///< of local rank 0
   friend bool operator==(const RankReport&, const RankReport&) = default;
 };
@@ -91,21 +80,18 @@ inline constexpr std::string_view kNoFingerprint = "--------";
 std::string fingerprint(std::string_view value);
 
 /// Slurm keeps lines whole up to this many bytes with the newline (MAX_MSG_LEN in its
-/// src/slurmd/slurmstepd/io.c), and mixes longer lines with those of other ranks.
+/// src/slurmd/slurmstepd/io.c), and mixes longer lines with those of other ranks. A report is written (src/shim) as
+/// lines of at most this size: mark, "HOST:PID:RANK K/N SIZE " and SIZE bytes of its JSON.
 inline constexpr std::size_t kReportPiece = 1000;
 
 /// A report as it is kept: what many ranks have in common is kept once.
 struct RankSeen {
-  std::string host;
+  std::string host;  ///< uname(2) nodename
   int pid = 0;
-  int rank = -1;
-  double clock = 0;
+  int rank = -1;     ///< of the plan, from the environment
+  double clock = 0;  ///< UNIX time when the line was written
   std::shared_ptr<const RankReport> found;
 };
-
-/// The report as lines of at most kReportPiece bytes: mark, "HOST:PID:RANK K/N SIZE " and SIZE bytes of its
-/// JSON. Text that is not UTF-8 is replaced by U+FFFD.
-std::string report_pieces(const RankSeen& seen);
 
 /// Joins such lines, of any number of ranks and in any order, with any text around them.
 class ReportPieces {
@@ -123,8 +109,9 @@ class ReportPieces {
   std::map<std::string, std::shared_ptr<const RankReport>, std::less<>> known_;  // by text
 };
 
-/// The report as a JSON object without fingerprints, for --json.
-std::string report_to_json(const RankReport& report);
+/// A complete report as a JSON object without fingerprints, for --json. `module`: imported before it; "" for none.
+std::string report_to_json(const RankSeen& seen, const RankPlace& place, const RankReport& report,
+                           const std::string& module);
 
 /// Variables whose value a report shows: ranks, device masks, threads, interfaces, rendezvous; a '*' at the end
 /// stands for any text.

@@ -94,8 +94,6 @@ std::optional<std::string> outward_address(const std::string& name);
 /// Errors: `system` with the resolver's reason.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
-/// Why no program could listen on `port` on all addresses of this host; "" when one could. Locks nothing.
-std::string listen_problem(int port);
 
 /// All addresses of this host as text, as resolve has them.
 std::vector<std::string> own_addresses();
@@ -106,27 +104,8 @@ std::vector<Interface> interfaces();
 /// The affinity mask of this process in list format, up to CpuSet::kCapacity CPUs; "" when unknown.
 std::string affinity();
 
-/// The file by which programs reach an accelerator.
-struct DeviceFile {
-  std::string pci;   ///< address, lower case: "0000:18:00.0"
-  std::string path;  ///< "/dev/nvidia0", "/dev/dri/renderD128"
-  bool usable = false;
-};
-
-/// Those of NVIDIA (as its driver lists them), AMD and Intel (render nodes); ascending address. `to_open`:
-/// usable means that it may be opened, which a control group may refuse; else that it is there. None is.
-/// `root` goes before every path.
-std::vector<DeviceFile> device_files(bool to_open, const std::string& root = "");
-
 /// Resource limits of this process as a RankReport has them.
 std::map<std::string, std::string> limits();
-
-/// Of LD_LIBRARY_PATH in `env` what this program has loaded libraries from: all that it needs on other nodes.
-std::string own_libraries(const EnvSnapshot& env);
-
-/// What is the same for all ranks of this node; the port only where HPCLAUNCH_NODE is 0. `program`: an absolute path,
-/// "" for none.
-NodeFacts node_facts(const EnvSnapshot& env, const std::string& program);
 
 /// How a command that was listened to ended.
 struct Ended {

@@ -25,7 +25,7 @@
 //   hosts=MARKS     three characters for each node, of its short host name in lower case; "..." where the
 //                   plan's name need not be what the host calls itself
 //   order=MARKS     the same in one character, "." for "...": a host with another mark is not the plan's
-//   present=, show=, devices=, usual=, libraries=, import=   of a report: docs/reference/shim.md
+//   present=, show=, devices=, gpus=, usual=, import=   of a report: docs/reference/shim.md
 //   layout=C*N/...  runs of N nodes of class C, in node order (required)
 //   ...             variables for every class, one item each
 //   class=R         opens class 0, 1, ... with R ranks per node; the fields after it are that class's

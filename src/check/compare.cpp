@@ -20,24 +20,16 @@ namespace check {
 
 namespace {
 
+constexpr const char* kSearched[] = {"CONDA_PREFIX", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH",
+                                     "VIRTUAL_ENV"};
+
 void sort_once(std::vector<int>& numbers) {
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-WantedVariable wanted_variable(const Plan& plan, const std::string& name) {
-  WantedVariable wanted{.name = name, .setting = plan.find_env(name)};
-  if (wanted.setting == nullptr) return wanted;
-  const Value& value = wanted.setting->value();
-  wanted.removed = std::holds_alternative<Unset>(value);
-  if (const auto* text = std::get_if<std::string>(&value)) wanted.constant = fingerprint(*text);
-  wanted.ignored = is_for_launcher(*wanted.setting);
-  return wanted;
-}
-
 Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   Job job{plan, node, seen};
-  for (const std::string& name : seen.names) job.wanted.push_back(wanted_variable(plan, name));
   for (const std::string_view host : plan.hosts) job.hosts.insert(short_host(host));
   job.facts_of.resize(plan.hosts.size());
   for (const RankSeen& one : seen.reports) {
@@ -85,33 +77,7 @@ std::vector<Difference> Differences::finish() && {
   return all;
 }
 
-std::optional<RankPlace> place_of(const Plan& plan, int rank, bool one_per_node) {
-  int node = 0;
-  int left = rank;
-  for (const NodeRun& run : plan.layout) {
-    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
-    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
-    if (left < run.nodes * size)
-      return RankPlace{rank, node + left / size, run.node_class, left % size, size};
-    left -= run.nodes * size;
-    node += run.nodes;
-  }
-  return std::nullopt;
-}
-
-std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node) {
-  std::vector<RankPlace> seats;
-  seats.reserve(static_cast<std::size_t>(plan.world_size()));
-  int node = 0;
-  for (const NodeRun& run : plan.layout) {
-    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
-    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
-    for (int n = 0; n < run.nodes; ++n, ++node)
-      for (int local = 0; local < size; ++local)
-        seats.push_back({static_cast<int>(seats.size()), node, run.node_class, local, size});
-  }
-  return seats;
-}
+bool is_search_path(std::string_view name) { return std::ranges::count(kSearched, name) > 0; }
 
 const std::string* Subject::value(const std::string& name) const {
   const auto at = report.values.find(name);
@@ -124,17 +90,6 @@ namespace {
 
 using check::Differences;
 using check::different;
-
-// What programs and their libraries are found by. Launchers and nodes add to these, so they are only
-// expected to be there.
-constexpr const char* kSearched[] = {"CONDA_PREFIX", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH",
-                                     "VIRTUAL_ENV"};
-
-bool can_be_listed(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
 
 // Why a rank or node did not report, as far as the launcher's exit shows.
 Difference missing_report(const Observed& seen) {
@@ -226,6 +181,20 @@ Cover cover_of(const std::vector<RankPlace>& seats, const Difference& difference
 
 }  // namespace
 
+std::vector<RankPlace> rank_places(const Plan& plan, bool one_per_node) {
+  std::vector<RankPlace> places;
+  places.reserve(static_cast<std::size_t>(plan.world_size()));
+  int node = 0;
+  for (const NodeRun& run : plan.layout) {
+    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+    const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
+    for (int n = 0; n < run.nodes; ++n, ++node)
+      for (int local = 0; local < size; ++local)
+        places.push_back({static_cast<int>(places.size()), node, run.node_class, local, size});
+  }
+  return places;
+}
+
 std::string where_text(const Plan& plan, const Difference& difference) {
   const std::vector<int>& ranks = difference.ranks;
   if (ranks.empty())
@@ -235,7 +204,7 @@ std::string where_text(const Plan& plan, const Difference& difference) {
   if (static_cast<int>(ranks.size()) == plan.world_size() && ranks.size() > 1)
     return fmt::format("all {} ranks", with_separators(static_cast<long>(ranks.size())));
   if (difference.nodes.size() == 1) return noun + ranges(ranks) + on;
-  const Cover cover = cover_of(check::seats_of(plan), difference);
+  const Cover cover = cover_of(rank_places(plan), difference);
   if (cover.whole_nodes) return "all ranks" + on;
   if (cover.locals.size() == 1) return fmt::format("local rank {}{}", *cover.locals.begin(), on);
   return noun + ranges(ranks) + on;
@@ -277,8 +246,8 @@ std::vector<Difference> condense(const std::vector<Difference>& differences, std
 std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& env) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
-    if (can_be_listed(setting.name)) names.push_back(setting.name);
-  for (const char* name : kSearched)
+    if (is_identifier(setting.name)) names.push_back(setting.name);
+  for (const char* name : check::kSearched)
     if (plan.find_env(name) == nullptr && env.has(name)) names.emplace_back(name);
   return names;
 }
@@ -298,12 +267,12 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
     const std::string_view host = plan.hosts[static_cast<std::size_t>(seat.node)];
     if (!one.found->facts && passed.count(key) > 0 && same_host(host, one.host)) continue;
     const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
-    const RankReport report = complete(plan, seen, one);
-    const check::Subject subject{job, plan, seat, ranks, report, out};
+    const RankReport report = complete(plan, seen, seat, *one.found);
+    const check::Subject subject{job, plan, seat, ranks, one.host, report, out};
     check::compare_node(subject);
     const int before = out.added();
     if (first) check::compare_rank(subject);
-    if (report.brief && first && out.added() == before) passed.insert(key);
+    if (first && out.added() == before) passed.insert(key);
   }
   check::compare_clocks(job, out);
   const bool all_here = compare_counts(job, times, out);

@@ -31,28 +31,12 @@ class Differences {
   int added_ = 0;
 };
 
-/// Where a rank, or with `one_per_node` a node, is in the plan; nullopt: it is not.
-std::optional<RankPlace> place_of(const Plan& plan, int rank, bool one_per_node = false);
-
-/// Index = rank; index = node with `one_per_node`.
-std::vector<RankPlace> seats_of(const Plan& plan, bool one_per_node = false);
-
-/// A fingerprinted variable, as far as it is the same for all ranks.
-struct WantedVariable {
-  std::string name;
-  const Setting* setting = nullptr;  // nullptr: exported; must only be set
-  bool removed = false;
-  bool ignored = false;
-  std::string constant = {};  // its fingerprint
-};
-
 /// What is compared, and what needs all reports to be known.
 struct Job {
   const Plan& plan;
   const Topology& node;
   const Observed& seen;
-  std::vector<RankPlace> seats = seats_of(plan, seen.one_per_node);
-  std::vector<WantedVariable> wanted = {};             // as Observed::names
+  std::vector<RankPlace> seats = rank_places(plan, seen.one_per_node);
   std::set<std::string> hosts = {};                    // short names of the planned nodes
   std::map<std::string, const NodeFacts*> facts = {};  // by the node's own name
   std::vector<const NodeFacts*> facts_of = {};         // by node
@@ -64,6 +48,7 @@ struct Subject {
   const Plan& plan;
   const RankPlace& seat;
   const std::vector<RankPlan>& ranks;  // of its node
+  const std::string& host;             // as the rank names it
   const RankReport& report;
   Differences& out;
 
@@ -73,12 +58,15 @@ struct Subject {
   /// These take what different() takes.
   void rank_differs(auto&&... texts) const {
     out.add(different(std::forward<decltype(texts)>(texts)...), seat.node,
-            job.seen.one_per_node ? -1 : report.rank);
+            job.seen.one_per_node ? -1 : seat.rank);
   }
   void node_differs(auto&&... texts) const {
     out.add(different(std::forward<decltype(texts)>(texts)...), seat.node);
   }
 };
+
+/// Programs or their libraries are found by it. Launchers and nodes add to these, so they are only expected to be there.
+bool is_search_path(std::string_view name);
 
 void compare_rank(const Subject& at);
 void compare_devices(const Subject& at);

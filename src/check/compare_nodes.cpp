@@ -33,7 +33,7 @@ bool has_address(const NodeFacts& facts) {
 void compare_host(const Subject& at) {
   const Job& job = at.job;
   const std::string planned(at.plan.hosts[static_cast<std::size_t>(at.seat.node)]);
-  const std::string& found = at.report.host;
+  const std::string& found = at.host;
   const auto looked_up = job.seen.addresses.find(planned);
   const auto own = job.facts.find(found);
   const bool same = short_host(planned) == short_host(found)

@@ -116,36 +116,41 @@ void compare_cpus_of_import(const Subject& at) {
   at.rank_differs(
       "import-cpus", report.cpus_before, shown(report.cpus),
       doing.empty()
-          ? fmt::format("import {} binds its thread", report.module)
+          ? fmt::format("import {} binds its thread", at.job.seen.module)
           : fmt::format("import {} loads an OpenMP runtime that binds this thread to its first "
                         "place ({}); new threads inherit that",
-                        report.module, doing),
+                        at.job.seen.module, doing),
       fix);
 }
 
 void compare_import(const Subject& at) {
   const RankReport& report = at.report;
+  const std::string& module = at.job.seen.module;
   if (!report.import_problem.empty())
     at.rank_differs(
-        "import", "import " + report.module, report.import_problem,
+        "import", "import " + module, report.import_problem,
         "this Python lacks the module there, or the module lacks a dependency",
         "name the program's own interpreter: hpclaunch verify --import MODULE -- PYTHON");
-  if (report.module.empty() || report.cpus_before.empty()) return;
+  if (!report.imported) return;
   compare_cpus_of_import(at);
-  const auto piece = [](const std::string& all, std::size_t i) {
-    return all.size() >= (i + 1) * kFingerprint ? all.substr(i * kFingerprint, kFingerprint) : "";
+  std::set<std::string> names;
+  for (const auto* marks : {&report.variables_before, &report.variables})
+    for (const auto& one : *marks) names.insert(one.first);
+  const auto mark_in = [](const auto& marks, const std::string& name) {
+    const auto found = marks.find(name);
+    return found == marks.end() ? std::string_view() : std::string_view(found->second);
   };
-  for (std::size_t i = 0; i < at.job.wanted.size(); ++i) {
-    const std::string& name = at.job.wanted[i].name;
-    const std::string before = piece(report.fingerprints_before, i);
-    const std::string after = piece(report.fingerprints, i);
-    if (before.empty() || before == after) continue;
+  for (const std::string& name : names) {
+    const std::string_view after = mark_in(report.variables, name);
+    if (mark_in(report.variables_before, name) == after) continue;
+    const Setting* const setting = at.plan.find_env(name);
+    const bool removed = setting != nullptr && std::holds_alternative<Unset>(setting->value());
+    const bool there = after.empty() ? !removed : after != kNoFingerprint;
     // Wrappers of an interpreter add to PATH and the like.
-    if (at.job.wanted[i].setting == nullptr && after != kNoFingerprint) continue;
+    if (setting == nullptr && (there || !is_search_path(name))) continue;
     at.rank_differs("import-variable", name + " unchanged",
-                    name + (after == kNoFingerprint ? " removed" : " has another value"),
-                    fmt::format("import {} changes the environment of its process", report.module),
-                    "");
+                    name + (there ? " has another value" : " removed"),
+                    fmt::format("import {} changes the environment of its process", module), "");
   }
 }
 
@@ -208,15 +213,13 @@ void compare_core_limit(const Subject& at) {
                   at_hard ? "ask the site to allow core files, or plan without them" : "");
 }
 
-void compare_variable(const Subject& at, const WantedVariable& wanted, std::string_view found) {
-  const std::string& name = wanted.name;
-  const bool exported = wanted.setting == nullptr;
+// `found`: the fingerprint of what the rank has, which is not what was planned.
+void compare_variable(const Subject& at, const std::string& name, std::string_view found) {
+  const Setting* const setting = at.plan.find_env(name);
+  const bool exported = setting == nullptr;
   const bool there = found != kNoFingerprint;
-  if (wanted.ignored || (exported && there) || (wanted.removed && !there)) return;
-  if (!wanted.constant.empty() && found == wanted.constant) return;
-  const bool valued = !exported && !wanted.removed;
-  const std::string value = valued ? value_on(wanted.setting->value(), at.seat) : "";
-  if (valued && found == fingerprint(value)) return;
+  if (exported ? there || !is_search_path(name) : is_for_launcher(*setting)) return;
+  const bool removed = !exported && std::holds_alternative<Unset>(setting->value());
   const bool open = is_placement_variable(name) && !is_secret(name);
   const std::string* shown = at.value(name);
   std::string cause = "the launcher, a start-up file of the node or the batch system changes it";
@@ -224,33 +227,19 @@ void compare_variable(const Subject& at, const WantedVariable& wanted, std::stri
   if (!there) {
     cause = "the launcher does not pass this variable on to its ranks";
     fix = "name it to the launcher with --launcher-arg";
-  } else if (wanted.removed) {
+  } else if (removed) {
     cause = "the launcher, or a start-up file of the node, sets it again";
     fix = "remove it there, or set your value with --set";
   }
   at.rank_differs("variable",
-                  name + (wanted.removed ? " not set"
-                          : exported     ? " as exported"
-                          : open         ? "=" + value
-                                         : " as planned"),
+                  name + (removed    ? " not set"
+                          : exported ? " as exported"
+                          : open     ? "=" + value_on(setting->value(), at.seat)
+                                     : " as planned"),
                   name + (!there ? " not set"
                           : open ? "=" + (shown == nullptr ? "" : *shown)
                                  : " has another value"),
                   std::move(cause), std::move(fix));
-}
-
-// Before an import, as with CPUs.
-void compare_variables(const Subject& at) {
-  const std::vector<WantedVariable>& wanted = at.job.wanted;
-  const std::string_view all = at.report.fingerprints_before.empty()
-                                   ? at.report.fingerprints
-                                   : at.report.fingerprints_before;
-  if (all.size() != wanted.size() * kFingerprint)
-    return at.rank_differs("variable", "a report of this version", "another one",
-                           "hpclaunch on that node has another version",
-                           "install the same version everywhere");
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    compare_variable(at, wanted[i], all.substr(i * kFingerprint, kFingerprint));
 }
 
 }  // namespace
@@ -295,7 +284,9 @@ void compare_rank(const Subject& at) {
   compare_memory(at);
   compare_devices(at);
   compare_core_limit(at);
-  compare_variables(at);
+  // Before an import, as with CPUs.
+  const auto& variables = at.report.imported ? at.report.variables_before : at.report.variables;
+  for (const auto& [name, found] : variables) compare_variable(at, name, found);
 }
 
 }  // namespace hpclaunch::check

@@ -1,4 +1,4 @@
-// A brief report in full: what the rank left out is as planned.
+// A report in full: what the rank left out is as planned.
 #include <algorithm>
 
 #include "compare.h"
@@ -17,24 +17,6 @@ std::string bytes_of(const std::string& text) {
     out += pair ? static_cast<char>((lead & 3) << 6 | (text[++i] & 0x3F)) : text[i];
   }
   return out;
-}
-
-// Fingerprints of what the plan sets; of those exported only whether they are there is known.
-std::string fingerprints_of(const Plan& plan, const Observed& seen, const RankPlace& place,
-                            const std::map<std::string, std::string>& different) {
-  std::string all;
-  for (const std::string& name : seen.names) {
-    const Setting* const setting = plan.find_env(name);
-    if (const auto at = different.find(name); at != different.end())
-      all += at->second;
-    else if (setting == nullptr)
-      all += fingerprint(seen.env.get(name));
-    else if (std::holds_alternative<Unset>(setting->value()))
-      all += kNoFingerprint;
-    else
-      all += fingerprint(value_on(setting->value(), place));
-  }
-  return all;
 }
 
 std::map<std::string, std::string> values_of(const Plan& plan, const Observed& seen,
@@ -59,23 +41,9 @@ std::map<std::string, std::string> values_of(const Plan& plan, const Observed& s
 
 }  // namespace
 
-std::optional<int> node_of(const Plan& plan, const Observed& seen, const RankSeen& one) {
-  const auto place = check::place_of(plan, one.rank, seen.one_per_node);
-  return place ? std::optional(place->node) : std::nullopt;
-}
-
-RankReport complete(const Plan& plan, const Observed& seen, const RankSeen& one) {
-  RankReport report = *one.found;
-  const auto found_place = check::place_of(plan, one.rank, seen.one_per_node);
-  if (!report.brief || !found_place) return report;
-  const RankPlace& place = *found_place;
-  report.host = one.host;
-  report.pid = one.pid;
-  report.rank = one.rank;
-  report.clock = one.clock;
-  report.local_rank = place.local;
-  report.local_size = place.local_size;
-  report.node = place.node;
+RankReport complete(const Plan& plan, const Observed& seen, const RankPlace& place,
+                    const RankReport& brief) {
+  RankReport report = brief;
   if (report.launcher_local_rank < 0)
     report.launcher_local_rank =
         seen.counts_locals && report.launcher_local_rank == -1 ? place.local : -1;
@@ -92,12 +60,8 @@ RankReport complete(const Plan& plan, const Observed& seen, const RankSeen& one)
   const bool bound = !seen.one_per_node && plan.bind_via != BindVia::none && !planned.cpus.empty();
   const std::string cpus = bound ? planned.cpus.to_list() : report.cpuset;
   if (report.cpus.empty()) report.cpus = cpus;
-  report.fingerprints = fingerprints_of(plan, seen, place, report.variables);
+  if (report.imported && report.cpus_before.empty()) report.cpus_before = cpus;
   report.values = values_of(plan, seen, place, report);
-  report.module = seen.module;
-  if (seen.module.empty() || !report.imported) return report;
-  if (report.cpus_before.empty()) report.cpus_before = cpus;
-  report.fingerprints_before = fingerprints_of(plan, seen, place, report.variables_before);
   return report;
 }
 

@@ -21,17 +21,24 @@ struct Drift {
   void add(const char* kind, fmt::format_string<Values...> text, Values&&... values) {
     out.push_back({kind, Severity::warning, fmt::format(text, std::forward<Values>(values)...)});
   }
-  /// Both are known, and differ in the CPUs of both nodes.
-  bool differ(const CpuSet& a, const CpuSet& b) const {
-    return !a.empty() && !b.empty() && (a & common) != (b & common);
+  /// Adds a difference where both are known, which `unknown` is not, and differ; `text` of `who`, the found and the
+  /// planned value. True: added.
+  template <class Value>
+  bool differ(const char* kind,
+              fmt::format_string<const std::string&, const Value&, const Value&> text,
+              const std::string& who, const Value& wanted, const Value& got,
+              const Value& unknown = {}) {
+    if (wanted == unknown || got == unknown || wanted == got) return false;
+    out.push_back({kind, Severity::warning, fmt::format(text, who, got, wanted)});
+    return true;
+  }
+  /// The same of CPUs, as far as both nodes have them; empty: unknown.
+  void differ_in_cpus(const char* kind, const std::string& who, const CpuSet& wanted,
+                      const CpuSet& got) {
+    if (!wanted.empty() && !got.empty() && (wanted & common) != (got & common))
+      add(kind, "{} is near CPUs {}, planned {}", who, got.to_list(), wanted.to_list());
   }
 };
-
-/// Both are known (not "", or `lowest` at least), and differ.
-inline bool differ(const std::string& a, const std::string& b) {
-  return !a.empty() && !b.empty() && a != b;
-}
-inline bool differ(int a, int b, int lowest) { return a >= lowest && b >= lowest && a != b; }
 
 /// True within an eighth of what was planned, and where one is unknown (0).
 bool near_size(std::uint64_t planned, std::uint64_t found);

@@ -56,33 +56,26 @@ bool same_numa_nodes(const Drift& nodes) {
   return nodes.planned.numa_nodes.size() == nodes.found.numa_nodes.size();
 }
 
-void compare_identity(Drift& nodes, const Device& wanted, const Device& got) {
+void compare_device(Drift& nodes, const Device& wanted, const Device& got) {
+  constexpr const char* kKind = "devices";
+  const std::string who = name_of(wanted);
   const bool one_host =
       !nodes.planned.hostname.empty() && nodes.planned.hostname == nodes.found.hostname;
-  if (wanted.vendor != got.vendor)
-    add(nodes, wanted, "is from {}, planned {}", got.vendor, wanted.vendor);
-  else if (differ(wanted.pci, got.pci))
+  const bool other =
+      nodes.differ(kKind, "{} is from {}, planned {}", who, wanted.vendor, got.vendor);
+  if (!other && !wanted.pci.empty() && !got.pci.empty() && wanted.pci != got.pci)
     add(nodes, wanted, "is at {}", got.pci);
-  else if (one_host && differ(wanted.uuid, got.uuid))
-    add(nodes, wanted, "has UUID {}, planned {}", got.uuid, wanted.uuid);
+  else if (!other && one_host)
+    nodes.differ(kKind, "{} has UUID {}, planned {}", who, wanted.uuid, got.uuid);
   if (!near_size(wanted.memory_bytes, got.memory_bytes))
     add(nodes, wanted, "has {}, planned {}", human_bytes(got.memory_bytes),
         human_bytes(wanted.memory_bytes));
-}
-
-void compare_place(Drift& nodes, const Device& wanted, const Device& got) {
-  if (!same_numa_nodes(nodes)) return;
-  if (differ(wanted.numa, got.numa, 0))
-    add(nodes, wanted, "is on NUMA node {}, planned {}", got.numa, wanted.numa);
-  else if (nodes.differ(wanted.pus, got.pus))
-    add(nodes, wanted, "is near CPUs {}, planned {}", got.pus.to_list(), wanted.pus.to_list());
-}
-
-void compare_parts(Drift& nodes, const Device& wanted, const Device& got) {
-  if (differ(wanted.partition, got.partition))
-    add(nodes, wanted, "is in partition mode {}, planned {}", got.partition, wanted.partition);
-  else if (differ(wanted.subdevices, got.subdevices, 1))
-    add(nodes, wanted, "has {} parts, planned {}", got.subdevices, wanted.subdevices);
+  if (same_numa_nodes(nodes) &&
+      !nodes.differ(kKind, "{} is on NUMA node {}, planned {}", who, wanted.numa, got.numa, -1))
+    nodes.differ_in_cpus(kKind, who, wanted.pus, got.pus);
+  if (!nodes.differ(kKind, "{} is in partition mode {}, planned {}", who, wanted.partition,
+                    got.partition))
+    nodes.differ(kKind, "{} has {} parts, planned {}", who, wanted.subdevices, got.subdevices, 0);
   // Instances and UUIDs are known only where the vendor's library was asked.
   const bool asked = !got.uuid.empty() || !got.instances.empty() || !got.partition.empty();
   if (!asked || wanted.instances == got.instances) return;
@@ -157,15 +150,12 @@ void drift_of_devices(Drift& nodes) {
     for (const Device* device : missing) add(nodes, *device, "is missing");
   for (const Device* device : more) add(nodes, *device, "was not planned");
   compare_numbers(nodes, pairs, all_there);
-  for (const auto& [wanted, got] : pairs) {
-    compare_identity(nodes, *wanted, *got);
-    compare_place(nodes, *wanted, *got);
-    compare_parts(nodes, *wanted, *got);
-  }
+  for (const auto& [wanted, got] : pairs) compare_device(nodes, *wanted, *got);
   if (all_there) compare_links(nodes);
 }
 
 void drift_of_nics(Drift& nodes) {
+  constexpr const char* kKind = "nics";
   if (nodes.found.nics.empty()) return;
   for (const Nic& wanted : nodes.planned.nics) {
     const std::string card =
@@ -173,21 +163,17 @@ void drift_of_nics(Drift& nodes) {
     if (wanted.fabric.empty() && wanted.name.empty()) continue;
     const Nic* got = counterpart(wanted, nodes.found.nics);
     if (got == nullptr) {
-      nodes.add("nics", "{} is missing", card);
+      nodes.add(kKind, "{} is missing", card);
       continue;
     }
-    if (got->state == "down" && wanted.state != "down") nodes.add("nics", "{} is down", card);
-    if (differ(wanted.pci, got->pci))
-      nodes.add("nics", "{} is at {}, planned {}", card, got->pci, wanted.pci);
-    if (same_numa_nodes(nodes) && differ(wanted.numa, got->numa, 0))
-      nodes.add("nics", "{} is on NUMA node {}, planned {}", card, got->numa, wanted.numa);
-    if (nodes.differ(wanted.pus, got->pus))
-      nodes.add("nics", "{} is near CPUs {}, planned {}", card, got->pus.to_list(),
-                wanted.pus.to_list());
-    if (differ(wanted.kind, got->kind))
-      nodes.add("nics", "{} is of {}, planned {}", card, got->kind, wanted.kind);
-    if (differ(wanted.speed_mbps, got->speed_mbps, 1))
-      nodes.add("nics", "{} has {} Mbit/s, planned {}", card, got->speed_mbps, wanted.speed_mbps);
+    if (got->state == "down" && wanted.state != "down") nodes.add(kKind, "{} is down", card);
+    nodes.differ(kKind, "{} is at {}, planned {}", card, wanted.pci, got->pci);
+    if (same_numa_nodes(nodes))
+      nodes.differ(kKind, "{} is on NUMA node {}, planned {}", card, wanted.numa, got->numa, -1);
+    nodes.differ_in_cpus(kKind, card, wanted.pus, got->pus);
+    nodes.differ(kKind, "{} is of {}, planned {}", card, wanted.kind, got->kind);
+    nodes.differ(kKind, "{} has {} Mbit/s, planned {}", card, wanted.speed_mbps, got->speed_mbps,
+                 0);
   }
 }
 

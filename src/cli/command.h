@@ -73,7 +73,6 @@ Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
 Runner declare_complete(Parser& parser);
 Runner declare_launch_local(Parser& parser);
-Runner declare_rank_report(Parser& parser);
 Runner declare_verify(Parser& parser);
 Runner declare_man(Parser& parser);
 

@@ -35,8 +35,6 @@ constexpr std::array kCommands = {
             declare_completion},
     Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]",
             kLaunch, true, declare_launch_local},
-    Command{"rank-report", "report the binding and environment of this rank", "[OPTIONS]", kReport,
-            true, declare_rank_report},
     Command{"man", "print the manual page", "", kReport, true, declare_man},
     Command{"complete", "print what a word can become", "-- WORD...", kReport, true,
             declare_complete},

@@ -56,8 +56,14 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
   std::vector<RankSeen> reports = result.seen.reports;
   std::ranges::stable_sort(reports, {}, &RankSeen::rank);
   document["reports"] = Json::array();
-  for (const RankSeen& one : reports)
-    document["reports"].push_back(Json::parse(report_to_json(complete(plan, result.seen, one))));
+  const std::vector<RankPlace> places = rank_places(plan);
+  for (const RankSeen& one : reports) {
+    if (static_cast<std::size_t>(one.rank) >= places.size()) continue;
+    const RankPlace& place = places[static_cast<std::size_t>(one.rank)];
+    const RankReport report = complete(plan, result.seen, place, *one.found);
+    document["reports"].push_back(
+        Json::parse(report_to_json(one, place, report, result.seen.module)));
+  }
   document["findings"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -95,10 +95,10 @@ Topology replanned(const Topology& live, const Topology& planned) {
 }
 
 std::optional<std::vector<int>> reachable_devices(const Topology& live,
-                                                  const std::vector<sys::DeviceFile>& files) {
+                                                  const std::vector<DeviceFile>& files) {
   if (live.devices.empty() || files.empty()) return std::nullopt;
   std::map<std::string, bool> usable;
-  for (const sys::DeviceFile& file : files) {
+  for (const DeviceFile& file : files) {
     usable[file.pci] = file.usable;
   }
   // In a container, a driver that numbers its own files lists granted devices only.

@@ -58,7 +58,7 @@ Topology with_devices_of(const std::string& vendor, const Topology& node) {
 // Each vendor apart: this machine may have devices that the planned node lacks.
 void find_reachable(const Site& site, JobNode& job) {
   if (!job.live || !site.is_here || job.topology.devices.empty()) return;
-  const std::vector<sys::DeviceFile> files = sys::device_files(site.batch.scheduler != nullptr);
+  const std::vector<DeviceFile> files = device_files(site.batch.scheduler != nullptr);
   std::set<std::string> vendors;
   for (const Device& device : job.topology.devices) vendors.insert(device.vendor);
   std::vector<int> reachable;

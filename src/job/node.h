@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/probe.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -55,6 +56,6 @@ Topology replanned(const Topology& live, const Topology& planned);
 
 /// Device::index of those that can be opened; nullopt where that is unknown for one of them.
 std::optional<std::vector<int>> reachable_devices(const Topology& live,
-                                                  const std::vector<sys::DeviceFile>& files);
+                                                  const std::vector<DeviceFile>& files);
 
 }  // namespace hpclaunch::job

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -32,15 +33,13 @@ constexpr const char* kImport =
     "    problem = problem.replace('\\n', ' ')[:300]\n"
     "os.execv(sys.argv[2], sys.argv[2:] + [problem])\n";
 
-// What every rank runs in place of the program; the shim reports and does not start it but on the first rank of each
-// node. `python` is "" where no module is imported first.
-std::vector<std::string> report_command(const std::string& program, const std::string& python,
+// What the shim gets in place of the program, which it only looks for; without one, itself. `python` is "" where no
+// module is imported first.
+std::vector<std::string> report_command(const Plan& plan, const std::string& python,
                                         const std::string& module, const std::string& shim) {
-  std::vector<std::string> command;
-  if (!python.empty()) command = {python, "-c", kImport, module, shim};
-  command.insert(command.end(), {sys::own_directory() + "/hpclaunch", "rank-report"});
-  if (!program.empty()) command.insert(command.end(), {"--program", program});
-  return command;
+  const std::string program = plan.command.empty() ? shim : plan.command.front();
+  if (python.empty()) return {program};
+  return {python, "-c", kImport, module, shim, program};
 }
 
 // What a rank sees of its node where it gets all of the planned one, and our limits.
@@ -57,24 +56,21 @@ RankReport usual_report(const Plan& plan, const Topology& node) {
   return usual;
 }
 
-// The same as the shim writes it (src/shim/report.h).
+// The same as the shim writes it (src/shim/report.h): members of an object, each with a comma before it.
 std::string usual_text(const RankReport& usual) {
-  std::string devices;
+  nlohmann::ordered_json common = {{"cpuset", usual.cpuset},
+                                   {"memory_policy", usual.memory_policy},
+                                   {"memory_allowed", usual.memory_allowed}};
   for (const DeviceVendor& vendor : device_vendors())
     if (const auto at = usual.devices.find(std::string(vendor.name)); at != usual.devices.end())
-      devices += fmt::format("{}\"{}\":{}", devices.empty() ? ",\"devices\":{" : ",", at->first,
-                             at->second);
-  if (!devices.empty()) devices += '}';
-  std::vector<std::string> limits;
-  for (const auto& [name, value] : usual.limits)
-    limits.push_back(fmt::format("\"{}\":\"{}\"", name, value));
-  return fmt::format(
-      ",\"cpuset\":\"{}\",\"memory_policy\":\"{}\",\"memory_allowed\":\"{}\"{},\"limits\":{{{}}}",
-      usual.cpuset, usual.memory_policy, usual.memory_allowed, devices, fmt::join(limits, ","));
+      common["devices"][at->first] = at->second;
+  common["limits"] = usual.limits;
+  const std::string text = common.dump();
+  return "," + text.substr(1, text.size() - 2);
 }
 
 // The fields of HPCLAUNCH_PLAN by which the shim compares (docs/reference/shim.md).
-std::string report_fields(const Plan& plan, const Observed& seen) {
+std::string report_fields(const Plan& plan, const Topology& node, const Observed& seen) {
   std::map<std::string, std::vector<std::string>> fields;
   const auto expect = [&](const std::string& name, const std::string& value) {
     fields["same"].push_back(fmt::format("{}*{}", name, wire_mark(value, 5)));
@@ -97,8 +93,11 @@ std::string report_fields(const Plan& plan, const Observed& seen) {
   for (const DeviceVendor& vendor : device_vendors())
     fields["devices"].push_back(fmt::format(
         "{}*{}", vendor.name, vendor.device_file.empty() ? vendor.pci_id : vendor.device_file));
+  std::set<std::string> addresses;
+  for (const Device& device : node.devices)
+    if (!device.pci.empty()) addresses.insert(wire_escape("/" + device.pci));
+  if (!addresses.empty()) fields["gpus"] = {addresses.begin(), addresses.end()};
   fields["usual"] = {wire_mark(usual_text(seen.usual), 5)};
-  fields["libraries"] = {wire_escape(sys::own_libraries(seen.env))};
   if (!seen.module.empty()) fields["import"] = {"first"};
   std::string text;
   for (const auto& [key, items] : fields) text += fmt::format(":{}={}", key, fmt::join(items, "/"));
@@ -129,10 +128,11 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   constexpr double kSeconds = 5;
   const double start = sys::wall_clock();
   int asked = 0;
+  const std::vector<RankPlace> places = rank_places(plan, seen.one_per_node);
   for (const RankSeen& one : seen.reports) {
-    const std::optional<int> node = node_of(plan, seen, one);
-    if (!one.found->facts || !node) continue;
-    const std::string planned(plan.hosts[static_cast<std::size_t>(*node)]);
+    const auto rank = static_cast<std::size_t>(one.rank);
+    if (!one.found->facts || rank >= places.size()) continue;
+    const std::string planned(plan.hosts[static_cast<std::size_t>(places[rank].node)]);
     if (same_host(planned, one.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)
@@ -153,7 +153,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   seen.usual = usual_report(plan, prepared.node);
   Result<std::string> wire =
       encode_wire(plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : ""}, nullptr,
-                  report_fields(plan, seen));
+                  report_fields(plan, prepared.node, seen));
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
@@ -163,8 +163,11 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
 // Of which no rank has reported; "" for none.
 std::string missing_nodes(const Plan& plan, const Observed& seen) {
   Difference missing;
-  std::set<std::optional<int>> known;
-  for (const RankSeen& one : seen.reports) known.insert(node_of(plan, seen, one));
+  const std::vector<RankPlace> places = rank_places(plan, seen.one_per_node);
+  std::set<int> known;
+  for (const RankSeen& one : seen.reports)
+    if (static_cast<std::size_t>(one.rank) < places.size())
+      known.insert(places[static_cast<std::size_t>(one.rank)].node);
   for (int node = 0; node < plan.nodes(); ++node)
     if (!known.contains(node)) missing.nodes.push_back(node);
   return missing.nodes.empty() ? "" : where_text(plan, missing);
@@ -221,7 +224,9 @@ Error no_report(const Verification& result, const std::string& who) {
   if (result.ended.too_late)
     return Error{ErrorKind::system,
                  fmt::format("{} reported within {} seconds; stopped the launcher", who, limit),
-                 "--timeout SECONDS; messages of the launcher are above"};
+                 fmt::format("{}; messages of the launcher are above",
+                             result.seen.one_per_node ? "hpclaunch run without --preflight"
+                                                      : "a larger --timeout, and --start-timeout")};
   return Error{
       ErrorKind::system,
       fmt::format("{} reported; the launcher exited with status {}", who, result.ended.status),
@@ -232,8 +237,7 @@ Error no_report(const Verification& result, const std::string& who) {
 Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification asked,
                                const std::string& python, double limit_seconds,
                                const OtherLines& other, const char* nobody) {
-  const std::string program = plan.command.empty() ? "" : plan.command.front();
-  plan.command = report_command(program, python, asked.seen.module, prepared.shim);
+  plan.command = report_command(plan, python, asked.seen.module, prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(*result, nobody);
@@ -260,7 +264,6 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   Verification asked;
   asked.seen.env = env;
   asked.seen.module = module;
-  asked.seen.names = names_to_report(plan, launch_environment(plan, env));
   asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
   Result<std::string> python = std::string();
   if (!module.empty()) python = python_for(plan.command, env);

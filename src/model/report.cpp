@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,19 +14,27 @@
 
 namespace hpclaunch {
 
-namespace {
-
 using Json = nlohmann::ordered_json;
+
+static void to_json(Json& out, const Interface& one) {
+  out = {{"name", one.name}, {"up", one.up}, {"addresses", one.addresses}};
+}
+
+static void from_json(const Json& from, Interface& one) {
+  from.at("name").get_to(one.name);
+  from.at("up").get_to(one.up);
+  from.at("addresses").get_to(one.addresses);
+}
+
+static void to_json(Json& out, const Room& room) {
+  out = {{"path", room.path}, {"problem", room.problem}, {"free_bytes", room.free_bytes}};
+}
+
+namespace {
 
 // One list of members for both directions: `each` gets a key and the member.
 template <class Report, class Each>
 void members(Report& report, Each each) {
-  each("host", report.host);
-  each("pid", report.pid);
-  each("rank", report.rank);
-  each("local_rank", report.local_rank);
-  each("local_size", report.local_size);
-  each("node", report.node);
   each("launcher_local_rank", report.launcher_local_rank);
   each("cpus", report.cpus);
   each("cpuset", report.cpuset);
@@ -34,32 +43,25 @@ void members(Report& report, Each each) {
   each("memory_allowed", report.memory_allowed);
   each("devices", report.devices);
   each("refused", report.refused);
-  each("fingerprints", report.fingerprints);
   each("values", report.values);
   each("limits", report.limits);
-  each("clock", report.clock);
-  each("module", report.module);
   each("import_problem", report.import_problem);
-  each("cpus_before", report.cpus_before);
-  each("fingerprints_before", report.fingerprints_before);
-  each("variables", report.variables);
 }
 
 template <class Facts, class Each>
 void fact_members(Facts& facts, Each each) {
   each("online", facts.online);
-  each("pci", facts.pci);
-  each("gpus", facts.gpus);
   each("numa", facts.numa);
+  each("gpus", facts.gpus);
   each("fabrics", facts.fabrics);
+  each("interfaces", facts.interfaces);
   each("master", facts.master);
   each("master_problem", facts.master_problem);
   each("master_resolves", facts.master_resolves);
-  each("port_problem", facts.port_problem);
   each("program_problem", facts.program_problem);
 }
 
-// Empty text, empty lists and -1 are omitted, for short lines.
+// Empty text, empty lists and -1 are omitted.
 template <class T>
 void put(Json& into, const char* key, const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -71,29 +73,11 @@ void put(Json& into, const char* key, const T& value) {
 
 Json facts_json(const NodeFacts& facts) {
   Json out = Json::object();
-  fact_members(facts, [&](const char* key, const auto& value) { put(out, key, value); });
-  Json interfaces = Json::array();
-  for (const Interface& one : facts.interfaces)
-    interfaces.push_back({{"name", one.name}, {"up", one.up}, {"addresses", one.addresses}});
-  out["interfaces"] = std::move(interfaces);
-  Json rooms = Json::array();
-  for (const Room& room : facts.rooms)
-    rooms.push_back(
-        {{"path", room.path}, {"problem", room.problem}, {"free_bytes", room.free_bytes}});
-  out["rooms"] = std::move(rooms);
+  const auto add = [&](const char* key, const auto& value) { put(out, key, value); };
+  fact_members(facts, add);
+  add("port_problem", facts.port_problem);
+  add("rooms", facts.rooms);
   return out;
-}
-
-Json report_json(const RankReport& report) {
-  Json out = Json::object();
-  members(report, [&](const char* key, const auto& value) { put(out, key, value); });
-  if (report.imported) out["before"] = {{"variables", report.variables_before}};
-  if (report.facts) out["facts"] = facts_json(*report.facts);
-  return out;
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Throws for a number with a fraction or an exponent where a whole one belongs: the library would cast it.
@@ -106,26 +90,35 @@ void take(const Json& from, const char* key, T& value) {
     value = from.at(key).get<T>();
 }
 
+// What system calls say is a number.
+std::string problem_of(const Json& from) {
+  int error = 0;
+  take(from, "errno", error);
+  return error == 0 ? "" : std::strerror(error);
+}
+
+NodeFacts read_facts(const Json& from) {
+  NodeFacts facts;
+  fact_members(facts, [&](const char* key, auto& value) { take(from, key, value); });
+  std::ranges::sort(facts.gpus);
+  std::ranges::sort(facts.fabrics);
+  if (from.contains("port")) facts.port_problem = problem_of(from.at("port"));
+  for (const Json& one : from.value("rooms", Json::array()))
+    facts.rooms.push_back({one.at("path").get<std::string>(), problem_of(one),
+                           one.at("free_bytes").get<unsigned long long>()});
+  return facts;
+}
+
 RankReport read_report(const Json& json) {
   RankReport report;
   members(report, [&](const char* key, auto& value) { take(json, key, value); });
-  report.brief = !json.contains("host");
+  take(json, "variables", report.variables);
   report.imported = json.contains("before");
   if (report.imported) {
     take(json.at("before"), "cpus", report.cpus_before);
     take(json.at("before"), "variables", report.variables_before);
   }
-  if (!json.contains("facts")) return report;
-  const Json& from = json.at("facts");
-  NodeFacts facts;
-  fact_members(facts, [&](const char* key, auto& value) { take(from, key, value); });
-  for (const Json& one : from.value("interfaces", Json::array()))
-    facts.interfaces.push_back({one.at("name").get<std::string>(), one.at("up").get<bool>(),
-                                one.at("addresses").get<std::vector<std::string>>()});
-  for (const Json& one : from.value("rooms", Json::array()))
-    facts.rooms.push_back({one.at("path").get<std::string>(), one.at("problem").get<std::string>(),
-                           one.at("free_bytes").get<unsigned long long>()});
-  report.facts = std::move(facts);
+  if (json.contains("facts")) report.facts = read_facts(json.at("facts"));
   return report;
 }
 
@@ -139,21 +132,6 @@ std::string_view take_word(std::string_view& text, char end) {
 }  // namespace
 
 std::string fingerprint(std::string_view value) { return fmt::format("{:08x}", fnv1a(value)); }
-
-std::string report_pieces(const RankSeen& seen) {
-  const std::string whole = dump(report_json(*seen.found));
-  const std::string sender = fmt::format("{}:{}:{}", seen.host, seen.pid, seen.rank);
-  constexpr std::size_t kNumbers = 24;  // "K/N SIZE ", generously
-  const std::size_t room = kReportPiece - kReportMark.size() - sender.size() - kNumbers;
-  const std::size_t count = (whole.size() + room - 1) / room;
-  std::string lines;
-  for (std::size_t k = 0; k < count; ++k) {
-    const std::string_view piece = std::string_view(whole).substr(k * room, room);
-    lines +=
-        fmt::format("{}{} {}/{} {} {}\n", kReportMark, sender, k + 1, count, piece.size(), piece);
-  }
-  return lines;
-}
 
 std::optional<Result<RankSeen>> ReportPieces::take(std::string_view line, bool& was_piece) {
   const std::size_t mark = line.rfind(kReportMark);
@@ -206,9 +184,7 @@ Result<RankSeen> ReportPieces::read(std::string_view sender, std::string_view ob
   const Json json = Json::parse(object, nullptr, false);
   if (!json.is_object()) return garbled;
   try {
-    RankReport report = read_report(json);
-    seen.clock = report.clock;
-    seen.found = std::make_shared<const RankReport>(std::move(report));
+    seen.found = std::make_shared<const RankReport>(read_report(json));
   } catch (const Json::exception&) {
     return garbled;
   }
@@ -216,13 +192,21 @@ Result<RankSeen> ReportPieces::read(std::string_view sender, std::string_view ob
   return seen;
 }
 
-std::string report_to_json(const RankReport& report) {
-  RankReport shown = report;
-  shown.fingerprints.clear();
-  shown.fingerprints_before.clear();
-  shown.variables.clear();
-  shown.imported = false;
-  return dump(report_json(shown));
+std::string report_to_json(const RankSeen& seen, const RankPlace& place, const RankReport& report,
+                           const std::string& module) {
+  Json out = {{"host", seen.host},
+              {"pid", seen.pid},
+              {"rank", seen.rank},
+              {"local_rank", place.local},
+              {"local_size", place.local_size},
+              {"node", place.node}};
+  const auto add = [&](const char* key, const auto& value) { put(out, key, value); };
+  members(report, add);
+  add("clock", seen.clock);
+  add("module", module);
+  add("cpus_before", report.cpus_before);
+  if (report.facts) out["facts"] = facts_json(*report.facts);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 const std::vector<std::string_view>& placement_variables() {

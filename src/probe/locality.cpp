@@ -1,5 +1,7 @@
 #include "probe/locality.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <climits>
 #include <iterator>
@@ -124,30 +126,14 @@ std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& 
   return order;
 }
 
-bool natural_less(const std::string& a, const std::string& b) {
-  // With all numbers padded to one length, the order of characters is the order wanted.
-  const auto padded = [](const std::string& text) {
-    constexpr std::size_t kLength = 20;
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-      if (end > at && end - at < kLength) out.append(kLength - (end - at), '0');
-      out += text.substr(at, std::max<std::size_t>(end - at, 1));
-      at = std::max(end, at + 1);
-    }
-    return out;
-  };
-  return std::pair(padded(a), a) < std::pair(padded(b), b);
-}
-
 void sort_nics(std::vector<Nic>& nics) {
   const auto plain = [](const Nic& nic) { return nic.kind == "ethernet" || nic.kind.empty(); };
   std::stable_sort(nics.begin(), nics.end(), [&](const Nic& a, const Nic& b) {
     if (plain(a) != plain(b)) return plain(b);
     const std::string& left = a.name.empty() ? a.fabric : a.name;
     const std::string& right = b.name.empty() ? b.fabric : b.name;
-    if (left != right) return natural_less(left, right);
-    return natural_less(a.fabric, b.fabric);
+    const int order = strverscmp(left.c_str(), right.c_str());  // "hsn2" before "hsn10"
+    return (order != 0 ? order : strverscmp(a.fabric.c_str(), b.fabric.c_str())) < 0;
   });
 }
 

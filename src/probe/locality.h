@@ -85,7 +85,4 @@ void count_once(std::map<Key, NetFunction>& functions) {
 /// Sorts interfaces: fabrics before plain Ethernet, then by name, numbers in it by value.
 void sort_nics(std::vector<Nic>& nics);
 
-/// True when `a` comes before `b`, digits compared as numbers: "hsn2" before "hsn10".
-bool natural_less(const std::string& a, const std::string& b);
-
 }  // namespace hpclaunch::probe

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
 #include <initializer_list>
-#include <vector>
-
-#include "hpclaunch/text.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -18,15 +15,6 @@ constexpr unsigned kIntel = 0x8086;
 
 constexpr unsigned kDisplay = 0x03;  // base class
 constexpr unsigned kProcessingAccelerator = 0x1200;
-
-/// The whole of `text` as a hexadecimal number of at most `digits` digits.
-std::optional<unsigned> hex(std::string_view text, std::size_t digits) {
-  unsigned value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-  if (text.empty() || text.size() > digits || error != std::errc{} || stop != end) return {};
-  return value;
-}
 
 bool listed(std::initializer_list<unsigned> ids, unsigned id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -84,15 +72,14 @@ constexpr Model kModels[] = {
 }  // namespace
 
 std::optional<PciAddress> parse_pci(std::string_view text) {
-  const std::vector<std::string_view> parts = split(text, ':');
-  const std::vector<std::string_view> last = split(parts.back(), '.');
-  if (parts.size() != 3 || last.size() != 2) return {};
-  const auto domain = hex(parts[0], 8);
-  const auto bus = hex(parts[1], 2);
-  const auto device = hex(last[0], 2);
-  const auto function = hex(last[1], 1);
-  if (!domain || !bus || !device || !function || *device > 31 || *function > 7) return {};
-  return PciAddress{*domain, *bus, *device, *function};
+  const std::string whole(text);
+  if (whole.find_first_not_of("0123456789abcdefABCDEF:.") != std::string::npos) return {};
+  PciAddress at;
+  int end = 0;
+  const int read = std::sscanf(whole.c_str(), "%8x:%2x:%2x.%1x%n", &at.domain, &at.bus, &at.device,
+                               &at.function, &end);
+  if (read != 4 || end != std::ssize(whole) || at.device > 31 || at.function > 7) return {};
+  return at;
 }
 
 std::string to_string(const PciAddress& address) {

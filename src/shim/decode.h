@@ -66,14 +66,14 @@ struct Plan {
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
-  Text order;      ///< the same with marks of one character, of hosts that are named as in the plan
-  Text same;       ///< NAME*MARK with '/' between; empty: none
-  Text absent;     ///< names with '/' between; empty: none
-  Text present;    ///< the same, set to anything
-  Text show;       ///< names, or their beginnings with '*', whose values a report has
-  Text devices;    ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
-  Text usual;      ///< mark of what most reports have in common
-  Text libraries;  ///< escaped LD_LIBRARY_PATH of the program that reports facts of the node
+  Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
+  Text same;     ///< NAME*MARK with '/' between; empty: none
+  Text absent;   ///< names with '/' between; empty: none
+  Text present;  ///< the same, set to anything
+  Text show;     ///< names, or their beginnings with '*', whose values a report has
+  Text devices;  ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
+  Text gpus;     ///< PCI addresses as escaped paths, "/0000:18:00.0"
+  Text usual;    ///< mark of what most reports have in common
   bool import = false;  ///< argv imports a Python module first
   int port = 0;         ///< 0: none
   Stay stay = Stay::no;
@@ -197,8 +197,8 @@ constexpr bool read_common(Text key, Text column, Plan& plan, bool& known) {
   if (key == "present") return all_valid(plan.present = column, is_identifier);
   if (key == "show") return all_valid(plan.show = column, valid_pattern);
   if (key == "devices") return all_valid(plan.devices = column, valid_device);
+  if (key == "gpus") return all_valid(plan.gpus = column, valid_path);
   if (key == "usual") return valid_mark(plan.usual = column, kValueMark);
-  if (key == "libraries") return plan.libraries = column, valid_item(column);
   if (key == "import") return plan.import = true, column == "first";
   if (key == "hosts") return read_hosts(column, plan);
   if (key == "order") return read_order(column, plan);

@@ -116,22 +116,29 @@ inline void check_environment(char** environment, const Plan& plan, const Place&
   if (faults > 0) differs(line, plan.verify, place, true);
 }
 
+/// As a server does it. 0 or -errno.
+inline long try_listen(int family, int port) {
+  const int fd = static_cast<int>(call(SYS_socket, family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd < 0) return 0;
+  const int on = 1;
+  call(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (family == AF_INET6) call(SYS_setsockopt, fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  sockaddr_in6 address = {};  // family and port are at the same places in sockaddr_in
+  address.sin6_family = static_cast<sa_family_t>(family);
+  const auto bytes = reinterpret_cast<unsigned char*>(&address.sin6_port);  // the high byte first
+  bytes[0] = static_cast<unsigned char>(port >> 8);
+  bytes[1] = static_cast<unsigned char>(port);
+  long result =
+      call(SYS_bind, fd, &address, family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  if (result == 0) result = call(SYS_listen, fd, 1);
+  close(fd);
+  return result;
+}
+
 /// Rank 0 will listen there.
 inline void check_port(const Plan& plan, const Place& place) {
   if (plan.port == 0 || place.rank != 0) return;
-  const int fd = static_cast<int>(call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd < 0) return;
-  const int on = 1;
-  call(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  const auto bytes = reinterpret_cast<unsigned char*>(&address.sin_port);  // the high byte first
-  bytes[0] = static_cast<unsigned char>(plan.port >> 8);
-  bytes[1] = static_cast<unsigned char>(plan.port);
-  long result = call(SYS_bind, fd, &address, sizeof address);
-  if (result == 0) result = call(SYS_listen, fd, 1);
-  close(fd);
-  if (result != -EADDRINUSE) return;
+  if (try_listen(AF_INET, plan.port) != -EADDRINUSE) return;
   Line line = rank_line(place);
   line.add("MASTER_PORT ").add(plan.port);
   line.add(" is in use on this host; choose another port with --master-port");

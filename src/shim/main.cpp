@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "facts.h"
 #include "look.h"
 #include "monitor.h"
 #include "report.h"
@@ -215,29 +216,23 @@ void set_entry(Task& task, Text entry, Text name) {
   task.name_size[task.count++] = name.size;
 }
 
-/// The report, in place of a program. argv: the program that adds facts of the node, with its arguments; before these,
-/// to import first: PYTHON -c CODE MODULE SHIM. CODE starts SHIM again, with what is wrong with the import behind the
-/// arguments. `environment` is what the program would get, or what the import has left.
+/// The report, in place of the program in argv. Before this, to import first: PYTHON -c CODE MODULE SHIM. CODE starts
+/// SHIM again, with what is wrong with the import behind the program. `environment` is what the program would get, or
+/// what the import has left.
 [[noreturn]] void report(const Plan& plan, const Place& place, const Task& task, char** argv,
                          char** environment, Text plan_entry) {
   constexpr int kImportWords = 5;
-  static Json json;
+  static Json found;
   static Json lines;
   static Task more;
   static char* out[kMaxEnvironment + 1];
-  static char libraries[kMaxPath];
-  more.arena = libraries;
-  more.arena_size = kMaxPath;
-  observe(json, environment, plan, place, task);
+  const Text before = find(environment, kBefore);
   Text problem;
-  if (find(environment, kBefore).at != nullptr) {
-    json.add(",\"before\":").add(find(environment, kBefore));
-    int last = 1;
-    while (argv[last + 1] != nullptr) ++last;
-    problem = argv[last];
-    argv[last] = nullptr;
+  if (before.at != nullptr) {
+    problem = argv[2];
   } else if (plan.import) {
-    lines.add(kBefore).add("=").add(json.text()).add("}");
+    observe(found, environment, plan, place, task);
+    lines.add(kBefore).add("={\"clock\":0").add(found.text()).add("}");
     set_entry(more, lines.text(), kBefore);
     set_entry(more, plan_entry, "HPCLAUNCH_PLAN");
     compose(environment, more, out, kMaxEnvironment + 1);
@@ -245,21 +240,16 @@ void set_entry(Task& task, Text entry, Text name) {
     problem = reason(kNotExecuted, static_cast<int>(error), "cannot be executed");
     argv += kImportWords;
     lines.cut_to(0);
-    more.count = 0;
+    found.cut_to(0);
   }
-  if (problem.size > 0) add_text(json.add(",\"import_problem\":"), problem);
-  json.add("}");
-  if (place.local != 0) {
-    add_pieces(lines, json.text(), place);
-    leave(write_all(1, lines.text()) ? 0 : 1);
-  }
-  lines.add(kReport).add("=");
-  add_pieces(lines, json.text(), place);
-  set_entry(more, lines.text(), kReport);
-  assign("LD_LIBRARY_PATH", plan.libraries, place, more);
-  compose(environment, more, out, kMaxEnvironment + 1);
-  const long error = -call(SYS_execve, argv[1], argv + 1, out);
-  not_started(static_cast<int>(error), argv[1], place);
+  observe(found, environment, plan, place, task);
+  if (before.at != nullptr) found.add(",\"before\":").add(before);
+  if (problem.size > 0) add_text(found.add(",\"import_problem\":"), problem);
+  if (place.local == 0) add_facts(found, environment, plan, place, argv[1]);
+  static Json whole;
+  whole.add("{\"clock\":").add_time(wall_clock(), 3).add(found.text()).add("}");
+  add_pieces(lines, whole.text(), place);
+  leave(write_all(1, lines.text()) ? 0 : 1);
 }
 
 }  // namespace

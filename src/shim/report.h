@@ -1,7 +1,6 @@
 #pragma once
 // verify=report: the rank compares what it got with the plan and writes the difference to stdout, instead of starting
-// the program. docs/reference/verify-checks.md has the keys. Facts of the node, which need a C library, are added by
-// the program in argv on the first rank of each node.
+// the program. docs/reference/verify-checks.md has the keys.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -12,7 +11,6 @@ namespace hpclaunch::shim {
 using Json = Buffer<256 * 1024>;
 
 constexpr Text kBefore = "HPCLAUNCH_BEFORE";  ///< the report from before an import
-constexpr Text kReport = "HPCLAUNCH_REPORT";  ///< for the program that adds facts of the node
 
 /// In quotation marks. A byte that is not printable ASCII becomes \u00XX.
 inline Json& add_text(Json& out, Text text) {
@@ -88,14 +86,30 @@ inline int open_file(const char* path, int flags) {
       call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
-/// The first bytes of a small file of the kernel's.
+/// Up to the end, or as much as there is room for.
 template <int kRoom>
-Text read_start(const char* path, char (&bytes)[kRoom]) {
+Text read_all(int fd, char (&bytes)[kRoom]) {
+  int size = 0;
+  for (long part = 1; part > 0 && size<kRoom; size += part> 0 ? static_cast<int>(part) : 0)
+    part = call(SYS_read, fd, bytes + size, kRoom - size);
+  return {bytes, size};
+}
+
+template <int kRoom>
+Text read_file(const char* path, char (&bytes)[kRoom]) {
   const int fd = open_file(path, O_RDONLY);
   if (fd < 0) return {};
-  const long size = call(SYS_read, fd, bytes, kRoom);
+  const Text all = read_all(fd, bytes);
   close(fd);
-  return {bytes, size > 0 ? static_cast<int>(size) : 0};
+  return all;
+}
+
+template <int kRoom>
+Text first_line(const char* path, char (&bytes)[kRoom]) {
+  Text line;
+  Text rest = read_file(path, bytes);
+  cut(rest, '\n', line);
+  return line;
 }
 
 template <class Use>
@@ -130,7 +144,7 @@ class Devices {
     each_name("/dev", [&](Text name) {
       render_nodes |= name == "dri";
       amd |= name == "kfd";
-      each_vendor([&](Text file, int& count) {
+      each_vendor([&](Text, Text file, int& count) {
         if (file.at[0] != '0' && is_numbered(name, file)) look("/dev/", name, count);
       });
     });
@@ -144,12 +158,8 @@ class Devices {
 
   void add_to(Json& out) {
     List counts(out, ",\"devices\":{", "}");
-    int at = 0;
-    each_piece(vendors_, [&](Text item) {
-      Text name;
-      cut(item, '*', name);
-      if (counts_[at] > 0) add_text(counts.next(), name).add(":").add(counts_[at]);
-      ++at;
+    each_vendor([&](Text name, Text, int count) {
+      if (count > 0) add_text(counts.next(), name).add(":").add(count);
     });
     counts.end();
     if (refused_.text().size > 0) out.add(",\"refused\":[").add(refused_.text()).add("]");
@@ -158,13 +168,14 @@ class Devices {
  private:
   static constexpr int kMostVendors = 8;
 
+  /// `use` gets the name of each vendor, its file and the number of its devices.
   template <class Use>
   void each_vendor(Use use) {
     int at = 0;
     each_piece(vendors_, [&](Text file) {
       Text name;
       cut(file, '*', name);
-      if (at < kMostVendors) use(file, counts_[at++]);
+      if (at < kMostVendors) use(name, file, counts_[at++]);
     });
   }
 
@@ -182,11 +193,9 @@ class Devices {
   void look_at_render_node(Text name) {
     char bytes[16];
     const Line path = Line("/sys/class/drm/").add(name).add("/device/vendor");
-    Text id;
-    Text rest = read_start(path.text().at, bytes);
-    cut(rest, '\n', id);
-    each_vendor([&](Text file, int& count) {
-      if (file == id) look("/dev/dri/", name, count);
+    const Text found = first_line(path.text().at, bytes);
+    each_vendor([&](Text, Text file, int& count) {
+      if (file == found) look("/dev/dri/", name, count);
     });
   }
 
@@ -200,7 +209,7 @@ inline Text allowed_nodes() {
   static char bytes[32768];
   Text line;
   Text key;
-  for (Text rest = read_start("/proc/self/status", bytes); rest.size > 0;) {
+  for (Text rest = read_file("/proc/self/status", bytes); rest.size > 0;) {
     cut(rest, '\n', line);
     if (cut(line, ':', key) && key == "Mems_allowed_list") return line.from(1);
   }
@@ -253,20 +262,18 @@ inline bool read_allowed(const Mask& own, Mask& allowed) {
   return write_affinity(allowed) && read_affinity(allowed) && write_affinity(own);
 }
 
-/// What differs from the plan, as an object without its closing brace. What most ranks have in common is left out
-/// where it has the planned mark.
+/// What differs from the plan, each key with a comma before it. What most ranks have in common is left out where it
+/// has the planned mark.
 inline void observe(Json& out, const char* const* environment, const Plan& plan, const Place& place,
                     const Task& task) {
   static Mask found;
   static Mask allowed;
-  out.add("{\"clock\":").add_time(wall_clock(), 3);
   const bool known = read_affinity(found);
-  const int common = out.text().size;
   if (known && read_allowed(found, allowed)) out.add(",\"cpuset\":\"").add(allowed).add("\"");
   add_memory(out);
   Devices(plan.devices).add_to(out);
   add_limits(out);
-  if (plan.usual.size > 0 && is_mark_of(plan.usual, out.text().from(common))) out.cut_to(common);
+  if (plan.usual.size > 0 && is_mark_of(plan.usual, out.text())) out.cut_to(0);
   const bool bound = task.binding == Binding::bind || task.binding == Binding::expect;
   if (!known)
     out.add(",\"cpus\":\"(unknown)\"");

@@ -32,9 +32,9 @@ class Buffer {
     return *this;
   }
   Buffer& add(int number) { return add_wide(static_cast<unsigned long long>(number)); }
-  Buffer& add_wide(unsigned long long number) {
-    if (number >= 10) add_wide(number / 10);
-    return add_digits(static_cast<long>(number % 10), 1);
+  Buffer& add_wide(unsigned long long number, unsigned base = 10) {
+    if (number >= base) add_wide(number / base, base);
+    return add_digits(static_cast<long>(number % base), 1, static_cast<int>(base));
   }
   /// With zeros in front.
   Buffer& add_digits(long number, int count, int base = 10) {

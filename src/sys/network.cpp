@@ -190,11 +190,6 @@ std::optional<std::string> outward_address(const std::string& name) {
       .value_or(name);
 }
 
-std::string listen_problem(int port) {
-  const int why = try_listen(port);
-  return why == 0 ? "" : std::strerror(why);
-}
-
 std::vector<std::string> own_addresses() {
   const auto all = all_addresses();
   std::vector<std::string> found;

@@ -181,7 +181,7 @@ TEST_CASE("device files by their addresses", "[node]") {
   std::filesystem::create_symlink("../../../devices/0000:29:00.0",
                                   root + "/sys/class/drm/renderD128/device");
   write("/dev/dri/renderD128", "");
-  const auto files = sys::device_files(false, root);
+  const auto files = device_files(false, root);
   REQUIRE(files.size() == 3);
   CHECK(files[0].pci == "0000:0b:00.0");
   CHECK_FALSE(files[0].usable);
@@ -189,8 +189,8 @@ TEST_CASE("device files by their addresses", "[node]") {
   CHECK(files[1].usable);
   CHECK(files[2].path == root + "/dev/dri/renderD128");
   CHECK(files[2].usable);
-  CHECK(sys::device_files(true, root)[1].usable);
+  CHECK(device_files(true, root)[1].usable);
   std::filesystem::remove(root + "/dev/dri/renderD128");
-  CHECK_FALSE(sys::device_files(true, root)[2].usable);
+  CHECK_FALSE(device_files(true, root)[2].usable);
   std::filesystem::remove_all(root);
 }

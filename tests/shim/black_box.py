@@ -4,11 +4,13 @@
 `checked` is a build with sanitizers; it is not static, so the tests of the system calls leave it out.
 """
 import ctypes
+import errno
 import json
 import os
 import random
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -758,9 +760,9 @@ class Report(unittest.TestCase):
     PLAN = (":rank=R:local=L:verify=report:same=A*%s/B*%s:absent=GONE:present=PATH:show=OMP_*/B/RANK:devices=none*nonesuch%s"
             ":layout=0*1:RANK=@.rank:class=2%s")
 
-    def report(self, *entries, more="", node="", **options):
+    def report(self, *entries, more="", node="", program="/usr/bin/env", **options):
         plan = self.PLAN % (mark("a", 5), mark("b", 5), more, node)
-        status, out, err = run_plan(plan, *entries, arguments=("/usr/bin/env",), **options)
+        status, out, err = run_plan(plan, *entries, arguments=(program,), **options)
         self.assertEqual((status, err), (0, ""))
         pieces = re.findall(rb"@hpclaunch-report (\S+):(\d+):(\d+) (\d+)/(\d+) (\d+) (.*)", out)
         for host, _, _, number, count, size, text in pieces:
@@ -797,16 +799,53 @@ class Report(unittest.TestCase):
     def test_long_values_come_in_pieces(self):
         self.assertEqual(self.report(*self.GOOD, "OMP_PLACES=" + "{0},\\" * 1000)["values"], {"OMP_PLACES": "{0},\\" * 1000})
 
-    def test_the_first_rank_of_a_node_starts_the_program(self):
-        plan = self.PLAN % (mark("a", 5), mark("b", 5), ":libraries=%2Fx", "")
-        status, out, err = run_plan(plan, "R=0", "L=0", "A=a", "B=b", "PATH=/bin", "LD_LIBRARY_PATH=/y")
-        self.assertEqual((status, err), (0, ""))
-        entries = out.decode().split("\0")
-        self.assertIn("LD_LIBRARY_PATH=/x", entries)
-        self.assertTrue([entry for entry in entries if entry.startswith("HPCLAUNCH_REPORT=@hpclaunch-report ")])
+    def test_the_first_rank_of_a_node_reports_facts_of_it(self):
+        good = ("R=0", "L=0", "A=a", "B=b", "PATH=/bin", "TMPDIR=/nowhere/at/all")
+        there = sorted(os.listdir("/sys/bus/pci/devices"))[:1] if os.path.isdir("/sys/bus/pci/devices") else []
+        planned = "/".join("%2F" + one.replace(":", "%3A") for one in there + ["ffff:ff:1f.7"])
+        facts = self.report(*good, "MASTER_ADDR=10.1.2.3", "MASTER_PORT=0", more=":gpus=" + planned)["facts"]
+        self.assertEqual(facts.get("gpus", []), there)
+        with open("/sys/devices/system/cpu/online") as file:
+            self.assertEqual(facts["online"], file.read().strip())
+        self.assertEqual((facts["master"], facts["master_resolves"]), ("10.1.2.3", ["10.1.2.3"]))
+        self.assertEqual([(room["path"], room["errno"]) for room in facts["rooms"]], [("/dev/shm", 0), ("/nowhere/at/all", errno.ENOENT)])
+        free = os.statvfs("/dev/shm")
+        self.assertLess(abs(facts["rooms"][0]["free_bytes"] - free.f_bavail * free.f_frsize), 1 << 28)
+        self.assertEqual({"port", "program_problem", "master_problem"} & set(facts), set())
+        names = {one["name"] for one in facts.get("interfaces", [])}
+        self.assertEqual(names, set(os.listdir("/sys/class/net")) - {"lo", "bonding_masters"})
+
+    def test_addresses_of_interfaces_are_written_as_others_write_them(self):
+        facts = self.report("R=0", "L=0", "A=a", "B=b", "PATH=/bin")["facts"]
+        for family, name in ((socket.AF_INET, "inet"), (socket.AF_INET6, "inet6")):
+            found = re.findall(r" %s ([0-9a-f.:]+)/" % name, subprocess.run(["ip", "addr"], stdout=subprocess.PIPE, universal_newlines=True).stdout) if shutil.which("ip") else []
+            wanted = {socket.inet_ntop(family, socket.inet_pton(family, one)) for one in found if not one.startswith(("127.", "fe80:")) and one != "::1"}
+            given = {one for interface in facts.get("interfaces", []) for one in interface["addresses"] if (":" in one) == (name == "inet6")}
+            if found:
+                self.assertEqual(given, wanted)
+
+    def test_names_and_ports_of_the_rendezvous(self):
+        good = ("R=0", "L=0", "A=a", "B=b", "PATH=/bin")
+        facts = self.report(*good, "MASTER_ADDR=localhost")["facts"]
+        self.assertTrue(set(facts["master_resolves"]) & {"127.0.0.1", "::1"}, facts)
+        facts = self.report(*good, "MASTER_ADDR=no-such-host.invalid")["facts"]
+        self.assertIn(facts.get("master_problem", ""), ("", '"no-such-host.invalid": Name or service not known'))
+        self.assertNotIn("master_resolves", facts)
+        for family, own in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+            taken = socket.socket(family)
+            taken.bind((own, 0))
+            taken.listen(1)
+            port = str(taken.getsockname()[1])
+            self.assertEqual(self.report(*good, "MASTER_PORT=" + port)["facts"]["port"], {"errno": errno.EADDRINUSE})
+            taken.close()
+
+    def test_a_program_that_cannot_be_started(self):
+        for program, problem in (("/no/such/one", "does not exist"), ("/etc", "is a directory"), ("/etc/passwd", "is not executable")):
+            facts = self.report("R=0", "L=0", "A=a", "B=b", "PATH=/bin", program=program)["facts"]
+            self.assertEqual(facts["program_problem"], 'program "%s" %s' % (program, problem))
 
     def test_damaged_fields(self):
-        for field in "show=*", "show=A*B", "devices=nvidia", "devices=*x", "usual=abc", "import=last", "present=A=B":
+        for field in "show=*", "show=A*B", "devices=nvidia", "devices=*x", "gpus=0000%3A18%3A00.0", "usual=abc", "import=last", "present=A=B":
             status, _, err = run_plan(":rank=R:verify=report:%s:layout=0*1:class=1" % field, "R=0")
             self.assertEqual(status, 125, field)
             self.assertIn("malformed value", err)
