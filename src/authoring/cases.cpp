@@ -156,13 +156,6 @@ struct Comparing {
   }
 };
 
-EnvSnapshot environment_of(const Case& expected) {
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : expected.env)
-    entries.push_back(fmt::format("{}={}", name, value));
-  return EnvSnapshot(std::move(entries));
-}
-
 }  // namespace
 
 Check run_case(const Profile& profile, const Case& expected, const Args& typed) {
@@ -178,7 +171,7 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
   if (!args) return failed("case-options", args.error().message, args.error().hint);
   args->command =
       expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
-  const EnvSnapshot env = environment_of(expected);
+  const EnvSnapshot env = EnvSnapshot().with({expected.env.begin(), expected.env.end()});
   const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
   if (expected.refused) {
     const auto refuses = [&](const std::string& message) {

@@ -33,8 +33,9 @@ Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot
 struct LoadedProfile {
   std::string name;  ///< its own, or the file's stem
   std::string file;
-  std::optional<Profile> resolved;  ///< nullopt when there are problems
-  std::vector<Error> problems;      ///< of the file, or else the first of what it extends
+  Profile own = {};                      ///< without what it extends
+  std::optional<Profile> resolved = {};  ///< nullopt when there are problems
+  std::vector<Error> problems = {};      ///< of the file, or else the first of what it extends
 };
 
 /// One name or file. A file may extend what is named beside it, or is in its directory or in `part` and
@@ -78,9 +79,6 @@ int print_suites(const Args& args, const std::vector<Suite>& suites, const std::
 Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std::string& id);
 
 // ---- text ----------------------------------------------------------------------------------------------
-
-/// "PATH:12:3", as far as it is known.
-std::string place_text(const std::optional<SourceRef>& where);
 
 /// "2 packages, 4 NUMA nodes, 104 cores, ..."
 std::string node_text(const NodeModel& node);

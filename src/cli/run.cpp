@@ -63,14 +63,15 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.argv = prepared.argv;
   report(session, prepared.diagnostics);
   if (args.dry_run) return dry_run(args, prepared, session);
-  if (has_errors(prepared.diagnostics) && !args.launch.force)
+  if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, not_started(), session);
   if (args.preflight) {
     const Result<std::vector<Diagnostic>> found =
         job::preflight(prepared, session.env, kPreflightSeconds, other_lines(session));
     if (!found) return fail(record, found.error(), session);
     report(session, *found);
-    if (has_errors(*found) && !args.launch.force) return fail(record, not_started(), session);
+    if (any_from(Severity::error, *found) && !args.launch.force)
+      return fail(record, not_started(), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   Result<sys::Ending> ending = job::start(prepared, session.env);
