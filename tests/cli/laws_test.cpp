@@ -21,6 +21,7 @@ constexpr const char* kProfile = R"({"schema": 1, "name": "x", "doc": "x", "node
 struct Bench {
   Profile profile = parse_profile(kProfile, "x").profile;
   Plan plan;
+  Request asked;
   InvariantContext bench = make_context(profile, profile.nodes.front(), *find_launcher("local"));
 
   Bench() {
@@ -30,8 +31,10 @@ struct Bench {
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
     input.launcher = find_launcher("local")->traits;
-    input.request.ranks_per_node = 2;
-    input.request.command = {"true"};
+    asked.nodes = 1;
+    asked.ranks_per_node = 2;
+    asked.command = {"true"};
+    input.request = asked;
     plan = *make_plan(input);
   }
 
@@ -44,7 +47,7 @@ struct Bench {
   }
   EnvSnapshot env;
   Sample sample(const Plan* again) const {
-    return {2, 1, "", &plan, again, find_launcher("local"), &env};
+    return {&asked, &plan, again, find_launcher("local"), &env};
   }
   std::string breach(const std::string& name, const Plan* again = nullptr) {
     for (const Invariant& law : kInvariants)
