@@ -148,18 +148,6 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
 }
 
-// ---- the file ------------------------------------------------------------------------------------------
-
-Result<std::string> written(const Fresh& fresh, const EnvSnapshot& env) {
-  std::string text = unfinished_profile(fresh, env);
-  const Result<std::string> expect = expect_section(fresh, text, env);
-  if (!expect) return expect.error();
-  text += *expect;
-  const ParsedProfile parsed = parse_profile(text, "the new profile");
-  if (!parsed.problems.empty()) return parsed.problems.front();
-  return text;
-}
-
 }  // namespace
 
 std::string short_text(const std::string& text) {
@@ -203,15 +191,6 @@ std::string prose(std::string_view text, int indent) {
   return out + "\n";
 }
 
-std::string lines_of(std::string_view json, int indent, bool suggested) {
-  const std::string begin =
-      std::string(static_cast<std::size_t>(indent), ' ') + (suggested ? "// " : "");
-  std::string out;
-  for (const std::string_view line : split(json, '\n'))
-    if (!line.empty()) out.append(begin).append(line).append("\n");
-  return out;
-}
-
 int profile_new(const Args& args, Session& session) {
   if (!args.name.empty() && !is_profile_name(args.name))
     return report(
@@ -221,9 +200,11 @@ int profile_new(const Args& args, Session& session) {
                        "hpclaunch profile new --name my-site"});
   Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());
-  const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
-  if (!text) return report(session, text.error());
-  return print_all(session, *text);
+  const Fresh fresh = look(args, session.env, std::move(*node));
+  const std::string unfinished = unfinished_profile(fresh, session.env);
+  const Result<std::string> expect = expect_section(fresh, unfinished, session.env);
+  if (!expect) return report(session, expect.error());
+  return print_all(session, unfinished + *expect);
 }
 
 }  // namespace hpclaunch::authoring

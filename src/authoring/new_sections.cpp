@@ -154,8 +154,7 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
   values["twice"] = std::to_string(2 * packages);
 }
 
-}  // namespace
-
+// Conditions of profiles/new/profile.txt: "a b|c !d" is a, one of b and c, and not d.
 bool all_found(std::string_view needs, const Names& names) {
   return std::ranges::all_of(split(needs, ' '), [&](std::string_view word) {
     return std::ranges::any_of(split(word, '|'), [&](std::string_view one) {
@@ -165,6 +164,8 @@ bool all_found(std::string_view needs, const Names& names) {
   });
 }
 
+}  // namespace
+
 std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env) {
   Names names;
   Values values = {{"from", plain(fresh.from)},
@@ -173,8 +174,7 @@ std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env) {
   add_launcher(fresh, names, values);
   add_site(fresh, env, names, values);
   add_node(fresh, names, values);
-  values["rules"] = new_rules(fresh, values["fabric"]);
-  if (!values["fabric"].empty()) names.insert("fabric");
+  add_network(fresh, names, values);
   std::string text;
   bool active = true;
   for (const std::string_view line : split(kNewProfile, '\n')) {
