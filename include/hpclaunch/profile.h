@@ -317,18 +317,21 @@ using ProfileLookup = std::function<Result<Profile>(const std::string& name)>;
 /// retirement successor that does not exist.
 Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find);
 
+/// A Signal, compiled into the program.
+struct BuiltinSignal {
+  std::string_view env, like;
+  bool proves = true;
+};
+
 /// Compiled into the program.
 struct BuiltinProfile {
   std::string_view name;
   std::string_view file;    ///< "builtin:profiles/site/NAME.json"
   std::string_view text;    ///< the file, byte for byte
-  std::string_view detect;  ///< its "detect" array as JSON; "[]" for parts
+  std::span<const BuiltinSignal> detect;  ///< those of the file; none for parts
 };
 
 std::span<const BuiltinProfile> builtin_profiles();  ///< ascending name
-
-/// Reads a "detect" array. Broken entries are left out: parse_profile reports them.
-std::vector<Signal> parse_signals(std::string_view json);
 
 // ---- which site is this? ---------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ int env(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
+  if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
+    return report(session, stopped("no environment printed"));
   Result<job::ShellChanges> made = job::shell_changes(*prepared, {false, args.show_secrets});
   if (!made) return report(session, made.error());
   if (const Status kept = keep_secrets(made->changes, session.env); !kept)
@@ -51,10 +53,11 @@ Runner declare_env(Parser& parser) {
   parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
   parser.flag("--show-secrets", args->show_secrets,
               "Print the values of tokens, keys and passwords");
+  parser.flag("--force", args->launch.force, "Print in spite of errors");
   parser.takes_program(args->launch.command);
   parser.footer(
       "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"
-      "Exit status: 0 printed, 2 no plan, or a value that the format cannot express.");
+      "Exit status: 0 printed, 2 no plan, an error, or a value that the format cannot express.");
   return [args](Session& session) { return env(*args, session); };
 }
 

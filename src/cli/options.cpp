@@ -96,8 +96,8 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_launch(parser, request);
 }
 
-Error not_started() {
-  return Error{ErrorKind::usage, "not started", "fix the errors above, or use --force"};
+Error stopped(const char* what) {
+  return Error{ErrorKind::usage, what, "fix the errors above, or use --force"};
 }
 
 job::OtherLines other_lines(const Session& session) {

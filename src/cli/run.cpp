@@ -62,16 +62,16 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
   report(session, prepared.diagnostics);
-  if (args.dry_run) return dry_run(args, prepared, session);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
-    return fail(record, not_started(), session);
+    return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
+  if (args.dry_run) return dry_run(args, prepared, session);
   if (args.preflight) {
     const Result<std::vector<Diagnostic>> found =
         job::preflight(prepared, session.env, kPreflightSeconds, other_lines(session));
     if (!found) return fail(record, found.error(), session);
     report(session, *found);
     if (any_from(Severity::error, *found) && !args.launch.force)
-      return fail(record, not_started(), session);
+      return fail(record, stopped("not started"), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   Result<sys::Ending> ending = job::start(prepared, session.env);
@@ -110,7 +110,7 @@ Runner declare_run(Parser& parser) {
   parser.flag("--show-secrets", args->show_secrets,
               "With --dry-run: print tokens, keys and passwords");
   parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
-  parser.flag("--force", args->launch.force, "Start in spite of errors");
+  parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "

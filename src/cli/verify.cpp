@@ -93,7 +93,7 @@ int verify(const Args& args, Session& session) {
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
-    return report(session, not_started());
+    return report(session, stopped("not started"));
   const Result<job::Verification> result =
       job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));
   if (!result) return report(session, result.error());

@@ -67,8 +67,10 @@ Result<std::vector<SiteSignals>> all_signals(const std::vector<ProfileEntry>& en
   std::vector<SiteSignals> sites;
   for (const ProfileEntry& entry : entries) {
     if (entry.builtin != nullptr) {
-      std::vector<Signal> signals = parse_signals(entry.builtin->detect);
-      if (!signals.empty()) sites.push_back({entry.name, std::move(signals)});
+      if (entry.builtin->detect.empty()) continue;
+      sites.push_back({entry.name, {}});
+      for (const auto& [env, like, proves] : entry.builtin->detect)
+        sites.back().detect.push_back({std::string(env), std::string(like), proves});
       continue;
     }
     Result<Profile> profile = read_profile(entry);

@@ -238,18 +238,4 @@ ParsedProfile parse_profile(std::string_view text, const std::string& file) {
   return parsed;
 }
 
-std::vector<Signal> parse_signals(std::string_view json) {
-  std::vector<Signal> signals;
-  profile::Context context("", "");
-  const std::optional<profile::Json> tree = json_reader::parse_tree(json, context);
-  if (!tree) return signals;
-  for (const profile::Json& item : tree->items) {
-    profile::Context own("", "");
-    Signal signal;
-    profile::Object::inside(own, {&item}, [&](auto& one) { signal = profile::parse_signal(one); });
-    if (own.count() == 0) signals.push_back(std::move(signal));
-  }
-  return signals;
-}
-
 }  // namespace hpclaunch

@@ -144,7 +144,11 @@ class Address(Outside):
         words += ("--launcher", "local") if "--hostfile" not in words else ("--launcher", "hydra")
         plan = hpclaunch("plan", *words, "--", "/bin/true", env=env)
         self.has(plan, severity, rule)
-        self.has(hpclaunch("run", "--dry-run", *words, "--", "/bin/true", env=env), rule)
+        for printing, status in ((("run", "--dry-run"), 125), (("env",), 2)):
+            done = hpclaunch(*printing, *words, "--", "/bin/true", env=env)
+            self.has(done, rule)
+            self.assertEqual((done.out, done.status), ("", status) if severity == "error" else (done.out, 0), str(done))
+            self.has(self.ok(hpclaunch(*printing, *words, "--force", "--", "/bin/true", env=env)), rule)
         for command, status in (("run", 125), ("verify", 2)):
             done = hpclaunch(command, *words, "--", "/bin/true", env=dict(env, PATH="/usr/bin:/bin"))
             self.has(done, rule)

@@ -270,6 +270,9 @@ TEST_CASE("devices in a real cgroup and in a restricted recording keep their NUM
   const std::vector<int> emulated = {3, 3, 1, 1, 0, 0, 2, 2};
   for (const char* name : {"emulated-1x64", "emulated-1x64-job", "emulated-1x64-restricted"})
     CHECK(nodes_of(machine(std::string("recorded/") + name + ".xml")) == emulated);
+  for (const char* name : {"emulated-2x52", "emulated-2x52-job"})
+    CHECK(nodes_of(machine(std::string("recorded/") + name + ".xml")) ==
+          std::vector<int>{0, 0, 0, 1, 1, 1});
 }
 
 TEST_CASE("what SR-IOV shares out counts once", "[probe][xml]") {

@@ -86,6 +86,8 @@ TEST_CASE("recorded machines have the counts of their descriptions", "[probe][xm
       {"recorded/emulated-1x64.xml", 1, 4, 8, 64, 128, 128, 0},
       {"recorded/emulated-1x64-job.xml", 1, 4, 2, 16, 32, 32, 0},
       {"recorded/emulated-1x64-restricted.xml", 1, 4, 4, 32, 64, 64, 0},
+      {"recorded/emulated-2x52.xml", 2, 2, 2, 104, 208, 208, 0},
+      {"recorded/emulated-2x52-job.xml", 1, 2, 1, 26, 52, 52, 0},
   };
   for (const Expected& want : table) {
     const Topology got = machine(want.file);

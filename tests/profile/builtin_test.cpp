@@ -45,7 +45,7 @@ TEST_CASE("built-in profiles have no problem, alone and resolved") {
     CHECK(parsed.profile.part == (one.file.find("/part/") != std::string_view::npos));
     const Result<Profile> resolved = resolve_profile(parsed.profile, find_builtin);
     if (!resolved) FAIL_CHECK(resolved.error().message);
-    const std::vector<Signal> signals = parse_signals(one.detect);
+    const std::span<const BuiltinSignal> signals = one.detect;
     REQUIRE(signals.size() == parsed.profile.detect.size());
     for (std::size_t i = 0; i < signals.size(); ++i) {
       CHECK(signals[i].env == parsed.profile.detect[i].env);

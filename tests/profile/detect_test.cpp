@@ -68,18 +68,3 @@ TEST_CASE("hosts ignore letter case and may match by the short name; variables d
   CHECK(look({"NAME=abc"}, {}).empty());
   CHECK(look({"NAME=Abc.x"}, {}).empty());
 }
-
-TEST_CASE("a detect array is read by itself, and broken entries are left out") {
-  const std::vector<Signal> signals = parse_signals(
-      R"([{"env": "A", "like": "b*"}, {"env": "A"}, 7, {"host": "h", "proves": false}, {"hots": "x"}])");
-  REQUIRE(signals.size() == 2);
-  CHECK(signals[0].env == "A");
-  CHECK(signals[0].like == "b*");
-  CHECK(signals[0].proves);
-  CHECK(signals[1].env.empty());
-  CHECK(signals[1].like == "h");
-  CHECK_FALSE(signals[1].proves);
-  CHECK(parse_signals("").empty());
-  CHECK(parse_signals("[").empty());
-  CHECK(parse_signals("{}").empty());
-}
