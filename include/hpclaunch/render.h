@@ -28,6 +28,11 @@ std::string printable(std::string_view text);
 /// Of plan_table: ranks -> CPUs, one table per kind of node; classes that are laid out alike share one.
 std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);
 
+/// The pieces in lines of at most `width` columns, with `glue` between those of a line; a wider piece gets a
+/// line. Never empty.
+std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
+                              std::string_view glue = " ");
+
 }  // namespace render
 
 enum class EnvFormat { sh, csh, fish, dotenv, json, lmod };

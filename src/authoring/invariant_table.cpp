@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "authoring/command.h"
 #include "authoring/invariants.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -215,20 +216,10 @@ std::optional<int> truth(Identity what, const Plan& plan, const RankPlace& place
   return at < std::size(in_order) ? std::optional(in_order[at]) : std::nullopt;
 }
 
-// What a program on this rank reads, where its launcher sets nothing; nullopt: the variable is not there.
-std::optional<std::string> at_rank(const Sample& one, std::string_view name,
-                                   const RankPlace& place) {
-  const Setting* setting = one.plan->find_env(name);
-  const std::string* inherited = one.env->find(name);
-  if (setting == nullptr) return inherited == nullptr ? std::nullopt : std::optional(*inherited);
-  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
-  return value_on(setting->value(), place);
-}
-
 std::string identity_on(const Sample& one, const RankPlace& place) {
   std::string wrong;
   const auto check = [&](std::string_view name, Identity what, bool needed) {
-    const std::optional<std::string> found = at_rank(one, name, place);
+    const std::optional<std::string> found = value_at(*one.plan, *one.env, name, place);
     const std::optional<int> wanted = truth(what, *one.plan, place);
     const bool first_device = name == "LOCAL_RANK" && !one.plan->gpu_view.empty() && found == "0";
     if (!wrong.empty() || first_device ||
@@ -241,7 +232,9 @@ std::string identity_on(const Sample& one, const RankPlace& place) {
   for (const Launcher& other : launchers()) {
     if (other.name == one.launcher->name) continue;  // it sets its own
     bool any = false;  // programs take the whole of a launcher's names, or none
-    each_name(other.identity, [&](auto name, Identity) { any = any || at_rank(one, name, place); });
+    each_name(other.identity, [&](auto name, Identity) {
+      any = any || value_at(*one.plan, *one.env, name, place);
+    });
     each_name(other.identity, [&](auto name, Identity what) { check(name, what, any); });
   }
   return wrong;
@@ -262,12 +255,15 @@ std::string identity(InvariantContext&, const Sample& one) {
   std::set<std::string, std::less<>> by_launcher;
   each_name(one.launcher->identity, [&](auto name, Identity) { by_launcher.emplace(name); });
   for (const auto& [name, value] : one.env->values())
-    if (value == kMisleading && !by_launcher.contains(name) && at_rank(one, name, {}) == value)
+    if (value == kMisleading && !by_launcher.contains(name) &&
+        value_at(*one.plan, *one.env, name, {}) == value)
       return fmt::format("ranks find {}={} of another launch", name, value);
   const std::string& own = one.launcher->traits.rank_var;
   if (own.empty() || std::ranges::count(plan.removed, own) > 0)
     return fmt::format("the shim does not find the rank that {} sets", plan.launcher);
-  return at_rank(one, "TORCHELASTIC_RUN_ID", {}) ? "" : "TORCHELASTIC_RUN_ID is not set";
+  return value_at(*one.plan, *one.env, "TORCHELASTIC_RUN_ID", {})
+             ? ""
+             : "TORCHELASTIC_RUN_ID is not set";
 }
 
 // The literal part of a template, without its facts.

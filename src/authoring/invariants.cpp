@@ -84,9 +84,8 @@ std::set<int> rank_counts(const Profile& profile, const Topology& node, int unit
 /// All plans for one kind of node.
 class Sweep {
  public:
-  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher,
-        InvariantCount& count)
-      : context_(make_context(profile, model, launcher)), count_(count) {
+  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher, Suite& suite)
+      : context_(make_context(profile, model, launcher)), suite_(suite) {
     input_.node = model.topology;
     input_.profile = &profile;
     input_.profile_why = "named for the invariants";
@@ -158,17 +157,17 @@ class Sweep {
 
  private:
   void refused(const Error& error, const Request& asked) {
-    ++count_.plans;
-    ++count_.refused;
-    ++count_.checked;
+    ++suite_.plans;
+    ++suite_.refused;
+    ++suite_.invariants;
     if (error.message.empty()) add_violation("refusal", "refused without a reason", asked);
   }
 
   void check(Invariant::Of of, const Sample& one) {
-    if (of != Invariant::Of::pair) ++count_.plans;
+    if (of != Invariant::Of::pair) ++suite_.plans;
     for (const Invariant& invariant : kInvariants) {
       if (invariant.of != of) continue;
-      ++count_.checked;
+      ++suite_.invariants;
       const std::string found = invariant.violation(context_, one);
       if (!found.empty()) add_violation(invariant.name, found, *one.asked);
     }
@@ -187,7 +186,7 @@ class Sweep {
     asked.devices_per_rank = devices;
     const Result<Plan> plan = make_plan(input_);
     if (!plan) return refused(plan.error(), asked);
-    if (reports(*plan, "far-from-device")) ++count_.far;
+    if (reports(*plan, "far-from-device")) ++suite_.far;
     check(Invariant::Of::plan, {&asked, &*plan});
     if (!twice) return;
     const Result<Plan> again = make_plan(input_);
@@ -199,8 +198,9 @@ class Sweep {
 
   // Two examples are printed, the rest are counted.
   void add_violation(const std::string& invariant, const std::string& found, const Request& asked) {
-    Check& check = *std::ranges::find_if(
-        count_.checks, [&](const Check& one) { return one.name.starts_with(invariant + ":"); });
+    Check& check = *std::ranges::find_if(suite_.checks, [&](const Check& one) {
+      return one.kind == "invariant" && one.name.starts_with(invariant + ":");
+    });
     const int earlier = ++violations_[invariant] - kEnoughExamples;
     if (earlier <= 1)
       check.diagnostics.push_back({"invariant-" + invariant, Severity::error,
@@ -214,34 +214,33 @@ class Sweep {
 
   InvariantContext context_;
   PlanInput input_;
-  InvariantCount& count_;
+  Suite& suite_;
   std::map<std::string, int> violations_;
   std::string job_;  ///< the batch system of identities, for people
 };
 
 }  // namespace
 
-InvariantCount check_invariants(const Profile& profile) {
-  InvariantCount count;
-  count.checks.push_back(
+void check_invariants(const Profile& profile, Suite& suite) {
+  const std::size_t first = suite.checks.size();
+  suite.checks.push_back(
       {"invariant", "refusal: a plan, or a reason for the refusal", profile.where});
   for (const Invariant& invariant : kInvariants)
-    count.checks.push_back(
+    suite.checks.push_back(
         {"invariant", fmt::format("{}: {}", invariant.name, invariant.what), profile.where});
   const Launcher* launcher = find_launcher(profile.launcher.empty() ? "local" : profile.launcher);
   if (launcher == nullptr) {
-    count.checks.front().diagnostics.push_back(
+    suite.checks[first].diagnostics.push_back(
         {"invariant-refusal", Severity::error,
          fmt::format("unknown launcher \"{}\"", profile.launcher), "", profile.where});
-    return count;
+    return;
   }
   for (const NodeModel& model : profile.nodes) {
-    Sweep sweep(profile, model, *launcher, count);
+    Sweep sweep(profile, model, *launcher, suite);
     sweep.all();
     sweep.identities(nullptr);
     if (const Scheduler* own = find_scheduler(profile.scheduler)) sweep.identities(own);
   }
-  return count;
 }
 
 }  // namespace hpclaunch::authoring

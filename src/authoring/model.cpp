@@ -137,20 +137,14 @@ void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   if (!cores.empty()) out["cores"] = cores.to_list();
 }
 
-// The CPUs of a device or an interface, else those of its NUMA node.
-template <class Entry>
-CpuSet near(const Topology& node, const Entry& entry) {
-  const NumaNode* numa = node.find_numa(entry.numa);
-  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
-}
-
 // Where a device is, in the model's numbers.
 Json place_of(const Topology& node, const Device& device, const Topology& model) {
   Json out = Json::object();
   const NumaNode* numa = node.find_numa(device.numa);
+  const CpuSet& near = numa == nullptr || !device.pus.empty() ? device.pus : numa->pus;
   const int number = number_in(model, node, device.numa);
   if (number >= 0) out["numa"] = number;
-  if (number < 0 || near(node, device) != numa->pus) put_cores(node, near(node, device), out);
+  if (number < 0 || near != numa->pus) put_cores(node, near, out);
   return out;
 }
 

@@ -18,16 +18,13 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
 // "node0123.example.org" -> "node".
 std::string name_of_host(const std::string& host) {
   constexpr std::size_t kLongest = 64;
   std::string name;
-  for (const char c : host.substr(0, host.find('.'))) {
-    if (is_digit(c) || name.size() == kLongest) break;
-    if (is_letter_or_digit(c) || c == '-') name += c;
+  for (const unsigned char c : host.substr(0, host.find('.'))) {
+    if (std::isdigit(c) != 0 || name.size() == kLongest) break;
+    if (std::isalnum(c) != 0 || c == '-') name += static_cast<char>(c);
   }
   while (!name.empty() && name.back() == '-') name.pop_back();
   return is_profile_name(name) ? name : "my-site";
@@ -73,16 +70,11 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> options = {"-N", std::to_string(question.nodes)};
   if (question.ranks > 0) options.insert(options.end(), {"--ppn", std::to_string(question.ranks)});
   if (!question.mode.empty()) options.insert(options.end(), {"--device-mode", question.mode});
-  std::vector<std::string> cpus;
-  std::vector<std::string> units;
-  for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
-    cpus.push_back(rank.cpus.to_list());
-    if (rank.unit >= 0) units.push_back(std::to_string(rank.unit));
-  }
+  const auto [cpus, units] = placement_of(prepared.plan);
   nlohmann::ordered_json one = {{"name", name_of(question)},
                                 {"options", options},
                                 {"cpus", fmt::format("{}", fmt::join(cpus, ":"))}};
-  if (units.size() == cpus.size()) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
+  if (std::ranges::count(units, "") == 0) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
   for (const Setting& setting : prepared.plan.env) {
     const auto* value = std::get_if<std::string>(&setting.value());
     const Layer layer = setting.history.back().layer;
@@ -178,17 +170,10 @@ std::string prose(std::string_view text, int indent) {
     else
       words.back() += " " + std::string(word);
   }
-  std::string out = begin;
-  std::size_t width = begin.size();
-  for (const std::string& word : words) {
-    if (width + 1 + word.size() > kWidth && width > begin.size()) {
-      out += "\n" + begin;
-      width = begin.size();
-    }
-    out += " " + word;
-    width += 1 + word.size();
-  }
-  return out + "\n";
+  std::string out;
+  const auto room = static_cast<int>(kWidth - begin.size() - 1);
+  for (const std::string& line : render::fill(words, room)) out += begin + " " + line + "\n";
+  return out;
 }
 
 int profile_new(const Args& args, Session& session) {

@@ -15,14 +15,10 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-bool has_letter(const std::string& text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
-}
-
 // Digits become '*', invalid characters '?'. A name without letters is kept: its pattern would match any site.
 std::string host_pattern(const std::string& host) {
-  const bool keep_digits = !has_letter(host);
+  const bool keep_digits =
+      std::ranges::none_of(host, [](unsigned char c) { return std::isalpha(c) != 0; });
   constexpr std::size_t kLongest = 128;
   std::string pattern;
   for (const char c : host.substr(0, kLongest)) {

@@ -219,8 +219,7 @@ std::string launch_line(const Prepared& prepared) {
 // "4-7:8-11", as launchers write it; the first few of many.
 std::string cpus_of(const Plan& plan) {
   constexpr std::size_t kMost = 16;
-  std::vector<std::string> lists;
-  for (const RankPlan& rank : plan.classes.front().ranks) lists.push_back(rank.cpus.to_list());
+  std::vector<std::string> lists = placement_of(plan).cpus;
   if (lists.size() <= kMost) return code(fmt::format("{}", fmt::join(lists, ":")));
   lists.resize(4);
   return code(fmt::format("{}:...", fmt::join(lists, ":")));

@@ -115,12 +115,11 @@ void review_variables(const Profile& profile, const Profile&,
 
 void review_age(const Profile& profile, const std::string& today,
                 std::vector<Diagnostic>& diagnostics) {
-  std::map<std::string, std::vector<std::string>> old;
-  std::map<std::string, SourceRef> first;
-  for (const auto& [what, conditions, from] : own_entries(profile)) {
-    const Origin& origin = *from;
-    const auto say = [&, &what = what](const std::string& message, const std::string& fix) {
-      diagnostics.push_back(about(what, origin, "stale", Severity::warning, message, fix));
+  std::map<std::string, std::vector<OwnEntry>> old;
+  for (const OwnEntry& entry : own_entries(profile)) {
+    const Origin& origin = *entry.origin;
+    const auto say = [&](const std::string& message, const std::string& fix) {
+      diagnostics.push_back(about(entry.what, origin, "stale", Severity::warning, message, fix));
     };
     if (!origin.source.empty() && origin.checked.empty())
       say("has a source but no date of the last comparison", "add \"checked\": \"YYYY-MM-DD\"");
@@ -129,17 +128,16 @@ void review_age(const Profile& profile, const std::string& today,
       say(fmt::format("compared with its source on {}, which is in the future", origin.checked),
           "write the date of the comparison");
     // A retired site no longer changes.
-    if (profile.retired || !too_old(origin.checked, today)) continue;
-    first.emplace(origin.checked, origin.where);
-    old[origin.checked].push_back(what);
+    if (!profile.retired && too_old(origin.checked, today)) old[origin.checked].push_back(entry);
   }
-  for (const auto& [day, entries] : old)
+  for (const auto& [day, entries] : old) {
+    const std::string more =
+        entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1);
     diagnostics.push_back(
-        {"stale", Severity::warning,
-         fmt::format(
-             "{}{}: last compared with the source on {}, more than 18 months ago", entries.front(),
-             entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1), day),
-         "read the source again, then put today's date into \"checked\"", first[day]});
+        about(entries.front().what + more, *entries.front().origin, "stale", Severity::warning,
+              fmt::format("last compared with the source on {}, more than 18 months ago", day),
+              "read the source again, then put today's date into \"checked\""));
+  }
 }
 
 using Op = Test::Op;

@@ -33,6 +33,20 @@ void Scene::below(Scene part, int gap) {
   if (part.h > 0) add(0, h == 0 ? 0 : h + gap, std::move(part));
 }
 
+Scene in_rows(std::vector<Scene> parts, int columns, int step, int gap) {
+  Scene all;
+  int column = 0;
+  int y = 0;
+  for (Scene& part : parts) {
+    if (column == columns) {
+      column = 0;
+      y = all.h + gap;
+    }
+    all.add(step * column++, y, std::move(part));
+  }
+  return all;
+}
+
 Rows rows_of(int count, int each, int gap, int width) {
   const int most = std::clamp((width + gap) / (each + gap), 1, count);
   const int rows = (count + most - 1) / most;
@@ -120,7 +134,11 @@ Scene Layout::inner(const std::vector<int>& list, int width) {
   Scene best;
   long best_cost = 0;
   for (int columns = 1; columns <= std::min(count, kMostColumns); ++columns) {
-    Scene scene = columns_of(list, columns, (width - (columns - 1) * m_.gap_x) / columns);
+    const int room = (width - (columns - 1) * m_.gap_x) / columns;
+    std::vector<Scene> blocks;
+    for (const int at : list) blocks.push_back(block(at, room));
+    const int widest = std::ranges::max_element(blocks, {}, &Scene::w)->w;
+    Scene scene = in_rows(std::move(blocks), columns, widest + m_.gap_x, m_.gap_y);
     const long cost = static_cast<long>(scene.h) * (count % columns == 0 ? kEven : kUneven);
     const bool better = scene.w <= width && (best.w > width || cost < best_cost);
     if (columns > 1 && !better) continue;
@@ -128,22 +146,6 @@ Scene Layout::inner(const std::vector<int>& list, int width) {
     best_cost = cost;
   }
   return best;
-}
-
-Scene Layout::columns_of(const std::vector<int>& list, int columns, int room) {
-  Scene all;
-  int step = 0;
-  for (const int at : list) step = std::max(step, block(at, room).w + m_.gap_x);
-  int column = 0;
-  int y = 0;
-  for (const int at : list) {
-    if (column == columns) {
-      column = 0;
-      y = all.h + m_.gap_y;
-    }
-    all.add(column++ * step, y, block(at, room));
-  }
-  return all;
 }
 
 /// Everything in a region, one below the other.
@@ -175,7 +177,7 @@ const Scene& Layout::block(int at, int width) {
   const int head = lines.empty() ? m_.pad_y : m_.head + later * m_.head_line;
   int y = m_.head_base;
   for (const std::string& line : lines) {
-    box.texts.push_back({m_.pad_x, y, m_.font, false, box.texts.empty(), false, line, inner_w});
+    box.texts.push_back({m_.pad_x, y, m_.font, false, box.texts.empty(), false, line});
     y += m_.head_line;
   }
   box.w = out.w = inner_w + 2 * m_.pad_x;
@@ -189,9 +191,8 @@ const Scene& Layout::block(int at, int width) {
 Scene Layout::titled(const char* title, Scene things) const {
   if (things.h == 0) return things;
   const std::string text = fitting({title}, m_.width, m_.small, true, m_);
-  const int w = m_.measure(text, m_.small, true);
-  Scene all{w, m_.line_h + m_.row_gap};
-  all.texts.push_back({0, m_.line_base, m_.small, false, true, false, text, w});
+  Scene all{m_.measure(text, m_.small, true), m_.line_h + m_.row_gap};
+  all.texts.push_back({0, m_.line_base, m_.small, false, true, false, text});
   all.add(0, all.h, std::move(things));
   return all;
 }

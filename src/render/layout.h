@@ -16,6 +16,9 @@ struct Rows {
 };
 Rows rows_of(int count, int each, int gap, int width);
 
+/// Parts side by side, `step` from one to the next, and the rows below each other.
+Scene in_rows(std::vector<Scene> parts, int columns, int step, int gap);
+
 class Layout {
  public:
   Layout(const Subject& subject, const Metrics& metrics);
@@ -27,7 +30,6 @@ class Layout {
   const Scene& block(int at, int width);
   Scene contents(const Region& one, int width);
   Scene inner(const std::vector<int>& list, int width);
-  Scene columns_of(const std::vector<int>& list, int columns, int room);
   Scene titled(const char* title, Scene things) const;
   Scene things(const std::vector<int>& devices, const std::vector<int>& nics, int width) const;
   std::vector<std::vector<std::string>> names(const Region& one) const;

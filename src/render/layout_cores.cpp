@@ -71,7 +71,7 @@ Scene Layout::cell(int pu) const {
   if (!box.look.service.empty()) box.tip += ", service " + box.look.service;
   if (!node_.allowed.has(pu)) box.tip += ", not allowed";
   box.texts.push_back(
-      {m_.pu_w / 2, m_.pu_h - 4, m_.small, true, false, false, fmt::format("{}", pu), m_.pu_w});
+      {m_.pu_w / 2, m_.pu_h - 4, m_.small, true, false, false, fmt::format("{}", pu)});
   return {box.w, box.h, {box}};
 }
 
@@ -86,15 +86,13 @@ Scene Layout::core(const Core& one, int at) const {
     else if (!box.look.ranks.empty())
       text = fitting(texts, core_w_, m_.small, true, m_);
     const int x = core_w_ - static_cast<int>(text.size());
-    box.texts.push_back({x, 0, m_.small, false, true, false, text, core_w_});
+    box.texts.push_back({x, 0, m_.small, false, true, false, text});
     return {core_w_, core_h_, {box}};
   }
+  std::vector<Scene> cells;
+  for (const int pu : one.pus.to_vector()) cells.push_back(cell(pu));
   Scene all{core_w_, core_h_, {box}};
-  int i = 0;
-  for (const int pu : one.pus.to_vector()) {
-    all.add(1 + i % pu_columns_ * m_.pu_w, 1 + i / pu_columns_ * m_.pu_h, cell(pu));
-    ++i;
-  }
+  all.add(1, 1, in_rows(std::move(cells), pu_columns_, m_.pu_w, 0));
   return all;
 }
 
@@ -104,7 +102,7 @@ Scene Layout::bar(const Look& look, int width) const {
   if (!look.ranks.empty()) box.tip = ranks_tip(look);
   if (look.paint == Paint::service) box.tip = "service " + look.service;
   box.texts.push_back({width / 2, m_.bar_h - 6, m_.small, true, true, false,
-                       fitting(texts, width - 2, m_.small, true, m_), width});
+                       fitting(texts, width - 2, m_.small, true, m_)});
   return {box.w, box.h, {box}};
 }
 

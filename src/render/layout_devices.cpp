@@ -13,20 +13,14 @@ namespace hpclaunch::render {
 /// `draw(position, width)` makes one.
 template <class Draw>
 Scene Layout::shelf(const std::vector<int>& list, int least, int most, int width, Draw draw) const {
-  Scene all;
-  if (list.empty()) return all;
-  const Rows rows = rows_of(static_cast<int>(list.size()), least, m_.gap_x, width);
-  const int each = std::clamp((width - (rows.per_row - 1) * m_.gap_x) / rows.per_row, least, most);
+  if (list.empty()) return {};
+  const int per_row = rows_of(static_cast<int>(list.size()), least, m_.gap_x, width).per_row;
+  const int each = std::clamp((width - (per_row - 1) * m_.gap_x) / per_row, least, most);
   std::vector<Scene> things;
   for (const int at : list) things.push_back(draw(at, each));
-  const int h = std::ranges::max_element(things, {}, &Scene::h)->h + m_.gap_y;
-  int i = 0;
-  for (Scene& one : things) {
-    all.add(i % rows.per_row * (each + m_.gap_x), i / rows.per_row * h, std::move(one));
-    ++i;
-  }
-  all.h = rows.rows * h - m_.gap_y;
-  return all;
+  const int highest = std::ranges::max_element(things, {}, &Scene::h)->h;
+  for (Scene& one : things) one.h = highest;
+  return in_rows(std::move(things), per_row, each + m_.gap_x, m_.gap_y);
 }
 
 Scene Layout::things(const std::vector<int>& devices, const std::vector<int>& nics,
@@ -45,7 +39,7 @@ void Layout::write(Box& box, int y, const std::vector<std::string>& texts, int f
                    bool alarm) const {
   const int room = box.w - 2 * m_.box_pad;
   box.texts.push_back(
-      {m_.box_pad, y, font, false, strong, alarm, fitting(texts, room, font, strong, m_), room});
+      {m_.box_pad, y, font, false, strong, alarm, fitting(texts, room, font, strong, m_)});
 }
 
 /// Name, model and address. A terminal has one line, and none for a device without parts.
@@ -79,11 +73,12 @@ Scene Layout::device(const Device& one, int width) const {
   const int h = head + rows.rows * (unit_h + m_.unit_gap) - m_.unit_gap + m_.box_pad_y;
   Box box{What::device, 0, 0, width, h, one.index, device_words(one)};
   device_lines(one, box);
-  Scene all{width, h, {box}};
+  std::vector<Scene> units;
   for (int part = 0; part < std::max(1, named); ++part)
-    all.add(m_.box_pad + part % rows.per_row * (unit_w + m_.core_gap),
-            head + part / rows.per_row * (unit_h + m_.unit_gap),
-            unit(one, named == 0 ? -1 : part, unit_w, unit_h));
+    units.push_back(unit(one, named == 0 ? -1 : part, unit_w, unit_h));
+  Scene all{width, h, {box}};
+  all.add(m_.box_pad, head,
+          in_rows(std::move(units), rows.per_row, unit_w + m_.core_gap, m_.unit_gap));
   return all;
 }
 
@@ -109,7 +104,7 @@ Scene Layout::unit(const Device& one, int part, int width, int height) const {
   const auto text = [&](int y, const std::string& what, bool strong) {
     if (!what.empty())
       box.texts.push_back(
-          {terminal() ? 0 : width / 2, y, m_.small, !terminal(), strong, false, what, width});
+          {terminal() ? 0 : width / 2, y, m_.small, !terminal(), strong, false, what});
   };
   if (terminal()) {
     std::vector<std::string> all;

@@ -52,7 +52,6 @@ struct Text {
   bool strong = false;
   bool alarm = false;
   std::string text;
-  int room = 0;  ///< width that it must not exceed
 };
 
 struct Box {

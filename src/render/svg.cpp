@@ -243,10 +243,9 @@ void legend(Page& page, const Scene& scene, const Subject& subject) {
     Box box{What::bar, kMargin + x, page.y, kCell, kHigh};
     box.look = {key.paint, {0}, "", key.far ? std::set{0} : std::set<int>()};
     if (!key.sample.empty())
-      box.texts.push_back(
-          {box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample, kCell});
+      box.texts.push_back({box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample});
     page.body += drawn(box) + texts_of(box);
-    const Text text{kMargin + x + kCell + 6, page.y + 12, 12, false, false, false, key.meaning, w};
+    const Text text{kMargin + x + kCell + 6, page.y + 12, 12, false, false, false, key.meaning};
     page.body += text_of(text, "faint");
     x += w + kGap;
   }
@@ -286,7 +285,7 @@ void links(Page& page, const Topology& node) {
   for (const auto& [device, place] : at) {
     page.body +=
         fmt::format("<circle class=\"dev\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>", place, page.y, kRadius);
-    const Text name{place, page.y + 4, 10, true, true, false, fmt::format("{}", device), 22};
+    const Text name{place, page.y + 4, 10, true, true, false, fmt::format("{}", device)};
     page.body += text_of(name);
   }
   page.y += kRadius + 2;

@@ -127,7 +127,7 @@ std::string machine_picture(const Scene& scene, const Style& style) {
     if (box.what == What::group) frame(box, style.unicode ? kBox : kPlain, canvas);
     const bool in_frame = box.what == What::group;
     for (const Text& text : box.texts) {
-      const bool on_border = in_frame && text.y == box.y && columns(text.text) <= text.room;
+      const bool on_border = in_frame && text.y == box.y;
       canvas.write(on_border ? text.x - 1 : text.x, text.y,
                    on_border ? " " + text.text + " " : text.text, tint_of(box, style));
     }

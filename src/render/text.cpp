@@ -228,11 +228,6 @@ std::string where_text(const SourceRef& where) {
   return text;
 }
 
-bool is_hidden(std::string_view name, const Decision& decision) {
-  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
-  return given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
-}
-
 std::string tinted(std::string_view text, Tone tone, const Style& style) {
   if (!style.color || text.empty()) return std::string(text);
   return fmt::format("\033[{}m{}\033[0m", tone == Tone::strong ? 1 : 2, text);

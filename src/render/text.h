@@ -33,11 +33,6 @@ inline std::string_view dots(const Style& style) { return style.unicode ? "…" 
 /// At most `width` columns; what is cut is announced with its size: "abc...(+52 bytes)".
 std::string shorten(std::string_view text, int width, const Style& style);
 
-/// The pieces in lines of at most `width` columns, with `glue` between those of a line; a wider piece gets a
-/// line. Never empty.
-std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
-                              std::string_view glue = " ");
-
 /// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
 /// a blank); a piece that is wider than a line gets a line. Never empty.
 std::vector<std::string> wrap(std::string_view text, int width, char separator);
@@ -60,9 +55,6 @@ std::string hanging(std::string_view lead, const std::vector<std::string>& lines
 
 /// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
 std::string where_text(const SourceRef& where);
-
-/// True when a printer must not show this decision: a secret name, and a value that the user gave.
-bool is_hidden(std::string_view name, const Decision& decision);
 
 inline constexpr std::string_view kHidden = "<hidden>";
 

@@ -174,12 +174,13 @@ TEST_CASE("identities are planned under every launcher, in and out of a job") {
   Profile with = without;
   with.scheduler = "slurm";
   const auto planned = [](const Profile& profile) {
-    const InvariantCount count = check_invariants(profile);
-    for (const Check& check : count.checks) {
+    Suite suite;
+    check_invariants(profile, suite);
+    for (const Check& check : suite.checks) {
       INFO(check.name << (check.diagnostics.empty() ? "" : check.diagnostics.front().message));
       CHECK((check.diagnostics.empty() || check.name.starts_with("known-variable")));
     }
-    return count.plans;
+    return suite.plans;
   };
   const auto shapes = static_cast<long>(3 * launchers().size() - 2);  // local has one node
   CHECK(planned(with) - planned(without) == shapes);
@@ -194,7 +195,9 @@ TEST_CASE("plans for a large node grow with the root of its cores") {
     text += std::to_string(cores / 8) + "}]}";
     const ParsedProfile parsed = parse_profile(text, "x");
     REQUIRE(parsed.problems.empty());
-    return check_invariants(parsed.profile).plans;
+    Suite suite;
+    check_invariants(parsed.profile, suite);
+    return suite.plans;
   };
   const long small = plans(32);
   CHECK(small >= 32);
