@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hpclaunch/result.h"
 
@@ -23,5 +24,8 @@ struct Diagnostic {
   std::optional<SourceRef> where = {};  ///< file, line and column, where there is one
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
+
+/// Whether one of them is at least that severe.
+bool any_from(Severity least, const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace hpclaunch

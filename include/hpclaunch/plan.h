@@ -232,4 +232,7 @@ std::string plan_to_json(const Plan& plan);
 /// its value is never printed.
 bool is_secret(std::string_view name);
 
+/// True when a printer must not show this decision: a secret name, and a value that the user gave.
+bool is_hidden(std::string_view name, const Decision& decision);
+
 }  // namespace hpclaunch

@@ -10,15 +10,6 @@
 
 namespace hpclaunch {
 
-namespace render {
-
-/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
-/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
-/// bytes as well. Everything else, a backslash too, stays.
-std::string printable(std::string_view text);
-
-}  // namespace render
-
 /// What a terminal can show. Defaults: plain bytes for a file or a pipe.
 struct Style {
   bool unicode = false;
@@ -26,6 +17,23 @@ struct Style {
   int width = 100;    ///< columns
   bool rich = false;  ///< `color` has 256 of them
 };
+
+namespace render {
+
+/// One line that cannot move the cursor: control bytes and bytes that are not UTF-8 become \n, \t,
+/// \r or \xHH; C1 controls and the marks that reorder text (U+202A.. and the like) are written by
+/// bytes as well. Everything else, a backslash too, stays.
+std::string printable(std::string_view text);
+
+/// Of plan_table: ranks -> CPUs, one table per kind of node; classes that are laid out alike share one.
+std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);
+
+/// The pieces in lines of at most `width` columns, with `glue` between those of a line; a wider piece gets a
+/// line. Never empty.
+std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
+                              std::string_view glue = " ");
+
+}  // namespace render
 
 enum class EnvFormat { sh, csh, fish, dotenv, json, lmod };
 

@@ -1,11 +1,15 @@
 #pragma once
 // Small text functions that the standard library lacks. All pure.
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "hpclaunch/result.h"
 
 namespace hpclaunch {
 
@@ -40,6 +44,16 @@ std::uint32_t fnv1a(std::string_view text);
 
 /// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
 std::string counted(long count, std::string_view noun);
+
+/// "2 packages, 104 cores": the counts above zero.
+std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items);
+
+/// `text` with its characters replaced as the table says.
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> table);
+
+/// "file:12:3", as far as it is known.
+std::string place_text(const std::optional<SourceRef>& where);
 
 /// "1,536"
 std::string with_separators(long number);

@@ -33,18 +33,16 @@ std::vector<std::string> before_shim(const std::vector<std::string>& argv) {
 // What a variable is on the first node's ranks, one text per rank; nothing when it is not there.
 std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const EnvSnapshot& env,
                                                       const std::string& name) {
-  const int node_class = plan.layout.front().node_class;
-  const std::size_t ranks = plan.classes[static_cast<std::size_t>(node_class)].ranks.size();
-  const Setting* setting = plan.find_env(name);
-  const std::string* exported = env.find(name);
-  if (setting == nullptr ? exported == nullptr : std::holds_alternative<Unset>(setting->value()))
-    return std::nullopt;
+  RankPlace place;
+  place.node_class = plan.layout.front().node_class;
+  place.local_size =
+      static_cast<int>(plan.classes[static_cast<std::size_t>(place.node_class)].ranks.size());
   std::vector<std::string> values;
-  values.reserve(ranks);
-  for (int r = 0; r < static_cast<int>(ranks); ++r)
-    values.push_back(setting == nullptr ? *exported
-                                        : value_on(setting->value(),
-                                                   {r, 0, node_class, r, static_cast<int>(ranks)}));
+  for (; place.local < place.local_size; ++place.local, ++place.rank) {
+    std::optional<std::string> value = value_at(plan, env, name, place);
+    if (!value) return std::nullopt;
+    values.push_back(std::move(*value));
+  }
   return values;
 }
 
@@ -110,15 +108,9 @@ struct Comparing {
   }
 
   void node() {
-    std::vector<std::string> cpus;
-    std::vector<std::string> units;
-    const auto first = static_cast<std::size_t>(made.plan.layout.front().node_class);
-    for (const RankPlan& rank : made.plan.classes[first].ranks) {
-      cpus.push_back(rank.cpus.to_list());
-      units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
-    }
-    if (wanted.cpus) compare("cpus", *wanted.cpus, all_of(cpus));
-    if (wanted.devices) compare("devices", *wanted.devices, all_of(units));
+    const Placement got = placement_of(made.plan);
+    if (wanted.cpus) compare("cpus", *wanted.cpus, all_of(got.cpus));
+    if (wanted.devices) compare("devices", *wanted.devices, all_of(got.units));
   }
 
   void variables() {
@@ -156,14 +148,26 @@ struct Comparing {
   }
 };
 
-EnvSnapshot environment_of(const Case& expected) {
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : expected.env)
-    entries.push_back(fmt::format("{}={}", name, value));
-  return EnvSnapshot(std::move(entries));
+}  // namespace
+
+std::optional<std::string> value_at(const Plan& plan, const EnvSnapshot& env, std::string_view name,
+                                    const RankPlace& place) {
+  const Setting* setting = plan.find_env(name);
+  const std::string* inherited = env.find(name);
+  if (setting == nullptr) return inherited == nullptr ? std::nullopt : std::optional(*inherited);
+  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
+  return value_on(setting->value(), place);
 }
 
-}  // namespace
+Placement placement_of(const Plan& plan) {
+  Placement placement;
+  const auto first = static_cast<std::size_t>(plan.layout.front().node_class);
+  for (const RankPlan& rank : plan.classes[first].ranks) {
+    placement.cpus.push_back(rank.cpus.to_list());
+    placement.units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
+  }
+  return placement;
+}
 
 Check run_case(const Profile& profile, const Case& expected, const Args& typed) {
   Check check{"case", expected.name, expected.origin.where};
@@ -178,7 +182,7 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
   if (!args) return failed("case-options", args.error().message, args.error().hint);
   args->command =
       expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
-  const EnvSnapshot env = environment_of(expected);
+  const EnvSnapshot env = EnvSnapshot().with({expected.env.begin(), expected.env.end()});
   const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
   if (expected.refused) {
     const auto refuses = [&](const std::string& message) {

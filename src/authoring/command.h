@@ -33,8 +33,9 @@ Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot
 struct LoadedProfile {
   std::string name;  ///< its own, or the file's stem
   std::string file;
-  std::optional<Profile> resolved;  ///< nullopt when there are problems
-  std::vector<Error> problems;      ///< of the file, or else the first of what it extends
+  Profile own = {};                      ///< without what it extends
+  std::optional<Profile> resolved = {};  ///< nullopt when there are problems
+  std::vector<Error> problems = {};      ///< of the file, or else the first of what it extends
 };
 
 /// One name or file. A file may extend what is named beside it, or is in its directory or in `part` and
@@ -67,6 +68,9 @@ struct Suite {
   std::string summary;  ///< "17 cases, 5616 invariants checked"
   long cases = 0;
   long invariants = 0;
+  long plans = 0;    ///< for the invariants
+  long refused = 0;  ///< of them, with a reason
+  long far = 0;      ///< of them, with ranks far from their devices, and they say so
   std::vector<Check> checks = {};
 };
 
@@ -79,11 +83,18 @@ Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std
 
 // ---- text ----------------------------------------------------------------------------------------------
 
-/// "PATH:12:3", as far as it is known.
-std::string place_text(const std::optional<SourceRef>& where);
-
 /// "2 packages, 4 NUMA nodes, 104 cores, ..."
 std::string node_text(const NodeModel& node);
+
+/// What a program on this rank reads, where its launcher sets nothing; nullopt: the variable is not there.
+std::optional<std::string> value_at(const Plan& plan, const EnvSnapshot& env, std::string_view name,
+                                    const RankPlace& place);
+
+/// The CPUs of each rank of the plan's first kind of node, and the driver's number of its device; "" for none.
+struct Placement {
+  std::vector<std::string> cpus, units;
+};
+Placement placement_of(const Plan& plan);
 
 /// A JSON document with a final newline.
 std::string json_document(const char* key, nlohmann::ordered_json list);
@@ -100,16 +111,9 @@ Check run_case(const Profile& profile, const Case& expected, const Args& args);
 /// Errors: `usage` for a builtin profile or a file that cannot be written; `system`.
 Status update_cases(const LoadedProfile& loaded, const Args& args, Session& session);
 
-/// The invariants of docs/reference/profile-format.md for every plan that the profile allows on one
-/// node, and for the node counts at which its rules change.
-struct InvariantCount {
-  long plans = 0;
-  long refused = 0;  ///< with a reason
-  long far = 0;      ///< plans with ranks far from their devices, which say so
-  long checked = 0;
-  std::vector<Check> checks = {};  ///< one per invariant
-};
-InvariantCount check_invariants(const Profile& profile);
+/// Adds the invariants of docs/reference/profile-format.md for every plan that the profile allows on one
+/// node, and for the node counts at which its rules change: one check per invariant, and the numbers.
+void check_invariants(const Profile& profile, Suite& suite);
 
 /// profiles/schema.json.
 extern const char* const kProfileSchema;

@@ -13,18 +13,6 @@ namespace hpclaunch::authoring {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Escapes = std::vector<std::pair<char, std::string_view>>;
-
-std::string escaped(const std::string& text, const Escapes& escapes) {
-  std::string out;
-  for (const char c : text) {
-    const auto at = std::find_if(escapes.begin(), escapes.end(),
-                                 [&](const auto& escape) { return escape.first == c; });
-    at == escapes.end() ? out += c : out += at->second;
-  }
-  return out;
-}
-
 template <class Visit>
 void each_diagnostic(const std::vector<Suite>& suites, Visit visit) {
   for (const Suite& suite : suites)
@@ -33,11 +21,8 @@ void each_diagnostic(const std::vector<Suite>& suites, Visit visit) {
 }
 
 bool clean(const std::vector<Suite>& suites) {
-  bool all = true;
-  each_diagnostic(suites, [&](const Suite&, const Diagnostic& one) {
-    all = all && one.severity == Severity::note;
-  });
-  return all;
+  return std::ranges::none_of(
+      suites, [](const Suite& one) { return std::ranges::any_of(one.checks, &Check::failed); });
 }
 
 std::string as_text(const std::vector<Suite>& suites, const std::string& totals) {
@@ -91,8 +76,7 @@ std::string as_json(const std::string& action, const std::vector<Suite>& suites)
 
 // XML 1.0 has no form for most control characters, not even escaped: plain() removes them.
 std::string xml(const std::string& text) {
-  static const Escapes kXml = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
-  return escaped(plain(text), kXml);
+  return replaced(plain(text), {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
 }
 
 std::string xml_case(const Suite& suite, const Check& check) {
@@ -122,8 +106,7 @@ std::string as_junit(const std::string& action, const std::vector<Suite>& suites
   std::size_t tests = 0;
   std::ptrdiff_t failures = 0;
   for (const Suite& suite : suites) {
-    const auto failed = std::count_if(suite.checks.begin(), suite.checks.end(),
-                                      [](const Check& check) { return check.failed(); });
+    const auto failed = std::ranges::count_if(suite.checks, &Check::failed);
     body += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
                         xml(suite.name), suite.checks.size(), failed);
     for (const Check& check : suite.checks) body += xml_case(suite, check);
@@ -139,35 +122,31 @@ std::string as_junit(const std::string& action, const std::vector<Suite>& suites
 
 // Workflow commands of GitHub Actions, escaped as its toolkit does.
 std::string as_github(const std::vector<Suite>& suites) {
-  static const Escapes kMessage = {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}};
-  static const Escapes kProperty = {
-      {'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}};
+  const auto message = [](const std::string& raw) {
+    return replaced(raw, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
+  };
   std::string text;
   each_diagnostic(suites, [&](const Suite& suite, const Diagnostic& one) {
     const SourceRef where = one.where.value_or(SourceRef());
     std::string properties;
     const auto add = [&](const char* name, const std::string& value) {
-      properties +=
-          fmt::format("{}{}={}", properties.empty() ? " " : ",", name, escaped(value, kProperty));
+      properties += fmt::format("{}{}={}", properties.empty() ? " " : ",", name,
+                                replaced(message(value), {{':', "%3A"}, {',', "%2C"}}));
     };
     if (!where.file.empty()) add("file", where.file);
     if (where.line > 0) add("line", std::to_string(where.line));
     if (where.column > 0) add("col", std::to_string(where.column));
     add("title", fmt::format("{}: {}", suite.name, one.id));
     const bool note = one.severity == Severity::note;
-    text += fmt::format(
-        "::{}{}::{}\n", note ? "notice" : to_string(one.severity), properties,
-        escaped(one.fix.empty() ? one.message : one.message + "\ntry: " + one.fix, kMessage));
+    text += fmt::format("::{}{}::{}\n", note ? "notice" : to_string(one.severity), properties,
+                        message(one.fix.empty() ? one.message : one.message + "\ntry: " + one.fix));
   });
   return text;
 }
 
 }  // namespace
 
-bool Check::failed() const {
-  return std::any_of(diagnostics.begin(), diagnostics.end(),
-                     [](const Diagnostic& one) { return one.severity != Severity::note; });
-}
+bool Check::failed() const { return any_from(Severity::warning, diagnostics); }
 
 int print_suites(const Args& args, const std::vector<Suite>& suites, const std::string& totals,
                  Session& session) {
@@ -186,21 +165,12 @@ std::string json_document(const char* key, Json list) {
 
 std::string plain(const std::string& text) { return text.empty() ? text : value_text(Value(text)); }
 
-std::string place_text(const std::optional<SourceRef>& where) {
-  if (!where) return "";
-  std::string text = where->file;
-  if (where->line > 0) text += fmt::format(":{}", where->line);
-  if (where->line > 0 && where->column > 0) text += fmt::format(":{}", where->column);
-  return text;
-}
-
 std::string node_text(const NodeModel& node) {
   const Topology& t = node.topology;
-  std::string text =
-      fmt::format("{}, {}, {}, {}", counted(static_cast<long>(t.packages.size()), "package"),
-                  counted(static_cast<long>(t.numa_nodes.size()), "NUMA node"),
-                  counted(static_cast<long>(t.cores.size()), "core"),
-                  counted(t.all_pus().count(), "hardware thread"));
+  std::string text = counts({{t.packages.size(), "package"},
+                             {t.numa_nodes.size(), "NUMA node"},
+                             {t.cores.size(), "core"},
+                             {static_cast<std::size_t>(t.all_pus().count()), "hardware thread"}});
   if (!t.devices.empty())
     text += fmt::format(
         ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "authoring/command.h"
 #include "authoring/invariants.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -14,12 +15,26 @@ namespace {
 
 const std::vector<RankPlan>& ranks_of(const Sample& one) { return one.plan->classes.front().ranks; }
 
+// The first of the ranks of which `wrong` returns a text, and that.
+template <class Wrong>
+std::string wrong_rank(const Sample& one, Wrong wrong) {
+  int number = 0;
+  for (const RankPlan& rank : ranks_of(one)) {
+    const std::string text = wrong(rank);
+    if (!text.empty()) return fmt::format("rank {} {}", number, text);
+    ++number;
+  }
+  return "";
+}
+
 std::string counts(InvariantContext&, const Sample& one) {
+  const int nodes = *one.asked->nodes;
+  const int ranks = *one.asked->ranks_per_node;
   const auto got = static_cast<int>(ranks_of(one).size());
-  if (got == one.ranks && one.plan->even() && one.plan->nodes() == one.nodes) return "";
+  if (got == ranks && one.plan->even() && one.plan->nodes() == nodes) return "";
   return fmt::format("got {} on {}, requested {} on {}", counted(got, "rank"),
-                     counted(one.plan->nodes(), "node"), counted(one.ranks, "rank"),
-                     counted(one.nodes, "node"));
+                     counted(one.plan->nodes(), "node"), counted(ranks, "rank"),
+                     counted(nodes, "node"));
 }
 
 std::string cores_apart(InvariantContext& context, const Sample& one) {
@@ -41,13 +56,10 @@ std::string cores_apart(InvariantContext& context, const Sample& one) {
 }
 
 std::string reserved_free(InvariantContext& context, const Sample& one) {
-  int number = 0;
-  for (const RankPlan& rank : ranks_of(one)) {
+  return wrong_rank(one, [&](const RankPlan& rank) {
     const CpuSet taken = rank.cpus & context.model->reserved;
-    if (!taken.empty()) return fmt::format("rank {} has reserved CPUs {}", number, taken.to_list());
-    ++number;
-  }
-  return "";
+    return taken.empty() ? "" : "has reserved CPUs " + taken.to_list();
+  });
 }
 
 std::vector<int> devices_of(const RankPlan& rank) {
@@ -65,38 +77,31 @@ CpuSet pus_near(const InvariantContext& context, int index) {
 
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
-  CpuSet idle = context.model->topology.all_pus();
+  const CpuSet& allowed = context.model->topology.allowed;
+  CpuSet idle = allowed;
   for (const RankPlan& rank : ranks_of(one)) idle -= rank.cpus;
-  int number = 0;
-  for (const RankPlan& rank : ranks_of(one)) {
+  return wrong_rank(one, [&](const RankPlan& rank) -> std::string {
     CpuSet all;
     bool known = true;
     for (const int index : devices_of(rank)) {
       const CpuSet near = pus_near(context, index);
       all |= near;
       known = known && !near.empty();
-      if (!near.intersects(rank.cpus) && (near & context.model->topology.allowed).intersects(idle))
-        return fmt::format("rank {} has CPUs {}, and none of the idle ones near its device {} ({})",
-                           number, rank.cpus.to_list(), index, near.to_list());
+      if (!near.intersects(rank.cpus) && near.intersects(idle))
+        return fmt::format("has CPUs {}, and none of the idle ones near its device {} ({})",
+                           rank.cpus.to_list(), index, near.to_list());
     }
-    const bool more = rank.cpus.contains(all & context.model->topology.allowed);
-    if (known && !all.contains(rank.cpus) && !more)
-      return fmt::format(
-          "rank {} has CPUs {}, but its devices are near {}, and the plan does not report it",
-          number, rank.cpus.to_list(), all.to_list());
-    ++number;
-  }
-  return "";
+    if (!known || all.contains(rank.cpus) || rank.cpus.contains(all & allowed)) return "";
+    return fmt::format("has CPUs {}, but its devices are near {}, and the plan does not report it",
+                       rank.cpus.to_list(), all.to_list());
+  });
 }
 
 std::string own_device(InvariantContext& context, const Sample& one) {
   if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances")) return "";
-  int number = 0;
-  for (const RankPlan& rank : ranks_of(one)) {
-    if (rank.device < 0) return fmt::format("rank {} has no device", number);
-    ++number;
-  }
-  return "";
+  return wrong_rank(one, [](const RankPlan& rank) -> std::string {
+    return rank.device < 0 ? "has no device" : "";
+  });
 }
 
 std::size_t pieces(const std::string& text, const std::string& join) {
@@ -113,7 +118,8 @@ std::string list_lengths(InvariantContext& context, const Sample& one) {
     if (setting == nullptr || setting->history.back().rule != list.rule) continue;
     const auto* text = std::get_if<std::string>(&setting->value());
     if (text == nullptr) continue;
-    const int wanted = list.per_unit ? units_of(context, one.mode) : one.ranks;
+    const int wanted =
+        list.per_unit ? units_of(context, one.asked->device_mode) : *one.asked->ranks_per_node;
     const std::size_t got = pieces(*text, list.join);
     if (got != static_cast<std::size_t>(wanted))
       return fmt::format("{}={} has {} for {}", list.variable, *text,
@@ -156,7 +162,7 @@ int visible_devices(const InvariantContext& context, const Sample& one) {
     const auto* text = std::get_if<std::string>(&mask->value());
     if (text != nullptr) return static_cast<int>(split(*text, ',').size());
   }
-  return units_of(context, one.mode);
+  return units_of(context, one.asked->device_mode);
 }
 
 std::string local_rank(InvariantContext& context, const Sample& one) {
@@ -165,11 +171,12 @@ std::string local_rank(InvariantContext& context, const Sample& one) {
   if (one.plan->gpu_view.empty()) return "";
   if (const auto* text = std::get_if<std::string>(&setting->value()))
     return *text == "0" ? "" : fmt::format("LOCAL_RANK is {} on every rank", *text);
+  const int ranks = *one.asked->ranks_per_node;
   const int visible = visible_devices(context, one);
-  if (one.ranks <= visible || reports(*one.plan, "shared-devices")) return "";
+  if (ranks <= visible || reports(*one.plan, "shared-devices")) return "";
   return fmt::format(
-      "LOCAL_RANK goes up to {}, but a rank sees {}, and the plan does not report it",
-      one.ranks - 1, counted(visible, "device"));
+      "LOCAL_RANK goes up to {}, but a rank sees {}, and the plan does not report it", ranks - 1,
+      counted(visible, "device"));
 }
 
 std::string repeatable(InvariantContext&, const Sample& one) {
@@ -209,20 +216,10 @@ std::optional<int> truth(Identity what, const Plan& plan, const RankPlace& place
   return at < std::size(in_order) ? std::optional(in_order[at]) : std::nullopt;
 }
 
-// What a program on this rank reads, where its launcher sets nothing; nullopt: the variable is not there.
-std::optional<std::string> at_rank(const Sample& one, std::string_view name,
-                                   const RankPlace& place) {
-  const Setting* setting = one.plan->find_env(name);
-  const std::string* inherited = one.env->find(name);
-  if (setting == nullptr) return inherited == nullptr ? std::nullopt : std::optional(*inherited);
-  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
-  return value_on(setting->value(), place);
-}
-
 std::string identity_on(const Sample& one, const RankPlace& place) {
   std::string wrong;
   const auto check = [&](std::string_view name, Identity what, bool needed) {
-    const std::optional<std::string> found = at_rank(one, name, place);
+    const std::optional<std::string> found = value_at(*one.plan, *one.env, name, place);
     const std::optional<int> wanted = truth(what, *one.plan, place);
     const bool first_device = name == "LOCAL_RANK" && !one.plan->gpu_view.empty() && found == "0";
     if (!wrong.empty() || first_device ||
@@ -235,7 +232,9 @@ std::string identity_on(const Sample& one, const RankPlace& place) {
   for (const Launcher& other : launchers()) {
     if (other.name == one.launcher->name) continue;  // it sets its own
     bool any = false;  // programs take the whole of a launcher's names, or none
-    each_name(other.identity, [&](auto name, Identity) { any = any || at_rank(one, name, place); });
+    each_name(other.identity, [&](auto name, Identity) {
+      any = any || value_at(*one.plan, *one.env, name, place);
+    });
     each_name(other.identity, [&](auto name, Identity what) { check(name, what, any); });
   }
   return wrong;
@@ -256,12 +255,15 @@ std::string identity(InvariantContext&, const Sample& one) {
   std::set<std::string, std::less<>> by_launcher;
   each_name(one.launcher->identity, [&](auto name, Identity) { by_launcher.emplace(name); });
   for (const auto& [name, value] : one.env->values())
-    if (value == kMisleading && !by_launcher.contains(name) && at_rank(one, name, {}) == value)
+    if (value == kMisleading && !by_launcher.contains(name) &&
+        value_at(*one.plan, *one.env, name, {}) == value)
       return fmt::format("ranks find {}={} of another launch", name, value);
   const std::string& own = one.launcher->traits.rank_var;
   if (own.empty() || std::ranges::count(plan.removed, own) > 0)
     return fmt::format("the shim does not find the rank that {} sets", plan.launcher);
-  return at_rank(one, "TORCHELASTIC_RUN_ID", {}) ? "" : "TORCHELASTIC_RUN_ID is not set";
+  return value_at(*one.plan, *one.env, "TORCHELASTIC_RUN_ID", {})
+             ? ""
+             : "TORCHELASTIC_RUN_ID is not set";
 }
 
 // The literal part of a template, without its facts.

@@ -17,28 +17,23 @@ constexpr int kEveryCount = 32;     // up to here every rank count is tried
 constexpr int kEnoughExamples = 2;
 constexpr int kRepeatEach = 16;  // as many rank counts of which one is planned twice
 
-/// What was asked for, as it would be typed.
-struct Asked {
-  std::string stack;
-  std::string mode;
-  std::string view;
-  int nodes = 1;
-  int ranks = 1;
-  int devices = 1;  // of each rank
-  std::string launcher = {};
-  std::string job = {};  // the batch system, where it is inside a job
-
-  std::string typed(const std::string& node_type) const {
-    std::string text = fmt::format("--node-type {}", node_type);
-    if (!launcher.empty()) text += " --launcher " + launcher;
-    if (!stack.empty()) text += " --stack " + stack;
-    if (!mode.empty()) text += " --device-mode " + mode;
-    if (!view.empty()) text += " --gpu-view " + view;
-    if (devices > 1) text += fmt::format(" --devices-per-rank {}", devices);
-    return text + (launcher.empty() ? fmt::format(" -N {} --ppn {}", nodes, ranks)
-                                    : fmt::format(" -N {} -n {}{}", nodes, ranks, job));
-  }
-};
+std::string typed(const Request& asked) {
+  const auto text = [](std::optional<int> number) { return number ? fmt::to_string(*number) : ""; };
+  const std::pair<const char*, std::string> options[] = {
+      {"--node-type", asked.node_type},
+      {" --launcher", asked.launcher},
+      {" --stack", asked.stack},
+      {" --device-mode", asked.device_mode},
+      {" --gpu-view", asked.gpu_view},
+      {" --devices-per-rank", text(asked.devices_per_rank)},
+      {" -N", text(asked.nodes)},
+      {" -n", text(asked.ranks)},
+      {" --ppn", text(asked.ranks_per_node)}};
+  std::string line;
+  for (const auto& [option, value] : options)
+    if (!value.empty()) line += fmt::format("{} {}", option, value);
+  return line;
+}
 
 // The view `launcher` only where the profile uses it.
 std::vector<std::string> views_of(const Profile& profile, const NodeModel& model) {
@@ -89,9 +84,8 @@ std::set<int> rank_counts(const Profile& profile, const Topology& node, int unit
 /// All plans for one kind of node.
 class Sweep {
  public:
-  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher,
-        InvariantCount& count)
-      : context_(make_context(profile, model, launcher)), count_(count) {
+  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher, Suite& suite)
+      : context_(make_context(profile, model, launcher)), suite_(suite) {
     input_.node = model.topology;
     input_.profile = &profile;
     input_.profile_why = "named for the invariants";
@@ -103,6 +97,7 @@ class Sweep {
     input_.launcher_why = "the profile's";
     input_.rendezvous = {"node00001", "the first host", candidate_ports(profile.name, 1, 0).front(),
                          "made up"};
+    input_.request.node_type = model.name;
     input_.request.command = {"python", "train.py"};
   }
 
@@ -118,107 +113,99 @@ class Sweep {
       if (names->empty()) names->emplace_back();
     for (const std::string& stack : stacks)
       for (const std::string& mode : modes) {
+        input_.request.stack = stack;
+        input_.request.device_mode = mode;
         hosts(1);
         const int units = units_of(context_, mode);
         for (const int ranks : rank_counts(profile, context_.model->topology, std::max(1, units)))
           for (const std::string& view : views)  // views differ in what of the units a rank sees
             if (small || view == views.front() || ranks <= 2 * units || ranks % units == 0)
-              one({stack, mode, view, 1, ranks}, view == views.front() && ranks % kRepeatEach == 1);
+              one(ranks, view, view == views.front() && ranks % kRepeatEach == 1);
         for (int each = 2; each <= units; ++each)  // the last: one process that has the node
-          for (int ranks = 1; ranks * each <= units; ++ranks)
-            one({stack, mode, "", 1, ranks, each}, false);
+          for (int ranks = 1; ranks * each <= units; ++ranks) one(ranks, "", false, each);
         if (!input_.launcher.multi_node) continue;
         const int devices = static_cast<int>(context_.model->topology.devices.size());
         for (const int nodes : sizes) {
           hosts(nodes);
           for (const int ranks : {1, std::max(2, devices), std::max(3, 2 * devices)})
-            one({stack, mode, views.front(), nodes, ranks}, true);
+            one(ranks, views.front(), true);
         }
       }
   }
 
   // A few shapes under every launcher, outside of jobs and in one of the profile's batch system.
-  void identities() {
-    const Scheduler* own = find_scheduler(context_.profile->scheduler);
+  void identities(const Scheduler* system) {
+    if (system != nullptr) job_ = fmt::format(" (in a {} job)", system->title);
+    const EnvSnapshot env = misleading_environment(system);
     const int most = context_.model->topology.allowed.count() > 1 ? 2 : 1;
-    std::vector<const Scheduler*> places = {nullptr};
-    if (own != nullptr) places.push_back(own);
-    for (const Scheduler* system : places) {
-      const EnvSnapshot env = misleading_environment(system);
-      for (const Launcher& launcher : launchers())
-        for (const auto& [nodes, ranks] : {std::pair(1, most), {2, 2 * most}, {2, most + 1}})
-          if (nodes == 1 || launcher.traits.multi_node)
-            identity({"", "", "", nodes, ranks, 1, std::string(launcher.name),
-                      system == nullptr ? "" : fmt::format(" (in a {} job)", system->title)},
-                     launcher, env);
-    }
+    Request asked;
+    asked.node_type = context_.model->name;
+    asked.command = input_.request.command;
+    for (const Launcher& launcher : launchers())
+      for (const auto& [nodes, ranks] : {std::pair(1, most), {2, 2 * most}, {2, most + 1}}) {
+        if (nodes > 1 && !launcher.traits.multi_node) continue;
+        asked.nodes = nodes;
+        asked.ranks = ranks;
+        asked.launcher = launcher.name;
+        const auto got = job::prepare_elsewhere(asked, env, *context_.profile, {});
+        if (got)
+          check(Invariant::Of::identity, {&asked, &got->plan, nullptr, &launcher, &env});
+        else
+          refused(got.error(), asked);
+      }
   }
 
  private:
-  void identity(const Asked& asked, const Launcher& launcher, const EnvSnapshot& env) {
-    Request request;
-    request.nodes = asked.nodes;
-    request.ranks = asked.ranks;
-    request.node_type = context_.model->name;
-    request.launcher = asked.launcher;
-    request.command = input_.request.command;
-    const Result<job::Prepared> got = job::prepare_elsewhere(request, env, *context_.profile, {});
-    if (!got) return refused(got.error(), asked);
-    ++count_.plans;
-    check(Invariant::Of::identity,
-          {asked.ranks, asked.nodes, "", &got->plan, nullptr, &launcher, &env}, asked);
-  }
-
-  void refused(const Error& error, const Asked& asked) {
-    ++count_.plans;
-    ++count_.refused;
-    ++count_.checked;
+  void refused(const Error& error, const Request& asked) {
+    ++suite_.plans;
+    ++suite_.refused;
+    ++suite_.invariants;
     if (error.message.empty()) add_violation("refusal", "refused without a reason", asked);
   }
 
-  void check(Invariant::Of of, const Sample& one, const Asked& asked) {
+  void check(Invariant::Of of, const Sample& one) {
+    if (of != Invariant::Of::pair) ++suite_.plans;
     for (const Invariant& invariant : kInvariants) {
       if (invariant.of != of) continue;
-      ++count_.checked;
+      ++suite_.invariants;
       const std::string found = invariant.violation(context_, one);
-      if (!found.empty()) add_violation(invariant.name, found, asked);
+      if (!found.empty()) add_violation(invariant.name, found, *one.asked);
     }
   }
 
   void hosts(int nodes) {
+    input_.request.nodes = nodes;
     input_.hosts = {};
     for (int n = 1; n <= nodes; ++n) input_.hosts.push_back(fmt::format("node{:05}", n));
   }
 
-  void one(const Asked& asked, bool twice) {
-    input_.request.nodes = asked.nodes;
-    input_.request.ranks_per_node = asked.ranks;
-    input_.request.stack = asked.stack;
-    input_.request.device_mode = asked.mode;
-    input_.request.gpu_view = asked.view;
-    input_.request.devices_per_rank.reset();
-    if (asked.devices > 1) input_.request.devices_per_rank = asked.devices;
+  void one(int ranks, const std::string& view, bool twice, std::optional<int> devices = {}) {
+    Request& asked = input_.request;
+    asked.ranks_per_node = ranks;
+    asked.gpu_view = view;
+    asked.devices_per_rank = devices;
     const Result<Plan> plan = make_plan(input_);
     if (!plan) return refused(plan.error(), asked);
-    ++count_.plans;
-    if (reports(*plan, "far-from-device")) ++count_.far;
-    const Result<Plan> again = twice ? make_plan(input_) : Result<Plan>(Error{});
-    const Sample one{asked.ranks, asked.nodes, asked.mode, &*plan, again ? &*again : nullptr};
-    if (twice && !again)
+    if (reports(*plan, "far-from-device")) ++suite_.far;
+    check(Invariant::Of::plan, {&asked, &*plan});
+    if (!twice) return;
+    const Result<Plan> again = make_plan(input_);
+    if (again)
+      check(Invariant::Of::pair, {&asked, &*plan, &*again});
+    else
       add_violation("repeatable", "the second plan of the same input was refused", asked);
-    check(Invariant::Of::plan, one, asked);
-    if (again) check(Invariant::Of::pair, one, asked);
   }
 
   // Two examples are printed, the rest are counted.
-  void add_violation(const std::string& invariant, const std::string& found, const Asked& asked) {
-    Check& check = *std::ranges::find_if(
-        count_.checks, [&](const Check& one) { return one.name.starts_with(invariant + ":"); });
+  void add_violation(const std::string& invariant, const std::string& found, const Request& asked) {
+    Check& check = *std::ranges::find_if(suite_.checks, [&](const Check& one) {
+      return one.kind == "invariant" && one.name.starts_with(invariant + ":");
+    });
     const int earlier = ++violations_[invariant] - kEnoughExamples;
     if (earlier <= 1)
       check.diagnostics.push_back({"invariant-" + invariant, Severity::error,
-                                   fmt::format("{}: {}", asked.typed(context_.model->name), found),
-                                   "", check.where});
+                                   fmt::format("{}{}: {}", typed(asked), job_, found), "",
+                                   check.where});
     if (earlier > 0)
       check.diagnostics.back().message =
           fmt::format("{} more plans for node type {} violate this invariant",
@@ -227,32 +214,33 @@ class Sweep {
 
   InvariantContext context_;
   PlanInput input_;
-  InvariantCount& count_;
+  Suite& suite_;
   std::map<std::string, int> violations_;
+  std::string job_;  ///< the batch system of identities, for people
 };
 
 }  // namespace
 
-InvariantCount check_invariants(const Profile& profile) {
-  InvariantCount count;
-  count.checks.push_back(
+void check_invariants(const Profile& profile, Suite& suite) {
+  const std::size_t first = suite.checks.size();
+  suite.checks.push_back(
       {"invariant", "refusal: a plan, or a reason for the refusal", profile.where});
   for (const Invariant& invariant : kInvariants)
-    count.checks.push_back(
+    suite.checks.push_back(
         {"invariant", fmt::format("{}: {}", invariant.name, invariant.what), profile.where});
   const Launcher* launcher = find_launcher(profile.launcher.empty() ? "local" : profile.launcher);
   if (launcher == nullptr) {
-    count.checks.front().diagnostics.push_back(
+    suite.checks[first].diagnostics.push_back(
         {"invariant-refusal", Severity::error,
          fmt::format("unknown launcher \"{}\"", profile.launcher), "", profile.where});
-    return count;
+    return;
   }
   for (const NodeModel& model : profile.nodes) {
-    Sweep sweep(profile, model, *launcher, count);
+    Sweep sweep(profile, model, *launcher, suite);
     sweep.all();
-    sweep.identities();
+    sweep.identities(nullptr);
+    if (const Scheduler* own = find_scheduler(profile.scheduler)) sweep.identities(own);
   }
-  return count;
 }
 
 }  // namespace hpclaunch::authoring

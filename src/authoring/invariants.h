@@ -9,6 +9,7 @@
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/scheduler.h"
 
 namespace hpclaunch::authoring {
@@ -32,9 +33,7 @@ struct InvariantContext {
 };
 
 struct Sample {
-  int ranks = 1;  ///< on each node
-  int nodes = 1;
-  std::string mode;
+  const Request* asked = nullptr;
   const Plan* plan = nullptr;
   const Plan* again = nullptr;  ///< planned a second time from the same; nullptr: not done here
   const Launcher* launcher = nullptr;  ///< of a plan for the identity; else the context's

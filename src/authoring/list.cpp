@@ -79,9 +79,7 @@ int profile_list(const Args& args, Session& session) {
   for (const ProfileEntry& entry : shelf->entries) rows.push_back(row_of(entry, *shelf));
   const bool shown = print(session, args.format == "json" ? as_json(rows) : as_text(rows));
   if (!shown) return exit_status(ErrorKind::system, session.exit_rules);
-  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.state == "broken"; })
-             ? 1
-             : 0;
+  return std::ranges::count(rows, "broken", &Row::state) > 0 ? 1 : 0;
 }
 
 int profile_schema(const Args&, Session& session) { return print_all(session, kProfileSchema); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::authoring::markdown {
@@ -88,15 +89,14 @@ Piece take_apart(std::string_view word) {
   return {word.substr(0, begin), word.substr(begin, end - begin), word.substr(end)};
 }
 
-// Escapes what starts a list, a heading or a quotation at the start of a line.
-std::string first_on_line(const std::string& word) {
-  if (word.empty()) return word;
-  if (word.find_first_not_of("-+=#>~") == std::string::npos) return "\\" + word;
+// Escapes a first word that starts a list, a heading or a quotation.
+std::string as_line(const std::string& text) {
+  const std::string word = text.substr(0, text.find(' '));
+  if (word.empty()) return text;
+  if (word.find_first_not_of("-+=#>~") == std::string::npos) return "\\" + text;
   const std::size_t end = word.find_first_not_of("0123456789");
-  if (end != std::string::npos && end > 0 && end + 1 == word.size() &&
-      (word[end] == '.' || word[end] == ')'))
-    return word.substr(0, end) + "\\" + word.substr(end);
-  return word;
+  const bool counts = end != 0 && end + 1 == word.size() && (word[end] == '.' || word[end] == ')');
+  return counts ? text.substr(0, end) + "\\" + text.substr(end) : text;
 }
 
 // Words of Markdown; a code span and a link are one.
@@ -151,8 +151,7 @@ std::string text(std::string_view plain) {
     out += escaped(piece.after);
   }
   flush();
-  const std::size_t end = std::min(out.find(' '), out.size());
-  return first_on_line(out.substr(0, end)) + out.substr(end);
+  return as_line(out);
 }
 
 std::string code(std::string_view plain) {
@@ -180,16 +179,10 @@ std::string link(const std::string& label, std::string_view address) {
 
 std::string paragraph(const std::string& markdown, const std::string& indent) {
   std::string out;
-  std::string line;
-  for (const std::string& word : words_of(markdown)) {
-    if (!line.empty() && indent.size() + line.size() + 1 + word.size() > kWidth) {
-      out += fmt::format("{}\n{}", line, indent);
-      line.clear();
-    }
-    const bool later = line.empty() && !out.empty();
-    line += later ? first_on_line(word) : line.empty() ? word : " " + word;
-  }
-  return out + line + "\n";
+  for (const std::string& line :
+       render::fill(words_of(markdown), static_cast<int>(kWidth - indent.size())))
+    out += out.empty() ? line : fmt::format("\n{}{}", indent, as_line(line));
+  return out + "\n";
 }
 
 std::string block(std::string_view language, const std::string& lines) {

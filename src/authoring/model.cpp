@@ -8,6 +8,8 @@
 #include <set>
 
 #include "authoring/new.h"
+#include "hpclaunch/authoring.h"
+#include "hpclaunch/check.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 
@@ -135,20 +137,14 @@ void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   if (!cores.empty()) out["cores"] = cores.to_list();
 }
 
-// The CPUs of a device or an interface, else those of its NUMA node.
-template <class Entry>
-CpuSet near(const Topology& node, const Entry& entry) {
-  const NumaNode* numa = node.find_numa(entry.numa);
-  return numa == nullptr || !entry.pus.empty() ? entry.pus : numa->pus;
-}
-
 // Where a device is, in the model's numbers.
 Json place_of(const Topology& node, const Device& device, const Topology& model) {
   Json out = Json::object();
   const NumaNode* numa = node.find_numa(device.numa);
+  const CpuSet& near = numa == nullptr || !device.pus.empty() ? device.pus : numa->pus;
   const int number = number_in(model, node, device.numa);
   if (number >= 0) out["numa"] = number;
-  if (number < 0 || near(node, device) != numa->pus) put_cores(node, near(node, device), out);
+  if (number < 0 || near != numa->pus) put_cores(node, near, out);
   return out;
 }
 
@@ -227,7 +223,7 @@ Result<Topology> read_back(Json model) {
   return parsed.profile.nodes.front().topology;
 }
 
-// ---- losses -----------------------------------------------------------------------------------------
+// ---- differences ------------------------------------------------------------------------------------
 
 // Caches that divide the node differently from packages, NUMA nodes and cores.
 std::set<std::string> telling_caches(const Topology& node) {
@@ -244,81 +240,19 @@ std::set<std::string> telling_caches(const Topology& node) {
   return caches;
 }
 
-std::map<int, std::string> numa_map(const Topology& node) {
-  std::map<int, std::string> nodes;
-  for (const NumaNode& numa : node.numa_nodes) nodes[numa.os_index] = numa.pus.to_list();
-  return nodes;
-}
-
-// What is wrong with one device of the model; "" for nothing.
-std::string difference(const Device& device, const Device& modelled) {
-  if (device.model != modelled.model && json_text(device.model) != json_text(modelled.model))
-    return "model differs from the first device's";
-  if (device.memory_bytes / kMiB != modelled.memory_bytes / kMiB)
-    return "memory differs from the first device's";
-  if (device.subdevices != modelled.subdevices || device.partition != modelled.partition)
-    return "divided differently from the first device";
-  if (!device.instances.empty())
-    return fmt::format("it is cut into {} instances", device.instances.size());
-  return "";
-}
-
-// Packages and NUMA nodes that the node does not name cannot be lost. Not yet of devices and interfaces.
+// The numbering of cores alone where that differs: nothing else can be compared then.
 void compare(const Topology& real, const Topology& model, NodeText& found) {
-  const auto all = [&](auto same) {
-    return std::equal(real.cores.begin(), real.cores.end(), model.cores.begin(), model.cores.end(),
-                      same);
-  };
-  found.numbered = all([](const Core& a, const Core& b) { return a.pus == b.pus; });
+  found.numbered = std::ranges::equal(real.cores, model.cores, {}, &Core::pus, &Core::pus);
   if (!found.numbered) {
-    found.lost.emplace_back("numbering of cores and hardware threads");
+    found.lost.emplace_back("cores and hardware threads are numbered in another way");
     return;
   }
-  const bool placed = all([&](const Core& a, const Core& b) {
-    return (real.packages.empty() || a.package == b.package) &&
-           (real.numa_nodes.empty() || a.numa == b.numa);
-  });
-  const auto nodes = numa_map(real);
-  const auto modelled = numa_map(model);
-  if (!placed)
-    found.lost.emplace_back("numbering or division of packages and NUMA nodes");
-  else if (!nodes.empty() && nodes != modelled)
-    found.lost.emplace_back("NUMA nodes without cores");
+  for (const Diagnostic& one : find_drift(model, real)) found.lost.push_back(plain(one.message));
   if (telling_caches(real) != telling_caches(model))
-    found.lost.emplace_back("caches that cores share");
-}
-
-void compare_devices(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
-  std::size_t next = 0;
-  bool all_near = true;
-  for (const Device& device : real.devices) {
-    const std::string name = fmt::format("device {}: ", device.index);
-    if (device.vendor != real.devices.front().vendor) {
-      lost.push_back(name + "another vendor, " + device.vendor);
-      continue;
-    }
-    const bool there = next < model.devices.size();
-    if (there && device.index != model.devices[next].index)
-      lost.push_back(fmt::format("{}number {} in the model", name, model.devices[next].index));
-    const std::string what = there ? difference(device, model.devices[next]) : "missing";
-    if (!what.empty()) lost.push_back(name + what);
-    all_near = all_near && there &&
-               same_cores(real, near(real, device), model, near(model, model.devices[next]));
-    ++next;
-  }
-  if (!all_near) lost.emplace_back("locality of devices");
-  if (model.links.size() != real.links.size())
-    lost.push_back(fmt::format("{} of {} links between devices",
-                               real.links.size() - model.links.size(), real.links.size()));
-}
-
-// `real` has those interfaces that the model was given.
-void compare_nics(const Topology& real, const Topology& model, std::vector<std::string>& lost) {
-  const bool all_near = std::equal(real.nics.begin(), real.nics.end(), model.nics.begin(),
-                                   model.nics.end(), [&](const Nic& a, const Nic& b) {
-                                     return same_cores(real, near(real, a), model, near(model, b));
-                                   });
-  if (!all_near) lost.emplace_back("locality of interfaces");
+    found.lost.emplace_back("other caches are shared by cores");
+  for (const Device& device : real.devices)
+    if (json_text(device.model) != json_text(real.devices.front().model))
+      found.lost.push_back(fmt::format("device {} is of another model", device.index));
 }
 
 // Removes the interfaces that jobs do not use, and names them: the format has no state and no speed.
@@ -377,16 +311,15 @@ NodeText node_model_text(const Topology& whole_node) {
     text.lost = {shape.error().message};
     return text;
   }
-  compare(node, *shape, text);
   put_devices(node, *shape, lines);
   put_nics(node, *shape, lines);
   const Result<Topology> model = read_back(lines);
   if (!model) {
+    compare(node, *shape, text);
     text.lost.push_back("devices and interfaces: " + model.error().message);
     return text;
   }
-  compare_devices(node, *model, text.lost);
-  compare_nics(node, *model, text.lost);
+  compare(node, *model, text);
   text.lines = members(lines);
   return text;
 }

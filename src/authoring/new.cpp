@@ -18,16 +18,13 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
 // "node0123.example.org" -> "node".
 std::string name_of_host(const std::string& host) {
   constexpr std::size_t kLongest = 64;
   std::string name;
-  for (const char c : host.substr(0, host.find('.'))) {
-    if (is_digit(c) || name.size() == kLongest) break;
-    if (is_letter_or_digit(c) || c == '-') name += c;
+  for (const unsigned char c : host.substr(0, host.find('.'))) {
+    if (std::isdigit(c) != 0 || name.size() == kLongest) break;
+    if (std::isalnum(c) != 0 || c == '-') name += static_cast<char>(c);
   }
   while (!name.empty() && name.back() == '-') name.pop_back();
   return is_profile_name(name) ? name : "my-site";
@@ -73,16 +70,11 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> options = {"-N", std::to_string(question.nodes)};
   if (question.ranks > 0) options.insert(options.end(), {"--ppn", std::to_string(question.ranks)});
   if (!question.mode.empty()) options.insert(options.end(), {"--device-mode", question.mode});
-  std::vector<std::string> cpus;
-  std::vector<std::string> units;
-  for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
-    cpus.push_back(rank.cpus.to_list());
-    if (rank.unit >= 0) units.push_back(std::to_string(rank.unit));
-  }
+  const auto [cpus, units] = placement_of(prepared.plan);
   nlohmann::ordered_json one = {{"name", name_of(question)},
                                 {"options", options},
                                 {"cpus", fmt::format("{}", fmt::join(cpus, ":"))}};
-  if (units.size() == cpus.size()) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
+  if (std::ranges::count(units, "") == 0) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
   for (const Setting& setting : prepared.plan.env) {
     const auto* value = std::get_if<std::string>(&setting.value());
     const Layer layer = setting.history.back().layer;
@@ -148,18 +140,6 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
 }
 
-// ---- the file ------------------------------------------------------------------------------------------
-
-Result<std::string> written(const Fresh& fresh, const EnvSnapshot& env) {
-  std::string text = unfinished_profile(fresh, env);
-  const Result<std::string> expect = expect_section(fresh, text, env);
-  if (!expect) return expect.error();
-  text += *expect;
-  const ParsedProfile parsed = parse_profile(text, "the new profile");
-  if (!parsed.problems.empty()) return parsed.problems.front();
-  return text;
-}
-
 }  // namespace
 
 std::string short_text(const std::string& text) {
@@ -190,25 +170,9 @@ std::string prose(std::string_view text, int indent) {
     else
       words.back() += " " + std::string(word);
   }
-  std::string out = begin;
-  std::size_t width = begin.size();
-  for (const std::string& word : words) {
-    if (width + 1 + word.size() > kWidth && width > begin.size()) {
-      out += "\n" + begin;
-      width = begin.size();
-    }
-    out += " " + word;
-    width += 1 + word.size();
-  }
-  return out + "\n";
-}
-
-std::string lines_of(std::string_view json, int indent, bool suggested) {
-  const std::string begin =
-      std::string(static_cast<std::size_t>(indent), ' ') + (suggested ? "// " : "");
   std::string out;
-  for (const std::string_view line : split(json, '\n'))
-    if (!line.empty()) out.append(begin).append(line).append("\n");
+  const auto room = static_cast<int>(kWidth - begin.size() - 1);
+  for (const std::string& line : render::fill(words, room)) out += begin + " " + line + "\n";
   return out;
 }
 
@@ -221,9 +185,11 @@ int profile_new(const Args& args, Session& session) {
                        "hpclaunch profile new --name my-site"});
   Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());
-  const Result<std::string> text = written(look(args, session.env, std::move(*node)), session.env);
-  if (!text) return report(session, text.error());
-  return print_all(session, *text);
+  const Fresh fresh = look(args, session.env, std::move(*node));
+  const std::string unfinished = unfinished_profile(fresh, session.env);
+  const Result<std::string> expect = expect_section(fresh, unfinished, session.env);
+  if (!expect) return report(session, expect.error());
+  return print_all(session, unfinished + *expect);
 }
 
 }  // namespace hpclaunch::authoring

@@ -51,9 +51,6 @@ std::string members(const nlohmann::ordered_json& object);
 /// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
 
-/// Lines of a profile, or a suggestion.
-std::string lines_of(std::string_view json, int indent, bool suggested);
-
 // ---- the node ------------------------------------------------------------------------------------------
 
 /// A node model as written in a profile.
@@ -70,17 +67,13 @@ NodeText node_model_text(const Topology& node);
 using Names = std::set<std::string, std::less<>>;
 using Values = std::map<std::string, std::string, std::less<>>;
 
-/// Conditions of profiles/new: "a b|c !d" is a, one of b and c, and not d.
-bool all_found(std::string_view needs, const Names& names);
-
-/// profiles/new/profile.txt and rules.json.
+/// profiles/new/profile.txt.
 extern const char* const kNewProfile;
-extern const char* const kNewRules;
 
 /// The file up to "expect", which needs a profile to plan with.
 std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env);
 
-/// The lines of its rules. `interfaces`: what they are about, for people; "" where there are none.
-std::string new_rules(const Fresh& fresh, std::string& interfaces);
+/// What its rules ask for, and the names in their values.
+void add_network(const Fresh& fresh, Names& found, Values& values);
 
 }  // namespace hpclaunch::authoring

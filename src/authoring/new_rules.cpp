@@ -1,11 +1,9 @@
-// The rules of a new profile: variables that follow from the hardware. profiles/new/rules.json has them: a rule that applies to any
-// machine with that hardware is active, others are suggestions.
+// What the rules of a new profile follow from: the network and the vendor. A rule that applies to any machine with that hardware is
+// active in profiles/new/profile.txt, others are suggestions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "authoring/new.h"
 #include "hpclaunch/text.h"
@@ -13,8 +11,6 @@
 namespace hpclaunch::authoring {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The interfaces for the job's traffic: those of the best kind that are not down.
 struct Fabric {
@@ -72,44 +68,18 @@ std::string provider_of(const Fabric& fabric) {
   return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
 }
 
-std::string take(Json& rule, const char* key) {
-  std::string text = rule.value(key, "");
-  rule.erase(key);
-  return text;
-}
-
-// One line for each key, and for each member of an object with several.
-std::string rule_lines(Json rule, const std::map<std::string, std::string>& names) {
-  std::vector<std::string> lines;
-  for (auto& [key, value] : rule.items()) {
-    std::vector<std::string> members;
-    if (value.is_object())
-      for (auto& [name, inner] : value.items()) {
-        const auto known = inner.is_string() ? names.find(inner.get<std::string>()) : names.end();
-        if (known != names.end()) inner = short_text(known->second);
-        members.push_back(fmt::format("    \"{}\": {}", name, written(inner)));
-      }
-    lines.push_back(fmt::format("  \"{}\": {}", key,
-                                members.size() > 1
-                                    ? fmt::format("{{\n{}\n  }}", fmt::join(members, ",\n"))
-                                    : written(value)));
-  }
-  return fmt::format("{{\n{}\n}},\n", fmt::join(lines, ",\n"));
-}
-
 }  // namespace
 
-std::string new_rules(const Fresh& fresh, std::string& interfaces) {
+void add_network(const Fresh& fresh, Names& found, Values& values) {
   Fabric fabric = fabric_of(fresh.node);
-  if (!fabric.kind.empty())
-    interfaces = fmt::format(
-        "{} of {}",
-        fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
-        fabric.kind);
-  Names found = {fabric.kind, fresh.scheduler};
+  found.insert({fabric.kind, fresh.scheduler});
   const auto note = [&](bool there, std::string_view name) {
     if (there) found.emplace(name);
   };
+  note(!fabric.kind.empty(), "fabric");
+  values["fabric"] = fmt::format(
+      "{} of {}", fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
+      fabric.kind);
   note(std::ranges::all_of(fabric.names, is_plain), "plain-names");
   for (std::vector<std::string>* names : {&fabric.names, &fabric.domains})
     std::erase_if(*names, [](const std::string& name) { return !is_plain(name); });
@@ -126,22 +96,13 @@ std::string new_rules(const Fresh& fresh, std::string& interfaces) {
        "adapters");
   const std::string provider = provider_of(fabric);
   note(!provider.empty(), "provider");
-  const std::map<std::string, std::string> names = {
-      {"@interfaces", interface ? socket_value(fresh.node, fabric) : ""},
-      {"@interface", interface ? fabric.names.front() : ""},
-      {"@provider", provider},
-      {"@adapters", fmt::format("={}", fmt::join(fabric.domains, ","))},
-      {"@ports", fmt::format("{}:1", fmt::join(fabric.domains, ":1,"))}};
-  std::string text;
-  for (Json& rule : Json::parse(kNewRules, nullptr, true, true)) {
-    const bool wanted = all_found(take(rule, "needs"), found);
-    const std::string active = take(rule, "active");
-    if (wanted)
-      text += lines_of(rule_lines(std::move(rule), names), 4,
-                       active.empty() || !all_found(active, found));
+  if (interface) {
+    values["interfaces"] = short_text(socket_value(fresh.node, fabric));
+    values["interface"] = short_text(fabric.names.front());
   }
-  text.erase(text.rfind(','));  // behind the last rule
-  return text;
+  values["provider"] = short_text(provider);
+  values["adapters"] = short_text(fmt::format("={}", fmt::join(fabric.domains, ",")));
+  values["ports"] = short_text(fmt::format("{}:1", fmt::join(fabric.domains, ":1,")));
 }
 
 }  // namespace hpclaunch::authoring

@@ -15,14 +15,10 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-bool has_letter(const std::string& text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
-}
-
 // Digits become '*', invalid characters '?'. A name without letters is kept: its pattern would match any site.
 std::string host_pattern(const std::string& host) {
-  const bool keep_digits = !has_letter(host);
+  const bool keep_digits =
+      std::ranges::none_of(host, [](unsigned char c) { return std::isalpha(c) != 0; });
   constexpr std::size_t kLongest = 128;
   std::string pattern;
   for (const char c : host.substr(0, kLongest)) {
@@ -154,8 +150,7 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
   values["twice"] = std::to_string(2 * packages);
 }
 
-}  // namespace
-
+// Conditions of profiles/new/profile.txt: "a b|c !d" is a, one of b and c, and not d.
 bool all_found(std::string_view needs, const Names& names) {
   return std::ranges::all_of(split(needs, ' '), [&](std::string_view word) {
     return std::ranges::any_of(split(word, '|'), [&](std::string_view one) {
@@ -165,6 +160,8 @@ bool all_found(std::string_view needs, const Names& names) {
   });
 }
 
+}  // namespace
+
 std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env) {
   Names names;
   Values values = {{"from", plain(fresh.from)},
@@ -173,8 +170,7 @@ std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env) {
   add_launcher(fresh, names, values);
   add_site(fresh, env, names, values);
   add_node(fresh, names, values);
-  values["rules"] = new_rules(fresh, values["fabric"]);
-  if (!values["fabric"].empty()) names.insert("fabric");
+  add_network(fresh, names, values);
   std::string text;
   bool active = true;
   for (const std::string_view line : split(kNewProfile, '\n')) {

@@ -55,22 +55,19 @@ bool is_default(const Profile& profile, const When& when) {
   return stacks.empty() || std::count(stacks.begin(), stacks.end(), default_stack(profile)) > 0;
 }
 
-// What is typed; "" is the default.
-struct Ask {
-  std::string stack = {};
-  std::string mode = {};
-  std::string node_type = {};
-};
-
 // The plan for two nodes, user "user", an empty environment.
-Result<Prepared> plan_of(const Profile& profile, const Ask& ask) {
-  Request args;
-  args.nodes = 2;
-  args.stack = ask.stack;
-  args.device_mode = ask.mode;
-  args.node_type = ask.node_type;
-  args.command = {"python", "train.py"};
-  return job::prepare_elsewhere(args, EnvSnapshot({"USER=user"}), profile, {});
+Result<Prepared> plan_of(const Profile& profile, Request asked = {}) {
+  asked.nodes = 2;
+  asked.command = {"python", "train.py"};
+  return job::prepare_elsewhere(asked, EnvSnapshot({"USER=user"}), profile, {});
+}
+
+// Parts that are not empty, with blank lines between.
+std::string sections(std::initializer_list<std::string> parts) {
+  std::string out;
+  for (const std::string& part : parts)
+    if (!part.empty()) out += (out.empty() ? "" : "\n") + part;
+  return out;
 }
 
 std::string with_stop(const std::string& sentence) {
@@ -84,7 +81,7 @@ std::string retirement(const Profile& profile) {
   if (!end.successor.empty()) text += fmt::format(" Successor: {}.", markdown::text(end.successor));
   if (!end.origin.why.empty())
     text += fmt::format(" {}", markdown::link(markdown::text(end.origin.why), end.origin.source));
-  return "\n" + paragraph(with_stop(text), "> ");
+  return paragraph(with_stop(text), "> ");
 }
 
 std::string signals(const Profile& profile) {
@@ -100,19 +97,20 @@ std::string signals(const Profile& profile) {
 }
 
 std::string head(const Profile& profile, const std::set<std::string>& elsewhere) {
-  std::string out = fmt::format("# {}\n\n{}", markdown::text(profile.name),
-                                paragraph(with_stop(markdown::text(profile.doc))));
-  out += retirement(profile) + "\n" + signals(profile);
+  std::string others;
   for (const std::string& site : elsewhere)
-    out += "\n" + paragraph(fmt::format("This page lists what differs from [{0}]({0}.md).", site));
-  return out;
+    others += (others.empty() ? "" : "\n") +
+              paragraph(fmt::format("This page lists what differs from [{0}]({0}.md).", site));
+  return sections({fmt::format("# {}\n", markdown::text(profile.name)),
+                   paragraph(with_stop(markdown::text(profile.doc))), retirement(profile),
+                   signals(profile), others});
 }
 
 // ---- start -------------------------------------------------------------------------------------------
 
 std::string commands(const Profile& profile) {
   std::string each = "in a job: one rank per device";
-  if (const Result<Prepared> got = plan_of(profile, {})) {
+  if (const Result<Prepared> got = plan_of(profile)) {
     each = fmt::format("in a job: {} per node", counted(got->plan.max_local_size(), "rank"));
     const std::string mode = default_mode(profile);
     if (!mode.empty()) each += ", one per " + mode;
@@ -159,7 +157,6 @@ std::string choices(const Profile& profile) {
 }
 
 std::string start(const Profile& profile) {
-  std::string out = "## Start\n\n" + commands(profile);
   std::string more;
   if (std::ranges::count(builtin_profiles(), profile.name, &BuiltinProfile::name) > 0)
     more = fmt::format(
@@ -167,10 +164,8 @@ std::string start(const Profile& profile) {
         profile.name + ".sh");
   more += fmt::format("Every rule with its reason and source: {}.",
                       code("hpclaunch profile show " + profile.name));
-  out += "\n" + paragraph(more);
-  for (const std::string& part : {stacks(profile), choices(profile)})
-    if (!part.empty()) out += "\n" + part;
-  return out;
+  return sections(
+      {"## Start\n", commands(profile), paragraph(more), stacks(profile), choices(profile)});
 }
 
 // ---- placement: the table of the default plan, and one line for each stack, mode and node type that differs
@@ -200,23 +195,10 @@ std::string node(const NodeModel& model, bool named) {
 }
 
 std::string nodes(const Profile& profile) {
-  if (profile.nodes.size() == 1) return markdown::paragraph(node(profile.nodes.front(), false));
-  std::string out = markdown::paragraph("Node types, the first is the default:") + "\n";
-  for (const NodeModel& model : profile.nodes)
-    out += markdown::paragraph("- " + node(model, true), "  ");
+  if (profile.nodes.size() == 1) return paragraph(node(profile.nodes.front(), false));
+  std::string out = paragraph("Node types, the first is the default:") + "\n";
+  for (const NodeModel& model : profile.nodes) out += paragraph("- " + node(model, true), "  ");
   return out;
-}
-
-// The table of ranks alone: a plan without variables and command has nothing after it.
-std::string rank_table(const Prepared& prepared) {
-  Plan bare = prepared.plan;
-  bare.env.clear();
-  bare.command.clear();
-  Style style;
-  style.width = 96;
-  const std::string all = plan_table(bare, prepared.node, {}, style);
-  const std::size_t blank = all.find("\n\n");
-  return blank == std::string::npos ? all : all.substr(blank + 2);
 }
 
 std::string launch_line(const Prepared& prepared) {
@@ -237,8 +219,7 @@ std::string launch_line(const Prepared& prepared) {
 // "4-7:8-11", as launchers write it; the first few of many.
 std::string cpus_of(const Plan& plan) {
   constexpr std::size_t kMost = 16;
-  std::vector<std::string> lists;
-  for (const RankPlan& rank : plan.classes.front().ranks) lists.push_back(rank.cpus.to_list());
+  std::vector<std::string> lists = placement_of(plan).cpus;
   if (lists.size() <= kMost) return code(fmt::format("{}", fmt::join(lists, ":")));
   lists.resize(4);
   return code(fmt::format("{}:...", fmt::join(lists, ":")));
@@ -247,20 +228,22 @@ std::string cpus_of(const Plan& plan) {
 std::string others(const Profile& profile, const Prepared& first) {
   std::vector<std::vector<std::string>> rows = {
       {"With", "Ranks per node", "CPUs of local ranks 0, 1, ..."}};
-  const auto add = [&](const std::string& option, const Ask& ask) {
-    const Result<Prepared> got = plan_of(profile, ask);
+  const auto add = [&](const char* option, std::string Request::*choice, const std::string& name) {
+    Request asked;
+    asked.*choice = name;
+    const std::string with = code(fmt::format("{} {}", option, name));
+    const Result<Prepared> got = plan_of(profile, asked);
     if (!got)
-      rows.push_back({code(option), "", markdown::text(got.error().message)});
+      rows.push_back({with, "", markdown::text(got.error().message)});
     else if (cpus_of(got->plan) != cpus_of(first.plan))
-      rows.push_back(
-          {code(option), std::to_string(got->plan.max_local_size()), cpus_of(got->plan)});
+      rows.push_back({with, std::to_string(got->plan.max_local_size()), cpus_of(got->plan)});
   };
   for (const Stack& stack : profile.stacks)
-    if (stack.name != default_stack(profile)) add("--stack " + stack.name, {.stack = stack.name});
+    if (stack.name != default_stack(profile)) add("--stack", &Request::stack, stack.name);
   for (const DeviceMode& mode : profile.device_modes)
-    if (mode.name != default_mode(profile)) add("--device-mode " + mode.name, {.mode = mode.name});
+    if (mode.name != default_mode(profile)) add("--device-mode", &Request::device_mode, mode.name);
   for (std::size_t i = 1; i < profile.nodes.size(); ++i)
-    add("--node-type " + profile.nodes[i].name, {.node_type = profile.nodes[i].name});
+    add("--node-type", &Request::node_type, profile.nodes[i].name);
   return markdown::table(rows);
 }
 
@@ -276,19 +259,20 @@ std::string bindings(const Profile& profile, const std::set<std::string>& elsewh
 // `elsewhere`: sites that the profile extends. Their entries are on their own pages.
 std::string placement(const Profile& profile, const std::set<std::string>& elsewhere) {
   if (profile.nodes.empty()) return "";
-  std::string out = "## Placement\n\n" + nodes(profile);
-  const Result<Prepared> first = plan_of(profile, {});
+  const Result<Prepared> first = plan_of(profile);
   if (!first)
-    return out + "\n" +
-           markdown::paragraph("No plan: " + markdown::text(first.error().message) + ".");
-  out += "\n" + markdown::block("text", rank_table(*first));
-  out += "\n" + markdown::block("sh", launch_line(*first));
-  if (!first->plan.batch.empty())
-    out += "\n" + markdown::paragraph(fmt::format("Request the job with {}.",
-                                                  markdown::codes(first->plan.batch, "and")));
-  for (const std::string& part : {others(profile, *first), bindings(profile, elsewhere)})
-    if (!part.empty()) out += "\n" + part;
-  return out;
+    return sections({"## Placement\n", nodes(profile),
+                     paragraph("No plan: " + markdown::text(first.error().message) + ".")});
+  Style style;
+  style.width = 96;
+  const std::string request =
+      fmt::format("Request the job with {}.", markdown::codes(first->plan.batch, "and"));
+  return sections(
+      {"## Placement\n", nodes(profile),
+       markdown::block("text", render::rank_tables(first->plan, first->node, style).substr(1)),
+       markdown::block("sh", launch_line(*first)),
+       first->plan.batch.empty() ? "" : paragraph(request), others(profile, *first),
+       bindings(profile, elsewhere)});
 }
 
 // ---- settings and traps ------------------------------------------------------------------------------
@@ -336,21 +320,21 @@ std::string settings(const Profile& profile, const std::set<std::string>& elsewh
   }
   std::string list;
   for (const auto& [stack, items] : by_stack)
-    list += markdown::paragraph(
-        fmt::format("- With `--stack` {}: {}", code(stack), fmt::join(items, ", ")), "  ");
+    list += paragraph(fmt::format("- With `--stack` {}: {}", code(stack), fmt::join(items, ", ")),
+                      "  ");
   const std::string table = markdown::table(rows);
   if (table.empty() && list.empty()) return "";
-  return "## Settings\n\n" +
-         markdown::paragraph(
-             "Your exported values and `--set` win, except over settings marked (required).") +
-         (table.empty() ? "" : "\n" + table) + (list.empty() ? "" : "\n" + list);
+  return sections(
+      {"## Settings\n",
+       paragraph("Your exported values and `--set` win, except over settings marked (required)."),
+       table, list});
 }
 
 std::string traps(const Profile& profile, const std::set<std::string>& elsewhere) {
   std::string out;
   for (const Note& note : profile.notes)
     if (elsewhere.count(note.origin.profile) == 0)
-      out += markdown::paragraph(
+      out += paragraph(
           fmt::format("- {}: {}",
                       markdown::link(markdown::text(note.title.empty() ? note.id : note.title),
                                      note.origin.source),
@@ -360,14 +344,11 @@ std::string traps(const Profile& profile, const std::set<std::string>& elsewhere
 }
 
 std::string page_of(const Profile& profile, const std::set<std::string>& elsewhere) {
-  std::string out = fmt::format(
-      "<!-- Generated by: hpclaunch profile page {}. Change the profile, not this page. -->\n\n",
+  const std::string origin = fmt::format(
+      "<!-- Generated by: hpclaunch profile page {}. Change the profile, not this page. -->\n",
       profile.name);
-  out += head(profile, elsewhere);
-  for (const std::string& part : {start(profile), placement(profile, elsewhere),
-                                  settings(profile, elsewhere), traps(profile, elsewhere)})
-    if (!part.empty()) out += "\n" + part;
-  return out;
+  return sections({origin, head(profile, elsewhere), start(profile), placement(profile, elsewhere),
+                   settings(profile, elsewhere), traps(profile, elsewhere)});
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::vector<OwnEntry> own_entries(const Profile& profile) {
   std::vector<OwnEntry> all;
   const auto add = [&](const std::string& what, std::vector<const When*> when,
                        const Origin& origin) {
-    if (origin.profile == profile.name) all.push_back({what, std::move(when), &origin});
+    all.push_back({what, std::move(when), &origin});
   };
   if (profile.retired) add("retired", {}, profile.retired->origin);
   for (const NodeModel& one : profile.nodes) add("node " + one.name, {&one.when}, one.origin);
@@ -45,6 +45,11 @@ std::vector<OwnEntry> own_entries(const Profile& profile) {
   return all;
 }
 
+Diagnostic about(const std::string& what, const Origin& origin, const char* id, Severity severity,
+                 const std::string& message, std::string fix) {
+  return {id, severity, fmt::format("{}: {}", what, message), std::move(fix), origin.where};
+}
+
 bool is_constant(const Template& value) {
   return value.each == Template::Each::once && facts_in(value).empty();
 }
@@ -56,8 +61,8 @@ struct Judging {
   std::vector<Diagnostic>& diagnostics;
 
   void add(const Diagnostic& found) {
-    diagnostics.push_back({found.id, found.severity, fmt::format("{}: {}", what, found.message),
-                           found.fix.empty() ? "" : "write " + found.fix, origin.where});
+    diagnostics.push_back(about(what, origin, found.id.c_str(), found.severity, found.message,
+                                found.fix.empty() ? "" : "write " + found.fix));
   }
 
   // Rules may test or unset variables by their old or misspelt names.
@@ -78,24 +83,19 @@ struct Judging {
   }
 };
 
-int months_of(const std::string& day) {
-  constexpr int kYear = 12;
-  const std::vector<std::string_view> parts = split(day, '-');
-  if (parts.size() < 2) return 0;
-  return static_cast<int>(parse_natural(parts[0]).value_or(0) * kYear +
-                          parse_natural(parts[1]).value_or(0));
-}
-
 // 18 months and a day are too old, 18 months are not.
 bool too_old(const std::string& checked, const std::string& today) {
-  constexpr int kMonths = 18;
-  const int months = months_of(today) - months_of(checked);
-  return months > kMonths || (months == kMonths && today.substr(7) > checked.substr(7));
+  constexpr int kYear = 12, kMonths = 18;
+  const auto part = [&](std::size_t at, std::size_t size) {
+    return static_cast<int>(parse_natural(today.substr(at, size)).value_or(0));
+  };
+  const int month = part(0, 4) * kYear + part(5, 2) - 1 - kMonths;
+  return checked < fmt::format("{:04}-{:02}{}", month / kYear, month % kYear + 1, today.substr(7));
 }
 
-void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+void review_variables(const Profile& profile, const Profile&,
+                      std::vector<Diagnostic>& diagnostics) {
   for (const Rule& rule : profile.rules) {
-    if (rule.origin.profile != profile.name) continue;
     Judging judging{"rule " + rule.id, rule.origin, diagnostics};
     judging.values(rule.defaults);
     judging.values(rule.require);
@@ -103,7 +103,7 @@ void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnosti
     for (const std::string& name : rule.unset) judging.name(name);
   }
   for (const DeviceMode& mode : profile.device_modes)
-    if (mode.origin.profile == profile.name && !mode.mask.empty())
+    if (!mode.mask.empty())
       Judging{"device mode " + mode.name, mode.origin, diagnostics}.name(mode.mask);
   for (const OwnEntry& entry : own_entries(profile))
     for (const When* when : entry.conditions)
@@ -115,13 +115,11 @@ void review_variables(const Profile& profile, std::vector<Diagnostic>& diagnosti
 
 void review_age(const Profile& profile, const std::string& today,
                 std::vector<Diagnostic>& diagnostics) {
-  std::map<std::string, std::vector<std::string>> old;
-  std::map<std::string, SourceRef> first;
-  for (const auto& [what, conditions, from] : own_entries(profile)) {
-    const Origin& origin = *from;
-    const auto say = [&, &what = what](const std::string& message, const std::string& fix) {
-      diagnostics.push_back(
-          {"stale", Severity::warning, fmt::format("{}: {}", what, message), fix, origin.where});
+  std::map<std::string, std::vector<OwnEntry>> old;
+  for (const OwnEntry& entry : own_entries(profile)) {
+    const Origin& origin = *entry.origin;
+    const auto say = [&](const std::string& message, const std::string& fix) {
+      diagnostics.push_back(about(entry.what, origin, "stale", Severity::warning, message, fix));
     };
     if (!origin.source.empty() && origin.checked.empty())
       say("has a source but no date of the last comparison", "add \"checked\": \"YYYY-MM-DD\"");
@@ -130,51 +128,19 @@ void review_age(const Profile& profile, const std::string& today,
       say(fmt::format("compared with its source on {}, which is in the future", origin.checked),
           "write the date of the comparison");
     // A retired site no longer changes.
-    if (profile.retired || !too_old(origin.checked, today)) continue;
-    first.emplace(origin.checked, origin.where);
-    old[origin.checked].push_back(what);
+    if (!profile.retired && too_old(origin.checked, today)) old[origin.checked].push_back(entry);
   }
-  for (const auto& [day, entries] : old)
+  for (const auto& [day, entries] : old) {
+    const std::string more =
+        entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1);
     diagnostics.push_back(
-        {"stale", Severity::warning,
-         fmt::format(
-             "{}{}: last compared with the source on {}, more than 18 months ago", entries.front(),
-             entries.size() == 1 ? "" : fmt::format(" and {} more", entries.size() - 1), day),
-         "read the source again, then put today's date into \"checked\"", first[day]});
+        about(entries.front().what + more, *entries.front().origin, "stale", Severity::warning,
+              fmt::format("last compared with the source on {}, more than 18 months ago", day),
+              "read the source again, then put today's date into \"checked\""));
+  }
 }
 
 using Op = Test::Op;
-
-Diagnostic unknown_name(const std::string& what, const std::string& kind, const std::string& name,
-                        const std::vector<std::string>& known, const Origin& origin) {
-  return {"unknown-" + kind, Severity::error,
-          fmt::format("{}: unknown {} \"{}\"", what, kind, name),
-          json_reader::suggestion_or_all(name, known), origin.where};
-}
-
-// Names that the profile itself lists; other closed lists are checked by the parser. A part does not know
-// the lists of profiles that extend it.
-std::map<std::string, std::vector<std::string>> listed_names(const Profile& profile) {
-  std::map<std::string, std::vector<std::string>> listed = {
-      {"stack", names_of(profile.stacks)},
-      {"device_mode", names_of(profile.device_modes)},
-      {"node_type", names_of(profile.nodes)}};
-  if (profile.part) std::erase_if(listed, [](const auto& one) { return one.second.empty(); });
-  if (!profile.nodes.empty()) listed["node_type"].emplace_back("live");
-  return listed;
-}
-
-void check_names(const Profile& profile, const std::string& what, const When& when,
-                 const Origin& origin, std::vector<Diagnostic>& diagnostics) {
-  const auto listed = listed_names(profile);
-  for (const Test& test : when) {
-    const auto facts = listed.find(test.fact);
-    if (facts == listed.end() || (test.op != Op::eq && test.op != Op::ne)) continue;
-    for (const std::string& value : test.values)
-      if (std::find(facts->second.begin(), facts->second.end(), value) == facts->second.end())
-        diagnostics.push_back(unknown_name(what, test.fact, value, facts->second, origin));
-  }
-}
 
 // Values to try on a set of tests of one fact. Order is tried for whole numbers only: between two versions
 // there is always a third.
@@ -207,15 +173,18 @@ bool can_hold(const std::string& fact, const std::vector<Test>& tests) {
          });
 }
 
-void check_contradictions(const std::string& what, const When& when, const Origin& origin,
-                          std::vector<Diagnostic>& diagnostics) {
-  std::map<std::string, std::vector<Test>> by_fact;
-  for (const Test& test : when) by_fact[test.fact].push_back(test);
-  for (const auto& [fact, tests] : by_fact)
-    if (!can_hold(fact, tests))
-      diagnostics.push_back({"never-holds", Severity::warning,
-                             fmt::format("{}: no {} satisfies {}", what, fact, when_text(tests)),
-                             "change one of the tests, or remove the entry", origin.where});
+void review_conditions(const Profile& profile, const Profile&,
+                       std::vector<Diagnostic>& diagnostics) {
+  for (const OwnEntry& entry : own_entries(profile))
+    for (const When* when : entry.conditions) {
+      std::map<std::string, std::vector<Test>> by_fact;
+      for (const Test& test : *when) by_fact[test.fact].push_back(test);
+      for (const auto& [fact, tests] : by_fact)
+        if (!can_hold(fact, tests))
+          diagnostics.push_back(about(entry.what, *entry.origin, "never-holds", Severity::warning,
+                                      fmt::format("no {} satisfies {}", fact, when_text(tests)),
+                                      "change one of the tests, or remove the entry"));
+    }
 }
 
 std::vector<Assignment> assignments_of(const Rule& rule) {
@@ -268,35 +237,26 @@ bool begins_with_any(std::string_view text, std::span<const std::string_view> be
          std::ranges::any_of(begins, [&](auto begin) { return text.starts_with(begin); });
 }
 
-void review_conditions(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
-  for (const OwnEntry& entry : own_entries(profile))
-    for (const When* when : entry.conditions) {
-      const std::size_t before = diagnostics.size();
-      check_names(profile, entry.what, *when, *entry.origin, diagnostics);
-      if (diagnostics.size() == before)
-        check_contradictions(entry.what, *when, *entry.origin, diagnostics);
-    }
-}
-
-void review_roles(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
-  if (profile.part && profile.bindings.empty()) return;  // profiles that extend it define them
+void review_roles(const Profile& profile, const Profile& whole,
+                  std::vector<Diagnostic>& diagnostics) {
+  if (profile.part && whole.bindings.empty()) return;  // profiles that extend it define them
   std::set<std::string> defined;
-  for (const Binding& binding : profile.bindings)
+  for (const Binding& binding : whole.bindings)
     for (const Binding::Role& role : binding.roles) defined.insert(role.name);
   const std::vector<std::string> known(defined.begin(), defined.end());
-  for (const Rule& rule : profile.rules) {
-    if (rule.origin.profile != profile.name) continue;
+  for (const Rule& rule : profile.rules)
     for (const std::string& role : roles_of(rule)) {
-      if (defined.count(role) > 0) continue;
-      diagnostics.push_back(unknown_name("rule " + rule.id, "role", role, known, rule.origin));
-      if (known.empty()) diagnostics.back().fix = "add \"roles\" to the bindings";
+      if (defined.contains(role)) continue;
+      std::string fix = known.empty() ? "add \"roles\" to the bindings"
+                                      : json_reader::suggestion_or_all(role, known);
       if (const auto near = nearest(role, known))
-        diagnostics.back().fix = fmt::format("did you mean ${{role.{}}}?", *near);
+        fix = fmt::format("did you mean ${{role.{}}}?", *near);
+      diagnostics.push_back(about("rule " + rule.id, rule.origin, "unknown-role", Severity::error,
+                                  fmt::format("unknown role \"{}\"", role), std::move(fix)));
     }
-  }
 }
 
-void review_signals(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+void review_signals(const Profile& profile, const Profile&, std::vector<Diagnostic>& diagnostics) {
   if (profile.part) return;
   if (profile.detect.empty())
     diagnostics.push_back({"no-signals", Severity::warning,
@@ -312,16 +272,14 @@ void review_signals(const Profile& profile, std::vector<Diagnostic>& diagnostics
            "write a pattern of this site only, or add \"proves\": false", profile.where});
 }
 
-void review_safety(const Profile& profile, std::vector<Diagnostic>& diagnostics) {
+void review_safety(const Profile& profile, const Profile&, std::vector<Diagnostic>& diagnostics) {
   constexpr std::array<std::string_view, 7> kLocal = {
       "/tmp/", "/var/tmp/",     "/dev/shm/",          "/local/",
       "/mnt/", "${env.TMPDIR}", "${env.SLURM_TMPDIR}"};
   for (const Rule& rule : profile.rules) {
-    if (rule.origin.profile != profile.name) continue;
     const auto add = [&](const char* id, Severity severity, const std::string& what,
                          std::string fix) {
-      diagnostics.push_back({id, severity, fmt::format("rule {}: {}", rule.id, what),
-                             std::move(fix), rule.origin.where});
+      diagnostics.push_back(about("rule " + rule.id, rule.origin, id, severity, what, fix));
     };
     for (const Assignment& one : assignments_of(rule)) {
       const bool named = is_secret(one.name) && is_constant(one.value) && !one.value.text.empty();
@@ -342,7 +300,7 @@ void review_safety(const Profile& profile, std::vector<Diagnostic>& diagnostics)
 struct Question {
   const char* rule;
   const char* name;
-  void (*ask)(const Profile&, std::vector<Diagnostic>&);
+  void (*ask)(const Profile& own, const Profile& whole, std::vector<Diagnostic>&);
 };
 
 constexpr Question kQuestions[] = {
@@ -358,10 +316,10 @@ constexpr Question kQuestions[] = {
 std::vector<Check> review(const LoadedProfile& loaded, const std::string& today) {
   std::vector<Check> checks = {unreadable(loaded, "validate", "schema")};
   if (!loaded.resolved) return checks;
-  const Profile& profile = *loaded.resolved;
+  const Profile& profile = loaded.own;
   for (const Question& question : kQuestions) {
     Check check{"validate", fmt::format("{}: {}", question.rule, question.name), profile.where};
-    question.ask(profile, check.diagnostics);
+    question.ask(profile, *loaded.resolved, check.diagnostics);
     checks.push_back(std::move(check));
   }
   Check age{"validate", "sources: compared within 18 months", profile.where};

@@ -43,23 +43,24 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
                                          ? job::find_profile(ref, "", shelf.entries)
                                          : ProfileEntry{stem(file), "file", file, nullptr, {}};
   if (!entry) return entry.error();
-  LoadedProfile loaded{entry->name, entry->file, {}, {}};
+  LoadedProfile loaded{entry->name, entry->file};
   const Result<std::string> text = profile_text(*entry);
   if (!text) {
     if (text.error().kind != ErrorKind::invalid) return text.error();
     loaded.problems.push_back(text.error());
     return loaded;
   }
-  const ParsedProfile parsed = parse_profile(*text, entry->file);
-  loaded.problems = parsed.problems;
-  if (!parsed.profile.name.empty()) loaded.name = parsed.profile.name;
+  ParsedProfile parsed = parse_profile(*text, entry->file);
+  loaded.problems = std::move(parsed.problems);
+  loaded.own = std::move(parsed.profile);
+  if (!loaded.own.name.empty()) loaded.name = loaded.own.name;
   if (!loaded.problems.empty()) return loaded;
   if (loaded.name != entry->name)
     loaded.problems.push_back(
         {ErrorKind::invalid, fmt::format("the profile in this file is named \"{}\"", loaded.name),
          fmt::format("name the file {}.json", loaded.name), SourceRef{entry->file, 1, 1}});
   Result<Profile> resolved = resolve_profile(
-      parsed.profile, [&](const std::string& name) { return find_base(name, file, shelf); });
+      loaded.own, [&](const std::string& name) { return find_base(name, file, shelf); });
   if (!resolved)
     loaded.problems.push_back(resolved.error());
   else if (loaded.problems.empty())

@@ -37,16 +37,16 @@ std::string profiles_text(const std::vector<Suite>& suites) {
   return counted(static_cast<long>(suites.size()), "profile");
 }
 
-std::string summary(const Suite& suite, const InvariantCount& found) {
+std::string summary(const Suite& suite) {
   std::string text = fmt::format("{}, {} invariants checked", counted(suite.cases, "case"),
                                  with_separators(suite.invariants));
-  if (found.plans == 0) text += " (no node model to plan for)";
-  if (found.plans > 0)
-    text += fmt::format(" on {} plans ({} refused with a reason{})", with_separators(found.plans),
-                        with_separators(found.refused),
-                        found.far == 0 ? ""
+  if (suite.plans == 0) text += " (no node model to plan for)";
+  if (suite.plans > 0)
+    text += fmt::format(" on {} plans ({} refused with a reason{})", with_separators(suite.plans),
+                        with_separators(suite.refused),
+                        suite.far == 0 ? ""
                                        : fmt::format(", {} report ranks far from their devices",
-                                                     with_separators(found.far)));
+                                                     with_separators(suite.far)));
   for (const auto& [kind, verb] :
        {std::pair("case", "failed"), std::pair("invariant", "violated")}) {
     const long failed = std::ranges::count_if(suite.checks, [&, kind = kind](const Check& one) {
@@ -70,10 +70,8 @@ Suite tested(const LoadedProfile& loaded, const Args& args) {
   for (const Case& expected : profile.expect)
     suite.checks.push_back(run_case(profile, expected, args));
   suite.cases = static_cast<long>(profile.expect.size());
-  const InvariantCount found = check_invariants(profile);
-  suite.invariants = found.checked;
-  suite.checks.insert(suite.checks.end(), found.checks.begin(), found.checks.end());
-  suite.summary = summary(suite, found);
+  check_invariants(profile, suite);
+  suite.summary = summary(suite);
   return suite;
 }
 

@@ -106,6 +106,32 @@ std::string counted(long count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items) {
+  std::string text;
+  for (const auto& [count, noun] : items)
+    if (count > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(count), noun);
+  return text;
+}
+
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> table) {
+  std::string out;
+  for (const char c : text) {
+    const auto* row =
+        std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.first == c; });
+    out += row == table.end() ? std::string_view(&c, 1) : row->second;
+  }
+  return out;
+}
+
+std::string place_text(const std::optional<SourceRef>& where) {
+  if (!where) return "";
+  std::string text = where->file;
+  if (where->line > 0) text += fmt::format(":{}", where->line);
+  if (where->line > 0 && where->column > 0) text += fmt::format(":{}", where->column);
+  return text;
+}
+
 std::string with_separators(long number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");

@@ -37,7 +37,6 @@ std::string entry(const std::string& label, std::string_view text, int column, c
 /// {"rule", "severity", "message", "fix"} for each, as every --json has them.
 nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics);
 
-bool has_errors(const std::vector<Diagnostic>& diagnostics);
 Error stopped(const char* what);  ///< "not started": because of errors, without --force
 
 /// Copies lines of a launcher to session.err.

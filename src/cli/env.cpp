@@ -30,7 +30,7 @@ int env(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
-  if (has_errors(prepared->diagnostics) && !args.launch.force)
+  if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("no environment printed"));
   Result<job::ShellChanges> made = job::shell_changes(*prepared, {false, args.show_secrets});
   if (!made) return report(session, made.error());

@@ -96,12 +96,6 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_launch(parser, request);
 }
 
-bool has_errors(const std::vector<Diagnostic>& diagnostics) {
-  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-    return diagnostic.severity == Severity::error;
-  });
-}
-
 Error stopped(const char* what) {
   return Error{ErrorKind::usage, what, "fix the errors above, or use --force"};
 }

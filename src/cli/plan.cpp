@@ -42,10 +42,7 @@ int plan(const Args& args, Session& session) {
           : write_svg(args.picture, plan_svg(prepared->plan, prepared->node, prepared->marks),
                       session);
   if (status != 0) return status;
-  const bool warned = std::any_of(
-      prepared->diagnostics.begin(), prepared->diagnostics.end(),
-      [](const Diagnostic& diagnostic) { return diagnostic.severity != Severity::note; });
-  return warned ? 1 : 0;
+  return any_from(Severity::warning, prepared->diagnostics) ? 1 : 0;
 }
 
 }  // namespace

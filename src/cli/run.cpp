@@ -62,7 +62,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
   report(session, prepared.diagnostics);
-  if (has_errors(prepared.diagnostics) && !args.launch.force)
+  if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
   if (args.dry_run) return dry_run(args, prepared, session);
   if (args.preflight) {
@@ -70,7 +70,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
         job::preflight(prepared, session.env, kPreflightSeconds, other_lines(session));
     if (!found) return fail(record, found.error(), session);
     report(session, *found);
-    if (has_errors(*found) && !args.launch.force)
+    if (any_from(Severity::error, *found) && !args.launch.force)
       return fail(record, stopped("not started"), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));

@@ -98,7 +98,7 @@ int verify(const Args& args, Session& session) {
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
-  if (has_errors(prepared->diagnostics) && !args.launch.force)
+  if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("not started"));
   const Result<job::Verification> result =
       job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));

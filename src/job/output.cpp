@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "hpclaunch/job.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
 
@@ -45,9 +46,7 @@ int exit_status(ErrorKind kind, ExitRules rules) {
 int report(Session& session, const Error& error) {
   std::string place;
   if (error.where) {
-    place = error.where->file;
-    if (error.where->line > 0) place += fmt::format(":{}", error.where->line);
-    if (error.where->column > 0) place += fmt::format(":{}", error.where->column);
+    place = place_text(error.where);
     if (!error.where->pointer.empty()) place += fmt::format(" ({})", error.where->pointer);
     if (place == "<command line>") place.clear();
     if (!place.empty()) place += ": ";

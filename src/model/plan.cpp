@@ -35,6 +35,11 @@ std::string_view to_string(BindVia via) { return name_of({"launcher", "shim", "n
 
 std::string_view to_string(Verify verify) { return name_of({"off", "warn", "strict"}, verify); }
 
+bool any_from(Severity least, const std::vector<Diagnostic>& diagnostics) {
+  return std::ranges::any_of(diagnostics,
+                             [&](const Diagnostic& one) { return one.severity >= least; });
+}
+
 std::string_view to_string(Severity severity) {
   return name_of({"note", "warning", "error"}, severity);
 }

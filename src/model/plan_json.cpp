@@ -76,11 +76,9 @@ Json where_json(const SourceRef& where) {
 }
 
 Json decision_json(const std::string& name, const Decision& decision) {
-  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
-  const bool hidden = given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
   Json out;
   out["layer"] = std::string(to_string(decision.layer));
-  out["value"] = hidden ? Json{{"hidden", true}} : value_json(decision.value);
+  out["value"] = is_hidden(name, decision) ? Json{{"hidden", true}} : value_json(decision.value);
   out["where"] = where_json(decision.where);
   out["why"] = text(decision.why);
   const std::pair<const char*, const std::string*> said[] = {{"rule", &decision.rule},
@@ -176,6 +174,11 @@ bool has_word(const std::string& name, std::string_view word) {
 }
 
 }  // namespace
+
+bool is_hidden(std::string_view name, const Decision& decision) {
+  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
+  return given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
+}
 
 bool is_secret(std::string_view name) {
   std::string upper(name);

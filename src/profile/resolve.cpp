@@ -103,13 +103,13 @@ struct Names {
   }
 };
 
-/// A test for an unknown name never holds. Without such a list in the profile, names are not checked.
+/// A test for an unknown name never holds. A part does not know the lists of profiles that extend it.
 Status check_tests(const Profile& profile, const std::vector<Names>& all, const When& when,
                    const Origin& origin) {
   if (origin.profile != profile.name) return Done{};
   for (const Test& test : when)
     for (const Names& names : all) {
-      if (test.fact != names.fact || names.known.empty() ||
+      if (test.fact != names.fact || (names.known.empty() && profile.part) ||
           (test.op != Test::Op::eq && test.op != Test::Op::ne))
         continue;
       for (const std::string& value : test.values)
@@ -123,14 +123,21 @@ Status check_names(const Profile& profile) {
   const std::vector<Names> all = {{"stack", "stack", names_of(profile.stacks)},
                                   {"device mode", "device_mode", names_of(profile.device_modes)},
                                   {"node type", "node_type", names_of(profile.nodes)}};
-  if (!profile.stack.empty() && !all[0].has(profile.stack))
+  if (!profile.part && !profile.stack.empty() && !all[0].has(profile.stack))
     return all[0].unknown(profile.stack, place(profile, "/defaults/stack"));
-  if (!profile.device_mode.empty() && !all[1].has(profile.device_mode))
+  if (!profile.part && !profile.device_mode.empty() && !all[1].has(profile.device_mode))
     return all[1].unknown(profile.device_mode, place(profile, "/defaults/device_mode"));
-  for (const Rule& rule : profile.rules)
-    if (Status ok = check_tests(profile, all, rule.when, rule.origin); !ok) return ok;
-  for (const Binding& binding : profile.bindings)
-    if (Status ok = check_tests(profile, all, binding.when, binding.origin); !ok) return ok;
+  std::vector<std::pair<const When*, const Origin*>> conditions;
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) conditions.emplace_back(&entry.when, &entry.origin);
+  };
+  add(profile.rules);
+  add(profile.bindings);
+  add(profile.nodes);
+  for (const Stack& stack : profile.stacks)
+    for (const When& when : stack.when) conditions.emplace_back(&when, &stack.origin);
+  for (const auto& [when, origin] : conditions)
+    if (Status ok = check_tests(profile, all, *when, *origin); !ok) return ok;
   return Done{};
 }
 
@@ -147,8 +154,7 @@ Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& fin
   resolved.rules.clear();
   resolved.notes.clear();
   for (const Profile& one : order.done) merge_profile(resolved, one);
-  if (!resolved.part)
-    if (Status ok = check_names(resolved); !ok) return ok.error();
+  if (Status ok = check_names(resolved); !ok) return ok.error();
   if (resolved.retired && !resolved.retired->successor.empty())
     if (const Result<Profile> successor = find(resolved.retired->successor); !successor)
       return Order::located(successor.error(), place(resolved, "/retired/successor"));

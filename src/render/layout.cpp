@@ -9,8 +9,45 @@
 
 namespace hpclaunch::render {
 
+void Scene::add(int dx, int dy, Scene part) {
+  const auto shift = [&](auto& one) {
+    one.x += dx;
+    one.y += dy;
+  };
+  w = std::max(w, dx + part.w);
+  h = std::max(h, dy + part.h);
+  for (Box& box : part.boxes) {
+    shift(box);
+    std::ranges::for_each(box.texts, shift);
+    boxes.push_back(std::move(box));
+  }
+  for (Text& text : part.texts) {
+    shift(text);
+    texts.push_back(std::move(text));
+  }
+  for (const Lead& one : part.leads)
+    leads.push_back({one.x1 + dx, one.y1 + dy, one.x2 + dx, one.y2 + dy, one.tip});
+}
+
+void Scene::below(Scene part, int gap) {
+  if (part.h > 0) add(0, h == 0 ? 0 : h + gap, std::move(part));
+}
+
+Scene in_rows(std::vector<Scene> parts, int columns, int step, int gap) {
+  Scene all;
+  int column = 0;
+  int y = 0;
+  for (Scene& part : parts) {
+    if (column == columns) {
+      column = 0;
+      y = all.h + gap;
+    }
+    all.add(step * column++, y, std::move(part));
+  }
+  return all;
+}
+
 Rows rows_of(int count, int each, int gap, int width) {
-  if (count == 0) return {};
   const int most = std::clamp((width + gap) / (each + gap), 1, count);
   const int rows = (count + most - 1) / most;
   return {(count + rows - 1) / rows, rows};
@@ -18,30 +55,25 @@ Rows rows_of(int count, int each, int gap, int width) {
 
 Layout::Layout(const Subject& subject, const Metrics& metrics)
     : subject_(subject), node_(*subject.node), m_(metrics), regions_(regions_of(*subject.node)) {
-  looks_.reserve(node_.cores.size());
-  for (const Core& core : node_.cores) {
-    most_pus_ = std::max(most_pus_, core.pus.count());
-    looks_.push_back(look_of(core.pus));
-  }
+  constexpr int kOne = 2, kTwo = 8, kMost = 32;
+  int pus = 1;
+  for (const Core& core : node_.cores) pus = std::max(pus, core.pus.count());
+  if (pus > kOne) pu_columns_ = 2;
+  while (pus > kTwo && pu_columns_ * pu_columns_ < pus && pu_columns_ < kMost) ++pu_columns_;
+  core_w_ = terminal() ? m_.core_w : pu_columns_ * m_.pu_w + 2;
+  if (!terminal()) core_h_ = (pus + pu_columns_ - 1) / pu_columns_ * m_.pu_h + 2;
+  for (const Core& core : node_.cores)
+    cores_.push_back(this->core(core, static_cast<int>(cores_.size())));
   for (const Nic& nic : node_.nics)
     nic_states_ = nic_states_ || nic.speed_mbps > 0 || !nic.kind.empty() || nic.state == "down";
 }
 
 Scene Layout::draw() {
-  Scene scene;
-  const Size size = machine({});
-  put({&scene}, What::node, size);
-  scene.w = size.w;
-  scene.h = size.h;
-  machine({&scene, 0, 0, 0});
+  Scene all = machine();
+  Scene scene{all.w, all.h, {{.what = What::node, .w = all.w, .h = all.h}}};
+  scene.add(0, 0, std::move(all));
   lead(scene);
   return scene;
-}
-
-Box& Layout::put(const Pen& pen, What what, Size size) const {
-  pen.scene->boxes.push_back(
-      {.what = what, .parent = pen.box, .x = pen.x, .y = pen.y, .w = size.w, .h = size.h});
-  return pen.scene->boxes.back();
 }
 
 // ---- the names of regions --------------------------------------------------------------------------
@@ -72,17 +104,19 @@ std::vector<std::vector<std::string>> Layout::names(const Region& one) const {
 /// The names in lines of at most `width`; what is wider by itself is cut. The frame of a small cache goes
 /// without a name rather than grow.
 std::vector<std::string> Layout::head_lines(const Region& one, int width) const {
-  const auto wide = [&](const std::string& text) { return m_.measure(text, m_.font, true); };
+  const auto fits = [&](const std::string& text) {
+    return m_.measure(text, m_.font, true) <= width;
+  };
   std::vector<std::string> lines;
+  const std::vector<std::vector<std::string>> all = names(one);
   if (!one.has_neighbours) {
-    const Cache& cache = node_.caches[static_cast<std::size_t>(one.caches.front())];
-    for (const std::string& text : {cache_text(cache), fmt::format("L{}", cache.level)})
-      if (lines.empty() && wide(text) <= width) lines.push_back(text);
+    const auto name = std::ranges::find_if(all.front(), fits);
+    if (name != all.front().end()) lines.push_back(*name);
     return lines;
   }
-  for (const std::vector<std::string>& name : names(one)) {
+  for (const std::vector<std::string>& name : all) {
     const std::string longer = lines.empty() ? "" : lines.back() + ", " + name.front();
-    if (!lines.empty() && wide(longer) <= width)
+    if (!lines.empty() && fits(longer))
       lines.back() = longer;
     else
       lines.push_back(fitting(name, width, m_.font, true, m_));
@@ -94,148 +128,109 @@ std::vector<std::string> Layout::head_lines(const Region& one, int width) const 
 
 /// The inner regions in as many columns as give the least height; rows that come out even are worth a
 /// quarter of it.
-Size Layout::inner(const std::vector<int>& list, int width, const Pen& pen) {
+Scene Layout::inner(const std::vector<int>& list, int width) {
   constexpr int kMostColumns = 16, kEven = 4, kUneven = 5;
   const int count = static_cast<int>(list.size());
-  const auto room = [&](int columns) { return (width - (columns - 1) * m_.gap_x) / columns; };
-  Size best;
-  int best_columns = 0;
+  Scene best;
   long best_cost = 0;
   for (int columns = 1; columns <= std::min(count, kMostColumns); ++columns) {
-    const Size size = columns_of(list, columns, room(columns), {});
-    const long cost = static_cast<long>(size.h) * (count % columns == 0 ? kEven : kUneven);
-    const bool fits = size.w <= width;
-    if (best_columns == 0 || (fits && (best.w > width || cost < best_cost))) {
-      best = size;
-      best_columns = columns;
-      best_cost = cost;
-    }
+    const int room = (width - (columns - 1) * m_.gap_x) / columns;
+    std::vector<Scene> blocks;
+    for (const int at : list) blocks.push_back(block(at, room));
+    const int widest = std::ranges::max_element(blocks, {}, &Scene::w)->w;
+    Scene scene = in_rows(std::move(blocks), columns, widest + m_.gap_x, m_.gap_y);
+    const long cost = static_cast<long>(scene.h) * (count % columns == 0 ? kEven : kUneven);
+    const bool better = scene.w <= width && (best.w > width || cost < best_cost);
+    if (columns > 1 && !better) continue;
+    best = std::move(scene);
+    best_cost = cost;
   }
-  if (pen.scene != nullptr) columns_of(list, best_columns, room(best_columns), pen);
   return best;
 }
 
-Size Layout::columns_of(const std::vector<int>& list, int columns, int room, const Pen& pen) {
-  Size all;
-  int column_w = 0;
-  for (const int at : list) column_w = std::max(column_w, block(at, room, {}).w);
-  for (std::size_t first = 0; first < list.size(); first += static_cast<std::size_t>(columns)) {
-    const std::size_t end = std::min(list.size(), first + static_cast<std::size_t>(columns));
-    int h = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      const int x = static_cast<int>(i - first) * (column_w + m_.gap_x);
-      const Size size = block(list[i], room, pen.at(x, all.h));
-      h = std::max(h, size.h);
-      all.w = std::max(all.w, x + size.w);
-    }
-    all.h += h + m_.gap_y;
-  }
-  all.h -= m_.gap_y;
-  return all;
-}
-
 /// Everything in a region, one below the other.
-Size Layout::contents(int at, int width, const Pen& pen) {
-  const Region& one = regions_.all[static_cast<std::size_t>(at)];
-  Size all;
-  const auto stack = [&](Size size) {
-    if (size.h == 0) return;
-    all.w = std::max(all.w, size.w);
-    all.h += size.h + m_.gap_y;
-  };
-  if (!one.cores.empty()) stack(cores(one.cores, width, pen.at(0, all.h)));
-  if (!one.inner.empty()) stack(inner(one.inner, width, pen.at(0, all.h)));
-  stack(devices(one.devices, width, pen.at(0, all.h)));
-  stack(nics(one.nics, width, pen.at(0, all.h)));
-  all.h = std::max(0, all.h - m_.gap_y);
+Scene Layout::contents(const Region& one, int width) {
+  Scene all = cores(one.cores, width);
+  all.below(inner(one.inner, width), m_.gap_y);
+  all.below(things(one.devices, one.nics, width), m_.gap_y);
   return all;
 }
 
 /// A region in its frame.
-Size Layout::block(int at, int width, const Pen& pen) {
-  if (pen.scene == nullptr) {
-    const auto known = sizes_.find({at, width});
-    if (known != sizes_.end()) return known->second;
-  }
+const Scene& Layout::block(int at, int width) {
+  const auto [known, fresh] = blocks_.try_emplace({at, width});
+  Scene& out = known->second;
+  if (!fresh) return out;
   const Region& one = regions_.all[static_cast<std::size_t>(at)];
   const int room = width - 2 * m_.pad_x;
-  const Size within = contents(at, room, {});
+  Scene within = contents(one, room);
+  Box box{.what = What::group, .number = at};
   // The machine is as wide as its name; regions side by side are not widened.
   int name_w = one.has_neighbours ? m_.name_w : 0;
-  for (const std::vector<std::string>& name : names(one))
+  for (const std::vector<std::string>& name : names(one)) {
     if (at == 0) name_w = std::max(name_w, m_.measure(name.front(), m_.font, true));
+    box.tip += (box.tip.empty() ? "" : ", ") + name.front();
+  }
   const int inner_w = std::max(within.w, std::min(room, name_w));
   const std::vector<std::string> lines = head_lines(one, inner_w);
-  const int head =
-      lines.empty() ? m_.pad_y : m_.head + static_cast<int>(lines.size() - 1) * m_.head_line;
-  const Size size{inner_w + 2 * m_.pad_x, head + within.h + m_.pad_y};
-  if (pen.scene == nullptr) return sizes_[{at, width}] = size;
-  const Pen inside = pen.inside().at(m_.pad_x, head);
-  Box& box = put(pen, What::group, size);
-  box.number = at;
-  for (const std::vector<std::string>& name : names(one))
-    box.tip += (box.tip.empty() ? "" : ", ") + name.front();
-  int y = pen.y + m_.head_base;
+  const int later = static_cast<int>(lines.size()) - 1;
+  const int head = lines.empty() ? m_.pad_y : m_.head + later * m_.head_line;
+  int y = m_.head_base;
   for (const std::string& line : lines) {
-    const bool first = &line == &lines.front();
-    box.texts.push_back({inside.x, y, m_.font, false, first, false, line, inner_w});
+    box.texts.push_back({m_.pad_x, y, m_.font, false, box.texts.empty(), false, line});
     y += m_.head_line;
   }
-  contents(at, room, inside);
-  return size;
+  box.w = out.w = inner_w + 2 * m_.pad_x;
+  box.h = out.h = head + within.h + m_.pad_y;
+  out.boxes.push_back(std::move(box));
+  out.add(m_.pad_x, head, std::move(within));
+  return out;
 }
 
-/// A line of text over what follows it.
-Size Layout::caption(const std::string& text, const Pen& pen) const {
-  const std::string shown = fitting({text}, m_.width, m_.small, true, m_);
-  const int w = m_.measure(shown, m_.small, true);
-  if (pen.scene != nullptr)
-    pen.scene->texts.push_back(
-        {pen.x, pen.y + m_.line_base, m_.small, false, true, false, shown, w});
-  return {w, m_.line_h + m_.row_gap};
+/// A line of text over `things`, where there are any.
+Scene Layout::titled(const char* title, Scene things) const {
+  if (things.h == 0) return things;
+  const std::string text = fitting({title}, m_.width, m_.small, true, m_);
+  Scene all{m_.measure(text, m_.small, true), m_.line_h + m_.row_gap};
+  all.texts.push_back({0, m_.line_base, m_.small, false, true, false, text});
+  all.add(0, all.h, std::move(things));
+  return all;
 }
 
-Size Layout::machine(const Pen& pen) {
-  Size all;
-  const auto stack = [&](Size size, int gap) {
-    if (size.h == 0) return;
-    all.w = std::max(all.w, size.w);
-    all.h += size.h + gap;
-  };
-  const auto things = [&](const char* title, const std::vector<int>& devices_here,
-                          const std::vector<int>& nics_here) {
-    if (!devices_here.empty() || !nics_here.empty()) stack(caption(title, pen.at(0, all.h)), 0);
-    stack(devices(devices_here, m_.width, pen.at(0, all.h)), m_.gap_y);
-    stack(nics(nics_here, m_.width, pen.at(0, all.h)), m_.gap_y);
-  };
+Scene Layout::machine() {
   const Region& root = regions_.all.front();
+  Scene all;
   if (root.has_neighbours || !root.caches.empty()) {
-    stack(block(0, m_.width, pen), m_.gap_y);
+    all = block(0, m_.width);
   } else {
-    if (!root.cores.empty()) stack(cores(root.cores, m_.width, pen), m_.gap_y);
-    if (!root.inner.empty()) stack(inner(root.inner, m_.width, pen.at(0, all.h)), m_.gap_y);
-    things("equally near all CPUs", root.devices, root.nics);
+    all = cores(root.cores, m_.width);
+    all.below(inner(root.inner, m_.width), m_.gap_y);
+    all.below(titled("equally near all CPUs", things(root.devices, root.nics, m_.width)), m_.gap_y);
   }
-  if (!regions_.memory.empty()) stack(caption("memory without CPUs", pen.at(0, all.h)), 0);
-  stack(memory(regions_.memory, m_.width, pen.at(0, all.h)), m_.gap_y);
-  things("locality unknown", regions_.unplaced_devices, regions_.unplaced_nics);
-  all.h -= m_.gap_y;
+  all.below(titled("memory without CPUs", memory(regions_.memory)), m_.gap_y);
+  all.below(titled("locality unknown",
+                   things(regions_.unplaced_devices, regions_.unplaced_nics, m_.width)),
+            m_.gap_y);
   return all;
 }
 
 /// From the edge of one box to that edge of the other which faces it.
 void Layout::lead(Scene& scene) const {
-  for (const End& end : ends_) {
-    const auto start = starts_.find(end.use->rank);
-    if (start == starts_.end()) continue;
-    const Box& bar = scene.boxes[static_cast<std::size_t>(start->second)];
-    const Box& unit = scene.boxes[static_cast<std::size_t>(end.box)];
-    const bool down = bar.y < unit.y;
-    scene.leads.push_back({bar.x + bar.w / 2, down ? bar.y + bar.h : bar.y, unit.x + unit.w / 2,
-                           down ? unit.y : unit.y + unit.h,
-                           fmt::format("rank {} is far from device {}: {}", end.use->rank,
-                                       end.use->place, end.use->far)});
-  }
+  std::map<int, const Box*> bars;  // the first one of each rank
+  for (const Box& box : scene.boxes)
+    for (const int rank : box.look.ranks)
+      if (box.what == What::bar) bars.try_emplace(rank, &box);
+  for (const Box& unit : scene.boxes)
+    for (const Use* use : unit.far_uses) {
+      const auto start = bars.find(use->rank);
+      if (start == bars.end()) continue;
+      const Box& bar = *start->second;
+      const bool down = bar.y < unit.y;
+      scene.leads.push_back(
+          {bar.x + bar.w / 2, down ? bar.y + bar.h : bar.y, unit.x + unit.w / 2,
+           down ? unit.y : unit.y + unit.h,
+           fmt::format("rank {} is far from device {}: {}", use->rank, use->place, use->far)});
+    }
 }
 
 // ---- texts -----------------------------------------------------------------------------------------

@@ -39,8 +39,6 @@ std::vector<Kind> kinds(const Plan& plan) {
   return out;
 }
 
-std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
-
 /// The NUMA nodes or packages that the rank's CPUs lie on; "-" when unknown.
 template <class Part>
 std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>& parts) {
@@ -54,12 +52,9 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
 
 std::string device_text(const RankPlan& rank) {
   if (rank.device < 0) return "-";
-  const auto one = [](int device, int subdevice) {
-    return subdevice < 0 ? fmt::format("{}", device) : fmt::format("{}.{}", device, subdevice);
-  };
-  std::string text = one(rank.device, rank.subdevice);
+  std::string text = unit_name(rank.device, rank.subdevice);
   for (const UnitRef& more : rank.more_units)
-    text += "," + (more.device < 0 ? "-" : one(more.device, more.subdevice));
+    text += "," + (more.device < 0 ? "-" : unit_name(more.device, more.subdevice));
   return text;
 }
 

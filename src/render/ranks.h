@@ -25,7 +25,4 @@ std::string plan_title(const Plan& plan);
 /// One picture for each kind, with its hosts and global ranks as the title.
 std::vector<Subject> subjects_of(const Plan& plan, const Topology& node, const PictureMarks& marks);
 
-/// One table per kind of node; classes that are laid out alike share one.
-std::string rank_tables(const Plan& plan, const Topology& node, const Style& style);
-
 }  // namespace hpclaunch::render

@@ -1,5 +1,6 @@
 #pragma once
 // A picture as boxes and texts at whole numbers, before it is drawn.
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,26 @@ enum class What {
 
 enum class Paint {
   plain,
-  rank,      ///< in the colour of Box::tone
+  rank,      ///< in the colour of the first of Look::ranks
   shared,    ///< by several ranks
   closed,    ///< not allowed
   reserved,  ///< kept for the system
   service,
+};
+
+/// Who has some PUs or a device; neighbours with equal looks share a bar.
+struct Look {
+  Paint paint = Paint::plain;
+  std::set<int> ranks = {};  ///< local
+  std::string service = {};
+  std::set<int> far = {};  ///< those of them that are far from what they use
+
+  Paint of_ranks() const {
+    return ranks.empty() ? Paint::plain : ranks.size() == 1 ? Paint::rank : Paint::shared;
+  }
+  /// Of the colour.
+  std::size_t tone() const { return static_cast<std::size_t>(ranks.empty() ? 0 : *ranks.begin()); }
+  bool operator==(const Look&) const = default;
 };
 
 struct Text {
@@ -36,19 +52,18 @@ struct Text {
   bool strong = false;
   bool alarm = false;
   std::string text;
-  int room = 0;  ///< width that it must not exceed
 };
 
 struct Box {
   What what = What::node;
-  int parent = -1;  ///< place in Scene::boxes; boxes with one parent do not overlap, and lie in it
-  int x = 0, y = 0, w = 0, h = 0;
-  Paint paint = Paint::plain;
-  int tone = 0;
-  bool far = false;
-  int number = -1;  ///< os_index of a PU, index of a device, place of a core or NIC
+  int x = 0, y = 0, w = 0, h = 0;  ///< two boxes lie apart, or the later one in the other
+  int number = -1;                 ///< os_index of a PU, index of a device, place of a core or NIC
+  std::string tip = {};            ///< all facts, in words
+  Look look = {};
   std::vector<Text> texts = {};
-  std::string tip = {};  ///< all facts, in words
+  std::vector<const Use*> far_uses = {};  ///< of a unit
+
+  bool far() const { return !look.far.empty(); }
 };
 
 /// From a rank's cores to a device that is far from them.
@@ -57,11 +72,16 @@ struct Lead {
   std::string tip;
 };
 
+/// A picture or a part of one, from (0, 0) on.
 struct Scene {
   int w = 0, h = 0;
-  std::vector<Box> boxes;  ///< each after its parent
+  std::vector<Box> boxes = {};
   std::vector<Text> texts = {};
-  std::vector<Lead> leads;
+  std::vector<Lead> leads = {};
+
+  void add(int x, int y, Scene part);
+  /// Nothing where `part` has no height.
+  void below(Scene part, int gap);
 };
 
 /// Widths of texts and sizes of boxes; as they stand here, in the columns and lines of a terminal.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "hpclaunch/render.h"
+#include "hpclaunch/text.h"
 #include "text.h"
 
 namespace hpclaunch {
@@ -47,7 +48,7 @@ std::string quoted_word(std::string_view value, Write write) {
 
 std::string quote_sh(std::string_view value) {
   if (is_plain(value)) return std::string(value);
-  return "'" + render::replaced(value, {{'\'', "'\\''"}}) + "'";
+  return "'" + replaced(value, {{'\'', "'\\''"}}) + "'";
 }
 
 // csh replaces '!' inside quotes too, and a newline in quotes needs a backslash. What a backslash

@@ -27,30 +27,31 @@ std::string far_text(const Topology& node, const CpuSet& near, const CpuSet& cpu
   return share_package(node, near, cpus) ? "on another NUMA node" : "on another package";
 }
 
-Use use_of(const Topology& node, int rank, const RankPlan& plan, const CpuSet& near) {
-  return {rank, 0, -1, "", far_text(node, near, plan.cpus), !near.empty() && !plan.cpus.empty()};
+Use use_of(const Subject& subject, int rank, const CpuSet& near) {
+  const CpuSet& cpus = subject.ranks->ranks[static_cast<std::size_t>(rank)].cpus;
+  return {.rank = rank,
+          .far = far_text(*subject.node, near, cpus),
+          .known = !near.empty() && !cpus.empty()};
 }
 
-void add_device(int rank, const RankPlan& plan, const UnitRef& unit, Subject& subject) {
+void add_device(int rank, const UnitRef& unit, Subject& subject) {
   if (unit.device < 0) return;
   const Topology& node = *subject.node;
-  const auto device = std::find_if(node.devices.begin(), node.devices.end(),
-                                   [&](const Device& one) { return one.index == unit.device; });
+  const auto device = std::ranges::find(node.devices, unit.device, &Device::index);
   const bool found = device != node.devices.end();
-  Use use = use_of(node, rank, plan, found ? near_pus(node, device->pus, device->numa) : CpuSet{});
+  Use use = use_of(subject, rank, found ? near_pus(node, device->pus, device->numa) : CpuSet{});
   use.place = unit.device;
   use.part = unit.subdevice;
-  use.name = fmt::format("device {}", unit.device);
-  if (unit.subdevice >= 0) use.name += fmt::format(".{}", unit.subdevice);
+  use.name = "device " + unit_name(unit.device, unit.subdevice);
   subject.uses.push_back(std::move(use));
 }
 
-void add_nic(int rank, const RankPlan& plan, Subject& subject) {
+void add_nic(int rank, int place, Subject& subject) {
   const Topology& node = *subject.node;
-  if (plan.nic < 0 || static_cast<std::size_t>(plan.nic) >= node.nics.size()) return;
-  const Nic& nic = node.nics[static_cast<std::size_t>(plan.nic)];
-  Use use = use_of(node, rank, plan, near_pus(node, nic.pus, nic.numa));
-  use.place = plan.nic;
+  if (place < 0 || place >= std::ssize(node.nics)) return;
+  const Nic& nic = node.nics[static_cast<std::size_t>(place)];
+  Use use = use_of(subject, rank, near_pus(node, nic.pus, nic.numa));
+  use.place = place;
   use.name = nic_name(nic);
   subject.nics.push_back(std::move(use));
 }
@@ -59,19 +60,14 @@ void append(std::string& text, std::string_view label, const std::string& value)
   if (!value.empty()) text += fmt::format(", {}{}", label, printable(value));
 }
 
-/// Ranks with a use that satisfies `is`.
-template <class Is>
-std::vector<int> ranks_where(const std::vector<Use>& uses, Is is) {
-  std::vector<int> ranks;
-  for (const Use& use : uses)
-    if (is(use) && (ranks.empty() || ranks.back() != use.rank)) ranks.push_back(use.rank);
-  return ranks;
-}
-
 }  // namespace
 
 int parts_of(const Device& device) {
   return std::max(device.subdevices, static_cast<int>(device.instances.size()));
+}
+
+std::string unit_name(int device, int part) {
+  return part < 0 ? fmt::format("{}", device) : fmt::format("{}.{}", device, part);
 }
 
 std::string with_size(std::string text, std::uint64_t bytes) {
@@ -145,27 +141,25 @@ std::vector<std::string> link_words(const Topology& node) {
   return words;
 }
 
-std::string number_set(const std::vector<int>& numbers) {
+std::string number_set(const std::set<int>& numbers) {
   std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    text += text.empty() ? "" : ",";
-    text += end - i == 1 ? fmt::format("{}", numbers[i])
-                         : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
-    i = end;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const int first = *at;
+    int end = first;
+    while (at != numbers.end() && *at == end) ++at, ++end;
+    text += (text.empty() ? "" : ",") + fmt::format("{}", first);
+    if (end - first > 1) text += fmt::format("-{}", end - 1);
   }
   return text;
 }
 
-std::string rank_set(const std::vector<int>& ranks) {
+std::string rank_set(const std::set<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + number_set(ranks);
 }
 
 Subject subject_of(const Topology& node) {
   Subject subject;
   subject.node = &node;
-  subject.owners.resize(CpuSet::kCapacity);
   return subject;
 }
 
@@ -173,14 +167,12 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
   Subject subject = subject_of(node);
   subject.ranks = &ranks;
   subject.marks = marks;
-  for (std::size_t r = 0; r < ranks.ranks.size(); ++r) {
-    const RankPlan& rank = ranks.ranks[r];
-    const int local = static_cast<int>(r);
-    for (const int pu : rank.cpus.to_vector())
-      subject.owners[static_cast<std::size_t>(pu)].push_back(local);
-    add_device(local, rank, {rank.unit, rank.device, rank.subdevice}, subject);
-    for (const UnitRef& more : rank.more_units) add_device(local, rank, more, subject);
-    add_nic(local, rank, subject);
+  int local = 0;
+  for (const RankPlan& rank : ranks.ranks) {
+    add_device(local, {rank.unit, rank.device, rank.subdevice}, subject);
+    for (const UnitRef& more : rank.more_units) add_device(local, more, subject);
+    add_nic(local, rank.nic, subject);
+    ++local;
   }
   return subject;
 }
@@ -196,9 +188,9 @@ std::string locality_text(const Subject& subject) {
   if (subject.ranks == nullptr) return "";
   const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
   const auto is_far = [](const Use& use) { return !use.far.empty(); };
-  const std::vector<int> far = ranks_where(subject.uses, is_far);
-  const std::vector<int> far_nics = ranks_where(subject.nics, is_far);
-  const std::vector<int> unknown =
+  const std::set<int> far = ranks_where(subject.uses, is_far);
+  const std::set<int> far_nics = ranks_where(subject.nics, is_far);
+  const std::set<int> unknown =
       ranks_where(subject.uses, [](const Use& use) { return !use.known; });
   std::string text = all;
   if (subject.uses.empty())

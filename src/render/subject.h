@@ -1,6 +1,7 @@
 #pragma once
 // The contents of a picture: one node, and the ranks on nodes like it. Needs no plan.
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,12 @@ namespace hpclaunch::render {
 
 /// A device, a part of one, or the nearest interface, that a rank uses.
 struct Use {
-  int rank = 0;       ///< local
-  int place = 0;      ///< Device::index, or the position in Topology::nics
-  int part = -1;      ///< of a device; -1: the whole
-  std::string name;   ///< "device 2.1", "hsn0 (cxi0)"
-  std::string far;    ///< "", or why it is far from the rank: "on another package"
-  bool known = true;  ///< false: the locality of one of the two is unknown, so `far` is ""
+  int rank = 0;           ///< local
+  int place = 0;          ///< Device::index, or the position in Topology::nics
+  int part = -1;          ///< of a device; -1: the whole
+  std::string name = {};  ///< "device 2.1", "hsn0 (cxi0)"
+  std::string far = {};   ///< "", or why it is far from the rank: "on another package"
+  bool known = true;      ///< false: the locality of one of the two is unknown, so `far` is ""
 };
 
 struct Subject {
@@ -27,7 +28,6 @@ struct Subject {
   PictureMarks marks;
   std::vector<Use> uses;  ///< of devices: ascending rank, then as the rank counts them
   std::vector<Use> nics;  ///< ascending rank
-  std::vector<std::vector<int>> owners;  ///< local ranks of each PU, by OS index; ascending
 };
 
 /// The machine and nothing on it.
@@ -36,12 +36,21 @@ Subject subject_of(const Topology& node);
 /// `ranks` over the machine.
 Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMarks& marks);
 
+/// Ranks with a use that satisfies `is`.
+template <class Is>
+std::set<int> ranks_where(const std::vector<Use>& uses, Is is) {
+  std::set<int> ranks;
+  for (const Use& use : uses)
+    if (is(use)) ranks.insert(use.rank);
+  return ranks;
+}
+
 /// Uses whose device is far from the CPUs of its rank. A device of unknown locality is not far.
 std::vector<const Use*> far_uses(const Subject& subject);
 
 /// "0", "0-3,7": numbers in the kernel's list format; "rank 0", "ranks 0-3,7".
-std::string number_set(const std::vector<int>& numbers);
-std::string rank_set(const std::vector<int>& ranks);
+std::string number_set(const std::set<int>& numbers);
+std::string rank_set(const std::set<int>& ranks);
 
 /// "rank 3: CPUs 8-15, device 2.1 (FAR: on another package)".
 std::string rank_words(const Subject& subject, int local);
@@ -61,6 +70,9 @@ std::string locality_text(const Subject& subject);
 
 /// Parts of a device that a rank can get by itself: sub-devices or instances; 0: only the whole.
 int parts_of(const Device& device);
+
+/// "2", "2.1": a device, or a part of it (from 0).
+std::string unit_name(int device, int part);
 
 /// "text 32 MiB"; "text" for 0 bytes, which mean unknown.
 std::string with_size(std::string text, std::uint64_t bytes);

@@ -123,10 +123,10 @@ std::string style() {
 
 std::string paint_class(const Box& box) {
   constexpr const char* kClasses[] = {"cell", "r", "shared", "closed", "sys", "svc"};  // by Paint
-  std::string name = kClasses[static_cast<std::size_t>(box.paint)];
-  if (box.paint == Paint::rank)
-    return fmt::format("{}{}", name, static_cast<std::size_t>(box.tone) % kPalette.ranks.size());
-  if (box.paint != Paint::plain) return name;
+  std::string name = kClasses[static_cast<std::size_t>(box.look.paint)];
+  if (box.look.paint == Paint::rank)
+    return fmt::format("{}{}", name, box.look.tone() % kPalette.ranks.size());
+  if (box.look.paint != Paint::plain) return name;
   return box.what == What::group ? "group" : box.what == What::device ? "dev" : name;
 }
 
@@ -135,50 +135,50 @@ int radius(What what) {
   return kRadii[static_cast<std::size_t>(what)];
 }
 
-std::string text_at(const Text& text, int x, int y, std::string_view extra = "") {
-  std::string classes = text.alarm ? "alarm" : extra.empty() ? "t" : std::string(extra);
+std::string text_of(const Text& text, std::string_view extra = "t") {
+  std::string classes(text.alarm ? "alarm" : extra);
   if (text.strong) classes += " b";
   if (text.middle) classes += " m";
-  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>", classes,
-                     x + text.x, y + text.y, text.size, escaped(text.text));
+  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n", classes,
+                     text.x, text.y, text.size, escaped(text.text));
 }
 
-std::string rectangle(std::string_view classes, const Box& box, int x, int y) {
+std::string rectangle(std::string_view classes, const Box& box) {
   const int round = radius(box.what);
   const std::string corner = round > 0 ? fmt::format(" rx=\"{}\"", round) : "";
   return fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", classes,
-                     box.x + x, box.y + y, box.w, box.h, corner);
+                     box.x, box.y, box.w, box.h, corner);
 }
 
 /// One box; what it means is its title, which browsers show under the pointer.
-std::string drawn(const Box& box, int x, int y) {
+std::string drawn(const Box& box) {
   if (box.what == What::node || box.what == What::core) return "";
   std::string out = "<g>";
   if (!box.tip.empty()) out += fmt::format("<title>{}</title>", escaped(box.tip));
-  out += rectangle(paint_class(box), box, x, y);
-  const bool striped = box.paint == Paint::closed || (box.far && box.what == What::unit);
-  if (striped) out += rectangle("stripes", box, x, y);
-  if (box.far) out += rectangle("far", box, x, y);
+  out += rectangle(paint_class(box), box);
+  const bool striped = box.look.paint == Paint::closed || (box.far() && box.what == What::unit);
+  if (striped) out += rectangle("stripes", box);
+  if (box.far()) out += rectangle("far", box);
   return out + "</g>\n";
 }
 
-std::string texts_of(const Box& box, int x, int y) {
+std::string texts_of(const Box& box) {
   std::string out;
   for (const Text& text : box.texts)
-    out += text_at(text, x, y, box.paint == Paint::closed ? "xt" : "") + "\n";
+    out += text_of(text, box.look.paint == Paint::closed ? "xt" : "t");
   return out;
 }
 
-std::string drawn(const Lead& lead, int x, int y) {
-  const int middle = (lead.y1 + lead.y2) / 2 + y;
+std::string drawn(const Lead& lead) {
+  const auto& [x1, y1, x2, y2, tip] = lead;
+  const int middle = (y1 + y2) / 2;
   const std::string path =
-      fmt::format("M{} {}C{} {} {} {} {} {}", lead.x1 + x, lead.y1 + y, lead.x1 + x, middle,
-                  lead.x2 + x, middle, lead.x2 + x, lead.y2 + y);
+      fmt::format("M{} {}C{} {} {} {} {} {}", x1, y1, x1, middle, x2, middle, x2, y2);
   return fmt::format(
       "<g><title>{}</title><path class=\"halo\" d=\"{}\"/><path class=\"lead\" d=\"{}\"/>"
       "<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"4\"/><circle class=\"dot\" cx=\"{}\" "
       "cy=\"{}\" r=\"4\"/></g>\n",
-      escaped(lead.tip), path, path, lead.x1 + x, lead.y1 + y, lead.x2 + x, lead.y2 + y);
+      escaped(tip), path, path, x1, y1, x2, y2);
 }
 
 // ---- around the machine --------------------------------------------------------------------------
@@ -198,8 +198,7 @@ void paragraph(Page& page, const std::string& text, std::string_view classes = "
   for (const std::string& one : flow(text, page.width, measure)) {
     if (one.empty()) continue;
     page.y += size + 4;
-    page.body += fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n",
-                             classes, kMargin, page.y, size, escaped(one));
+    page.body += text_of({kMargin, page.y, size, false, false, false, one}, classes);
   }
 }
 
@@ -224,8 +223,9 @@ std::vector<Key> keys_of(const Scene& scene, const Subject& subject) {
       {Paint::closed, false, "", "not allowed"},
       {Paint::plain, true, "FAR", "far from its rank"}};
   std::erase_if(keys, [&](const Key& key) {
-    return std::none_of(scene.boxes.begin(), scene.boxes.end(),
-                        [&](const Box& box) { return key.far ? box.far : box.paint == key.paint; });
+    return std::none_of(scene.boxes.begin(), scene.boxes.end(), [&](const Box& box) {
+      return key.far ? box.far() : box.look.paint == key.paint;
+    });
   });
   return keys;
 }
@@ -240,19 +240,13 @@ void legend(Page& page, const Scene& scene, const Subject& subject) {
       x = 0;
       page.y += kHigh + 6;
     }
-    Box box{.what = What::bar,
-            .x = kMargin + x,
-            .y = page.y,
-            .w = kCell,
-            .h = kHigh,
-            .paint = key.paint,
-            .far = key.far};
+    Box box{What::bar, kMargin + x, page.y, kCell, kHigh};
+    box.look = {key.paint, {0}, "", key.far ? std::set{0} : std::set<int>()};
     if (!key.sample.empty())
-      box.texts.push_back(
-          {box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample, kCell});
-    page.body += drawn(box, 0, 0) + texts_of(box, 0, 0);
-    const Text text{kMargin + x + kCell + 6, page.y + 12, 12, false, false, false, key.meaning, w};
-    page.body += text_at(text, 0, 0, "faint") + "\n";
+      box.texts.push_back({box.x + kCell / 2, box.y + 12, 10, true, true, key.far, key.sample});
+    page.body += drawn(box) + texts_of(box);
+    const Text text{kMargin + x + kCell + 6, page.y + 12, 12, false, false, false, key.meaning};
+    page.body += text_of(text, "faint");
     x += w + kGap;
   }
   page.y += kHigh;
@@ -291,8 +285,8 @@ void links(Page& page, const Topology& node) {
   for (const auto& [device, place] : at) {
     page.body +=
         fmt::format("<circle class=\"dev\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>", place, page.y, kRadius);
-    const Text name{place, page.y + 4, 10, true, true, false, fmt::format("{}", device), 22};
-    page.body += text_at(name, 0, 0) + "\n";
+    const Text name{place, page.y + 4, 10, true, true, false, fmt::format("{}", device)};
+    page.body += text_of(name);
   }
   page.y += kRadius + 2;
 }
@@ -315,11 +309,13 @@ void node_picture(Page& page, const Subject& subject, const Scene& scene) {
     paragraph(page, text, text.find("FAR") == std::string::npos ? kStrong : kAlarm);
   page.y += kLine;
   page.body += "<g>\n";
-  for (const Box& box : scene.boxes) page.body += drawn(box, kMargin, page.y);
-  if (scene.leads.size() <= kMostLeads)
-    for (const Lead& one : scene.leads) page.body += drawn(one, kMargin, page.y);
-  for (const Box& box : scene.boxes) page.body += texts_of(box, kMargin, page.y);
-  for (const Text& text : scene.texts) page.body += text_at(text, kMargin, page.y, "faint") + "\n";
+  Scene here;
+  here.add(kMargin, page.y, scene);
+  for (const Box& box : here.boxes) page.body += drawn(box);
+  if (here.leads.size() <= kMostLeads)
+    for (const Lead& one : here.leads) page.body += drawn(one);
+  for (const Box& box : here.boxes) page.body += texts_of(box);
+  for (const Text& text : here.texts) page.body += text_of(text, "faint");
   page.body += "</g>\n";
   page.y += scene.h;
   legend(page, scene, subject);

@@ -116,8 +116,7 @@ std::string short_value(const std::string& name, const Decision& decision, int w
     long count = 0;
     for (const std::vector<std::string>& one : items->items) count += static_cast<long>(one.size());
     const std::string first = whole.substr(0, whole.find(" / "));
-    std::string text =
-        fmt::format("{} / {} ({})", first, style.unicode ? "…" : "...", counted(count, "item"));
+    std::string text = fmt::format("{} / {} ({})", first, dots(style), counted(count, "item"));
     if (columns(text) <= width) return text;
   }
   return shorten(whole, width, style);

@@ -112,10 +112,10 @@ int cube_colour(std::string_view hex) {
 std::string tint_of(const Box& box, const Style& style) {
   constexpr int kBacks[] = {43, 46, 42, 45, 47};
   if (!style.color || (box.what != What::core && box.what != What::unit)) return "";
-  if (box.far) return "1;37;41";
-  if (box.paint == Paint::shared) return "7";
-  if (box.paint != Paint::rank) return "";
-  const auto tone = static_cast<std::size_t>(box.tone);
+  if (box.far()) return "1;37;41";
+  if (box.look.paint == Paint::shared) return "7";
+  if (box.look.paint != Paint::rank) return "";
+  const std::size_t tone = box.look.tone();
   if (!style.rich) return fmt::format("30;{}", kBacks[tone % std::size(kBacks)]);
   return fmt::format("38;5;16;48;5;{}",
                      cube_colour(kPalette.ranks[tone % kPalette.ranks.size()].fill.light));
@@ -127,7 +127,7 @@ std::string machine_picture(const Scene& scene, const Style& style) {
     if (box.what == What::group) frame(box, style.unicode ? kBox : kPlain, canvas);
     const bool in_frame = box.what == What::group;
     for (const Text& text : box.texts) {
-      const bool on_border = in_frame && text.y == box.y && columns(text.text) <= text.room;
+      const bool on_border = in_frame && text.y == box.y;
       canvas.write(on_border ? text.x - 1 : text.x, text.y,
                    on_border ? " " + text.text + " " : text.text, tint_of(box, style));
     }
@@ -148,7 +148,7 @@ std::string legend(const Subject& subject, const Scene& scene) {
   const bool bare = subject.ranks == nullptr;
   const auto has = [&](Paint paint) {
     return std::any_of(scene.boxes.begin(), scene.boxes.end(), [&](const Box& box) {
-      return box.what == What::core && box.paint == paint;
+      return box.what == What::core && box.look.paint == paint;
     });
   };
   std::string text = bare ? "Each cell is a core: its first CPU" : "Each cell is a core: its rank";

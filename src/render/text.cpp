@@ -134,28 +134,10 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string replaced(std::string_view text,
-                     std::initializer_list<std::pair<char, std::string_view>> table) {
-  std::string out;
-  for (const char c : text) {
-    const auto* row =
-        std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.first == c; });
-    out += row == table.end() ? std::string_view(&c, 1) : row->second;
-  }
-  return out;
-}
-
 int columns(std::string_view text) {
   int width = 0;
   while (!text.empty()) width += unit_columns(take_unit(text));
   return width;
-}
-
-std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items) {
-  std::string text;
-  for (const auto& [count, noun] : items)
-    if (count > 0) text += (text.empty() ? "" : ", ") + counted(static_cast<long>(count), noun);
-  return text;
 }
 
 std::string pad_right(std::string_view text, int width) {
@@ -168,15 +150,14 @@ std::string pad_left(std::string_view text, int width) {
 
 std::string shorten(std::string_view text, int width, const Style& style) {
   if (columns(text) <= width) return std::string(text);
-  const std::string_view dots = style.unicode ? "…" : "...";
   // The note's own length depends on the number in it; one more round settles that.
   std::size_t kept = 0;
   std::string note;
   for (int round = 0; round < 2; ++round) {
-    note = fmt::format("{}(+{} bytes)", dots, text.size() - kept);
+    note = fmt::format("{}(+{} bytes)", dots(style), text.size() - kept);
     kept = prefix_bytes(text, width - columns(note), columns, false);
   }
-  return std::string(text.substr(0, kept)) + fmt::format("{}(+{} bytes)", dots, text.size() - kept);
+  return fmt::format("{}{}(+{} bytes)", text.substr(0, kept), dots(style), text.size() - kept);
 }
 
 std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
@@ -241,19 +222,10 @@ std::string hanging(std::string_view lead, const std::vector<std::string>& lines
 }
 
 std::string where_text(const SourceRef& where) {
-  std::string text = printable(where.file);
-  if (where.line > 0) {
-    text += fmt::format(":{}", where.line);
-    if (where.column > 0) text += fmt::format(":{}", where.column);
-  } else if (!where.pointer.empty()) {
+  std::string text = printable(place_text(where));
+  if (where.line == 0 && !where.pointer.empty())
     text += (text.empty() ? "" : " ") + printable(where.pointer);
-  }
   return text;
-}
-
-bool is_hidden(std::string_view name, const Decision& decision) {
-  const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
-  return given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
 }
 
 std::string tinted(std::string_view text, Tone tone, const Style& style) {

@@ -2,10 +2,8 @@
 // Text for people: what is safe to print, how wide it is, how it is cut and wrapped.
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "hpclaunch/plan.h"
@@ -22,28 +20,18 @@ bool is_utf8(std::string_view text);
 /// Takes the first character off `text`, which is not empty: one byte where that is not UTF-8.
 std::string_view take_unit(std::string_view& text);
 
-/// `text` with its characters replaced as the table says.
-std::string replaced(std::string_view text,
-                     std::initializer_list<std::pair<char, std::string_view>> table);
-
 /// Columns on a terminal of a text that `printable` has seen: 2 for East Asian wide characters and
 /// pictographs, 0 for combining marks, 1 for others.
 int columns(std::string_view text);
-
-/// "2 packages, 104 cores": the counts above zero.
-std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items);
 
 /// Blanks after (or before) the text up to `width` columns.
 std::string pad_right(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
 
+inline std::string_view dots(const Style& style) { return style.unicode ? "…" : "..."; }
+
 /// At most `width` columns; what is cut is announced with its size: "abc...(+52 bytes)".
 std::string shorten(std::string_view text, int width, const Style& style);
-
-/// The pieces in lines of at most `width` columns, with `glue` between those of a line; a wider piece gets a
-/// line. Never empty.
-std::vector<std::string> fill(const std::vector<std::string>& pieces, int width,
-                              std::string_view glue = " ");
 
 /// Lines of at most `width` columns, broken after `separator` (kept at the line's end unless it is
 /// a blank); a piece that is wider than a line gets a line. Never empty.
@@ -67,9 +55,6 @@ std::string hanging(std::string_view lead, const std::vector<std::string>& lines
 
 /// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
 std::string where_text(const SourceRef& where);
-
-/// True when a printer must not show this decision: a secret name, and a value that the user gave.
-bool is_hidden(std::string_view name, const Decision& decision);
 
 inline constexpr std::string_view kHidden = "<hidden>";
 

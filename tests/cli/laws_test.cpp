@@ -21,6 +21,7 @@ constexpr const char* kProfile = R"({"schema": 1, "name": "x", "doc": "x", "node
 struct Bench {
   Profile profile = parse_profile(kProfile, "x").profile;
   Plan plan;
+  Request asked;
   InvariantContext bench = make_context(profile, profile.nodes.front(), *find_launcher("local"));
 
   Bench() {
@@ -30,8 +31,10 @@ struct Bench {
     input.model = &profile.nodes.front();
     input.hosts = {"n1"};
     input.launcher = find_launcher("local")->traits;
-    input.request.ranks_per_node = 2;
-    input.request.command = {"true"};
+    asked.nodes = 1;
+    asked.ranks_per_node = 2;
+    asked.command = {"true"};
+    input.request = asked;
     plan = *make_plan(input);
   }
 
@@ -44,7 +47,7 @@ struct Bench {
   }
   EnvSnapshot env;
   Sample sample(const Plan* again) const {
-    return {2, 1, "", &plan, again, find_launcher("local"), &env};
+    return {&asked, &plan, again, find_launcher("local"), &env};
   }
   std::string breach(const std::string& name, const Plan* again = nullptr) {
     for (const Invariant& law : kInvariants)
@@ -171,12 +174,13 @@ TEST_CASE("identities are planned under every launcher, in and out of a job") {
   Profile with = without;
   with.scheduler = "slurm";
   const auto planned = [](const Profile& profile) {
-    const InvariantCount count = check_invariants(profile);
-    for (const Check& check : count.checks) {
+    Suite suite;
+    check_invariants(profile, suite);
+    for (const Check& check : suite.checks) {
       INFO(check.name << (check.diagnostics.empty() ? "" : check.diagnostics.front().message));
       CHECK((check.diagnostics.empty() || check.name.starts_with("known-variable")));
     }
-    return count.plans;
+    return suite.plans;
   };
   const auto shapes = static_cast<long>(3 * launchers().size() - 2);  // local has one node
   CHECK(planned(with) - planned(without) == shapes);
@@ -191,7 +195,9 @@ TEST_CASE("plans for a large node grow with the root of its cores") {
     text += std::to_string(cores / 8) + "}]}";
     const ParsedProfile parsed = parse_profile(text, "x");
     REQUIRE(parsed.problems.empty());
-    return check_invariants(parsed.profile).plans;
+    Suite suite;
+    check_invariants(parsed.profile, suite);
+    return suite.plans;
   };
   const long small = plans(32);
   CHECK(small >= 32);

@@ -175,7 +175,7 @@ class Machines(Test):
         if model["use"] == "model":
             self.check_same(real, model["topology"], text)
         else:
-            self.assertRegex(text, r"What is lost:\n  // - ")
+            self.assertRegex(text, r"How the node differs:\n  // - ")
         numbered = [core["pus"] for core in real["cores"]] == [core["pus"] for core in model["topology"]["cores"]]
         self.assertEqual("CPU numbers are the model's" in text, not numbered)
         if plans_equal or model["use"] == "model":
@@ -357,7 +357,7 @@ class Made(Machines):
     def test_mig_is_left_to_the_node(self):
         path, text = self.new(self.given(MADE["mig"]))
         self.assertNotIn("MIG-1b2c", text)
-        self.assertIn("  // - device 0: it is cut into 2 instances\n", text)
+        self.assertIn("  // - device 0 at 0000:10:00.0 has 2 instances, planned 0\n", text)
         self.assertEqual(self.shown(path)["defaults"]["gpu_view"], "own")
 
     def test_nothing_of_one_node_only(self):

@@ -142,6 +142,19 @@ TEST_CASE("what does not exist is named, with its place") {
       .add("part", R"("part": true, "defaults": {"stack": "later"})")
       .add("test", R"("stacks": [{"name": "new"}], "rules": [{"id": "r", "when": {"stack": "nwe"},
                       "unset": ["X"], "why": "it is so"}])")
+      .add(
+          "alone",
+          R"("bindings": [{"id": "b", "when": {"stack": "new"}, "cores": "0-1", "why": "it is so"}])")
+      .add(
+          "node",
+          R"("nodes": [{"name": "n", "packages": 1, "cores_per_numa": 1, "when": {"stack": "m"}}])")
+      .add("chosen", R"("stacks": [{"name": "new", "when": [{"device_mode": "tile"}]}])")
+      .add(
+          "shared",
+          R"("part": true, "stacks": [{"name": "new"}], "rules": [{"id": "r", "when": {"stack": "nwe"}, "unset": ["X"], "why": "x"}])")
+      .add("unknown",
+           R"("part": true, "rules": [{"id": "r", "when": {"stack": "nwe"}, "unset": ["X"],
+                      "why": "it is so"}])")
       .add("live", R"("nodes": [{"name": "n", "packages": 1, "cores_per_numa": 1}],
                       "rules": [{"id": "r", "when": {"node_type": ["n", "live"]}, "unset": ["X"], "why": "it is so"}])");
   struct Row {
@@ -160,6 +173,10 @@ TEST_CASE("what does not exist is named, with its place") {
       {"mode", ErrorKind::invalid, "unknown device mode \"tile\"", "has no device mode",
        "/defaults/device_mode"},
       {"test", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean \"new\"?", "/rules/0"},
+      {"alone", ErrorKind::invalid, "unknown stack \"new\"", "has no stack", "/bindings/0"},
+      {"node", ErrorKind::invalid, "unknown stack \"m\"", "has no stack", "/nodes/0"},
+      {"chosen", ErrorKind::invalid, "unknown device mode \"tile\"", "has no", "/stacks/0"},
+      {"shared", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean", "/rules/0"},
   };
   for (const Row& row : rows) {
     INFO(row.name);
@@ -173,5 +190,6 @@ TEST_CASE("what does not exist is named, with its place") {
     CHECK(result.error().where->line == 1);
   }
   CHECK(library.resolve("part"));
+  CHECK(library.resolve("unknown"));
   CHECK(library.resolve("live"));
 }
