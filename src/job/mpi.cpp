@@ -128,7 +128,7 @@ std::string interpreter_of(const std::string& path) {
   std::string line;
   if (is_regular(path)) std::getline(std::ifstream(path), line);
   if (!line.starts_with("#!")) return "";
-  for (const std::string_view word : split(line.substr(2), ' '))
+  for (const std::string_view word : split(std::string_view(line).substr(2), ' '))
     if (!trim(word).empty() && !word.starts_with('-') && !trim(word).ends_with("/env"))
       return std::string(trim(word));
   return "";
