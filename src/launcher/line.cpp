@@ -77,8 +77,8 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
                     "write the command to a script and start the script"));
-  for (const std::string_view host : plan_.hosts)
-    if (host.find(':') != std::string_view::npos)
+  for (const std::string& host : plan_.hosts.samples())
+    if (host.find(':') != std::string::npos)
       require(unsupported(
           fmt::format(
               "the host {} is an IPv6 address, and {} reads what follows a \":\" as a count", host,

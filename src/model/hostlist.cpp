@@ -139,19 +139,19 @@ struct Wheel {
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
 // second. Ranks are distributed in this order.
 void expand(const Token& token, HostNames& hosts) {
-  std::vector<Wheel> wheels(token.groups.begin(), token.groups.end());
-  std::string name;
-  for (Number left = token.size; left > 0; --left) {
-    name.clear();
-    for (const Wheel& wheel : wheels) {
-      fmt::format_to(std::back_inserter(name), "{}{:0{}}", wheel.group->text, wheel.number,
+  if (token.groups.empty()) return hosts.push_back(token.end);
+  const Group& fastest = token.groups.back();
+  std::vector<Wheel> wheels(token.groups.begin(), token.groups.end() - 1);
+  for (Number left = token.size / fastest.size; left > 0; --left) {
+    std::string head;
+    for (const Wheel& wheel : wheels)
+      fmt::format_to(std::back_inserter(head), "{}{:0{}}", wheel.group->text, wheel.number,
                      wheel.group->ranges[wheel.range].width);
-    }
-    name += token.end;
-    hosts.push_back(name);
-    if (wheels.empty() || wheels.back().advance()) continue;
-    for (std::size_t i = 0; i + 1 < wheels.size() && !wheels[i].advance(); ++i) {
-    }
+    head += fastest.text;
+    for (const Range& range : fastest.ranges)
+      hosts.push_range(head, range.first, range.last, range.width, token.end);
+    for (Wheel& wheel : wheels)
+      if (wheel.advance()) break;
   }
 }
 
@@ -190,10 +190,112 @@ bool follows(std::string_view text, Number last, std::size_t width) {
 
 }  // namespace
 
-HostNames HostNames::part(std::size_t first, std::size_t count) const {
-  HostNames some;
-  for (std::size_t at = first; at < first + count; ++at) some.push_back((*this)[at]);
+// ---- names in runs ----------------------------------------------------------------------------------
+
+HostNames::Iterator& HostNames::Iterator::operator++() {
+  if (++place_ < names_->count(run_)) return *this;
+  ++run_;
+  place_ = 0;
+  return *this;
+}
+
+std::size_t HostNames::run_of(std::size_t at) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(runs_, at, {}, &Run::begin) -
+                                  runs_.begin()) -
+         1;
+}
+
+std::string HostNames::operator[](std::size_t at) const {
+  const std::size_t run = run_of(at);
+  return name(run, at - runs_[run].begin);
+}
+
+std::string HostNames::name(std::size_t run, std::size_t place) const {
+  const Run& one = runs_[run];
+  std::string text(first_of(one));
+  if (place == 0) return text;
+  const std::string number = std::to_string(one.number + place);
+  const std::size_t width = std::max(number.size(), one.size - one.head - one.tail);
+  return text.replace(one.head, one.size - one.head - one.tail,
+                      std::string(width - number.size(), '0') + number);
+}
+
+bool HostNames::extend(Run& last, std::string_view name) const {
+  const std::string_view first = first_of(last);
+  const std::size_t names = size_ - last.begin;
+  const Ends ends = names > 1 ? Ends{last.head, last.tail} : ends_of(first, name);
+  const std::string_view low = number_in(first, first, ends);
+  Number number = last.number;
+  if (low.empty() || (names == 1 && !read_number(low, number)) ||
+      !follows(number_in(name, first, ends), number + names - 1, low.size()))
+    return false;
+  last.head = ends.head;
+  last.tail = ends.tail;
+  last.number = number;
+  return true;
+}
+
+void HostNames::push_back(std::string_view name) {
+  if (runs_.empty() || !extend(runs_.back(), name)) {
+    runs_.push_back({size_, text_.size(), name.size(), 0, 0, 0});
+    text_ += name;
+  }
+  ++size_;
+}
+
+void HostNames::push_range(std::string_view head, std::uint64_t first, std::uint64_t last,
+                           std::size_t width, std::string_view tail) {
+  for (; first <= last; ++first) {
+    push_back(fmt::format("{}{:0{}}{}", head, first, width, tail));
+    const Run& run = runs_.back();
+    // Not where digits stand beside the number: then a longer one counts.
+    const bool counts = size_ - run.begin > 1 && run.head == head.size() && run.tail == tail.size();
+    if (!counts) continue;
+    size_ += last - first;
+    return;
+  }
+}
+
+HostNames HostNames::first(std::size_t count) const {
+  HostNames some = *this;
+  some.size_ = std::min(count, size_);
+  std::erase_if(some.runs_, [&](const Run& run) { return run.begin >= some.size_; });
   return some;
+}
+
+std::vector<std::string> HostNames::samples() const {
+  std::vector<std::string> names;
+  for (const Run& run : runs_) names.emplace_back(first_of(run));
+  return names;
+}
+
+// One run counts up. Of several, numbers of one width are in the order of their text.
+bool HostNames::ascending() const {
+  if (runs_.size() < 2) return true;
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const std::string last = name(r, count(r) - 1);
+    if (last.size() > runs_[r].size || (r + 1 < runs_.size() && last >= first_of(runs_[r + 1])))
+      return false;
+  }
+  return true;
+}
+
+bool HostNames::contains(std::string_view host) const {
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const Run& run = runs_[r];
+    if (same_host(first_of(run), host)) return true;
+    if (count(r) == 1 || host.size() <= run.head) continue;
+    const std::string_view text = host.substr(run.head);
+    Number number = 0;
+    const bool counts = read_number(text.substr(0, text.find_first_not_of("0123456789")), number) &&
+                        number > run.number && number - run.number < count(r);
+    if (counts && same_host(name(r, number - run.number), host)) return true;
+  }
+  return false;
+}
+
+bool operator==(const HostNames& a, const HostNames& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
 Result<HostNames> expand_hostlist(std::string_view text) {
@@ -223,24 +325,30 @@ Result<HostNames> expand_hostlist(std::string_view text) {
 std::string host_ranges(const HostNames& hosts, std::size_t most) {
   std::string list;
   for (std::size_t at = 0; at < hosts.size() && list.size() <= most;) {
-    const std::string_view first = hosts[at];
+    const std::string first = hosts[at];
     const Ends ends = at + 1 < hosts.size() ? ends_of(first, hosts[at + 1]) : Ends{};
     std::string ranges;
     std::size_t end = at;
     while (end < hosts.size()) {
-      const std::string_view low = number_in(hosts[end], first, ends);
+      const std::string name = hosts[end];
+      const std::string_view low = number_in(name, first, ends);
       if (low.empty()) break;
       Number last = 0;
       read_number(low, last);
       const std::size_t begin = end;
-      while (++end < hosts.size() && follows(number_in(hosts[end], first, ends), last, low.size()))
-        ++last;
+      const std::size_t run = hosts.run_of(end);
+      const bool same = hosts.runs_[run].head == ends.head && hosts.runs_[run].tail == ends.tail;
+      end = same ? hosts.runs_[run].begin + hosts.count(run) : end + 1;
+      while (end < hosts.size() &&
+             follows(number_in(hosts[end], first, ends), last + end - begin - 1, low.size()))
+        ++end;
+      last += end - begin - 1;
       ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", low);
       if (end - begin > 1) ranges += fmt::format("-{:0{}}", last, low.size());
     }
     const bool alone = end < at + 2;
     if (!list.empty()) list += ',';
-    list += alone ? std::string(first)
+    list += alone ? first
                   : fmt::format("{}[{}]{}", first.substr(0, ends.head), ranges,
                                 first.substr(first.size() - ends.tail));
     at = alone ? at + 1 : end;

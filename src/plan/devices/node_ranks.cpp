@@ -180,10 +180,16 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
   const bool count_through = input.request.bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
   std::map<std::pair<int, int>, int> class_of;
+  const std::pair<const std::pair<int, int>, int>* last = nullptr;
   for (std::size_t n = 0; n < ranks_on.size(); ++n) {
     const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
-    const auto [at, fresh] =
-        class_of.emplace(std::pair(ranks_on[n], granted), static_cast<int>(plan.classes.size()));
+    const std::pair key(ranks_on[n], granted);
+    if (last != nullptr && last->first == key) {
+      ++plan.layout.back().nodes;
+      continue;
+    }
+    const auto [at, fresh] = class_of.emplace(key, static_cast<int>(plan.classes.size()));
+    last = &*at;
     if (fresh) {
       Result<NodeRanks> placed =
           by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
@@ -192,10 +198,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
       plan.classes.push_back(NodeClass{placed->ranks, granted});
       laid.push_back(std::move(*placed));
     }
-    if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
-      ++plan.layout.back().nodes;
-    else
-      plan.layout.push_back(NodeRun{at->second, 1});
+    plan.layout.push_back(NodeRun{at->second, 1});
   }
   return laid;
 }

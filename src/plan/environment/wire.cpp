@@ -135,7 +135,7 @@ std::string host_marks(const Plan& plan) {
   const bool many = plan.nodes() > kMaxWireHosts;
   const int size = many ? 1 : 3;
   std::string marks = many ? ":order=" : ":hosts=";
-  for (const std::string_view host : plan.hosts) {
+  for (const std::string& host : plan.hosts) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
     marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');
@@ -190,8 +190,11 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
       left_out->emplace_back(what);
   };
   add(constant_marks(plan), true, "constant variables");
-  if (plan.nodes() > 1 && !plan.invented_hosts)
-    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here, "their host");
+  if (plan.nodes() > 1 && !plan.invented_hosts) {
+    const bool possible = (plan.nodes() <= kMaxWireHosts || plan.first_is_here) &&
+                          plan.nodes() < kMaxCheckedWireBytes;
+    add(possible ? host_marks(plan) : "", possible, "their host");
+  }
   return text;
 }
 
