@@ -115,7 +115,7 @@ struct Comparing {
     const auto first = static_cast<std::size_t>(made.plan.layout.front().node_class);
     for (const RankPlan& rank : made.plan.classes[first].ranks) {
       cpus.push_back(rank.cpus.to_list());
-      units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
+      units.push_back(rank.units.empty() ? "" : std::to_string(rank.unit()));
     }
     if (wanted.cpus) compare("cpus", *wanted.cpus, all_of(cpus));
     if (wanted.devices) compare("devices", *wanted.devices, all_of(units));

@@ -50,19 +50,6 @@ std::string reserved_free(InvariantContext& context, const Sample& one) {
   return "";
 }
 
-std::vector<int> devices_of(const RankPlan& rank) {
-  std::vector<int> devices;
-  if (rank.device >= 0) devices.push_back(rank.device);
-  for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
-  return devices;
-}
-
-CpuSet pus_near(const InvariantContext& context, int index) {
-  const std::vector<Device>& devices = context.model->topology.devices;
-  const auto device = std::ranges::find(devices, index, &Device::index);
-  return device == devices.end() ? CpuSet{} : device->pus;
-}
-
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
   CpuSet idle = context.model->topology.all_pus();
@@ -71,13 +58,14 @@ std::string near_device(InvariantContext& context, const Sample& one) {
   for (const RankPlan& rank : ranks_of(one)) {
     CpuSet all;
     bool known = true;
-    for (const int index : devices_of(rank)) {
-      const CpuSet near = pus_near(context, index);
+    for (const UnitRef& unit : rank.units) {
+      const Device* device = context.model->topology.find_device(unit.device);
+      const CpuSet near = device == nullptr ? CpuSet{} : device->pus;
       all |= near;
       known = known && !near.empty();
       if (!near.intersects(rank.cpus) && (near & context.model->topology.allowed).intersects(idle))
         return fmt::format("rank {} has CPUs {}, and none of the idle ones near its device {} ({})",
-                           number, rank.cpus.to_list(), index, near.to_list());
+                           number, rank.cpus.to_list(), unit.device, near.to_list());
     }
     const bool more = rank.cpus.contains(all & context.model->topology.allowed);
     if (known && !all.contains(rank.cpus) && !more)
@@ -93,7 +81,7 @@ std::string own_device(InvariantContext& context, const Sample& one) {
   if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances")) return "";
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
-    if (rank.device < 0) return fmt::format("rank {} has no device", number);
+    if (rank.device() < 0) return fmt::format("rank {} has no device", number);
     ++number;
   }
   return "";

@@ -77,7 +77,7 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> units;
   for (const RankPlan& rank : prepared.plan.classes.front().ranks) {
     cpus.push_back(rank.cpus.to_list());
-    if (rank.unit >= 0) units.push_back(std::to_string(rank.unit));
+    if (!rank.units.empty()) units.push_back(std::to_string(rank.unit()));
   }
   nlohmann::ordered_json one = {{"name", name_of(question)},
                                 {"options", options},

@@ -7,7 +7,6 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
-#include "plan/devices/vendors.h"
 #include "plan/devices/visibility.h"
 #include "plan/environment/environment.h"
 #include "plan/steps.h"
@@ -55,7 +54,7 @@ Status add_choices(const PlanInput& input, std::optional<Setting> stack, const C
   plan.choices.insert(plan.choices.end(), units.choices.begin(), units.choices.end());
   plan.choices.insert(plan.choices.end(), counts.choices.begin(), counts.choices.end());
   if (Status bound = decide_binding(input, units, laid, plan); !bound) return bound;
-  add(device_choice(units, !input.node.links.empty() && laid.front().rule == nullptr, plan));
+  add(device_choice(units, !input.node.links.empty() && laid.front().rules.empty(), plan));
   add(nic_choice(input, plan));
   add(placement_choice(input, plan));
   add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "render/regions.h"
 #include "render/text.h"
 
 namespace hpclaunch::render {
@@ -34,10 +33,8 @@ Use use_of(const Topology& node, int rank, const RankPlan& plan, const CpuSet& n
 void add_device(int rank, const RankPlan& plan, const UnitRef& unit, Subject& subject) {
   if (unit.device < 0) return;
   const Topology& node = *subject.node;
-  const auto device = std::find_if(node.devices.begin(), node.devices.end(),
-                                   [&](const Device& one) { return one.index == unit.device; });
-  const bool found = device != node.devices.end();
-  Use use = use_of(node, rank, plan, found ? near_pus(node, device->pus, device->numa) : CpuSet{});
+  const Device* device = node.find_device(unit.device);
+  Use use = use_of(node, rank, plan, device == nullptr ? CpuSet{} : node.near(*device));
   use.place = unit.device;
   use.part = unit.subdevice;
   use.name = fmt::format("device {}", unit.device);
@@ -49,7 +46,7 @@ void add_nic(int rank, const RankPlan& plan, Subject& subject) {
   const Topology& node = *subject.node;
   if (plan.nic < 0 || static_cast<std::size_t>(plan.nic) >= node.nics.size()) return;
   const Nic& nic = node.nics[static_cast<std::size_t>(plan.nic)];
-  Use use = use_of(node, rank, plan, near_pus(node, nic.pus, nic.numa));
+  Use use = use_of(node, rank, plan, node.near(nic));
   use.place = plan.nic;
   use.name = nic_name(nic);
   subject.nics.push_back(std::move(use));
@@ -178,8 +175,7 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
     const int local = static_cast<int>(r);
     for (const int pu : rank.cpus.to_vector())
       subject.owners[static_cast<std::size_t>(pu)].push_back(local);
-    add_device(local, rank, {rank.unit, rank.device, rank.subdevice}, subject);
-    for (const UnitRef& more : rank.more_units) add_device(local, rank, more, subject);
+    for (const UnitRef& unit : rank.units) add_device(local, rank, unit, subject);
     add_nic(local, rank, subject);
   }
   return subject;
