@@ -14,29 +14,34 @@
 
 namespace hpclaunch {
 
-/// Names of hosts in one piece of memory: a job of 100,000 nodes costs two allocations. Views of names last until
-/// the next change.
+/// Names of hosts, compressed: neighbours that count up in one number are a run. A job of 100,000 numbered nodes costs two
+/// allocations, and a name is made when somebody asks for it.
 class HostNames {
  public:
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;  // its reference is no reference
-    using value_type = std::string_view;
+    using value_type = std::string;
     using difference_type = std::ptrdiff_t;
     using pointer = void;
-    using reference = std::string_view;
+    using reference = std::string;
     Iterator() = default;
-    Iterator(const HostNames* names, std::size_t at) : names_(names), at_(at) {}
-    std::string_view operator*() const { return (*names_)[at_]; }
-    Iterator& operator++() { return ++at_, *this; }
-    Iterator operator++(int) { return {names_, at_++}; }
+    Iterator(const HostNames* names, std::size_t run) : names_(names), run_(run) {}
+    std::string operator*() const { return names_->name(run_, place_); }
+    Iterator& operator++();
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
     bool operator==(const Iterator&) const = default;
 
    private:
     const HostNames* names_ = nullptr;
-    std::size_t at_ = 0;
+    std::size_t run_ = 0;
+    std::size_t place_ = 0;  // in the run
   };
-  using value_type = std::string_view;
+  using value_type = std::string;
   using const_iterator = Iterator;
 
   HostNames() = default;
@@ -48,27 +53,49 @@ class HostNames {
     for (; begin != end; ++begin) push_back(*begin);
   }
 
-  void push_back(std::string_view name) {
-    text_ += name;
-    ends_.push_back(static_cast<std::uint32_t>(text_.size()));
-  }
-  /// `count` names from the one at `first`.
-  HostNames part(std::size_t first, std::size_t count) const;
-  std::size_t size() const { return ends_.size(); }
-  bool empty() const { return ends_.empty(); }
-  std::string_view operator[](std::size_t at) const {
-    const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
-    return std::string_view(text_).substr(begin, ends_[at] - begin);
-  }
-  std::string front() const { return std::string((*this)[0]); }
-  std::string back() const { return std::string((*this)[size() - 1]); }
+  void push_back(std::string_view name);
+  /// The numbers from `first` to `last`, with at least `width` digits, between `head` and `tail`.
+  void push_range(std::string_view head, std::uint64_t first, std::uint64_t last, std::size_t width,
+                  std::string_view tail);
+  HostNames first(std::size_t count) const;
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::string operator[](std::size_t at) const;
+  std::string front() const { return (*this)[0]; }
+  std::string back() const { return (*this)[size_ - 1]; }
   Iterator begin() const { return {this, 0}; }
-  Iterator end() const { return {this, size()}; }
-  friend bool operator==(const HostNames&, const HostNames&) = default;
+  Iterator end() const { return {this, runs_.size()}; }
+
+  /// The first name of each run: every other name differs from one of them in digits only.
+  std::vector<std::string> samples() const;
+  bool ascending() const;                      ///< each name once, and in order
+  bool contains(std::string_view host) const;  ///< same_host as one of them
+  friend bool operator==(const HostNames& a, const HostNames& b);
+  friend std::string host_ranges(const HostNames& hosts, std::size_t most);
 
  private:
+  struct Run {
+    std::size_t begin = 0;  // position of its first name
+    std::size_t text = 0;   // that name in text_, and its bytes
+    std::size_t size = 0;
+    std::size_t head =
+        0;  // bytes in front of the number and behind it; unused in a run of one name
+    std::size_t tail = 0;
+    std::uint64_t number = 0;  // of the first name
+  };
+  std::string_view first_of(const Run& run) const {
+    return std::string_view(text_).substr(run.text, run.size);
+  }
+  std::size_t run_of(std::size_t at) const;
+  std::size_t count(std::size_t run) const {
+    return (run + 1 < runs_.size() ? runs_[run + 1].begin : size_) - runs_[run].begin;
+  }
+  std::string name(std::size_t run, std::size_t place) const;
+  bool extend(Run& last, std::string_view name) const;
+
   std::string text_;
-  std::vector<std::uint32_t> ends_;  ///< of each name in text_
+  std::vector<Run> runs_;
+  std::size_t size_ = 0;
 };
 
 /// The hosts of a host file and their ranks.

@@ -80,7 +80,7 @@ struct IdentityVariables {
 
 /// What the chosen launcher can do.
 struct LauncherTraits {
-  std::string name;            ///< one of kLauncherNames
+  std::string name = {};       ///< of the launcher; launchers() sets it
   std::string rank_var;        ///< variable with the global rank at the rank
   std::string local_rank_var;  ///< "" when there is none
   bool binds_sets = false;     ///< takes one explicit set of OS indices per local rank

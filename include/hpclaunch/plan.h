@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,22 +50,19 @@ struct Unset {
 
 using Value = std::variant<Unset, std::string, PerRank, RankFact>;
 
-/// One decision, kept even when a later one overrides it.
-struct Decision {
+/// One decision, kept even when a later one overrides it. Of a profile's rule it has the whole origin; of other layers
+/// `why` and `where` only: a file and line, "<command line>", "<environment>", or a rule's name.
+struct Decision : Origin {
+  Decision() = default;
+  Decision(Layer by, Value chosen, SourceRef place, std::string reason)
+      : layer(by), value(std::move(chosen)) {
+    where = std::move(place);
+    why = std::move(reason);
+  }
   Layer layer = Layer::builtin;
   Value value;
-  SourceRef where;  ///< file and line, "<command line>", "<environment>", or a rule's name
-  std::string why;  ///< one sentence without a full stop
-
-  // Of a profile's rule; empty for other layers.
-  std::string rule = {};         ///< its id
-  std::string profile = {};      ///< the profile that contains it
-  std::string source = {};       ///< URL
-  std::string checked = {};      ///< YYYY-MM-DD
-  std::string condition = {};    ///< each test with the fact that met it; "" without tests
-  std::string printed = {};      ///< what the source prints, where that is a mistake
-  std::string printed_why = {};  ///< why that fails
-  std::string disputed = {};     ///< what another source prints
+  std::string rule;       ///< id of the profile's rule
+  std::string condition;  ///< each test with the fact that met it; "" without tests
 };
 
 /// A variable or a choice, with the history of its decisions.
@@ -84,20 +82,20 @@ struct UnitRef {
 
 /// What one local rank gets.
 struct RankPlan {
-  CpuSet cpus;         ///< empty: not bound
-  int cores = 0;       ///< physical cores in `cpus`, at least 1; a shared core counts as one
-  int package = -1;    ///< OS index when all its PUs are in one package; -1 otherwise or unknown
-  int numa = -1;       ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
-  int unit = -1;       ///< device or part by the driver's number; -1: none
-  int device = -1;     ///< of that unit
-  int subdevice = -1;  ///< the part of the device; -1: the whole
-  std::vector<UnitRef> more_units = {};  ///< after `unit`, which is the first
+  CpuSet cpus;       ///< empty: not bound
+  int cores = 0;     ///< physical cores in `cpus`, at least 1; a shared core counts as one
+  int package = -1;  ///< OS index when all its PUs are in one package; -1 otherwise or unknown
+  int numa = -1;     ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
+  std::vector<UnitRef> units = {};  ///< its devices or parts of them, its first one first
   /// Where only the number of granted CPUs is known: the positions of this rank's CPUs, from 0, among the
   /// granted CPUs of its node, ascending; `cpus` is empty then. -1: not used.
   int part_first = -1;
   int part_last = -1;                     ///< inclusive
   std::map<std::string, int> roles = {};  ///< PU of each helper thread of the site's binding
   int nic = -1;  ///< position of the nearest one in Topology::nics; -1 unknown
+  /// Of the first unit; -1: none, or unknown.
+  int unit() const { return units.empty() ? -1 : units.front().unit; }
+  int device() const { return units.empty() ? -1 : units.front().device; }
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 

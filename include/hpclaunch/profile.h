@@ -17,18 +17,6 @@
 
 namespace hpclaunch {
 
-/// Why an entry is in a profile, and its source.
-struct Origin {
-  std::string profile;      ///< name of the profile that it was written in
-  SourceRef where;          ///< its place in that file
-  std::string why;          ///< one sentence without a full stop
-  std::string source;       ///< URL; may be empty
-  std::string checked;      ///< YYYY-MM-DD of the last comparison with the source; may be empty
-  std::string printed;      ///< what the source prints, where that is a mistake; "" otherwise
-  std::string printed_why;  ///< why the printed form fails
-  std::string disputed;     ///< what another source says; "" for none
-};
-
 // ---- conditions and facts --------------------------------------------------------------------------
 
 /// One test of one fact. Operators that compare order take both sides as whole numbers, or, where one

@@ -33,6 +33,18 @@ struct SourceRef {
   friend bool operator==(const SourceRef&, const SourceRef&) = default;
 };
 
+/// Why something is as it is, and its source: an entry of a profile, a decision of the plan.
+struct Origin {
+  std::string profile;      ///< name of the profile that it was written in
+  SourceRef where;          ///< its place in that file
+  std::string why;          ///< one sentence without a full stop
+  std::string source;       ///< URL; may be empty
+  std::string checked;      ///< YYYY-MM-DD of the last comparison with the source; may be empty
+  std::string printed;      ///< what the source prints, where that is a mistake; "" otherwise
+  std::string printed_why;  ///< why the printed form fails
+  std::string disputed;     ///< what another source says; "" for none
+};
+
 struct Error {
   ErrorKind kind = ErrorKind::invalid;
   std::string message;    ///< lower case, no full stop; names the offending thing and the numbers

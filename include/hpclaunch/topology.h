@@ -113,6 +113,13 @@ struct Topology {
 
   CpuSet all_pus() const;                         ///< union over cores
   const NumaNode* find_numa(int os_index) const;  ///< nullptr: none has this number
+  const Device* find_device(int index) const;     ///< nullptr: none has this number
+  CpuSet numa_pus(int os_index) const;            ///< empty where none has this number
+  /// Hardware threads near a device or an interface: its own, else its NUMA node's; empty when unknown.
+  template <class Part>
+  CpuSet near(const Part& part) const {
+    return part.pus.empty() ? numa_pus(part.numa) : part.pus;
+  }
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 

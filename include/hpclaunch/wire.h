@@ -71,10 +71,7 @@ struct RankVariables {
 /// they travel by inheritance. Equal plans give equal bytes. A column whose items are all equal
 /// becomes one item. `expect` is left out under Verify::off, because nothing would read it.
 /// Errors: `unsupported` above kMaxWireBytes, with the size and what takes most of it, and above
-/// kMaxWireClasses or kMaxWireVariables; `invalid` when a name or value cannot be in an environment
-/// (an empty name, '=' in it, a zero byte), a rank variable's name is no identifier, a setting has
-/// not one value per rank of each class, the core limit is neither "unlimited" nor a number of up to 18
-/// digits, or a directory is no absolute path of at most 4,095 bytes.
+/// kMaxWireClasses or kMaxWireVariables; `invalid` when a directory is no absolute path of at most 4,095 bytes.
 /// What is not checked for want of room is named in `left_out`. `report`: fields of a report instead of checks.
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
                                 std::vector<std::string>* left_out = nullptr,

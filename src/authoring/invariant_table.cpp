@@ -62,19 +62,6 @@ std::string reserved_free(InvariantContext& context, const Sample& one) {
   });
 }
 
-std::vector<int> devices_of(const RankPlan& rank) {
-  std::vector<int> devices;
-  if (rank.device >= 0) devices.push_back(rank.device);
-  for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
-  return devices;
-}
-
-CpuSet pus_near(const InvariantContext& context, int index) {
-  const std::vector<Device>& devices = context.model->topology.devices;
-  const auto device = std::ranges::find(devices, index, &Device::index);
-  return device == devices.end() ? CpuSet{} : device->pus;
-}
-
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
   const CpuSet& allowed = context.model->topology.allowed;
@@ -83,13 +70,14 @@ std::string near_device(InvariantContext& context, const Sample& one) {
   return wrong_rank(one, [&](const RankPlan& rank) -> std::string {
     CpuSet all;
     bool known = true;
-    for (const int index : devices_of(rank)) {
-      const CpuSet near = pus_near(context, index);
+    for (const UnitRef& unit : rank.units) {
+      const Device* device = context.model->topology.find_device(unit.device);
+      const CpuSet near = device == nullptr ? CpuSet{} : device->pus;
       all |= near;
       known = known && !near.empty();
-      if (!near.intersects(rank.cpus) && near.intersects(idle))
+      if (!near.intersects(rank.cpus) && (near & allowed).intersects(idle))
         return fmt::format("has CPUs {}, and none of the idle ones near its device {} ({})",
-                           rank.cpus.to_list(), index, near.to_list());
+                           rank.cpus.to_list(), unit.device, near.to_list());
     }
     if (!known || all.contains(rank.cpus) || rank.cpus.contains(all & allowed)) return "";
     return fmt::format("has CPUs {}, but its devices are near {}, and the plan does not report it",
@@ -100,7 +88,7 @@ std::string near_device(InvariantContext& context, const Sample& one) {
 std::string own_device(InvariantContext& context, const Sample& one) {
   if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances")) return "";
   return wrong_rank(one, [](const RankPlan& rank) -> std::string {
-    return rank.device < 0 ? "has no device" : "";
+    return rank.device() < 0 ? "has no device" : "";
   });
 }
 

@@ -30,7 +30,7 @@ void sort_once(std::vector<int>& numbers) {
 
 Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   Job job{plan, node, seen};
-  for (const std::string_view host : plan.hosts) job.hosts.insert(short_host(host));
+  for (const std::string& host : plan.hosts) job.hosts.insert(short_host(host));
   job.facts_of.resize(plan.hosts.size());
   for (const RankSeen& one : seen.reports) {
     if (!one.found->facts || static_cast<std::size_t>(one.rank) >= job.seats.size()) continue;
@@ -264,7 +264,7 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
     const RankPlace& seat = job.seats[rank];
     const bool first = ++times[rank] == 1 && !seen.one_per_node;
     const std::tuple key{seat.node_class, seat.local, one.found.get()};
-    const std::string_view host = plan.hosts[static_cast<std::size_t>(seat.node)];
+    const std::string host = plan.hosts[static_cast<std::size_t>(seat.node)];
     if (!one.found->facts && passed.count(key) > 0 && same_host(host, one.host)) continue;
     const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
     const RankReport report = complete(plan, seen, seat, *one.found);

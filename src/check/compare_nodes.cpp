@@ -195,10 +195,8 @@ void compare_addresses(const Subject& at) {
   const std::vector<std::string>& there = at.report.facts->gpus;
   if (there.empty()) return;
   std::set<int> used;
-  for (const RankPlan& rank : at.ranks) {
-    used.insert(rank.device);
-    for (const UnitRef& more : rank.more_units) used.insert(more.device);
-  }
+  for (const RankPlan& rank : at.ranks)
+    for (const UnitRef& unit : rank.units) used.insert(unit.device);
   for (const Device& device : at.job.node.devices) {
     if (device.pci.empty() || std::find(there.begin(), there.end(), device.pci) != there.end())
       continue;

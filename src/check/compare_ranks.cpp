@@ -181,13 +181,9 @@ void compare_memory(const Subject& at) {
 // How many devices the ranks of a node use. A control group renumbers them, so only the count is known.
 int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
   std::set<std::pair<int, int>> used;  // the unit replaces an unknown device
-  const auto add = [&](int device, int unit) {
-    if (device >= 0 || unit >= 0) used.insert({device, device >= 0 ? -1 : unit});
-  };
-  for (const RankPlan& rank : ranks) {
-    add(rank.device, rank.unit);
-    for (const UnitRef& more : rank.more_units) add(more.device, more.unit);
-  }
+  for (const RankPlan& rank : ranks)
+    for (const UnitRef& one : rank.units)
+      used.insert({one.device, one.device >= 0 ? -1 : one.unit});
   return by_launcher ? std::min(1, static_cast<int>(used.size())) : static_cast<int>(used.size());
 }
 
@@ -195,7 +191,7 @@ int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
 const std::string& vendor_used(const std::vector<RankPlan>& ranks, const Topology& node) {
   for (const RankPlan& rank : ranks)
     for (const Device& device : node.devices)
-      if (device.index == rank.device) return device.vendor;
+      if (device.index == rank.device()) return device.vendor;
   return node.devices.front().vendor;
 }
 

@@ -48,7 +48,7 @@ class Check {
 
   void resolved() {
     const Result<Addresses> found = sys::resolve(name_);
-    const bool in_job = std::ranges::any_of(plan_.hosts, is_here);
+    const bool in_job = plan_.hosts.contains(sys::host_name());
     // Outside the job, a name of its host list may be known to its nodes only.
     if (!found && name_ == first_ && !in_job) return;
     if (!found) {

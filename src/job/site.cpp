@@ -1,8 +1,6 @@
 // Where the job runs: hosts, batch system, profile and node model.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 #include "job/steps.h"
@@ -58,8 +56,7 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   Result<const NodeModel*> model = choose_model(request, profile, env, site.facts);
   if (!model) return model.error();
   site.model = *model;
-  site.is_here = std::ranges::any_of(site.hosts.names,
-                                     [&](std::string_view host) { return same_host(host, here); });
+  site.is_here = site.hosts.names.contains(here);
   const bool elsewhere =
       site.model != nullptr && !in_job && request.hostfile.empty() && request.launcher != "local";
   if (elsewhere && purpose == Purpose::show) {

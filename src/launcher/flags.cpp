@@ -219,10 +219,8 @@ Found order(const Given& given, const Plan& plan) {
 bool are_enough(const Given& given, const Plan& plan) {
   int last = -1;
   for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks) {
-      last = std::max(last, rank.device);
-      for (const UnitRef& unit : rank.more_units) last = std::max(last, unit.device);
-    }
+    for (const RankPlan& rank : one.ranks)
+      for (const UnitRef& unit : rank.units) last = std::max(last, unit.device);
   const std::string value = given.value.value_or("");
   for (const std::string_view item : split(value, ','))
     if (given.flag->decides == Decides::node_gpus || item.starts_with("gpu:"))

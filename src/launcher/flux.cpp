@@ -35,7 +35,7 @@ constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
 constexpr FlagTable kTable = {.flags = kFlags};
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
-  Line line(plan, {program.path, "run"}, Line::Spelling::getopt);
+  Line line(plan, {program.path, "run"}, kTable.words);
   line.require(check_even(plan, "flux run"));
   line.add({"-N", fmt::format("{}", plan.nodes())}, {"--nodes", "-N"});
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"--ntasks", "-n"});
@@ -68,8 +68,7 @@ const Launcher flux = {
     .rank_mark = "FLUX_TASK_RANK",
     .rank_variables = "FLUX_TASK_RANK FLUX_TASK_LOCAL_ID FLUX_JOB_SIZE FLUX_JOB_NNODES",
     .mpi = "mpich openmpi",
-    .traits = {.name = "flux",
-               .rank_var = "FLUX_TASK_RANK",
+    .traits = {.rank_var = "FLUX_TASK_RANK",
                .local_rank_var = "FLUX_TASK_LOCAL_ID",
                .binds_sets = true,
                .multi_node = true,

@@ -53,7 +53,7 @@ bool uses_srun(const EnvSnapshot& env) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  Line line(plan, {mpiexec.path}, kTable.words);
   if (!line.given({"hosts", "host", "hostlist", "machine", "machines", "machinelist", "f",
                    "hostfile", "machinefile"})) {
     if (mpiexec.uses_srun && !plan.whole_allocation &&
@@ -97,8 +97,7 @@ const Launcher hydra = {
     .rank_mark = "PMI_FD",
     .rank_variables = "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS",
     .mpi = "mpich",
-    .traits = {.name = "hydra",
-               .rank_var = "PMI_RANK",
+    .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .binds_sets = true,
                .shim_binds_why =

@@ -23,7 +23,7 @@ constexpr Flag kFlags[] = {
 constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  Line line(plan, {mpiexec.path}, kTable.words);
   const bool machines = line.given({"machinefile", "machine"});
   if (!machines) {
     line.require(check_filled(plan, "mpiexec of Intel MPI",
@@ -48,8 +48,7 @@ const Launcher intelmpi = {
     .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},
     .shared_names = true,
     .mpi = "mpich",
-    .traits = {.name = "intelmpi",
-               .rank_var = "PMI_RANK",
+    .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .multi_node = true,
                .distribution = Distribution::fill,

@@ -48,7 +48,7 @@ Status check_layout(const Plan& plan) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
-  Line line(plan, {program.path}, Line::Spelling::getopt);
+  Line line(plan, {program.path}, kTable.words);
   if (!line.given({"-U", "--erf_input"})) {
     line.require(check_layout(plan));
     line.add({"-n", fmt::format("{}", plan.nodes())}, {"-n", "--nrs"});
@@ -74,8 +74,7 @@ const Launcher jsrun = {.name = "jsrun",
                                         .name_parts = {"jsrun"}},
                         .rank_variables = "JSM_NAMESPACE_*",
                         .mpi = "openmpi",
-                        .traits = {.name = "jsrun",
-                                   .rank_var = "JSM_NAMESPACE_RANK",
+                        .traits = {.rank_var = "JSM_NAMESPACE_RANK",
                                    .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
                                    .multi_node = true,
                                    .termination = {.queues = true}},

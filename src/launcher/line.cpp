@@ -19,25 +19,65 @@ std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
   return plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
 }
 
-bool is_flag(const std::string& arg) { return arg.size() > 1 && arg.starts_with('-'); }
+// What `text` makes of each host and its ranks, joined by commas.
+template <class Text>
+std::string join_hosts(const Plan& plan, Text text) {
+  std::vector<std::string> words;
+  for (const NodeRun& run : plan.layout)
+    for (int n = 0; n < run.nodes; ++n)
+      words.push_back(text(plan.hosts[words.size()], ranks_of(plan, run)));
+  return fmt::format("{}", fmt::join(words, ","));
+}
 
-bool among(std::string_view name, Names names) {
-  return std::ranges::find(names, name) != names.end();
+// Round robin over the nodes, without those whose granted CPUs are used up.
+bool is_round_robin(const Plan& plan) {
+  std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
+  int most = 0;
+  for (const NodeRun& run : plan.layout) {
+    const int granted = plan.classes[static_cast<std::size_t>(run.node_class)].granted;
+    const int ranks = static_cast<int>(ranks_of(plan, run));
+    if (granted == 0 || ranks > granted) return false;
+    nodes.insert(nodes.end(), static_cast<std::size_t>(run.nodes), {granted, ranks});
+    most = std::max(most, ranks);
+  }
+  bool last_round_over = false;  // no node after this one gets a rank of that round
+  for (const auto& [granted, ranks] : nodes) {
+    const bool full = ranks == granted;
+    if (ranks < most - 1 && !full) return false;
+    if (last_round_over && ranks == most) return false;
+    if (ranks == most - 1 && !full) last_round_over = true;
+  }
+  return true;
+}
+
+// For natural order, in which digits count as a number: each number with its length in front.
+std::string sort_key(std::string_view name) {
+  std::string key;
+  while (!name.empty()) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    std::string_view part = name.substr(0, std::max<std::size_t>(digits, 1));
+    name.remove_prefix(part.size());
+    part.remove_prefix(std::min(part.find_first_not_of('0'), digits));
+    if (digits > 0) key += {'0', static_cast<char>(part.size())};
+    key += part;
+  }
+  return key;
 }
 
 }  // namespace
 
-Line::Line(const Plan& plan, Argv start, Spelling spelling)
-    : plan_(plan), argv_(std::move(start)), spelling_(spelling), given_(plan.profile_args) {
+Line::Line(const Plan& plan, Argv start, bool words)
+    : plan_(plan), argv_(std::move(start)), words_(words), given_(plan.profile_args) {
   given_.insert(given_.end(), plan.launcher_args.begin(), plan.launcher_args.end());
 }
 
 bool Line::given(Names names, std::string_view key) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (!is_flag(given_[i])) continue;
-    const SplitFlag flag = split_flag(given_[i], spelling_ == Spelling::words);
+    if (given_[i].size() < 2 || !given_[i].starts_with('-')) continue;
+    const SplitFlag flag = split_flag(given_[i], words_);
     const std::string next = i + 1 < given_.size() ? given_[i + 1] : "";
-    if (among(flag.name, names) && (key.empty() || has_key(flag.joined.value_or(next), key)))
+    if (std::ranges::count(names, flag.name) > 0 &&
+        (key.empty() || has_key(flag.joined.value_or(next), key)))
       return true;
   }
   return false;
@@ -77,8 +117,8 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
                     "write the command to a script and start the script"));
-  for (const std::string_view host : plan_.hosts)
-    if (host.find(':') != std::string_view::npos)
+  for (const std::string& host : plan_.hosts.samples())
+    if (host.find(':') != std::string::npos)
       require(unsupported(
           fmt::format(
               "the host {} is an IPv6 address, and {} reads what follows a \":\" as a count", host,
@@ -118,20 +158,6 @@ std::string join_sets(const Plan& plan, std::string_view separator,
 std::string cpu_list(const CpuSet& cpus) { return cpus.to_list(); }
 
 std::string host_list(const Plan& plan) { return fmt::format("{}", fmt::join(plan.hosts, ",")); }
-
-namespace {
-
-// What `text` makes of each host and its ranks, joined by commas.
-template <class Text>
-std::string join_hosts(const Plan& plan, Text text) {
-  std::vector<std::string> words;
-  for (const NodeRun& run : plan.layout)
-    for (int n = 0; n < run.nodes; ++n)
-      words.push_back(text(plan.hosts[words.size()], ranks_of(plan, run)));
-  return fmt::format("{}", fmt::join(words, ","));
-}
-
-}  // namespace
 
 std::string host_counts(const Plan& plan) {
   return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
@@ -175,31 +201,6 @@ std::string even_counts(const Plan& plan) {
                      nodes * (low + 1), low, low + 1, nodes);
 }
 
-namespace {
-
-// Round robin over the nodes, without those whose granted CPUs are used up.
-bool is_round_robin(const Plan& plan) {
-  std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
-  int most = 0;
-  for (const NodeRun& run : plan.layout) {
-    const int granted = plan.classes[static_cast<std::size_t>(run.node_class)].granted;
-    const int ranks = static_cast<int>(ranks_of(plan, run));
-    if (granted == 0 || ranks > granted) return false;
-    nodes.insert(nodes.end(), static_cast<std::size_t>(run.nodes), {granted, ranks});
-    most = std::max(most, ranks);
-  }
-  bool last_round_over = false;  // no node after this one gets a rank of that round
-  for (const auto& [granted, ranks] : nodes) {
-    const bool full = ranks == granted;
-    if (ranks < most - 1 && !full) return false;
-    if (last_round_over && ranks == most) return false;
-    if (ranks == most - 1 && !full) last_round_over = true;
-  }
-  return true;
-}
-
-}  // namespace
-
 Status check_filled(const Plan& plan, std::string_view program, std::string_view instead) {
   const std::vector<Stretch> layout = stretches(plan);
   const bool even = layout.size() == 1;
@@ -224,24 +225,6 @@ Status check_even(const Plan& plan, std::string_view program) {
       granted ? "use the same number of ranks on each node: --ppn N"
               : fmt::format("{}; or omit the ranks per node", even_counts(plan)));
 }
-
-namespace {
-
-// For natural order, in which digits count as a number: each number with its length in front.
-std::string sort_key(std::string_view name) {
-  std::string key;
-  while (!name.empty()) {
-    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    std::string_view part = name.substr(0, std::max<std::size_t>(digits, 1));
-    name.remove_prefix(part.size());
-    part.remove_prefix(std::min(part.find_first_not_of('0'), digits));
-    if (digits > 0) key += {'0', static_cast<char>(part.size())};
-    key += part;
-  }
-  return key;
-}
-
-}  // namespace
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
   const HostNames& hosts = plan.hosts;

@@ -24,11 +24,8 @@ inline constexpr std::size_t kMaxArgument = 131'000;
 /// name; the first error is kept, and returned at the end.
 class Line {
  public:
-  enum class Spelling {
-    getopt,  ///< "--name", "--name=v", "-c", "-c7"
-    words,   ///< one dash or two: "-n", "--n", "--n=3", not "-n3"; names are without dashes
-  };
-  Line(const Plan& plan, Argv start, Spelling spelling);
+  /// `words` as in FlagTable: decides how names are written below.
+  Line(const Plan& plan, Argv start, bool words);
 
   /// Is there a flag of the profile or the user with one of these names?
   /// With `key`, one with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
@@ -57,7 +54,7 @@ class Line {
  private:
   const Plan& plan_;
   Argv argv_;
-  Spelling spelling_;
+  bool words_;
   std::vector<std::string> given_;  // the profile's, then the user's
   Status status_ = Done{};
 };

@@ -32,8 +32,7 @@ const Launcher local = {
     .rank_variables =
         "MV2_COMM_WORLD_* HOROVOD_RANK HOROVOD_SIZE HOROVOD_LOCAL_RANK "
         "HOROVOD_LOCAL_SIZE HOROVOD_CROSS_RANK HOROVOD_CROSS_SIZE",
-    .traits = {.name = "local",
-               .rank_var = "HPCLAUNCH_LOCAL_RANK",  // one node: the global rank is the local one
+    .traits = {.rank_var = "HPCLAUNCH_LOCAL_RANK",  // one node: the global rank is the local one
                .local_rank_var = "HPCLAUNCH_LOCAL_RANK"},
     .render = render};
 

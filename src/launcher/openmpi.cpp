@@ -65,7 +65,7 @@ void add_placement(const Plan& plan, Line& line) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
-  Line line(plan, {mpirun.path}, Line::Spelling::words);
+  Line line(plan, {mpirun.path}, kOpenMpiFlags.words);
   if (!is_orte(mpirun.version)) return finish_prrte(plan, line, shim);
   line.add({"-np", fmt::format("{}", plan.world_size())}, {"n", "np", "c"});
   add_placement(plan, line);
@@ -92,8 +92,7 @@ const Launcher openmpi = {
         "OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_WORLD_SIZE OMPI_WORLD_LOCAL_SIZE "
         "OMPI_MCA_orte_hnp_uri OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_ess_*",
     .mpi = "openmpi",
-    .traits = {.name = "openmpi",
-               .rank_var = "OMPI_COMM_WORLD_RANK",
+    .traits = {.rank_var = "OMPI_COMM_WORLD_RANK",
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
                .names_variables = true,

@@ -36,7 +36,7 @@ constexpr FlagTable kTable = {.words = true, .flags = kFlags};
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   const int per_node = plan.max_local_size();
   const int filled = (plan.world_size() + per_node - 1) / per_node;
-  Line line(plan, {mpiexec.path}, Line::Spelling::words);
+  Line line(plan, {mpiexec.path}, kTable.words);
   line.require(
       check_filled(plan, "mpiexec of PALS", fmt::format("-N {} --ppn {}", filled, per_node)));
   line.add({"--np", fmt::format("{}", plan.world_size())}, {"n", "np"});
@@ -72,8 +72,7 @@ const Launcher pals = {
         "PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PMI_LOCAL_RANK "
         "PMI_LOCAL_SIZE PMI_UNIVERSE_SIZE",
     .mpi = "mpich openmpi",
-    .traits = {.name = "pals",
-               .rank_var = "PALS_RANKID",
+    .traits = {.rank_var = "PALS_RANKID",
                .local_rank_var = "PALS_LOCAL_RANKID",
                .binds_sets = true,
                .multi_node = true,

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kAsRoot = "PRRTE refuses to run as root unless all four are set";
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
-  Line line(plan, {prterun.path, "--personality", "ompi"}, Line::Spelling::words);
+  Line line(plan, {prterun.path, "--personality", "ompi"}, kOpenMpiFlags.words);
   return finish_prrte(plan, line, shim);
 }
 
@@ -47,8 +47,7 @@ const Launcher prrte = {
     .shared_names = true,
     .rank_variables = "PMIX_RANK PMIX_NAMESPACE PMIX_LOCAL_RANK PMIX_SERVER_URI* PRTE_LAUNCHED",
     .mpi = "openmpi",
-    .traits = {.name = "prrte",
-               .rank_var = "OMPI_COMM_WORLD_RANK",
+    .traits = {.rank_var = "OMPI_COMM_WORLD_RANK",
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
                .names_variables = true,

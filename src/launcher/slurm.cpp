@@ -63,7 +63,7 @@ std::string mask(const CpuSet& cpus) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
-  Line line(plan, {srun.path}, Line::Spelling::getopt);
+  Line line(plan, {srun.path}, kTable.words);
   line.require(check_even(plan, "srun"));
   line.add({fmt::format("--nodes={}", plan.nodes())}, {"--nodes", "-N"});
   line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
@@ -117,8 +117,7 @@ const Launcher slurm = {
                  {Identity::hosts, "SLURM_STEP_NODELIST"}},
     .mpi = "mpich openmpi",
     .traits =
-        {.name = "slurm",
-         .rank_var = "SLURM_PROCID",
+        {.rank_var = "SLURM_PROCID",
          .local_rank_var = "SLURM_LOCALID",
          .binds_sets = true,
          .multi_node = true,

@@ -3,6 +3,7 @@
 // Sources of the version texts: runs of MPICH 4.0.2 and 4.2.1, Open MPI 4.1.4 and 5.0.7, PRRTE 3.0.8,
 // flux-core 0.88.0 and Slurm 24.11; for Intel MPI and PALS their documentation and reports.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "launcher/line.h"
@@ -49,7 +50,11 @@ std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
 
 std::span<const Launcher> launchers() {
 #define HPCLAUNCH_ROW(name) launcher::name,
-  static const Launcher kAll[] = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_ROW)};
+  static const auto kAll = [] {
+    std::array all = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_ROW)};
+    for (Launcher& one : all) one.traits.name = one.name;
+    return all;
+  }();
 #undef HPCLAUNCH_ROW
   return kAll;
 }

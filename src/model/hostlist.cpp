@@ -25,10 +25,17 @@ using Number = std::size_t;
 constexpr Number kMaxHosts = 1'000'000;
 constexpr std::size_t kMaxDigits = 18;
 
+struct Range {
+  Number first = 0;
+  Number last = 0;
+  std::size_t width = 0;  ///< shorter numbers get zeros in front
+};
+
 /// One bracket and the text in front of it.
 struct Group {
   std::string_view text;
-  std::vector<std::string> numbers;  ///< with zeros in front where its range has them
+  std::vector<Range> ranges;
+  Number size = 0;  ///< numbers in all ranges
 };
 
 struct Token {
@@ -61,20 +68,31 @@ bool read_number(std::string_view text, Number& number) {
   return read && text.size() <= kMaxDigits;
 }
 
-/// Adds the numbers of "3" or "01-10".
-Status add_range(std::string_view text, std::string_view token, std::vector<std::string>& numbers) {
+Result<Range> read_range(std::string_view text, std::string_view token) {
   const std::size_t dash = text.find('-');
   const std::string_view low = text.substr(0, dash);
-  const std::string_view high = dash == std::string_view::npos ? low : text.substr(dash + 1);
-  Number first = 0;
-  Number last = 0;
+  Range range;
   if (text.empty()) return bad("[]", token, "has an empty entry");
-  if (!read_number(low, first) || !read_number(high, last))
+  if (!read_number(low, range.first)) return bad(text, token, "is not a number or range");
+  range.last = range.first;
+  range.width = low.size();
+  if (dash == std::string_view::npos) return range;
+  if (!read_number(text.substr(dash + 1), range.last))
     return bad(text, token, "is not a number or range");
-  if (last < first) return bad(text, token, "counts down");
-  if (last - first >= kMaxHosts - numbers.size()) return too_many(token);
-  for (Number number = first; number <= last; ++number)
-    numbers.push_back(fmt::format("{:0{}}", number, low.size()));
+  if (range.last < range.first) return bad(text, token, "counts down");
+  return range;
+}
+
+Status read_group(std::string_view inside, std::string_view token, Group& group) {
+  for (std::size_t at = 0; at <= inside.size();) {
+    const std::size_t comma = std::min(inside.find(',', at), inside.size());
+    const Result<Range> range = read_range(inside.substr(at, comma - at), token);
+    if (!range) return range.error();
+    group.ranges.push_back(*range);
+    group.size += range->last - range->first + 1;  // far from overflow: 18 digits, few ranges
+    if (group.size > kMaxHosts) return too_many(token);
+    at = comma + 1;
+  }
   return Done{};
 }
 
@@ -88,10 +106,11 @@ Result<Token> read_token(std::string_view text) {
     const std::size_t close = text.find_first_of("[]", open + 1);
     if (close == std::string_view::npos || text[close] == '[')
       return bad(text.substr(open), text, "has a \"[\" without \"]\"");
-    Group group{text.substr(at, open - at), {}};
-    for (const std::string_view range : split(text.substr(open + 1, close - open - 1), ','))
-      if (Status added = add_range(range, text, group.numbers); !added) return added.error();
-    token.size *= group.numbers.size();  // both at most a million
+    Group group;
+    group.text = text.substr(at, open - at);
+    const Status read = read_group(text.substr(open + 1, close - open - 1), text, group);
+    if (!read) return read.error();
+    token.size *= group.size;  // both at most a million
     if (token.size > kMaxHosts) return too_many(text);
     token.groups.push_back(std::move(group));
     at = close + 1;
@@ -100,22 +119,39 @@ Result<Token> read_token(std::string_view text) {
   return token;
 }
 
+/// Counts through the numbers of one bracket.
+struct Wheel {
+  const Group* group = nullptr;
+  std::size_t range = 0;
+  Number number = 0;
+
+  explicit Wheel(const Group& counted) : group(&counted), number(counted.ranges.front().first) {}
+
+  /// False: it is at its start again.
+  bool advance() {
+    if (number < group->ranges[range].last) return ++number, true;
+    range = (range + 1) % group->ranges.size();
+    number = group->ranges[range].first;
+    return range != 0;
+  }
+};
+
 // Slurm's order: the last bracket is the fastest, as one expects, then the first one, then the
 // second. Ranks are distributed in this order.
 void expand(const Token& token, HostNames& hosts) {
-  const std::vector<Group>& groups = token.groups;
-  std::vector<Number> places(groups.size());
-  std::string name;
-  for (Number host = 0; host < token.size; ++host) {
-    name.clear();
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      name.append(groups[i].text).append(groups[i].numbers[places[i]]);
-    hosts.push_back(name.append(token.end));
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      const std::size_t next = (groups.size() - 1 + i) % groups.size();
-      places[next] = (places[next] + 1) % groups[next].numbers.size();
-      if (places[next] != 0) break;
-    }
+  if (token.groups.empty()) return hosts.push_back(token.end);
+  const Group& fastest = token.groups.back();
+  std::vector<Wheel> wheels(token.groups.begin(), token.groups.end() - 1);
+  for (Number left = token.size / fastest.size; left > 0; --left) {
+    std::string head;
+    for (const Wheel& wheel : wheels)
+      fmt::format_to(std::back_inserter(head), "{}{:0{}}", wheel.group->text, wheel.number,
+                     wheel.group->ranges[wheel.range].width);
+    head += fastest.text;
+    for (const Range& range : fastest.ranges)
+      hosts.push_range(head, range.first, range.last, range.width, token.end);
+    for (Wheel& wheel : wheels)
+      if (wheel.advance()) break;
   }
 }
 
@@ -154,10 +190,112 @@ bool follows(std::string_view text, Number last, std::size_t width) {
 
 }  // namespace
 
-HostNames HostNames::part(std::size_t first, std::size_t count) const {
-  HostNames some;
-  for (std::size_t at = first; at < first + count; ++at) some.push_back((*this)[at]);
+// ---- names in runs ----------------------------------------------------------------------------------
+
+HostNames::Iterator& HostNames::Iterator::operator++() {
+  if (++place_ < names_->count(run_)) return *this;
+  ++run_;
+  place_ = 0;
+  return *this;
+}
+
+std::size_t HostNames::run_of(std::size_t at) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(runs_, at, {}, &Run::begin) -
+                                  runs_.begin()) -
+         1;
+}
+
+std::string HostNames::operator[](std::size_t at) const {
+  const std::size_t run = run_of(at);
+  return name(run, at - runs_[run].begin);
+}
+
+std::string HostNames::name(std::size_t run, std::size_t place) const {
+  const Run& one = runs_[run];
+  std::string text(first_of(one));
+  if (place == 0) return text;
+  const std::string number = std::to_string(one.number + place);
+  const std::size_t width = std::max(number.size(), one.size - one.head - one.tail);
+  return text.replace(one.head, one.size - one.head - one.tail,
+                      std::string(width - number.size(), '0') + number);
+}
+
+bool HostNames::extend(Run& last, std::string_view name) const {
+  const std::string_view first = first_of(last);
+  const std::size_t names = size_ - last.begin;
+  const Ends ends = names > 1 ? Ends{last.head, last.tail} : ends_of(first, name);
+  const std::string_view low = number_in(first, first, ends);
+  Number number = last.number;
+  if (low.empty() || (names == 1 && !read_number(low, number)) ||
+      !follows(number_in(name, first, ends), number + names - 1, low.size()))
+    return false;
+  last.head = ends.head;
+  last.tail = ends.tail;
+  last.number = number;
+  return true;
+}
+
+void HostNames::push_back(std::string_view name) {
+  if (runs_.empty() || !extend(runs_.back(), name)) {
+    runs_.push_back({size_, text_.size(), name.size(), 0, 0, 0});
+    text_ += name;
+  }
+  ++size_;
+}
+
+void HostNames::push_range(std::string_view head, std::uint64_t first, std::uint64_t last,
+                           std::size_t width, std::string_view tail) {
+  for (; first <= last; ++first) {
+    push_back(fmt::format("{}{:0{}}{}", head, first, width, tail));
+    const Run& run = runs_.back();
+    // Not where digits stand beside the number: then a longer one counts.
+    const bool counts = size_ - run.begin > 1 && run.head == head.size() && run.tail == tail.size();
+    if (!counts) continue;
+    size_ += last - first;
+    return;
+  }
+}
+
+HostNames HostNames::first(std::size_t count) const {
+  HostNames some = *this;
+  some.size_ = std::min(count, size_);
+  std::erase_if(some.runs_, [&](const Run& run) { return run.begin >= some.size_; });
   return some;
+}
+
+std::vector<std::string> HostNames::samples() const {
+  std::vector<std::string> names;
+  for (const Run& run : runs_) names.emplace_back(first_of(run));
+  return names;
+}
+
+// One run counts up. Of several, numbers of one width are in the order of their text.
+bool HostNames::ascending() const {
+  if (runs_.size() < 2) return true;
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const std::string last = name(r, count(r) - 1);
+    if (last.size() > runs_[r].size || (r + 1 < runs_.size() && last >= first_of(runs_[r + 1])))
+      return false;
+  }
+  return true;
+}
+
+bool HostNames::contains(std::string_view host) const {
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const Run& run = runs_[r];
+    if (same_host(first_of(run), host)) return true;
+    if (count(r) == 1 || host.size() <= run.head) continue;
+    const std::string_view text = host.substr(run.head);
+    Number number = 0;
+    const bool counts = read_number(text.substr(0, text.find_first_not_of("0123456789")), number) &&
+                        number > run.number && number - run.number < count(r);
+    if (counts && same_host(name(r, number - run.number), host)) return true;
+  }
+  return false;
+}
+
+bool operator==(const HostNames& a, const HostNames& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
 Result<HostNames> expand_hostlist(std::string_view text) {
@@ -187,24 +325,30 @@ Result<HostNames> expand_hostlist(std::string_view text) {
 std::string host_ranges(const HostNames& hosts, std::size_t most) {
   std::string list;
   for (std::size_t at = 0; at < hosts.size() && list.size() <= most;) {
-    const std::string_view first = hosts[at];
+    const std::string first = hosts[at];
     const Ends ends = at + 1 < hosts.size() ? ends_of(first, hosts[at + 1]) : Ends{};
     std::string ranges;
     std::size_t end = at;
     while (end < hosts.size()) {
-      const std::string_view low = number_in(hosts[end], first, ends);
+      const std::string name = hosts[end];
+      const std::string_view low = number_in(name, first, ends);
       if (low.empty()) break;
       Number last = 0;
       read_number(low, last);
       const std::size_t begin = end;
-      while (++end < hosts.size() && follows(number_in(hosts[end], first, ends), last, low.size()))
-        ++last;
+      const std::size_t run = hosts.run_of(end);
+      const bool same = hosts.runs_[run].head == ends.head && hosts.runs_[run].tail == ends.tail;
+      end = same ? hosts.runs_[run].begin + hosts.count(run) : end + 1;
+      while (end < hosts.size() &&
+             follows(number_in(hosts[end], first, ends), last + end - begin - 1, low.size()))
+        ++end;
+      last += end - begin - 1;
       ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", low);
       if (end - begin > 1) ranges += fmt::format("-{:0{}}", last, low.size());
     }
     const bool alone = end < at + 2;
     if (!list.empty()) list += ',';
-    list += alone ? std::string(first)
+    list += alone ? first
                   : fmt::format("{}[{}]{}", first.substr(0, ends.head), ranges,
                                 first.substr(first.size() - ends.tail));
     at = alone ? at + 1 : end;

@@ -93,14 +93,15 @@ void add_slots(int& slots, int more) { slots = std::max(1, slots) + std::max(1, 
 }  // namespace
 
 bool merge_repeated(HostNames& names, std::vector<int>& slots) {
-  if (std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end())
-    return false;  // batch systems write names in ascending order
-  std::vector<std::size_t> order(names.size());
+  if (names.ascending()) return false;  // as batch systems write them
+  const std::vector<std::string> all(names.begin(), names.end());
+  std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::size_t at) { return names[at]; });
-  std::vector<bool> again(names.size());
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t at) -> const std::string& { return all[at]; });
+  std::vector<bool> again(all.size());
   for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
-    if (names[order[i]] != names[order[first]]) {
+    if (all[order[i]] != all[order[first]]) {
       first = i;
       continue;
     }
@@ -109,12 +110,12 @@ bool merge_repeated(HostNames& names, std::vector<int>& slots) {
   }
   HostNames once;
   std::vector<int> sums;
-  for (std::size_t at = 0; at < names.size(); ++at) {
+  for (std::size_t at = 0; at < all.size(); ++at) {
     if (again[at]) continue;
-    once.push_back(names[at]);
+    once.push_back(all[at]);
     if (!slots.empty()) sums.push_back(slots[at]);
   }
-  const bool repeated = once.size() < names.size();
+  const bool repeated = once.size() < all.size();
   names = std::move(once);
   slots = std::move(sums);
   return repeated;

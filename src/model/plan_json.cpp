@@ -118,14 +118,16 @@ Json rank_json(const RankPlan& rank, std::size_t local_rank) {
   one["cores"] = rank.cores;
   one["package"] = known(rank.package);
   one["numa"] = known(rank.numa);
-  one["unit"] = known(rank.unit);
-  one["device"] = known(rank.device);
-  one["subdevice"] = known(rank.subdevice);
-  one["more_units"] = list(rank.more_units, [](const UnitRef& more) {
-    return Json{{"unit", known(more.unit)},
-                {"device", known(more.device)},
-                {"subdevice", known(more.subdevice)}};
-  });
+  const auto unit_json = [](const UnitRef& unit) {
+    return Json{{"unit", known(unit.unit)},
+                {"device", known(unit.device)},
+                {"subdevice", known(unit.subdevice)}};
+  };
+  std::vector<UnitRef> units = rank.units;
+  if (units.empty()) units.emplace_back();
+  one.update(unit_json(units.front()));
+  units.erase(units.begin());
+  one["more_units"] = list(units, unit_json);
   one["nic"] = known(rank.nic);
   return one;
 }

@@ -257,6 +257,16 @@ const NumaNode* Topology::find_numa(int os_index) const {
   return found == numa_nodes.end() ? nullptr : &*found;
 }
 
+const Device* Topology::find_device(int index) const {
+  const auto found = std::ranges::find(devices, index, &Device::index);
+  return found == devices.end() ? nullptr : &*found;
+}
+
+CpuSet Topology::numa_pus(int os_index) const {
+  const NumaNode* const found = find_numa(os_index);
+  return found == nullptr ? CpuSet() : found->pus;
+}
+
 bool is_pci_place(std::string_view text, bool root) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string shape = std::string(colon, 'h') + (root ? ":hh" : ":hh:hh.h");

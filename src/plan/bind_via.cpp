@@ -34,7 +34,8 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
         "ascending order",
         input.granted_why);
   std::string why = "each rank gets whole cores with all their hardware threads";
-  if (std::ranges::count(laid, nullptr, &NodeRanks::rule) > 0 && !input.node.devices.empty())
+  if (std::ranges::any_of(laid, &std::vector<FittingRule>::empty, &NodeRanks::rules) &&
+      !input.node.devices.empty())
     why += ", as near to its device as is known";
   if (input.request.cores_per_rank)
     why += fmt::format(", --cpus-per-rank {}", *input.request.cores_per_rank);
@@ -54,22 +55,21 @@ Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& 
     return setting;
   }
   const NodeRanks& first = laid.front();
-  for (auto lost = first.overridden.rbegin(); lost != first.overridden.rend(); ++lost) {
+  for (auto one = first.rules.rbegin(); one != first.rules.rend(); ++one) {
     PerRank lists{{{}}};
-    for (const RankPlan& rank : lost->ranks) lists.items[0].push_back(rank.cpus.to_list());
+    for (const RankPlan& rank : one->ranks) lists.items[0].push_back(rank.cpus.to_list());
     setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(lists),
-                                              lost->rule->id, lost->rule->origin, lost->condition));
+                                              one->rule->id, one->rule->origin, one->condition));
   }
   PerRank cpus = per_rank(plan, [](const RankPlan& rank) {
     return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
   });
-  if (first.rule != nullptr) {
-    setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(cpus),
-                                              first.rule->id, first.rule->origin, first.condition));
-    setting.history.back().why += remarks_of(laid);
-  } else {
+  if (first.rules.empty()) {
     setting.history.push_back(
         decided(Layer::computed, std::move(cpus), binding_why(input, plan, laid)));
+  } else {
+    setting.history.back().value = std::move(cpus);
+    setting.history.back().why += remarks_of(laid);
   }
   if (plan.bind_via == BindVia::none) {
     const bool typed = input.request.bind_via.has_value();

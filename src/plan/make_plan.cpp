@@ -7,7 +7,6 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
-#include "plan/devices/vendors.h"
 #include "plan/devices/visibility.h"
 #include "plan/environment/environment.h"
 #include "plan/steps.h"
@@ -18,7 +17,7 @@ namespace {
 
 void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   const bool all = nodes == static_cast<int>(input.hosts.size());
-  plan.hosts = all ? input.hosts : input.hosts.part(0, static_cast<std::size_t>(nodes));
+  plan.hosts = all ? input.hosts : input.hosts.first(static_cast<std::size_t>(nodes));
   plan.whole_allocation = input.job.whole_allocation && all;
   plan.invented_hosts = input.job.invented_hosts;
   plan.first_is_here = input.first_is_here;
@@ -55,7 +54,7 @@ Status add_choices(const PlanInput& input, std::optional<Setting> stack, const C
   plan.choices.insert(plan.choices.end(), units.choices.begin(), units.choices.end());
   plan.choices.insert(plan.choices.end(), counts.choices.begin(), counts.choices.end());
   if (Status bound = decide_binding(input, units, laid, plan); !bound) return bound;
-  add(device_choice(units, !input.node.links.empty() && laid.front().rule == nullptr, plan));
+  add(device_choice(units, !input.node.links.empty() && laid.front().rules.empty(), plan));
   add(nic_choice(input, plan));
   add(placement_choice(input, plan));
   add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));

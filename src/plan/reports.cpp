@@ -61,7 +61,7 @@ void report_devices(const PlanInput& input, Plan& plan) {
   std::set<int> used;
   for (const NodeClass& one : plan.classes)
     for (const RankPlan& rank : one.ranks)
-      for (const UnitRef& unit : all_units_of(rank)) used.insert(unit.device);
+      for (const UnitRef& unit : rank.units) used.insert(unit.device);
   for (const Device& device : input.node.devices)
     if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
       names.push_back(device.numa < 0

@@ -35,14 +35,15 @@ int numa_of(const Topology& node, const Device& device) {
 
 // "GPU 2 on NUMA node 1", "GPUs 0,1 on NUMA node 0"; without devices "NUMA node 1".
 std::string devices_text(const Topology& node, const RankPlan& rank) {
-  if (rank.unit < 0) return rank.numa < 0 ? std::string() : fmt::format("NUMA node {}", rank.numa);
+  if (rank.units.empty())
+    return rank.numa < 0 ? std::string() : fmt::format("NUMA node {}", rank.numa);
   std::vector<std::string> names;
   std::set<int> numa;
-  for (const UnitRef& one : all_units_of(rank)) {
+  for (const UnitRef& one : rank.units) {
     names.push_back(one.device < 0      ? fmt::format("entry {} of the mask", one.unit)
                     : one.subdevice < 0 ? std::to_string(one.device)
                                         : fmt::format("{}.{}", one.device, one.subdevice));
-    const Device* device = find_device(node, one.device);
+    const Device* device = node.find_device(one.device);
     numa.insert(device == nullptr ? -1 : numa_of(node, *device));
   }
   std::string text = fmt::format("GPU{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ","));
@@ -58,9 +59,9 @@ std::string cpus_text(const CpuSet& cpus) {
 // Whether the cores are where the device is, when that is not so.
 std::string far_text(const Topology& node, const RankPlan& rank) {
   CpuSet near;
-  for (const UnitRef& one : all_units_of(rank)) {
-    const Device* device = find_device(node, one.device);
-    const CpuSet its = device == nullptr ? CpuSet{} : near_device(node, *device);
+  for (const UnitRef& one : rank.units) {
+    const Device* device = node.find_device(one.device);
+    const CpuSet its = device == nullptr ? CpuSet{} : node.near(*device);
     if (its.empty()) return "";
     near |= its;
   }
@@ -117,7 +118,7 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
 }
 
 bool alike(const RankPlan& a, const RankPlan& b) {
-  return a.unit == b.unit && a.more_units == b.more_units && a.numa == b.numa && a.nic == b.nic &&
+  return a.units == b.units && a.numa == b.numa && a.nic == b.nic &&
          a.cpus.empty() == b.cpus.empty();
 }
 
@@ -156,9 +157,9 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
 std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
   if (units.list.empty()) return std::nullopt;
   PerRank numbers = per_rank(plan, [](const RankPlan& rank) {
-    std::string text = rank.unit < 0 ? "" : std::to_string(rank.unit);
-    for (const UnitRef& more : rank.more_units) text += fmt::format(",{}", more.unit);
-    return text;
+    std::vector<int> each;
+    for (const UnitRef& unit : rank.units) each.push_back(unit.unit);
+    return fmt::format("{}", fmt::join(each, ","));
   });
   std::string why =
       fmt::format("{} on the node, {}, each by the nearest ranks", counted(units.total, "device"),

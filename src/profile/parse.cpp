@@ -24,7 +24,7 @@ bool is_date(std::string_view text) {
 }
 
 bool is_core_limit(std::string_view text) {
-  constexpr std::size_t kDigits = 19;
+  constexpr std::size_t kDigits = 18;  // what the shim reads
   return text == "unlimited" || text == "0" ||
          (text.size() <= kDigits && text[0] != '0' &&
           text.find_first_not_of("0123456789") == std::string_view::npos);

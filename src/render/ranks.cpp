@@ -51,10 +51,11 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
 }
 
 std::string device_text(const RankPlan& rank) {
-  if (rank.device < 0) return "-";
-  std::string text = unit_name(rank.device, rank.subdevice);
-  for (const UnitRef& more : rank.more_units)
-    text += "," + (more.device < 0 ? "-" : unit_name(more.device, more.subdevice));
+  if (rank.device() < 0) return "-";
+  std::string text;
+  for (const UnitRef& unit : rank.units)
+    text += (text.empty() ? "" : ",") +
+            (unit.device < 0 ? "-" : unit_name(unit.device, unit.subdevice));
   return text;
 }
 
@@ -87,8 +88,9 @@ std::string table(const Kind& kind, const Topology& node, const Style& style) {
     for (const std::string& cell : cells) width = std::max(width, columns(cell));
     for (std::size_t r = 0; r < cells.size(); ++r) lines[r] += pad_left(cells[r], width) + "  ";
   };
-  const auto uses = [&](int RankPlan::*member) {
-    return std::ranges::any_of(all, [&](const RankPlan& rank) { return rank.*member >= 0; });
+  const auto uses = [&](auto member) {
+    return std::ranges::any_of(
+        all, [](int number) { return number >= 0; }, member);
   };
   column("local", [](int r, const RankPlan&) { return fmt::format("{}", r); });
   column("ranks", [&](int r, const RankPlan&) {

@@ -84,11 +84,6 @@ int home_of(const CpuSet& pus, const Regions& regions, const Homes& homes) {
 
 }  // namespace
 
-CpuSet near_pus(const Topology& topology, const CpuSet& pus, int numa) {
-  const NumaNode* const node = pus.empty() ? topology.find_numa(numa) : nullptr;
-  return node == nullptr ? pus : node->pus;
-}
-
 Regions regions_of(const Topology& topology) {
   Regions regions;
   Homes homes;
@@ -101,7 +96,7 @@ Regions regions_of(const Topology& topology) {
   const auto place = [&](const auto& things, std::vector<int> Region::*list,
                          std::vector<int>& lost) {
     for (std::size_t i = 0; i < things.size(); ++i) {
-      const CpuSet near = near_pus(topology, things[i].pus, things[i].numa);
+      const CpuSet near = topology.near(things[i]);
       const int home = near.empty() ? -1 : home_of(near, regions, homes);
       (home < 0 ? lost : regions.all[static_cast<std::size_t>(home)].*list)
           .push_back(static_cast<int>(i));

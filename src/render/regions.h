@@ -28,7 +28,4 @@ struct Regions {
 /// `topology` obeys check_topology.
 Regions regions_of(const Topology& topology);
 
-/// The PUs that are near a device, a NIC or anything else that names both; empty when unknown.
-CpuSet near_pus(const Topology& topology, const CpuSet& pus, int numa);
-
 }  // namespace hpclaunch::render

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "render/regions.h"
 #include "render/text.h"
 
 namespace hpclaunch::render {
@@ -37,9 +36,8 @@ Use use_of(const Subject& subject, int rank, const CpuSet& near) {
 void add_device(int rank, const UnitRef& unit, Subject& subject) {
   if (unit.device < 0) return;
   const Topology& node = *subject.node;
-  const auto device = std::ranges::find(node.devices, unit.device, &Device::index);
-  const bool found = device != node.devices.end();
-  Use use = use_of(subject, rank, found ? near_pus(node, device->pus, device->numa) : CpuSet{});
+  const Device* device = node.find_device(unit.device);
+  Use use = use_of(subject, rank, device == nullptr ? CpuSet{} : node.near(*device));
   use.place = unit.device;
   use.part = unit.subdevice;
   use.name = "device " + unit_name(unit.device, unit.subdevice);
@@ -50,7 +48,7 @@ void add_nic(int rank, int place, Subject& subject) {
   const Topology& node = *subject.node;
   if (place < 0 || place >= std::ssize(node.nics)) return;
   const Nic& nic = node.nics[static_cast<std::size_t>(place)];
-  Use use = use_of(subject, rank, near_pus(node, nic.pus, nic.numa));
+  Use use = use_of(subject, rank, node.near(nic));
   use.place = place;
   use.name = nic_name(nic);
   subject.nics.push_back(std::move(use));
@@ -169,8 +167,7 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
   subject.marks = marks;
   int local = 0;
   for (const RankPlan& rank : ranks.ranks) {
-    add_device(local, {rank.unit, rank.device, rank.subdevice}, subject);
-    for (const UnitRef& more : rank.more_units) add_device(local, more, subject);
+    for (const UnitRef& unit : rank.units) add_device(local, unit, subject);
     add_nic(local, rank.nic, subject);
     ++local;
   }

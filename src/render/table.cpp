@@ -77,7 +77,7 @@ std::string devices_text(const Plan& plan) {
   const std::string_view sees = plan.gpu_view == "all"   ? "each rank sees all devices"
                                 : plan.gpu_view == "own" ? "each rank sees only its own"
                                                          : "GPU visibility set by the launcher";
-  const std::size_t each = 1 + plan.classes.front().ranks.front().more_units.size();
+  const std::size_t each = plan.classes.front().ranks.front().units.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
   if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);

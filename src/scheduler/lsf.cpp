@@ -84,7 +84,7 @@ void drop_launch_node(std::optional<bool> by_profile, bool jsrun_here, HostList&
                 "; without {}, a launch node: it has one slot, the others {} each, and jsrun is on "
                 "PATH",
                 hosts.names.front(), slots[1]);
-  hosts.names = hosts.names.part(1, hosts.names.size() - 1);
+  hosts.names = HostNames(++hosts.names.begin(), hosts.names.end());
   if (!hosts.slots.empty()) hosts.slots.erase(hosts.slots.begin());
 }
 

@@ -149,7 +149,7 @@ Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, c
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  kAskForHosts};
-  for (const std::string_view host : *names)
+  for (const std::string& host : names->samples())
     if (const auto strange = strange_in_host(host))
       return Error{ErrorKind::unsupported,
                    fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange), kAskForHosts};

@@ -17,6 +17,11 @@ std::string value_of(std::string_view text, std::string_view key) {
   return {};
 }
 
+std::optional<TimeLeft> left(std::optional<long> seconds, std::string since = "") {
+  if (!seconds) return std::nullopt;
+  return TimeLeft{seconds, std::move(since)};
+}
+
 }  // namespace
 
 std::optional<long> parse_duration(std::string_view text) {
@@ -42,18 +47,14 @@ std::optional<long> parse_duration(std::string_view text) {
 std::optional<TimeLeft> flux_time_left(std::string_view text) {
   const std::string_view word = trim(text);
   if (word == "infinity" || word == "inf") return TimeLeft{};
-  const std::optional<long> seconds = parse_natural(word.substr(0, word.find('.')));
-  if (!seconds) return std::nullopt;
-  return TimeLeft{seconds, ""};
+  return left(parse_natural(word.substr(0, word.find('.'))));
 }
 
 // squeue -o %L: "1-02:03:04", "59:59", "0:05", "UNLIMITED", "NOT_SET", "INVALID".
 std::optional<TimeLeft> slurm_time_left(std::string_view text) {
   const std::string_view word = trim(text);
   if (word == "UNLIMITED") return TimeLeft{};
-  const std::optional<long> seconds = parse_duration(word);
-  if (!seconds) return std::nullopt;
-  return TimeLeft{seconds, ""};
+  return left(parse_duration(word));
 }
 
 // qstat -f: Resource_List.walltime, and the start: stime (OpenPBS), start_time (Torque).
@@ -65,7 +66,7 @@ std::optional<TimeLeft> pbs_time_left(std::string_view text) {
   if (!seconds) return std::nullopt;
   for (const char* key : {"stime", "start_time"})
     if (std::string start = value_of(text, key); !start.empty())
-      return TimeLeft{seconds, std::move(start)};
+      return left(seconds, std::move(start));
   const std::optional<long> used = parse_duration(value_of(text, "resources_used.walltime"));
   if (!used) return std::nullopt;
   return TimeLeft{*seconds - *used, ""};

@@ -6,7 +6,7 @@ import os
 import unittest
 
 import support
-from support import HOST, Test, clean_env, hpclaunch, machine
+from support import HOST, Test, clean_env, execute, hpclaunch, machine, need
 
 NODE = ("--topology", machine("arm-80-nosmt.xml"))   # 80 cores, one hardware thread each
 SMT = ("--topology", machine("xeon-2x52-smt2.xml"))
@@ -210,6 +210,26 @@ class Slurm(Job):
         parts = self.het(SLURM_JOB_CPUS_PER_NODE="2,8", SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1="8(x3),4")
         plan = self.plan("--het-group", "1", "--ppn", "1", env=parts, launcher="slurm")
         self.assertEqual([granted for granted, _ in self.parts(plan)], [8, 8, 8, 4])
+
+
+class Large(Job):
+    def instructions(self, nodes):
+        """Of a dry run in a Slurm job with a compressed list of so many nodes, as callgrind counts them."""
+        counts = os.path.join(self.folder, "callgrind")
+        env = self.env(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES=str(nodes), SLURM_JOB_NODELIST="n[000001-%06d]" % nodes)
+        done = execute([need("valgrind"), "--tool=callgrind", "--callgrind-out-file=" + counts, support.HPCLAUNCH,
+                        "run", "--dry-run", "--profile", "frontier", "--ppn", "8", "--", "/bin/true"], env=env)
+        self.assertIn("--nodes=%d" % nodes, done.out)
+        with open(counts) as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(("summary:", "totals:")))
+
+    def test_a_compressed_list_costs_next_to_nothing_per_node(self):
+        """The list stays compressed until a name is needed, and srun needs none."""
+        with open(support.HPCLAUNCH, "rb") as file:
+            if b"__asan_init" in file.read():
+                return  # no program with sanitizers runs under valgrind
+        few, many = 1000, 100000
+        self.assertLess((self.instructions(many) - self.instructions(few)) / (many - few), 3000)  # 2,100 unoptimized; names cost 20,000
 
 
 class DevicesPerRank(Job):

@@ -92,18 +92,18 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK_THAT(made.breach("reserved-free"), ContainsSubstring("CPUs 4"));
   }
   SECTION("far from the device, and silent about it") {
-    std::swap(made.ranks()[0].device, made.ranks()[1].device);
+    std::swap(made.ranks()[0].units, made.ranks()[1].units);
     CHECK_THAT(made.breach("near-device"), ContainsSubstring("does not report it"));
   }
   SECTION("far from one of two devices, whose cores are idle") {
-    made.ranks()[0].more_units = {{1, 1, -1}};
+    made.ranks()[0].units.push_back({1, 1, -1});
     CHECK(made.breach("near-device").empty());
     made.ranks().pop_back();
     CHECK_THAT(made.breach("near-device"),
                ContainsSubstring("none of the idle ones near its device 1"));
   }
   SECTION("no device") {
-    made.ranks()[1].device = -1;
+    made.ranks()[1].units.clear();
     CHECK(made.breach("own-device") == "rank 1 has no device");
   }
   SECTION("a list that is too short") {

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     std::cout << (expanded ? "+" : "-");
     if (!expanded) std::cout << '\n' << expanded.error().message;
     if (expanded)
-      for (const std::string_view host : *expanded) std::cout << '\n' << host;
+      for (const std::string& host : *expanded) std::cout << '\n' << host;
     std::cout << '\0';
   }
   return 0;

@@ -11,7 +11,7 @@ namespace {
 
 std::string joined(const HostNames& names) {
   std::string text;
-  for (const std::string_view name : names) (text += text.empty() ? "" : " ") += name;
+  for (const std::string& name : names) (text += text.empty() ? "" : " ") += name;
   return text;
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("damaged lists of hosts: an error or hosts, never anything else", "[jo
     const auto expanded = expand_hostlist(list);
     if (!expanded) continue;
     ++accepted;
-    for (const std::string_view host : *expanded) {
+    for (const std::string& host : *expanded) {
       REQUIRE_FALSE(host.empty());
       REQUIRE(host.find_first_of("[] \n") == std::string::npos);
     }

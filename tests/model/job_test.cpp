@@ -83,7 +83,7 @@ TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {
   const auto once = parse_host_file(text, "h");
   REQUIRE(once);
   CHECK(once->names.size() == kHosts);
-  CHECK(once->names.part(0, 2) == HostNames{"n0", "n7919"});
+  CHECK(once->names.first(2) == HostNames{"n0", "n7919"});
   CHECK(once->slots[1] == 0);
   const auto twice = parse_host_file(text + text, "h");
   REQUIRE(twice);
@@ -99,7 +99,7 @@ TEST_CASE("names of hosts in one piece", "[hosts]") {
         std::vector<std::string>{"a", "", "node2", "b"});
   CHECK(names.front() == "a");
   CHECK(names.back() == "b");
-  CHECK(names.part(1, 2) == HostNames{"", "node2"});
+  CHECK(names.first(3) == HostNames{"a", "", "node2"});
   CHECK(names != HostNames{"a", "n", "ode2", "b"});
   CHECK(HostNames().empty());
 }

@@ -16,8 +16,8 @@ using namespace hpclaunch;
 namespace {
 
 std::vector<int> devices_of(const RankPlan& rank) {
-  std::vector<int> devices{rank.device};
-  for (const UnitRef& more : rank.more_units) devices.push_back(more.device);
+  std::vector<int> devices;
+  for (const UnitRef& unit : rank.units) devices.push_back(unit.device);
   return devices;
 }
 

@@ -37,8 +37,7 @@ std::string constant(const Plan& plan, const char* name) {
 
 std::set<int> units_of(const RankPlan& rank) {
   std::set<int> units;
-  if (rank.unit >= 0) units.insert(rank.unit);
-  for (const UnitRef& more : rank.more_units) units.insert(more.unit);
+  for (const UnitRef& one : rank.units) units.insert(one.unit);
   return units;
 }
 
@@ -56,7 +55,7 @@ TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them
   CHECK(plan->gpu_view == "own");
   CHECK(constant(*plan, "LOCAL_RANK") == "0");
   CHECK(plan->classes[0].ranks[1].cpus.to_list() == "4-7");
-  CHECK(plan->classes[0].ranks[1].more_units == std::vector<UnitRef>{{7, 7, -1}});
+  CHECK(plan->classes[0].ranks[1].units.back() == UnitRef{7, 7, -1});
   CHECK(plan->world_size() == 8);
   in.request.devices_per_rank = 4;
   CHECK(masks(*make_plan(in)) == Masks{"2,4,3,7", "0,1,5,6"});
@@ -172,7 +171,7 @@ TEST_CASE("no device has more ranks than were typed, nor fewer before the last o
     CHECK(plan.has_value() == (ranks <= each * static_cast<int>(near.size())));
     if (!plan) continue;
     std::map<int, int> on;
-    for (const RankPlan& rank : plan->classes[0].ranks) ++on[rank.unit];
+    for (const RankPlan& rank : plan->classes[0].ranks) ++on[rank.unit()];
     CHECK(static_cast<int>(on.size()) == (ranks + each - 1) / each);
     int full = 0;
     for (const auto& [unit, count] : on) {
@@ -258,7 +257,7 @@ TEST_CASE("advice about shared devices holds on every node", "[plan][devices][la
         const auto device = advised(text, static_cast<int>(r), static_cast<int>(ranks.size()));
         if (!device) continue;
         ++given;
-        CHECK(seen.at(static_cast<std::size_t>(*device)) == ranks[r].unit);
+        CHECK(seen.at(static_cast<std::size_t>(*device)) == ranks[r].unit());
       }
     }
   }
@@ -287,7 +286,7 @@ TEST_CASE("no devices for ranks", "[plan][devices]") {
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
   CHECK(plan->max_local_size() == 4);  // as on a node without: one per NUMA node
   CHECK(plan->gpu_view.empty());
-  CHECK(plan->classes[0].ranks[0].unit == -1);
+  CHECK(plan->classes[0].ranks[0].unit() == -1);
   CHECK(plan->find_env("LOCAL_RANK")->value() == Value(RankFact::local_rank));
   plan = make_plan([&] {
     PlanInput amd = input({0, 1}, "amd");
@@ -356,7 +355,7 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
     const auto plan = make_plan(in);
     REQUIRE(plan);
     for (const RankPlan& rank : plan->classes[0].ranks)
-      got.emplace_back(rank.device, rank.subdevice);
+      got.emplace_back(rank.device(), rank.units.front().subdevice);
     return got;
   };
   CHECK(units() == std::vector<std::pair<int, int>>{

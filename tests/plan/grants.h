@@ -88,8 +88,9 @@ inline std::string masks_of(const Plan& plan, const Env& env, const char* variab
 inline std::string devices_of(const Plan& plan) {
   std::vector<std::string> devices;
   for (const RankPlan& rank : plan.classes[0].ranks)
-    devices.push_back(rank.subdevice < 0 ? std::to_string(rank.device)
-                                         : fmt::format("{}.{}", rank.device, rank.subdevice));
+    devices.push_back(rank.units.front().subdevice < 0
+                          ? std::to_string(rank.device())
+                          : fmt::format("{}.{}", rank.device(), rank.units.front().subdevice));
   return fmt::format("{}", fmt::join(devices, " "));
 }
 

@@ -173,7 +173,7 @@ void check_rank(const Granted& one, const Plan& plan, std::size_t r, std::set<Pa
   for (const Part& part : seen)
     CHECK(std::find(one.grant.begin(), one.grant.end(), part.first) != one.grant.end());
   REQUIRE(at < seen.size());
-  CHECK(seen[at].first == rank.device);
+  CHECK(seen[at].first == rank.device());
   used.insert(seen[at]);
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("CUDA: a plan says what its lists leave out", "[grants]") {
     const auto plan = make_plan(input(node, {{"CUDA_VISIBLE_DEVICES", mask}}));
     REQUIRE(plan);
     CHECK(rules(*plan) == std::vector<std::string>{"mask-repeats", "no-device-left"});
-    CHECK(plan->classes[0].ranks[0].device == -1);
+    CHECK(plan->classes[0].ranks[0].device() == -1);
   }
   const auto amd = make_plan(input(machine({0, 1}, "amd"), {{"ROCR_VISIBLE_DEVICES", "0,0"}}));
   REQUIRE(amd);

@@ -144,7 +144,7 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
     // A rank gets a part of one NUMA node or whole ones, which may cost a core where devices are near
     // more than one.
     const bool one_numa = std::all_of(units.list.begin(), units.list.end(), [&](const Unit& unit) {
-      return !unit.pus.empty() && !numa_around(node, unit.pus).empty();
+      return !unit.pus.empty() && !around(node, unit.pus, kSameNuma).empty();
     });
     if (!one_numa || far > 0) continue;
     CHECK(worst_off(*matched) == worst);
@@ -198,7 +198,8 @@ int check_nics(const Topology& node, const Units& units, NodeRanks matched) {
   int with = 0;
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
-    matched.ranks[r].device = units.list[static_cast<std::size_t>(matched.assigned[r])].device;
+    matched.ranks[r].units = {
+        {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].device, -1}};
   give_nics(node, matched.ranks);
   const std::vector<int> usable_nics = job_nics(node);
   std::map<std::vector<int>, std::map<int, int>> used;  // by the nearest ones
@@ -218,7 +219,7 @@ int check_nics(const Topology& node, const Units& units, NodeRanks matched) {
       const Nic& nic = node.nics[static_cast<std::size_t>(n)];
       std::pair<int, int> far{nic_distance(node, home, nic), 0};
       for (const Device& device : node.devices) {
-        if (device.index != rank.device) continue;
+        if (device.index != rank.device()) continue;
         far.second = -in_common(device, nic);
         const bool bare = nic.numa >= 0 && pus_of(node, nic.numa).empty();
         if (bare && device.numa == nic.numa) far.first = -1;  // where CPUs say nothing

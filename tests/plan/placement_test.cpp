@@ -89,8 +89,8 @@ TEST_CASE("cuts fall on cache borders where no rank loses a core", "[placement]"
 TEST_CASE("a device without usable CPUs comes last and is named", "[placement]") {
   Topology node = test::build({"", 2, 2, 4, 0, {0, 1, 2, 3}, "4-11"});
   Plan plan = plan_on(node, 2);
-  CHECK(plan.classes[0].ranks[0].device == 0);
-  CHECK(plan.classes[0].ranks[1].device == 3);
+  CHECK(plan.classes[0].ranks[0].device() == 0);
+  CHECK(plan.classes[0].ranks[1].device() == 3);
   CHECK_FALSE(said(plan, "device-without-cpus"));
   plan = plan_on(node, 3);
   CHECK(said(plan, "device-without-cpus"));
@@ -100,7 +100,7 @@ TEST_CASE("a device without usable CPUs comes last and is named", "[placement]")
   REQUIRE(file);
   plan = plan_on(*file, 2);
   std::vector<int> devices;
-  for (const RankPlan& rank : plan.classes[0].ranks) devices.push_back(rank.device);
+  for (const RankPlan& rank : plan.classes[0].ranks) devices.push_back(rank.device());
   CHECK(devices == std::vector<int>{0, 3});
   for (int d = 0; d < 4; ++d) CHECK(file->devices[static_cast<std::size_t>(d)].numa == d);
 }
@@ -128,9 +128,9 @@ void check_poorest(const Topology& node, int ranks) {
   const Plan plan = plan_on(node, ranks);
   std::map<std::string, std::vector<const RankPlan*>> groups;
   for (const RankPlan& rank : plan.classes[0].ranks) {
-    const bool has = rank.device >= 0;
+    const bool has = rank.device() >= 0;
     const CpuSet near =
-        has ? near_device(node, node.devices[static_cast<std::size_t>(rank.device)]) : CpuSet{};
+        has ? node.near(node.devices[static_cast<std::size_t>(rank.device())]) : CpuSet{};
     groups[near.to_list()].push_back(&rank);
   }
   for (const auto& [list, members] : groups) {
@@ -237,7 +237,7 @@ TEST_CASE("fewer ranks than devices share all cores, the nearest first", "[place
       for (const RankPlan& rank : plan.classes[0].ranks) {
         CHECK_FALSE(rank.cpus.intersects(taken));
         taken |= rank.cpus;
-        const CpuSet near = near_device(node, node.devices[static_cast<std::size_t>(rank.device)]);
+        const CpuSet near = node.near(node.devices[static_cast<std::size_t>(rank.device())]);
         CHECK(rank.cpus.intersects(near));
       }
       if (std::string(shape.name) == test::kOneSided.name && ranks > 1) {
@@ -315,9 +315,9 @@ TEST_CASE("on recordings of lstopo every rank has its own cores, near its device
         CHECK(rank.cores >= 1);
         CHECK((node->allowed.contains(rank.cpus) && !rank.cpus.intersects(taken)));
         taken |= rank.cpus;
-        if (rank.device < 0) continue;
-        const Device& device = node->devices[static_cast<std::size_t>(rank.device)];
-        const CpuSet near = near_device(*node, device) & node->allowed;
+        if (rank.device() < 0) continue;
+        const Device& device = node->devices[static_cast<std::size_t>(rank.device())];
+        const CpuSet near = node->near(device) & node->allowed;
         CHECK((near.empty() || rank.cpus.intersects(near)));
         // A device whose NUMA node has no CPUs here is for ranks that find no other.
         CHECK((has_cpus(*node, device) || ranks > with_cpus));

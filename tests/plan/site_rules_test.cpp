@@ -230,7 +230,7 @@ Topology gcds() {
 std::string devices_of(const Plan& plan) {
   std::string text;
   for (const RankPlan& rank : plan.classes.front().ranks)
-    text += (text.empty() ? "" : ",") + std::to_string(rank.unit);
+    text += (text.empty() ? "" : ",") + std::to_string(rank.unit());
   return text;
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("every count of ranks keeps to the laws on machines with devices", "[u
         CHECK(node.allowed.contains(rank.cpus));
         taken |= rank.cpus;
         const auto near = std::find_if(node.devices.begin(), node.devices.end(),
-                                       [&](const Device& d) { return d.index == rank.device; });
+                                       [&](const Device& d) { return d.index == rank.device(); });
         REQUIRE(near != node.devices.end());
         // Fewer ranks than devices have all cores near theirs, and idle ones besides.
         const bool more = n < static_cast<int>(node.devices.size()) &&

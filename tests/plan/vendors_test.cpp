@@ -23,7 +23,7 @@ PlanInput mixed() {
 
 std::vector<int> devices_of(const Plan& plan) {
   std::vector<int> devices;
-  for (const RankPlan& rank : plan.classes.at(0).ranks) devices.push_back(rank.device);
+  for (const RankPlan& rank : plan.classes.at(0).ranks) devices.push_back(rank.device());
   return devices;
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("another vendor's devices change nothing for the kept ones", "[plan][v
     REQUIRE(a->classes[0].ranks.size() == b->classes[0].ranks.size());
     for (std::size_t r = 0; r < a->classes[0].ranks.size(); ++r) {
       RankPlan theirs = a->classes[0].ranks[r];
-      if (theirs.device >= 0) theirs.device = index[static_cast<std::size_t>(theirs.device)];
+      for (UnitRef& unit : theirs.units) unit.device = index[static_cast<std::size_t>(unit.device)];
       CHECK(theirs == b->classes[0].ranks[r]);
     }
     for (const char* mask : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {

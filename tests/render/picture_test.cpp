@@ -72,9 +72,9 @@ NodeClass random_ranks(const Topology& node, std::uint64_t seed) {
     if (!node.devices.empty() && random.chance(80)) {
       const Device& device = node.devices[static_cast<std::size_t>(
           random.in(0, static_cast<int>(node.devices.size()) - 1))];
-      rank.device = device.index;
+      rank.units = {{-1, device.index, -1}};
       if (render::parts_of(device) > 0 && random.chance(70))
-        rank.subdevice = random.in(0, render::parts_of(device) - 1);
+        rank.units.front().subdevice = random.in(0, render::parts_of(device) - 1);
     }
     if (!node.nics.empty() && random.chance(50))
       rank.nic = random.in(0, static_cast<int>(node.nics.size()) - 1);
@@ -180,7 +180,7 @@ std::set<std::pair<int, int>> far_pairs(const Topology& node, const NodeClass& r
   std::set<std::pair<int, int>> far;
   for (std::size_t r = 0; r < ranks.ranks.size(); ++r)
     for (const Device& one : node.devices) {
-      if (ranks.ranks[r].device != one.index || ranks.ranks[r].cpus.empty()) continue;
+      if (ranks.ranks[r].device() != one.index || ranks.ranks[r].cpus.empty()) continue;
       CpuSet near = one.pus;
       for (const NumaNode& numa : node.numa_nodes)
         if (near.empty() && numa.os_index == one.numa) near = numa.pus;

@@ -26,11 +26,6 @@ inline constexpr int kDistances = 4;
 /// `cpus` has all usable ones of `near` (a rank that has more cores besides).
 int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
 
-/// Hardware threads of a NUMA node, and those near a device: its own, else its NUMA node's. Empty
-/// when unknown.
-CpuSet pus_of_numa(const Topology& node, int numa);
-CpuSet near_device(const Topology& node, const Device& device);
-
 /// The device has a NUMA node (or CPUs) of its own, and no usable CPU is there: a cgroup, `lstopo --restrict`.
 bool lacks_cpus(const Topology& node, const Device& device);
 
@@ -40,9 +35,9 @@ using CoreSet = CpuSet;
 /// Cores with hardware threads in `pus`.
 CoreSet cores_of(const Topology& node, const CpuSet& pus);
 
-/// The smallest NUMA node and the smallest package that contain all of `near`; empty for none.
-CpuSet numa_around(const Topology& node, const CpuSet& near);
-CpuSet package_around(const Topology& node, const CpuSet& near);
+/// `near` itself, the smallest NUMA node or the smallest package that contains all of it, by Distance; empty for none,
+/// and for kElsewhere.
+CpuSet around(const Topology& node, const CpuSet& near, int far);
 
 // ---- share.cpp: which cores each rank gets; numbers only. Nodes have usable cores only, as usable_part().
 
@@ -66,13 +61,6 @@ std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, in
 /// Cores, package and NUMA node of a rank's CPUs, which are on `cores`; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank);
 void describe_cpus(const Topology& node, RankPlan& rank);
-
-/// More ranks than cores: ranks on one core get hardware threads of their own, as far as it has them.
-void deal_threads(std::vector<RankPlan>& ranks);
-
-/// That ranks share cores, cover several NUMA nodes, or leave cores idle.
-std::vector<std::string> remarks_on(const Topology& node, const std::vector<RankPlan>& ranks,
-                                    bool shared);
 
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "hpclaunch/text.h"
 #include "plan/devices/masks.h"
@@ -11,7 +12,52 @@ namespace hpclaunch {
 
 namespace {
 
+using Indices = std::vector<int>;
+
 bool has(const Indices& all, int one) { return std::ranges::count(all, one) > 0; }
+
+/// A variable with the node's own numbers of devices, or a mask.
+struct NumberList {
+  std::string name = {};  // "" for none
+  std::string text = {};
+  Indices numbers =
+      {};  // of a list ascending; of a mask as the driver reads them, none where it has anything else
+
+  std::string shown() const { return name + "=" + text; }
+};
+
+// nullopt where the variable is not set, or has anything but numbers and ranges of them.
+std::optional<NumberList> parse_list(const EnvSnapshot& env, const char* name) {
+  const std::string text(trim(env.get(name)));
+  const Result<CpuSet> set = CpuSet::parse(text);
+  if (!set) return std::nullopt;
+  return NumberList{name, text, set->to_vector()};
+}
+
+std::optional<NumberList> slurm_list(const EnvSnapshot& env) {
+  for (const char* name : kSlurmGpuLists)
+    if (std::optional<NumberList> list = parse_list(env, name)) return list;
+  return std::nullopt;
+}
+
+// The first mask of a vendor that is set.
+NumberList first_mask(const EnvSnapshot& env, const DeviceVendor& vendor) {
+  std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
+  names.push_back(vendor.opencl_mask);
+  const auto set = std::ranges::find_if(
+      names, [&](std::string_view one) { return !one.empty() && env.has(one); });
+  if (set == names.end()) return {};
+  NumberList mask{std::string(*set), env.get(*set)};
+  for (std::string_view entry : split(mask.text, ',')) {
+    if (vendor.keeps_order()) entry = entry.substr(0, entry.find('.'));  // of X.Y, X is the device
+    const auto number = mask_number(entry, vendor.syntax);
+    // CUDA's list ends at the first entry of another form.
+    if (!number && vendor.syntax == MaskSyntax::cuda && !mask.numbers.empty()) break;
+    if (!number) return {mask.name, mask.text};
+    mask.numbers.push_back(static_cast<int>(*number));
+  }
+  return mask;
+}
 
 constexpr const char* kOtherNode =
     "hpclaunch topo shows this node's devices; --topology or --node-type plan for another";
@@ -34,6 +80,7 @@ class Finding {
       : input_(input), vendor_(vendor), mask_(first_mask(input.env, vendor)) {
     for (const Device& device : input.node.devices) all_.push_back(device.index);
     for (const int device : all_) out_.counted.push_back(entry(device, device));
+    if (vendor.keeps_order() && !counts_whole(input.env)) find_cards();
   }
 
   Allocation find() {
@@ -45,7 +92,7 @@ class Finding {
     }
     for (const char* name : kSlurmGpuLists)
       if (const auto list = read_list(name)) {
-        if (list->devices.size() < all_.size()) count_list(*list);
+        if (list->numbers.size() < all_.size()) count_list(*list);
         return out_;
       }
     if (count_container() || masked) return out_;
@@ -71,7 +118,7 @@ class Finding {
     out_.reports.push_back({id, Severity::warning, std::move(message), std::move(fix)});
   }
 
-  void report_unclear(const DeviceList& list, const std::string& message) {
+  void report_unclear(const NumberList& list, const std::string& message) {
     warn("grant-unclear", fmt::format("{}: {}", list.shown(), message),
          "keep the batch system's device mask, or plan on the node with its vendor's library "
          "installed, "
@@ -80,12 +127,12 @@ class Finding {
 
   // A list that this node can have. Where devices are split, each instance is a resource of its own and is counted
   // as one.
-  std::optional<DeviceList> read_list(const char* name) {
-    std::optional<DeviceList> listed = parse_list(input_.env, name);
+  std::optional<NumberList> read_list(const char* name) {
+    std::optional<NumberList> listed = parse_list(input_.env, name);
     if (!listed || has_split(input_.node)) return std::nullopt;
     const auto missing =
-        std::ranges::find_if(listed->devices, [&](int device) { return !has(all_, device); });
-    if (missing == listed->devices.end()) return listed;
+        std::ranges::find_if(listed->numbers, [&](int device) { return !has(all_, device); });
+    if (missing == listed->numbers.end()) return listed;
     warn("grant-contradicts",
          fmt::format("ignoring {}: it names device {}, and the node has {}", listed->shown(),
                      *missing, counted(all_.size(), "device")),
@@ -107,9 +154,36 @@ class Finding {
     return true;
   }
 
+  // X.Y: whatever is counted, X is a device.
+  bool mask_has_parts() const { return mask_.text.find('.') != std::string::npos; }
+
+  void find_cards() {
+    const std::optional<NumberList> list = slurm_list(input_.env);
+    if (mask_.numbers.empty() || !list || mask_has_parts()) return;
+    Indices anew(list->numbers.size());
+    std::iota(anew.begin(), anew.end(), 0);
+    const bool exist =
+        std::ranges::all_of(list->numbers, [&](int device) { return has(all_, device); });
+    if (exist && (mask_.numbers == anew || mask_.numbers == list->numbers))
+      out_.cards = list->shown();
+  }
+
+  // What the mask would hold for all of the list where the driver counts all of the node: the devices' numbers, or
+  // those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
+  Indices entries_of(const NumberList& list) const {
+    if (!vendor_.keeps_order() || counts_whole(input_.env) || mask_has_parts() ||
+        !out_.cards.empty())
+      return list.numbers;
+    const std::vector<Pick> tiles = tiles_in(input_.node, out_.counted);
+    Indices entries;
+    for (std::size_t t = 0; t < tiles.size(); ++t)
+      if (has(list.numbers, tiles[t].device)) entries.push_back(static_cast<int>(t));
+    return entries;
+  }
+
   // A list of the node's numbers beside a mask that may count these alone.
-  void count_list(const DeviceList& list) {
-    const Indices entries = entries_of(input_, vendor_, out_.counted, list);
+  void count_list(const NumberList& list) {
+    const Indices entries = entries_of(list);
     const auto count = static_cast<int>(entries.size());
     const Indices& numbers = mask_.numbers;
     const bool among = std::ranges::all_of(numbers, [&](int n) { return has(entries, n); });
@@ -117,9 +191,9 @@ class Finding {
     const bool group = low && !among;  // a device control group has the driver count the list alone
     // All can be opened: no control group has the driver count anew.
     const bool open = input_.reachable && input_.reachable->size() == out_.counted.size();
-    const std::string set = mask_.name + "=" + input_.env.get(mask_.name);
+    const std::string set = mask_.shown();
     out_.by = list.name;
-    out_.mine = list.devices;
+    out_.mine = list.numbers;
     if (entries.back() == count - 1 || (open && !group)) {
       out_.why = list.shown() + " lists them";
       return;
@@ -134,7 +208,7 @@ class Finding {
     }
     out_.mine.reset();
     if (group) {
-      count_anew(list.devices);
+      count_anew(list.numbers);
       out_.why = fmt::format("{} counts the devices of {} only, as inside a device control group",
                              set, list.shown());
       return;
@@ -152,9 +226,9 @@ class Finding {
   }
 
   // A list and no mask: whether the driver counts the list alone is not known.
-  void count_without_mask(const DeviceList& list) {
-    const auto uuid = [&](int device) { return find_device(input_.node, device)->uuid; };
-    const bool named = std::ranges::all_of(list.devices, [&](int d) { return !uuid(d).empty(); });
+  void count_without_mask(const NumberList& list) {
+    const auto uuid = [&](int device) { return input_.node.find_device(device)->uuid; };
+    const bool named = std::ranges::all_of(list.numbers, [&](int d) { return !uuid(d).empty(); });
     if (!vendor_.keeps_order() && named && !spans_nodes(input_)) {
       for (Pick& pick : out_.counted)
         if (const std::string name = uuid(pick.device); !name.empty()) pick.name = name;
@@ -188,20 +262,20 @@ class Finding {
       }
     }
     const auto list = read_list(name.c_str());
-    if (!list || list->devices.size() == all_.size()) return list.has_value();
+    if (!list || list->numbers.size() == all_.size()) return list.has_value();
     if (!mask_.numbers.empty()) {
       count_list(*list);
       return true;
     }
-    count_anew(list->devices);
+    count_anew(list->numbers);
     out_.by = name;
     out_.why = list->shown() + " lists the container's devices; its drivers count only these";
     return true;
   }
 
   // What Slurm says without any mask: its list, else the number of devices; and how many these are.
-  std::pair<DeviceList, std::size_t> said(std::optional<DeviceList> list) const {
-    if (list) return {*list, list->devices.size()};
+  std::pair<NumberList, std::size_t> said(std::optional<NumberList> list) const {
+    if (list) return {*list, list->numbers.size()};
     const std::string text = input_.env.get(kSlurmGpuCount);
     return {{kSlurmGpuCount, text, {}}, static_cast<std::size_t>(parse_natural(text).value_or(0))};
   }
@@ -233,7 +307,7 @@ class Finding {
       mine.push_back(all[i]);
       if (all[i].part < 0) mine.back().number = here->number;
       if (mine.back().name.empty()) mine.back().name = here->name;
-      if (has(list.devices, static_cast<int>(i))) listed.push_back(mine.back());
+      if (has(list.numbers, static_cast<int>(i))) listed.push_back(mine.back());
     }
     if (count == 0 || count == mine.size()) return;  // no part of what is here
     if (count > mine.size())
@@ -255,7 +329,7 @@ class Finding {
 
   const PlanInput& input_;
   const DeviceVendor& vendor_;
-  FirstMask mask_;
+  NumberList mask_;
   Indices all_;  // Device::index
   Allocation out_;
 };

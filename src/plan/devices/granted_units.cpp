@@ -93,7 +93,7 @@ std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
   std::vector<Unit> ours;
   std::set<int> taken;  // numbers
   for (const Pick& pick : picks) {
-    const Device* device = find_device(node, pick.device);
+    const Device* device = node.find_device(pick.device);
     const bool instance = pick.part >= 0;
     if (device == nullptr || (is_instance_name(pick.name) && !instance)) {  // not known which
       Unit unit;
@@ -149,8 +149,8 @@ void report_ignored(const std::string& set, bool whole, bool right_for_whole,
            : "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: X is a device there, and X.Y its tile"});
 }
 
-std::vector<Pick> granted_tiles(const PlanInput& input, const std::vector<Pick>& tiles,
-                                Units& units) {
+std::vector<Pick> granted_tiles(const PlanInput& input, const Allocation& allocation,
+                                const std::vector<Pick>& tiles, Units& units) {
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
   if (mask.empty() || mask == "default") return tiles;
   units.given = "ZE_AFFINITY_MASK";
@@ -159,18 +159,18 @@ std::vector<Pick> granted_tiles(const PlanInput& input, const std::vector<Pick>&
   std::vector<std::string> ignored_whole;
   const std::vector<Pick> by_tile = read_tile_mask(tiles, mask, false, ignored);
   const std::vector<Pick> by_card = read_tile_mask(tiles, mask, true, ignored_whole);
-  const std::optional<DeviceList> cards = cards_of_mask(input);
+  const std::string& cards = allocation.cards;
   const bool whole = counts_whole(input.env);
-  if (cards && by_card != by_tile)
+  if (!cards.empty() && by_card != by_tile)
     units.reports.push_back(
         {"mask-counts-tiles", Severity::note,
          fmt::format("{} is Slurm's list of cards {}, but the driver would count tiles by it; the "
                      "plan takes whole cards",
-                     set, cards->shown()),
+                     set, cards),
          "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: masks count cards then, and X.Y is a tile"});
   else if (const auto& entries = whole ? ignored_whole : ignored; !entries.empty())
     report_ignored(set, whole, ignored_whole.empty(), entries, units);
-  return whole || cards ? by_card : by_tile;
+  return whole || !cards.empty() ? by_card : by_tile;
 }
 
 // The driver keeps its order: units stay as they stand, with its numbers for those that are left.
@@ -222,7 +222,7 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
 void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& units) {
   if (allocation.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
   const std::vector<Pick> tiles = tiles_in(input.node, allocation.counted);
-  std::vector<Pick> left = granted_tiles(input, tiles, units);
+  std::vector<Pick> left = granted_tiles(input, allocation, tiles, units);
   std::erase_if(left, [&](const Pick& tile) { return !allocation.leaves(tile.device); });
   units.list = units_of_tiles(units.list, tiles, left);
   for (Unit& unit : units.list)
@@ -299,13 +299,12 @@ void apply_masks(const PlanInput& input, const Allocation& allocation, Units& un
   for (std::size_t i = 0; i < units.list.size(); ++i) units.list[i].unit = static_cast<int>(i);
 }
 
-}  // namespace
-
+// Puts the instances of split devices (MIG) in their place.
 void split_instances(const Topology& node, Units& units) {
   if (!has_split(node)) return;
   std::vector<Unit> split;
   for (const Unit& unit : units.list) {
-    const Device& device = *find_device(node, unit.device);
+    const Device& device = *node.find_device(unit.device);
     if (!is_split(device)) {
       split.push_back(unit);
       split.back().name = device.uuid.empty() ? std::to_string(device.index) : device.uuid;
@@ -327,7 +326,10 @@ void split_instances(const Topology& node, Units& units) {
   units.list = std::move(split);
 }
 
+}  // namespace
+
 void apply_allocation(const PlanInput& input, Units& units) {
+  split_instances(input.node, units);
   const Allocation allocation = find_allocation(input, *units.vendor);
   const std::vector<Unit> all = units.list;
   units.reports.insert(units.reports.end(), allocation.reports.begin(), allocation.reports.end());

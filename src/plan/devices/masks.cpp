@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -26,7 +25,7 @@ Match match_name(const Topology& node, const std::vector<Pick>& from, const std:
   int hits = 0;
   int known = 0;
   for (const Pick& pick : from) {
-    const Device* device = find_device(node, pick.device);
+    const Device* device = node.find_device(pick.device);
     if (device == nullptr) continue;
     const auto names = instances ? device->instances : std::vector<std::string>{device->uuid};
     known += names.empty() || names.front().empty() ? 0 : 1;
@@ -66,16 +65,21 @@ std::string_view cuda_form(std::string_view list) {
 
 // PyTorch compares device names with their case; a name in another case is replaced by the device's own.
 std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
-  const Device* device = find_device(node, pick.device);
+  const Device* device = node.find_device(pick.device);
   if (device == nullptr || pick.part >= 0 || !begins(device->uuid, to_lower(entry))) return entry;
   return device->uuid.starts_with(entry) ? entry : device->uuid;
 }
 
-// The number that CUDA reads at the front of an entry, as strtoul does: "1gpu2" is 1, "+3" 3, "-0" 0. nullopt
-// for a negative number and where there is none.
-std::optional<long> cuda_number(std::string_view entry) {
+}  // namespace
+
+bool is_split(const Device& device) {
+  return !device.instances.empty() || device.partition == "MIG";
+}
+
+std::optional<long> mask_number(std::string_view entry, MaskSyntax syntax) {
   constexpr long kBeyondAll = 2'147'483'647L;  // the number of no device
   entry = trim(entry);
+  if (syntax != MaskSyntax::cuda) return parse_natural(entry);
   const bool minus = entry.starts_with('-');
   if (minus || entry.starts_with('+')) entry.remove_prefix(1);
   entry = entry.substr(0, entry.find_first_not_of("0123456789"));
@@ -83,17 +87,6 @@ std::optional<long> cuda_number(std::string_view entry) {
   const long number = parse_natural(entry).value_or(kBeyondAll);
   if (minus && number > 0) return std::nullopt;
   return number;
-}
-
-// X.Y: whatever is counted, X is a device.
-bool has_parts(const EnvSnapshot& env) {
-  return env.get("ZE_AFFINITY_MASK").find('.') != std::string::npos;
-}
-
-}  // namespace
-
-bool is_split(const Device& device) {
-  return !device.instances.empty() || device.partition == "MIG";
 }
 
 bool has_split(const Topology& node) { return std::ranges::any_of(node.devices, is_split); }
@@ -111,9 +104,7 @@ Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::strin
     open = false;
   };
   for (const std::string_view piece : split(list, ',')) {
-    const auto number = !cuda          ? parse_natural(trim(piece))
-                        : form.empty() ? cuda_number(piece)
-                                       : std::nullopt;
+    const auto number = form.empty() ? mask_number(piece, syntax) : std::nullopt;
     if (cuda && !(form.empty() ? number.has_value() : piece.starts_with(form))) {
       stop(piece);
       break;
@@ -151,7 +142,7 @@ std::vector<Pick> tiles_in(const Topology& node, const std::vector<Pick>& counte
   std::vector<Pick> tiles;
   for (std::size_t place = 0; place < counted.size(); ++place) {
     const int index = counted[place].device >= 0 ? counted[place].device : counted[place].number;
-    const Device* device = find_device(node, index);
+    const Device* device = node.find_device(index);
     for (int tile = 0; tile < (device == nullptr ? 1 : std::max(1, device->subdevices)); ++tile)
       tiles.push_back({index, tile, static_cast<int>(place), ""});
   }
@@ -180,65 +171,6 @@ std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_vie
   picks.reserve(left.size());
   for (const std::size_t t : left) picks.push_back(tiles[t]);
   return picks;
-}
-
-std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name) {
-  const std::string text(trim(env.get(name)));
-  const Result<CpuSet> set = CpuSet::parse(text);
-  if (!set) return std::nullopt;
-  return DeviceList{name, text, set->to_vector()};
-}
-
-std::optional<DeviceList> slurm_list(const EnvSnapshot& env) {
-  for (const char* name : kSlurmGpuLists)
-    if (std::optional<DeviceList> list = parse_list(env, name)) return list;
-  return std::nullopt;
-}
-
-FirstMask first_mask(const EnvSnapshot& env, const DeviceVendor& vendor) {
-  std::vector<std::string_view> names(vendor.masks.begin(), vendor.masks.end());
-  names.push_back(vendor.opencl_mask);
-  const auto set = std::ranges::find_if(
-      names, [&](std::string_view one) { return !one.empty() && env.has(one); });
-  if (set == names.end()) return {};
-  FirstMask mask{std::string(*set), {}};
-  const bool cuda = vendor.syntax == MaskSyntax::cuda;
-  const std::string value = env.get(mask.name);
-  for (const std::string_view piece : split(value, ',')) {
-    std::string_view entry = trim(piece);
-    if (vendor.keeps_order()) entry = entry.substr(0, entry.find('.'));  // of X.Y, X is the device
-    const auto number = cuda ? cuda_number(entry) : parse_natural(entry);
-    if (!number && cuda && !mask.numbers.empty()) break;  // the list ends here
-    if (!number) return {mask.name, {}};
-    mask.numbers.push_back(static_cast<int>(*number));
-  }
-  return mask;
-}
-
-std::optional<DeviceList> cards_of_mask(const PlanInput& input) {
-  const DeviceVendor& intel = device_vendor("intel");
-  const Indices numbers = first_mask(input.env, intel).numbers;
-  const std::optional<DeviceList> list = slurm_list(input.env);
-  if (numbers.empty() || !list || counts_whole(input.env) || has_parts(input.env))
-    return std::nullopt;
-  Indices anew(list->devices.size());
-  std::iota(anew.begin(), anew.end(), 0);
-  const bool exist = std::ranges::all_of(
-      list->devices, [&](int device) { return find_device(input.node, device) != nullptr; });
-  return exist && (numbers == anew || numbers == list->devices) ? list : std::nullopt;
-}
-
-Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const std::vector<Pick>& all,
-                   const DeviceList& list) {
-  if (!vendor.keeps_order() || counts_whole(input.env) || has_parts(input.env) ||
-      cards_of_mask(input))
-    return list.devices;
-  const std::vector<Pick> tiles = tiles_in(input.node, all);
-  Indices entries;
-  for (std::size_t t = 0; t < tiles.size(); ++t)
-    if (std::ranges::count(list.devices, tiles[t].device) > 0)
-      entries.push_back(static_cast<int>(t));
-  return entries;
 }
 
 }  // namespace hpclaunch

@@ -41,6 +41,10 @@ struct Picked {
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
                  MaskSyntax syntax);
 
+/// The number at the front of an entry. CUDA reads it as strtoul does: "1gpu2" is 1, "+3" 3, "-0" 0. nullopt for a
+/// negative number and where there is none.
+std::optional<long> mask_number(std::string_view entry, MaskSyntax syntax);
+
 /// True when ZE_FLAT_DEVICE_HIERARCHY has masks count whole devices. Unset, and for any other text, a driver
 /// of devices with tiles counts tiles.
 bool counts_whole(const EnvSnapshot& env);
@@ -58,41 +62,6 @@ std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_vie
 bool is_split(const Device& device);
 bool has_split(const Topology& node);
 
-using Indices = std::vector<int>;
-
-/// A list of the node's own numbers of devices.
-struct DeviceList {
-  std::string name;  ///< the variable
-  std::string text;
-  Indices devices;  ///< ascending, one at least
-
-  std::string shown() const { return name + "=" + text; }
-};
-
-/// nullopt where the variable is not set, or has anything but numbers and ranges of them.
-std::optional<DeviceList> parse_list(const EnvSnapshot& env, const char* name);
-
-/// The first of kSlurmGpuLists that parse_list reads.
-std::optional<DeviceList> slurm_list(const EnvSnapshot& env);
-
-/// The first mask of a vendor that is set.
-struct FirstMask {
-  std::string name;  ///< "" for none
-  Indices numbers;   ///< in its order, as the driver reads them; empty where it has anything else
-};
-FirstMask first_mask(const EnvSnapshot& env, const DeviceVendor& vendor);
-
-/// The list of cards that ZE_AFFINITY_MASK was written from, where Slurm wrote it. Slurm knows no tiles,
-/// whatever the driver counts: it writes the numbers of its list, ascending, or 0 to k-1 where a device
-/// control group has the driver count these k alone (gres_common.c, use_local_dev_index; "intel_gpu_env"
-/// of gres.conf(5)). nullopt for any other mask.
-std::optional<DeviceList> cards_of_mask(const PlanInput& input);
-
-/// What the first mask would hold for all of `list` where the driver counts `all` of the node: the devices'
-/// numbers, or those of their tiles where ZE_AFFINITY_MASK counts tiles and says no X.Y. Ascending.
-Indices entries_of(const PlanInput& input, const DeviceVendor& vendor, const std::vector<Pick>& all,
-                   const DeviceList& list);
-
 // ---- allocation.cpp: what of a node's devices is this job's. Facts: Slurm gres.html and sbatch(1), output environment
 // variables (ids of SLURM_JOB_GPUS and SLURM_STEP_GPUS are the node's, also inside a device control group, where
 // CUDA_VISIBLE_DEVICES counts from 0); NVIDIA container toolkit (NVIDIA_VISIBLE_DEVICES).
@@ -103,6 +72,11 @@ struct Allocation {
   std::optional<std::vector<int>> mine;  ///< Device::index, ascending; nullopt: all that is counted
   std::string by;                        ///< the variable that says so; "" for none
   std::string why;                       ///< a clause; "" when nothing is to be said
+  /// Slurm's list of cards ("SLURM_JOB_GPUS=0,1") that ZE_AFFINITY_MASK was written from; "" for any other mask. Slurm
+  /// knows no tiles, whatever the driver counts: it writes the numbers of its list, ascending, or 0 to k-1 where a
+  /// device control group has the driver count these k alone (gres_common.c, use_local_dev_index; "intel_gpu_env" of
+  /// gres.conf(5)).
+  std::string cards;
   std::vector<Diagnostic> reports;
 
   bool leaves(int device) const;  ///< one that is counted is ours

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "hpclaunch/text.h"
@@ -78,9 +79,10 @@ std::vector<LocalityGroup> locality_groups(const Topology& node, const Units& un
   for (int u = 0; u < units.count(); ++u) {
     const Unit& unit = units.list[u];
     CpuSet last = unit.pus.empty() ? all : unit.pus;
-    LocalityGroup group{{}, {cores_of(node, last)}};
-    for (const CpuSet& wider : {numa_around(node, unit.pus), package_around(node, unit.pus), all})
-      group.within.push_back(cores_of(node, last |= wider));
+    LocalityGroup group;
+    for (int far = kNear; far < kDistances; ++far)
+      group.within.push_back(
+          cores_of(node, last |= far == kElsewhere ? all : around(node, unit.pus, far)));
     const auto same = std::ranges::find_if(groups, [&](const LocalityGroup& one) {
       return one.within == group.within &&
              units.list[one.units.front()].lacks_cpus == unit.lacks_cpus;
@@ -222,6 +224,47 @@ void give_idle_cores(const Topology& node, const Units& units, std::vector<RankS
                                    (i + 1) * cores.size() / nearest.size());
       share = CoreSet{};
     }
+}
+
+// More ranks than cores: ranks on one core get hardware threads of their own, as far as it has them.
+void deal_threads(std::vector<RankPlan>& ranks) {
+  std::map<int, std::vector<RankPlan*>> on;  // by the first hardware thread of the core
+  for (RankPlan& rank : ranks) on[rank.cpus.first()].push_back(&rank);
+  for (const auto& [first, members] : on) {
+    const std::vector<int> threads = members.front()->cpus.to_vector();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t from = i * threads.size() / members.size();
+      const std::size_t to = std::max(from + 1, (i + 1) * threads.size() / members.size());
+      members[i]->cpus = CpuSet{};
+      for (std::size_t t = from; t < to; ++t) members[i]->cpus.add(threads[t]);
+    }
+  }
+}
+
+// That ranks share cores, cover several NUMA nodes, or leave cores idle.
+std::vector<std::string> remarks_on(const Topology& node, const std::vector<RankPlan>& ranks,
+                                    bool shared) {
+  std::vector<std::string> remarks;
+  const std::string all = counted(ranks.size(), "rank");
+  if (shared)
+    remarks.push_back(fmt::format("{} share {}", all, counted(node.cores.size(), "core")));
+  std::set<int> numa;
+  CpuSet used;
+  CpuSet idle;
+  for (const RankPlan& rank : ranks) used |= rank.cpus;
+  for (const Core& core : node.cores) {
+    numa.insert(core.numa);
+    if (!core.pus.intersects(used)) idle |= core.pus;
+  }
+  const auto spanning =
+      std::ranges::count_if(ranks, [](const RankPlan& rank) { return rank.numa < 0; });
+  if (numa.size() > 1 && spanning > 0)
+    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
+                                  all, numa.size()));
+  if (!idle.empty())
+    remarks.push_back(fmt::format("{} left idle (CPUs {})",
+                                  counted(cores_of(node, idle).count(), "core"), idle.to_list()));
+  return remarks;
 }
 
 Error too_many(const PlaceRequest& want, int cores, const Topology& node) {

@@ -15,16 +15,16 @@ namespace {
 
 std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank) {
   std::vector<const Device*> devices;
-  const std::vector<UnitRef> units = all_units_of(rank);
   for (const Device& device : node.devices)
-    if (std::ranges::count(units, device.index, &UnitRef::device) > 0) devices.push_back(&device);
+    if (std::ranges::count(rank.units, device.index, &UnitRef::device) > 0)
+      devices.push_back(&device);
   return devices;
 }
 
 // Where a rank's traffic comes from.
 CpuSet home_of(const Topology& node, const RankPlan& rank) {
   CpuSet home;
-  for (const Device* device : devices_of(node, rank)) home |= near_device(node, *device);
+  for (const Device* device : devices_of(node, rank)) home |= node.near(*device);
   return home.empty() ? rank.cpus : home;
 }
 
@@ -33,13 +33,13 @@ CpuSet home_of(const Topology& node, const RankPlan& rank) {
 int distance_to(const Topology& node, const std::vector<const Device*>& devices, const CpuSet& home,
                 const Nic& nic) {
   constexpr int kSameNode = kNear - 1;
-  const bool bare = nic.numa >= 0 && pus_of_numa(node, nic.numa).empty();
+  const bool bare = nic.numa >= 0 && node.numa_pus(nic.numa).empty();
   const auto is_there = [&](const Device* device) { return device->numa == nic.numa; };
   if (bare && std::ranges::any_of(devices, is_there)) return kSameNode;
-  const CpuSet near = nic.pus.empty() ? pus_of_numa(node, nic.numa) : nic.pus;
+  const CpuSet near = node.near(nic);
   if (near.empty() || home.empty()) return kElsewhere;
   if (near.intersects(home)) return bare ? kSamePackage : kNear;
-  return package_around(node, near).intersects(home) ? kSamePackage : kElsewhere;
+  return around(node, near, kSamePackage).intersects(home) ? kSamePackage : kElsewhere;
 }
 
 // The members of `nics` for which `measure` is least.
@@ -168,7 +168,7 @@ void give_nics(const Topology& node, std::vector<RankPlan>& ranks) {
   for (auto& [nearest, members] : kinds) {
     std::ranges::stable_sort(members, {}, [&](std::size_t r) {
       const std::vector<const Device*> devices = devices_of(node, ranks[r]);
-      return std::pair(devices.empty() ? std::string() : devices.front()->pci, ranks[r].device);
+      return std::pair(devices.empty() ? std::string() : devices.front()->pci, ranks[r].device());
     });
     spread(members, nearest, used, ranks);
   }

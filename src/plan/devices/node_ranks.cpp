@@ -46,8 +46,8 @@ std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanI
   for (const Unit* unit : single_units(units)) {
     Unit single = *unit;
     single.more.clear();
-    if (const Device* device = find_device(input.node, single.device))
-      single.pus = near_device(input.node, *device);  // a group's first unit has those of all
+    if (const Device* device = input.node.find_device(single.device))
+      single.pus = input.node.near(*device);  // a group's first unit has those of all
     singles.list.push_back(std::move(single));
   }
   const auto bound = apply_binding(rule, input.node, singles.count(), facts);
@@ -81,22 +81,21 @@ void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int r
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });
-    if (result.rule != nullptr) {  // a weaker one that would have done, too
-      if (fits) result.overridden.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
-    } else if (!fits) {
-      result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node", rule->id,
-                                           counted(bound_ranks, "rank")));
-    } else if (closer_without_rule(input, units, *bound)) {
+    if (!fits) {
+      if (result.rules.empty())
+        result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node",
+                                             rule->id, counted(bound_ranks, "rank")));
+    } else if (result.rules.empty() && closer_without_rule(input, units, *bound)) {
       result.remarks.push_back(
           fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
     } else {
-      result.assigned =
-          units.per_rank == 1 ? match_bound(input.node, units, *bound) : assign_units(units, ranks);
-      result.ranks = std::move(*bound);
-      result.rule = &*rule;
-      result.condition = met(rule->when, facts);
+      result.rules.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
     }
   }
+  if (result.rules.empty()) return;
+  result.ranks = result.rules.front().ranks;
+  result.assigned = units.per_rank == 1 ? match_bound(input.node, units, result.ranks)
+                                        : assign_units(units, ranks);
 }
 
 // Where some rank has fewer cores than an equal share of those that are near the same devices.
@@ -144,11 +143,12 @@ void report_idle(const Topology& node, NodeRanks& placed) {
 // Errors: as match_units().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
                               int ranks) {
-  const Units units = units_for(all, ranks);
+  Units units = all;
+  if (units.filled > 0) units.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
   const bool typed = input.request.cores_per_rank.has_value();
   NodeRanks result;
   bind_by_rule(input, facts, units, ranks, result);
-  if (result.rule == nullptr) {
+  if (result.rules.empty()) {
     Result<NodeRanks> matched =
         match_units(input.node, units,
                     {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe,
@@ -160,7 +160,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   }
   // A site's rule may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
-  const bool asked = result.rule != nullptr && ranks * units.per_rank >= units.total;
+  const bool asked = !result.rules.empty() && ranks * units.per_rank >= units.total;
   if (!typed && !units.list.empty() && whole && !asked) report_idle(input.node, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
@@ -180,10 +180,16 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
   const bool count_through = input.request.bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
   std::map<std::pair<int, int>, int> class_of;
+  const std::pair<const std::pair<int, int>, int>* last = nullptr;
   for (std::size_t n = 0; n < ranks_on.size(); ++n) {
     const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
-    const auto [at, fresh] =
-        class_of.emplace(std::pair(ranks_on[n], granted), static_cast<int>(plan.classes.size()));
+    const std::pair key(ranks_on[n], granted);
+    if (last != nullptr && last->first == key) {
+      ++plan.layout.back().nodes;
+      continue;
+    }
+    const auto [at, fresh] = class_of.emplace(key, static_cast<int>(plan.classes.size()));
+    last = &*at;
     if (fresh) {
       Result<NodeRanks> placed =
           by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
@@ -192,10 +198,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
       plan.classes.push_back(NodeClass{placed->ranks, granted});
       laid.push_back(std::move(*placed));
     }
-    if (!plan.layout.empty() && plan.layout.back().node_class == at->second)
-      ++plan.layout.back().nodes;
-    else
-      plan.layout.push_back(NodeRun{at->second, 1});
+    plan.layout.push_back(NodeRun{at->second, 1});
   }
   return laid;
 }
@@ -207,11 +210,9 @@ void give_devices(const Topology& node, const Units& units, NodeRanks& placed) {
     if (placed.assigned[r] < 0) continue;
     const Unit& unit = units.list[placed.assigned[r]];
     RankPlan& rank = placed.ranks[r];
-    rank.unit = unit.unit;
-    rank.device = unit.device;
-    rank.subdevice = unit.subdevice;
+    rank.units.push_back({unit.unit, unit.device, unit.subdevice});
     for (const Unit& more : unit.more)
-      rank.more_units.push_back({more.unit, more.device, more.subdevice});
+      rank.units.push_back({more.unit, more.device, more.subdevice});
   }
   give_nics(node, placed.ranks);
 }

@@ -17,20 +17,18 @@ struct PlaceRequest {
   bool use_idle = false;       ///< fewer ranks than devices get the cores that no rank is near, too
 };
 
-/// A binding whose condition held and that fitted, overridden by a later one.
-struct OverriddenBinding {
+/// A site's binding whose condition holds and that fits.
+struct FittingRule {
   const Binding* rule = nullptr;
-  std::string condition;
+  std::string condition;  ///< what made it hold
   std::vector<RankPlan> ranks;
 };
 
 struct NodeRanks {
-  std::vector<RankPlan> ranks;                     ///< in the order of their cores
-  std::vector<int> assigned;                       ///< position in Units::list; -1 without units
-  const Binding* rule = nullptr;                   ///< the site's binding in use; nullptr for none
-  std::string condition = {};                      ///< what made it hold
-  std::vector<OverriddenBinding> overridden = {};  ///< strongest first
-  std::vector<std::string> remarks = {};           ///< idle cores, ranks on several NUMA nodes
+  std::vector<RankPlan> ranks;            ///< in the order of their cores
+  std::vector<int> assigned;              ///< position in Units::list; -1 without units
+  std::vector<FittingRule> rules = {};    ///< strongest first, the one in use; empty: by locality
+  std::vector<std::string> remarks = {};  ///< idle cores, ranks on several NUMA nodes
   std::vector<Diagnostic> reports = {};
   int far = 0;  ///< ranks whose cores are not near their device
 };

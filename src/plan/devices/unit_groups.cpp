@@ -33,8 +33,8 @@ void add_group(const Topology& node, const Cluster& members, std::vector<Unit>& 
   for (std::size_t i = 1; i < members.size(); ++i) {
     const CpuSet& first = members.front().pus;
     const CpuSet& other = members[i].pus;
-    group.apart = group.apart || numa_around(node, first) != numa_around(node, other) ||
-                  package_around(node, first) != package_around(node, other);
+    for (const int far : {kSameNuma, kSamePackage})
+      group.apart = group.apart || around(node, first, far) != around(node, other, far);
     if (group.pus.empty() || members[i].pus.empty())
       group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
     else
@@ -94,6 +94,23 @@ Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster>
   return over;
 }
 
+// Which units belong to no rank because --devices-per-rank does not divide their number.
+void report_left(Units& units) {
+  if (units.left.empty()) return;
+  std::vector<std::string> names;
+  for (const Unit& unit : units.left)
+    names.push_back(unit.subdevice >= 0
+                        ? fmt::format("{}.{}", unit.device, unit.subdevice)
+                        : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
+  units.reports.insert(
+      units.reports.begin(),
+      Diagnostic{"devices-left", Severity::note,
+                 fmt::format("device {} of each node {} unused: {} at {} per rank",
+                             fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
+                             counted(units.total, "device"), units.per_rank),
+                 "choose a --devices-per-rank that divides their number"});
+}
+
 }  // namespace
 
 Status group_units(const Topology& node, int per_rank, Units& units) {
@@ -115,29 +132,25 @@ Status group_units(const Topology& node, int per_rank, Units& units) {
                         std::back_inserter(left));
     rest = std::move(left);
   };
-  const auto alone = [](const Unit&, const Unit&) { return false; };
   const auto one_device = [](const Unit& a, const Unit& b) {
     return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
   };
-  const auto one_place = [](const Unit& a, const Unit& b) { return a.pus == b.pus; };
-  const auto one_numa = [&](const Unit& a, const Unit& b) {  // units of unknown locality are apart
-    const CpuSet numa = numa_around(node, a.pus);
-    return !numa.empty() && numa == numa_around(node, b.pus);
+  const auto same = [&](int far) {  // below kNear every unit is alone
+    return [&node, far](const Unit& a, const Unit& b) {
+      const CpuSet place = around(node, a.pus, far);
+      const bool unknown = far == kSameNuma && place.empty();  // such units are apart
+      return far >= kNear && !unknown && place == around(node, b.pus, far);
+    };
   };
-  const auto one_package = [&](const Unit& a, const Unit& b) {
-    return package_around(node, a.pus) == package_around(node, b.pus);
-  };
-  with_room(one_device, alone);
-  with_room(one_place, alone);
-  with_room(one_numa, one_place);
-  with_room(one_package, one_numa);
-  with_room([](const Unit&, const Unit&) { return true; }, one_package);
+  with_room(one_device, same(kNear - 1));
+  for (int far = kNear; far < kDistances; ++far) with_room(same(far), same(far - 1));
   units.left = std::move(rest);
   std::ranges::stable_sort(groups, {}, [&](const Unit& group) {
     return std::ranges::find(order, group.unit, &Unit::unit) - order.begin();
   });
   units.list = std::move(groups);
   units.per_rank = per_rank;
+  report_left(units);
   return Done{};
 }
 
@@ -149,20 +162,6 @@ std::vector<const Unit*> single_units(const Units& units) {
   }
   for (const Unit& unit : units.left) singles.push_back(&unit);
   return singles;
-}
-
-void report_left(const Units& units, std::vector<Diagnostic>& reports) {
-  if (units.left.empty()) return;
-  std::vector<std::string> names;
-  for (const Unit& unit : units.left)
-    names.push_back(unit.subdevice >= 0
-                        ? fmt::format("{}.{}", unit.device, unit.subdevice)
-                        : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
-  reports.push_back({"devices-left", Severity::note,
-                     fmt::format("device {} of each node {} unused: {} at {} per rank",
-                                 fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
-                                 counted(units.total, "device"), units.per_rank),
-                     "choose a --devices-per-rank that divides their number"});
 }
 
 }  // namespace hpclaunch

@@ -27,7 +27,7 @@ std::vector<Unit> all_units(const Topology& node, bool subdevices) {
       unit.unit = next++;
       unit.device = device.index;
       unit.subdevice = parts > 1 ? part : -1;
-      unit.pus = near_device(node, device);
+      unit.pus = node.near(device);
       unit.lacks_cpus = lacks_cpus(node, device);
       units.push_back(std::move(unit));
     }
@@ -132,7 +132,6 @@ Result<Units> find_units(const PlanInput& input) {
     units.hidden = true;
     return units;
   }
-  split_instances(input.node, units);
   apply_allocation(input, units);
   const int per_rank = input.request.devices_per_rank.value_or(1);
   if (units.instances() && per_rank > 1)
@@ -155,17 +154,6 @@ Result<Units> find_units(const PlanInput& input) {
   return units;
 }
 
-const Device* find_device(const Topology& node, int index) {
-  const auto found = std::ranges::find(node.devices, index, &Device::index);
-  return found == node.devices.end() ? nullptr : &*found;
-}
-
-std::vector<UnitRef> all_units_of(const RankPlan& rank) {
-  std::vector<UnitRef> units{{rank.unit, rank.device, rank.subdevice}};
-  units.insert(units.end(), rank.more_units.begin(), rank.more_units.end());
-  return units;
-}
-
 std::string Shortage::fix_for(int needed, const std::string& fewer) const {
   return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", fix, fewer);
 }
@@ -178,12 +166,6 @@ bool Units::instances() const { return std::ranges::any_of(list, &Unit::instance
 
 int Units::used_by(int ranks) const {
   return std::min(count(), filled > 0 ? (ranks + filled - 1) / filled : ranks);
-}
-
-Units units_for(const Units& units, int ranks) {
-  Units used = units;
-  if (units.filled > 0) used.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
-  return used;
 }
 
 std::vector<int> assign_units(const Units& units, int ranks) {
@@ -207,6 +189,9 @@ std::vector<int> assign_units(const Units& units, int ranks) {
   return result;
 }
 
+namespace {
+
+// Positions in `list` of units that are near to the same hardware threads, in the order of their first.
 std::vector<std::vector<int>> units_by_place(const Units& units) {
   std::vector<std::vector<int>> groups;
   for (int u = 0; u < units.count(); ++u) {
@@ -217,6 +202,8 @@ std::vector<std::vector<int>> units_by_place(const Units& units) {
   }
   return groups;
 }
+
+}  // namespace
 
 std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());

@@ -68,10 +68,7 @@ struct Units {
 /// Errors: `usage` for a mode or view that there is not.
 Result<Units> find_units(const PlanInput& input);
 
-/// Puts the instances of split devices (MIG) in their place; numbers units anew where there are any.
-void split_instances(const Topology& node, Units& units);
-
-/// Leaves in `units.list` what was granted, each with the entry of a rank's mask (`name`) that reaches it;
+/// Leaves in `units.list` what was granted, instances of split devices (MIG) in their place, each with the entry of a rank's mask (`name`) that reaches it;
 /// `units.shortage` says what has left less than there is.
 void apply_allocation(const PlanInput& input, Units& units);
 
@@ -82,23 +79,8 @@ Status group_units(const Topology& node, int per_rank, Units& units);
 /// Every unit of the node by itself: the groups' members one after the other, then what is left.
 std::vector<const Unit*> single_units(const Units& units);
 
-/// nullptr for a device that is not there.
-const Device* find_device(const Topology& node, int index);
-
-/// The units of a rank; one with -1 where it has none.
-std::vector<UnitRef> all_units_of(const RankPlan& rank);
-
 /// Lanes between two units, all members of groups counted; parts of one device are nearer than any link.
 int lanes_between(const Topology& node, const Unit& a, const Unit& b);
-
-/// Says which units belong to no rank because --devices-per-rank does not divide their number.
-void report_left(const Units& units, std::vector<Diagnostic>& reports);
-
-/// Those that so many ranks get where that is typed: the first ones. All of them elsewhere.
-Units units_for(const Units& units, int ranks);
-
-/// Positions in `list` of units that are near to the same hardware threads, in the order of their first.
-std::vector<std::vector<int>> units_by_place(const Units& units);
 
 /// The unit of each rank (position in `list`; -1 when there are none) in block order.
 std::vector<int> assign_units(const Units& units, int ranks);

@@ -1,5 +1,3 @@
-#include "plan/devices/vendors.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +10,7 @@
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "plan/devices/units.h"
+#include "plan/steps.h"
 
 namespace hpclaunch {
 
@@ -105,14 +103,10 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 }
 
 void restore_indices(const OneVendor& kept, Plan& plan) {
-  const auto restore = [&](int& device) {
-    if (device >= 0) device = kept.index[device];
-  };
   for (NodeClass& one : plan.classes)
-    for (RankPlan& rank : one.ranks) {
-      restore(rank.device);
-      for (UnitRef& more : rank.more_units) restore(more.device);
-    }
+    for (RankPlan& rank : one.ranks)
+      for (UnitRef& unit : rank.units)
+        if (unit.device >= 0) unit.device = kept.index[unit.device];
 }
 
 }  // namespace hpclaunch

@@ -26,12 +26,10 @@ bool masks_parts(const Units& units) {
   return units.mask_item.find("subdevice") != std::string::npos;
 }
 
-// Has each rank see its own, after decide_view.
-void decide_own(Units& units, const char* why) {
-  units.view = "own";
-  for (Setting& setting : units.choices)
-    if (setting.name == "gpu-view")
-      setting.history.push_back(decided(Layer::computed, units.view, why));
+// Units::choices end with "gpu-view".
+void decide(Units& units, Layer layer, const std::string& view, const std::string& why) {
+  units.choices.back().history.push_back(decided(layer, view, why));
+  units.view = view;
 }
 
 // The mask that reaches these units.
@@ -79,7 +77,7 @@ Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
     mask.items.emplace_back();
     for (const RankPlan& rank : one.ranks) {
       std::vector<int> numbers;
-      for (const UnitRef& unit : all_units_of(rank)) numbers.push_back(unit.unit);
+      for (const UnitRef& unit : rank.units) numbers.push_back(unit.unit);
       Result<std::string> list = mask_of(units, numbers);
       if (!list) return list.error();
       mask.items.back().push_back(std::move(*list));
@@ -103,7 +101,7 @@ Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   const auto add = [&](int unit) {
     if (std::ranges::count(order.units, unit) == 0) order.units.push_back(unit);
   };
-  for (const RankPlan& rank : ranks) add(rank.unit);
+  for (const RankPlan& rank : ranks) add(rank.unit());
   order.used = order.units.size();
   order.ascending = std::ranges::is_sorted(order.units);
   order.natural = order.ascending && order.units.back() == std::ssize(order.units) - 1;
@@ -155,7 +153,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
     places.emplace_back();
     for (const RankPlan& rank : one.ranks)
       places.back().push_back(
-          static_cast<int>(std::ranges::find(order.units, rank.unit) - order.units.begin()));
+          static_cast<int>(std::ranges::find(order.units, rank.unit()) - order.units.begin()));
     const Result<std::string> list = mask_of(units, order.units);
     if (!list) return list.error();
     mask.items.emplace_back(one.ranks.size(), *list);
@@ -307,36 +305,32 @@ void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > units.used_by(ranks_per_node);
   const bool masked_parts = masks_parts(units);
-  Setting setting{"gpu-view", {}};
-  const auto decide = [&](Layer layer, const std::string& view, const std::string& why) {
-    setting.history.push_back(decided(layer, view, why));
-    units.view = view;
-  };
+  units.choices.push_back(Setting{"gpu-view", {}});
   if (masked_parts)
-    decide(Layer::builtin, "own", "only a mask can select parts of devices in this mode");
+    decide(units, Layer::builtin, "own", "only a mask can select parts of devices in this mode");
   else if (shared)
-    decide(Layer::builtin, "own", "ranks share devices, and LOCAL_RANK must be a visible device");
+    decide(units, Layer::builtin, "own",
+           "ranks share devices, and LOCAL_RANK must be a visible device");
   else
-    decide(Layer::builtin, "all", why_all(units));
+    decide(units, Layer::builtin, "all", why_all(units));
   if (!by_profile.empty() && !(masked_parts && by_profile == "all")) {
-    decide(Layer::profile_default, by_profile,
+    decide(units, Layer::profile_default, by_profile,
            fmt::format("recommended by {}", input.profile->name));
-    setting.history.back().where = input.profile->where;
+    units.choices.back().history.back().where = input.profile->where;
   }
   if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
-    decide(Layer::computed, "own",
+    decide(units, Layer::computed, "own",
            "the launcher's flags spread ranks over all devices, --ranks-per-device fills some");
   if (units.view == "launcher" && !units.shortage.mask.empty())
-    decide(Layer::computed, "own",
+    decide(units, Layer::computed, "own",
            fmt::format("the launcher's flags give out all devices, and {} selects some",
                        units.shortage.mask));
   if (units.instances())
-    decide(Layer::computed, "own", "a process sees only the first of several MIG instances");
+    decide(units, Layer::computed, "own", "a process sees only the first of several MIG instances");
   if (units.per_rank > 1)
-    decide(Layer::computed, "own",
+    decide(units, Layer::computed, "own",
            "each rank has several devices and sees only these, as 0 to N-1");
-  if (!typed.empty()) decide(Layer::command_line, typed, "--gpu-view");
-  units.choices.push_back(std::move(setting));
+  if (!typed.empty()) decide(units, Layer::command_line, typed, "--gpu-view");
 }
 
 bool differing_models(const Topology& node) {
@@ -351,9 +345,9 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
       std::ranges::all_of(
           classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
     return false;
-  decide_own(units,
-             "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
-             "would not be the nearest");
+  decide(units, Layer::computed, "own",
+         "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
+         "would not be the nearest");
   return true;
 }
 
@@ -364,7 +358,6 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
     hide_all(input.node, placed, settings);
     return Done{};
   }
-  report_left(units, placed.reports);
   std::ranges::copy_if(
       units.reports, std::back_inserter(placed.reports), [&](const Diagnostic& one) {
         return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then

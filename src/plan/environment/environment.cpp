@@ -108,6 +108,28 @@ bool goes_along(const std::string& name) {
          !begins_with(name, kPrefixes);
 }
 
+// Empty when the launcher passes everything on (LauncherTraits::names_variables) or there is one node, this one.
+// Else, ascending: what the plan sets to one value, HPCLAUNCH_PLAN, HPCLAUNCH_RECORDS under
+// Plan::supervise, and what was exported, apart from what belongs to the host, to the login session or
+// to a batch system or launcher (docs/launchers.md). Never what the plan removes or sets per rank.
+std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
+  if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
+  std::set<std::string> names;
+  for (const auto& [name, value] : input.env.values())
+    if (goes_along(name)) names.insert(name);
+  for (const Setting& setting : plan.env) {
+    const bool constant = std::holds_alternative<std::string>(setting.value());
+    if (!constant)
+      names.erase(setting.name);
+    else if (setting.history.back().layer != Layer::environment && is_identifier(setting.name) &&
+             !begins_with(setting.name, "OMPI_,PMIX_,PRTE_"))  // which their daemons know better
+      names.insert(setting.name);
+  }
+  names.insert("HPCLAUNCH_PLAN");
+  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 Status check_names(const Request& options) {
@@ -169,24 +191,6 @@ Status add_wire(const PlanInput& input, Plan& plan) {
                                         fmt::join(left_out, " and ")),
                             "hpclaunch verify checks everything"});
   return Done{};
-}
-
-std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
-  if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
-  std::set<std::string> names;
-  for (const auto& [name, value] : input.env.values())
-    if (goes_along(name)) names.insert(name);
-  for (const Setting& setting : plan.env) {
-    const bool constant = std::holds_alternative<std::string>(setting.value());
-    if (!constant)
-      names.erase(setting.name);
-    else if (setting.history.back().layer != Layer::environment && is_identifier(setting.name) &&
-             !begins_with(setting.name, "OMPI_,PMIX_,PRTE_"))  // which their daemons know better
-      names.insert(setting.name);
-  }
-  names.insert("HPCLAUNCH_PLAN");
-  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
-  return {names.begin(), names.end()};
 }
 
 }  // namespace hpclaunch

@@ -49,17 +49,6 @@ void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
 void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units, Plan& plan,
                  EnvSettings& settings);
 
-/// A constant where every rank gets the same, else one value per rank.
-/// Errors: `invalid`, naming the fact that is not set.
-Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
-                       const Plan& plan);
-
-/// Empty when the launcher passes everything on (LauncherTraits::names_variables) or there is one node, this one.
-/// Else, ascending: what the plan sets to one value, HPCLAUNCH_PLAN, HPCLAUNCH_RECORDS under
-/// Plan::supervise, and what was exported, apart from what belongs to the host, to the login session or
-/// to a batch system or launcher (docs/launchers.md). Never what the plan removes or sets per rank.
-std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan);
-
 /// Sets Plan::supervise and Plan::notice, with the choices "supervise" and "signal".
 /// Errors: `usage` when --no-supervise was typed and something needs it.
 Status decide_supervise(const PlanInput& input, Plan& plan);

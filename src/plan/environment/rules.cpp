@@ -21,10 +21,10 @@ RankFacts facts_of(const RankPlan& rank, std::size_t local_rank) {
                      {"cores", std::to_string(rank.cores)},
                      {"package", std::to_string(rank.package)},
                      {"numa", std::to_string(rank.numa)}};
-  if (rank.unit >= 0) {
-    facts["unit"] = std::to_string(rank.unit);
-    facts["device"] = std::to_string(rank.device);
-    facts["subdevice"] = std::to_string(std::max(0, rank.subdevice));
+  if (!rank.units.empty()) {
+    facts["unit"] = std::to_string(rank.unit());
+    facts["device"] = std::to_string(rank.device());
+    facts["subdevice"] = std::to_string(std::max(0, rank.units.front().subdevice));
   }
   for (const auto& [name, pu] : rank.roles) facts["role." + name] = std::to_string(pu);
   return facts;
@@ -62,8 +62,8 @@ Result<std::vector<std::string>> of_class(const Template& value, const NodeClass
                                   fmt::format("{}", fmt::join(items, value.join)));
 }
 
-}  // namespace
-
+// A constant where every rank gets the same, else one value per rank.
+// Errors: `invalid`, naming the fact that is not set.
 Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
                        const Plan& plan) {
   PerRank values;
@@ -75,66 +75,59 @@ Result<Value> evaluate(const Template& value, const Facts& job, const Units& uni
   return constant_or_per_rank(std::move(values));
 }
 
-namespace {
-
-class Applying {
- public:
-  Applying(const Rule& rule, const Facts& facts, const Units& units, Plan& plan,
-           EnvSettings& settings)
-      : rule_(rule),
-        facts_(facts),
-        units_(units),
-        plan_(plan),
-        settings_(settings),
-        condition_(met(rule.when, facts)) {}
+struct Applying {
+  const Rule& rule;
+  const Facts& facts;
+  const Units& units;
+  Plan& plan;
+  EnvSettings& settings;
+  std::string condition;  // of the rule, as it was met
 
   void all() {
-    assign(rule_.defaults, Layer::profile_default);
-    assign(rule_.require, Layer::profile_require);
-    for (const Assignment& one : rule_.prepend) prepend(one);
-    for (const std::string& name : rule_.unset) decide(name, Layer::profile_require, Unset{});
+    assign(rule.defaults, Layer::profile_default);
+    assign(rule.require, Layer::profile_require);
+    for (const Assignment& one : rule.prepend) prepend(one);
+    for (const std::string& name : rule.unset) decide(name, Layer::profile_require, Unset{});
     flags();
     directives();
-    if (rule_.core_limit) {
-      plan_.core_limit = *rule_.core_limit;
-      choose("core-limit", *rule_.core_limit);
+    if (rule.core_limit) {
+      plan.core_limit = *rule.core_limit;
+      choose("core-limit", *rule.core_limit);
     }
-    for (const std::string& dir : rule_.make_dirs) directory(dir);
-    if (rule_.report) report();
+    for (const std::string& dir : rule.make_dirs) directory(dir);
+    if (rule.report) report();
   }
 
- private:
   void decide(const std::string& name, Layer layer, Value value) {
-    settings_.add(name,
-                  decided_by_rule(layer, std::move(value), rule_.id, rule_.origin, condition_));
+    settings.add(name, decided_by_rule(layer, std::move(value), rule.id, rule.origin, condition));
   }
 
   // Choices of one name gather in one setting: the last one holds.
   void choose(const std::string& name, const std::string& value) {
     Decision decision =
-        decided_by_rule(Layer::profile_default, value, rule_.id, rule_.origin, condition_);
-    for (Setting& setting : plan_.choices)
+        decided_by_rule(Layer::profile_default, value, rule.id, rule.origin, condition);
+    for (Setting& setting : plan.choices)
       if (setting.name == name) return setting.history.push_back(std::move(decision));
-    plan_.choices.push_back(Setting{name, {std::move(decision)}});
+    plan.choices.push_back(Setting{name, {std::move(decision)}});
   }
 
   // What was made; nullopt, with a report, where a fact is not set.
   template <class Made>
   std::optional<Made> made(Result<Made> result, const std::string& what) {
     if (result) return std::move(*result);
-    plan_.reports.push_back(
-        {rule_.id, Severity::warning,
-         fmt::format("rule {} does not set {}: {}", rule_.id, what, result.error().message),
+    plan.reports.push_back(
+        {rule.id, Severity::warning,
+         fmt::format("rule {} does not set {}: {}", rule.id, what, result.error().message),
          result.error().hint});
     return std::nullopt;
   }
 
   std::optional<std::string> expanded(const std::string& text, const std::string& what) {
-    return made(expand(text, facts_), what);
+    return made(expand(text, facts), what);
   }
 
   std::optional<Value> value_of(const Assignment& one) {
-    return made(evaluate(one.value, facts_, units_, plan_), one.name);
+    return made(evaluate(one.value, facts, units, plan), one.name);
   }
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
@@ -146,20 +139,20 @@ class Applying {
     const std::optional<Value> value = value_of(one);
     const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
     if (text == nullptr) return;
-    const std::string* old = settings_.so_far(one.name);
+    const std::string* old = settings.so_far(one.name);
     if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
     if (*old == *text || old->starts_with(*text + ":")) return;  // it is in front already
     decide(one.name, Layer::profile_require, *text + ":" + *old);
   }
 
   void flags() {
-    const auto found = rule_.launch.find(plan_.launcher);
-    if (found == rule_.launch.end()) return;
+    const auto found = rule.launch.find(plan.launcher);
+    if (found == rule.launch.end()) return;
     for (const std::string& flag : found->second) {
       const std::optional<std::string> text = expanded(flag, "launcher flag " + flag);
       if (!text) continue;
       const std::string name = text->substr(0, text->find('='));
-      auto& args = plan_.profile_args;
+      auto& args = plan.profile_args;
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
       if (name.starts_with("-") && name != "-o") std::erase_if(args, same);
       args.push_back(*text);
@@ -168,12 +161,12 @@ class Applying {
   }
 
   void directives() {
-    for (const auto& [scheduler, list] : rule_.batch)
-      if (facts_.find("scheduler") == scheduler || facts_.find("scheduler") == "none")
+    for (const auto& [scheduler, list] : rule.batch)
+      if (facts.find("scheduler") == scheduler || facts.find("scheduler") == "none")
         for (const std::string& text : list) {
           const auto directive = expanded(text, "directive " + text);
           if (!directive) continue;
-          if (std::ranges::count(plan_.batch, *directive) == 0) plan_.batch.push_back(*directive);
+          if (std::ranges::count(plan.batch, *directive) == 0) plan.batch.push_back(*directive);
           choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
@@ -181,25 +174,18 @@ class Applying {
   void directory(const std::string& dir) {
     const std::optional<std::string> path = expanded(dir, "directory " + dir);
     if (!path) return;
-    if (std::ranges::count(plan_.make_dirs, *path) == 0) plan_.make_dirs.push_back(*path);
-    choose("directories", fmt::format("{}", fmt::join(plan_.make_dirs, " ")));
+    if (std::ranges::count(plan.make_dirs, *path) == 0) plan.make_dirs.push_back(*path);
+    choose("directories", fmt::format("{}", fmt::join(plan.make_dirs, " ")));
   }
 
   void report() {
     const auto text = [&](const std::string& wanted) {
-      const Result<std::string> made = expand(wanted, facts_);
+      const Result<std::string> made = expand(wanted, facts);
       return made ? *made : wanted;
     };
-    plan_.reports.push_back({rule_.id, severity_from(rule_.report->severity),
-                             text(rule_.report->message), text(rule_.report->fix)});
+    plan.reports.push_back({rule.id, severity_from(rule.report->severity),
+                            text(rule.report->message), text(rule.report->fix)});
   }
-
-  const Rule& rule_;
-  const Facts& facts_;
-  const Units& units_;
-  Plan& plan_;
-  EnvSettings& settings_;
-  std::string condition_;
 };
 
 void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
@@ -249,15 +235,10 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
 
 Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
                          std::string condition) {
-  Decision decision{layer, std::move(value), origin.where, origin.why};
+  Decision decision(layer, std::move(value), {}, {});
+  static_cast<Origin&>(decision) = origin;
   decision.rule = id;
-  decision.profile = origin.profile;
-  decision.source = origin.source;
-  decision.checked = origin.checked;
   decision.condition = std::move(condition);
-  decision.printed = origin.printed;
-  decision.printed_why = origin.printed_why;
-  decision.disputed = origin.disputed;
   return decision;
 }
 
@@ -334,7 +315,7 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& un
   for (const Rule& rule : input.profile->rules) {
     if (is_late(rule.when) != late) continue;
     if (holds(rule.when, facts))
-      Applying(rule, facts, units, plan, settings).all();
+      Applying{rule, facts, units, plan, settings, met(rule.when, facts)}.all();
     else
       note_idle_rule(rule, facts, plan);
   }

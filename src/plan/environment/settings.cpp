@@ -38,12 +38,15 @@ std::string suggest(const char* option, const std::string& name,
               : fmt::format("one of {}", fmt::join(known, ", "));
 }
 
-Value constant_or_per_rank(PerRank values) {
-  const std::string first = values.items.front().front();
-  const bool same = std::ranges::all_of(values.items, [&](const auto& items) {
+bool same_everywhere(const PerRank& values) {
+  const std::string& first = values.items.front().front();
+  return std::ranges::all_of(values.items, [&](const auto& items) {
     return std::ranges::count(items, first) == std::ssize(items);
   });
-  if (same) return first;
+}
+
+Value constant_or_per_rank(PerRank values) {
+  if (same_everywhere(values)) return values.items.front().front();
   return values;
 }
 

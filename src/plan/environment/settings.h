@@ -37,6 +37,9 @@ PerRank per_rank(const Plan& plan, Item item) {
   return values;
 }
 
+/// True when one item does for every rank of every class.
+bool same_everywhere(const PerRank& values);
+
 /// One text where every rank has the same.
 Value constant_or_per_rank(PerRank values);
 

@@ -10,6 +10,7 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 namespace {
@@ -26,8 +27,6 @@ bool all_equal(const std::vector<std::string>& items) {
   return std::ranges::adjacent_find(items, std::ranges::not_equal_to()) == items.end();
 }
 
-bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
-
 std::string field(std::string_view key, const std::vector<std::string>& values) {
   std::string text = fmt::format(":{}={}", key, wire_escape(values.front()));
   if (!all_equal(values))
@@ -35,41 +34,13 @@ std::string field(std::string_view key, const std::vector<std::string>& values) 
   return text;
 }
 
-Error invalid(std::string message) { return Error{ErrorKind::invalid, std::move(message)}; }
-
-Status check_per_rank(const std::string& name, const PerRank& value, const Plan& plan) {
-  if (value.items.size() != plan.classes.size())
-    return invalid(fmt::format("{} has values for {} node classes, the plan has {}", name,
-                               value.items.size(), plan.classes.size()));
-  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const std::size_t want = plan.classes[c].ranks.size();
-    if (value.items[c].size() != want || want == 0)
-      return invalid(fmt::format("{} has {} for the {} of node class {}", name,
-                                 counted(value.items[c].size(), "value"), counted(want, "rank"),
-                                 c));
-    if (std::ranges::any_of(value.items[c], has_zero))
-      return invalid(fmt::format("a value of {} has a zero byte", name));
-  }
-  return Done{};
-}
-
-/// The settings that belong into the wire, checked.
-Result<std::vector<const Setting*>> wire_settings(const Plan& plan) {
+/// The settings that belong into the wire.
+std::vector<const Setting*> wire_settings(const Plan& plan) {
   std::vector<const Setting*> out;
-  for (const Setting& setting : plan.env) {
-    const PerRank* per_rank = std::get_if<PerRank>(&setting.value());
-    if (per_rank == nullptr && !std::holds_alternative<RankFact>(setting.value())) continue;
-    const std::string& name = setting.name;
-    if (name.empty() || name.find('=') != std::string::npos || has_zero(name))
-      return invalid(fmt::format("\"{}\" is not a valid variable name", wire_escape(name)));
-    if (per_rank != nullptr)
-      if (const Status checked = check_per_rank(name, *per_rank, plan); !checked)
-        return checked.error();
-    out.push_back(&setting);
-  }
-  if (out.size() > kMaxWireVariables)
-    return Error{ErrorKind::unsupported, fmt::format("{} variables differ by rank, the limit is {}",
-                                                     out.size(), kMaxWireVariables)};
+  for (const Setting& setting : plan.env)
+    if (std::holds_alternative<PerRank>(setting.value()) ||
+        std::holds_alternative<RankFact>(setting.value()))
+      out.push_back(&setting);
   return out;
 }
 
@@ -82,13 +53,6 @@ struct Payload {
     bytes[name] += piece.size();
   }
 };
-
-/// True when one item does for every rank of every class.
-bool same_everywhere(const PerRank& value) {
-  return std::ranges::all_of(value.items, [&](const auto& items) {
-    return all_equal(items) && items.front() == value.items.front().front();
-  });
-}
 
 void add_stay(const Plan& plan, Payload& out) {
   if (plan.supervise) {
@@ -135,7 +99,7 @@ std::string host_marks(const Plan& plan) {
   const bool many = plan.nodes() > kMaxWireHosts;
   const int size = many ? 1 : 3;
   std::string marks = many ? ":order=" : ":hosts=";
-  for (const std::string_view host : plan.hosts) {
+  for (const std::string& host : plan.hosts) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
     marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');
@@ -190,8 +154,11 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
       left_out->emplace_back(what);
   };
   add(constant_marks(plan), true, "constant variables");
-  if (plan.nodes() > 1 && !plan.invented_hosts)
-    add(host_marks(plan), plan.nodes() <= kMaxWireHosts || plan.first_is_here, "their host");
+  if (plan.nodes() > 1 && !plan.invented_hosts) {
+    const bool possible = (plan.nodes() <= kMaxWireHosts || plan.first_is_here) &&
+                          plan.nodes() < kMaxCheckedWireBytes;
+    add(possible ? host_marks(plan) : "", possible, "their host");
+  }
   return text;
 }
 
@@ -206,29 +173,22 @@ Error too_long(std::size_t size, const Payload& payload) {
       "use fewer ranks per node, nodes that are more alike, or shorter values"};
 }
 
-Status check_names(const Plan& plan, const RankVariables& names) {
-  if (!is_identifier(names.rank))
-    return invalid(fmt::format("\"{}\" is not a valid rank variable", wire_escape(names.rank)));
-  if (!names.local_rank.empty() && !is_identifier(names.local_rank))
-    return invalid(
-        fmt::format("\"{}\" is not a valid local rank variable", wire_escape(names.local_rank)));
+// What the shim has room for, and directories that a profile's facts or the user made up.
+Status check_limits(const Plan& plan, std::size_t variables) {
+  if (variables > kMaxWireVariables)
+    return Error{ErrorKind::unsupported, fmt::format("{} variables differ by rank, the limit is {}",
+                                                     variables, kMaxWireVariables)};
   if (plan.classes.size() > kMaxWireClasses)
     return Error{ErrorKind::unsupported,
                  fmt::format("the plan has {} kinds of nodes, the limit is {}", plan.classes.size(),
                              kMaxWireClasses)};
-  constexpr std::size_t kMaxDigits = 18;
   constexpr std::size_t kMaxPath = 4095;
-  const std::string& core = plan.core_limit;
-  const bool is_number =
-      core.size() <= kMaxDigits && core.find_first_not_of("0123456789") == std::string::npos;
-  if (core != "unlimited" && !is_number)
-    return invalid(fmt::format("invalid core limit \"{}\" (a number of bytes, or unlimited)",
-                               wire_escape(core)));
   std::vector<std::string> paths = plan.make_dirs;
   if (plan.supervise && !plan.output.log_dir.empty()) paths.push_back(plan.output.log_dir);
   for (const std::string& path : paths)
-    if (!path.starts_with('/') || path.size() > kMaxPath || has_zero(path))
-      return invalid(fmt::format("directory to create: \"{}\" is not an absolute path", path));
+    if (!path.starts_with('/') || path.size() > kMaxPath)
+      return Error{ErrorKind::invalid,
+                   fmt::format("directory to create: \"{}\" is not an absolute path", path)};
   return Done{};
 }
 
@@ -256,13 +216,12 @@ std::string wire_mark(std::string_view text, int size) {
 
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
                                 std::vector<std::string>* left_out, std::string_view report) {
-  if (const Status checked = check_names(plan, names); !checked) return checked.error();
-  const auto settings = wire_settings(plan);
-  if (!settings) return settings.error();
+  const std::vector<const Setting*> settings = wire_settings(plan);
+  if (const Status checked = check_limits(plan, settings.size()); !checked) return checked.error();
 
   Payload out;
   add_header(plan, names, !report.empty(), out);
-  for (const Setting* setting : *settings) {
+  for (const Setting* setting : settings) {
     const std::string key = escape_key(setting->name);
     if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
       out.add(setting->name, fmt::format(":{}=@.{}", key, to_string(*fact)));
@@ -272,7 +231,7 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
   }
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
     out.add("the node classes", fmt::format(":class={}", plan.classes[c].ranks.size()));
-    for (const Setting* setting : *settings) {
+    for (const Setting* setting : settings) {
       const PerRank* value = std::get_if<PerRank>(&setting->value());
       if (value == nullptr || same_everywhere(*value)) continue;
       out.add(setting->name, field(escape_key(setting->name), value->items[c]));
