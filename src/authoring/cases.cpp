@@ -164,7 +164,7 @@ Placement placement_of(const Plan& plan) {
   const auto first = static_cast<std::size_t>(plan.layout.front().node_class);
   for (const RankPlan& rank : plan.classes[first].ranks) {
     placement.cpus.push_back(rank.cpus.to_list());
-    placement.units.push_back(rank.unit < 0 ? "" : std::to_string(rank.unit));
+    placement.units.push_back(rank.units.empty() ? "" : std::to_string(rank.unit()));
   }
   return placement;
 }
