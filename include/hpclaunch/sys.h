@@ -94,7 +94,6 @@ std::optional<std::string> outward_address(const std::string& name);
 /// Errors: `system` with the resolver's reason.
 Result<std::vector<std::string>> resolve(const std::string& name);
 
-
 /// All addresses of this host as text, as resolve has them.
 std::vector<std::string> own_addresses();
 

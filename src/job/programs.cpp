@@ -273,10 +273,11 @@ void check_program(const Request& request, const Plan& plan, Diagnostics& diagno
   if (one_each && agent) return;
   if (one_each && row.contains("interpreter")) {
     if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
-    diagnostics.push_back({"program-is-launcher", Severity::error,
-                           fmt::format("{} is not told of {}: each node would train by itself",
-                                       name, counted(plan.nodes(), "node")),
-                           meant(*found)});
+    diagnostics.push_back(
+        {"program-is-launcher", Severity::error,
+         fmt::format("{} has no option for the job's {}: each node would train by itself", name,
+                     counted(plan.nodes(), "node")),
+         meant(*found)});
     return;
   }
   diagnostics.push_back(

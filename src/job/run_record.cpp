@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "hpclaunch/events.h"
 #include "job/steps.h"
@@ -47,19 +48,24 @@ Json failure_json(const sys::RankFailure& first) {
 
 // What is unknown is null.
 void add_ending(const RunRecord& record, Json& out) {
-  Json& launcher = out["launcher"];
-  launcher = {
+  Json launcher = {
       {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
   if (record.plan != nullptr) launcher["name"] = record.plan->launcher;
-  out["hosts"] = record.plan == nullptr ? Json::array() : Json(record.plan->hosts);
+  if (record.ending && record.ending->launcher_exit)
+    launcher["exit_status"] = *record.ending->launcher_exit;
+  if (record.ending && record.ending->launcher_signal)
+    launcher["signal"] = signal_json(*record.ending->launcher_signal);
+  out["launcher"] = std::move(launcher);
+  Json hosts = Json::array();
+  if (record.plan != nullptr)
+    for (const std::string& host : record.plan->hosts) hosts.push_back(host);
+  out["hosts"] = std::move(hosts);
   out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
   for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
   out["silent"] = Json::array();
   out["passed_on"] = nullptr;
   if (!record.ending) return;
   const sys::Ending& ending = *record.ending;
-  if (ending.launcher_exit) launcher["exit_status"] = *ending.launcher_exit;
-  if (ending.launcher_signal) launcher["signal"] = signal_json(*ending.launcher_signal);
   if (ending.first) out["first_failure"] = failure_json(*ending.first);
   int silent = 0;
   for (const sys::SilentRanks& node : ending.silent) {

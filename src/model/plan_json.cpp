@@ -186,13 +186,12 @@ bool is_secret(std::string_view name) {
   std::string upper(name);
   for (char& c : upper)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  constexpr std::array<std::string_view, 8> kWords = {"TOKEN",      "SECRET",     "PASSWORD",
-                                                      "PASSWD",     "PASSPHRASE", "CREDENTIAL",
-                                                      "PRIVATEKEY", "ACCESSKEY"};
-  constexpr std::array<std::string_view, 8> kLast = {"KEY",  "APIKEY", "PASS",    "PAT",
-                                                     "AUTH", "COOKIE", "COOKIES", "AUTHORIZATION"};
-  const std::string_view last = std::string_view(upper).substr(upper.rfind('_') + 1);
-  return std::ranges::count(kLast, last) > 0 ||
+  constexpr std::array<std::string_view, 12> kWords = {
+      "TOKEN",   "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL",
+      "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
+  constexpr std::array<std::string_view, 7> kLast = {"_KEY",   "_PASS",   "_PAT",         "_AUTH",
+                                                     "COOKIE", "COOKIES", "AUTHORIZATION"};
+  return std::ranges::any_of(kLast, [&](auto word) { return upper.ends_with(word); }) ||
          std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); });
 }
 

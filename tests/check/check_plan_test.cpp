@@ -52,14 +52,15 @@ TEST_CASE("an export that loses is named, one that agrees is not", "[check]") {
 }
 
 TEST_CASE("one value for what differs by rank is an error", "[check]") {
-  const auto typed = [](const char* name) {
-    return setting(name, {{Layer::computed, RankFact::rank}, {Layer::command_line, "0"}});
+  const auto finds_typed = [](const char* name, RankFact fact, int ranks = 2) {
+    const Setting one = setting(name, {{Layer::computed, fact}, {Layer::command_line, "0"}});
+    return finds(plan_of({one}, ranks), EnvSnapshot{}, "same-on-every-rank");
   };
-  CHECK(finds(plan_of({typed("RANK")}), EnvSnapshot{}, "same-on-every-rank"));
-  CHECK(finds(plan_of({typed("LOCAL_RANK")}), EnvSnapshot{}, "same-on-every-rank"));
-  CHECK_FALSE(
-      finds(plan_of({typed("NODE_RANK")}), EnvSnapshot{}, "same-on-every-rank"));  // one node
-  CHECK_FALSE(finds(plan_of({typed("RANK")}, 1), EnvSnapshot{}, "same-on-every-rank"));
+  CHECK(finds_typed("RANK", RankFact::rank));
+  CHECK(finds_typed("LOCAL_RANK", RankFact::local_rank));
+  CHECK(finds_typed("ROLE_RANK", RankFact::rank));
+  CHECK_FALSE(finds_typed("NODE_RANK", RankFact::node));  // one node
+  CHECK_FALSE(finds_typed("RANK", RankFact::rank, 1));
 }
 
 TEST_CASE("more threads than CPUs is remarked when somebody asked for it", "[check]") {

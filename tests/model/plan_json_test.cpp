@@ -59,12 +59,15 @@ TEST_CASE("bytes that are not UTF-8 go as base64", "[model][plan_json]") {
 }
 
 TEST_CASE("secret names", "[model][plan_json]") {
-  for (const char* name : {"HF_TOKEN", "hf_token", "GITHUBTOKEN", "TOKENS", "WANDB_API_KEY",
-                           "APIKEY", "PGPASSWORD", "MY_PASSWD", "AWS_SECRET_ACCESS_KEY",
-                           "SSH_PRIVATE_KEY_FILE", "DB_CREDENTIALS", "TOKENIZERS_TOKEN"})
+  for (const char* name :
+       {"HF_TOKEN", "hf_token", "GITHUBTOKEN", "TOKENS", "WANDB_API_KEY", "APIKEY", "PGPASSWORD",
+        "MY_PASSWD", "AWS_SECRET_ACCESS_KEY", "SSH_PRIVATE_KEY_FILE", "DB_CREDENTIALS",
+        "TOKENIZERS_TOKEN", "DB_PASS", "OPENAI_KEY", "GITHUB_PAT", "AUTHORIZATION", "SSH_AUTH",
+        "SESSION_COOKIE"})
     CHECK(is_secret(name));
-  for (const char* name : {"TOKENIZERS_PARALLELISM", "TOKENISER", "PATH", "KEY", "KEYBOARD",
-                           "OMP_NUM_THREADS", "PRIVATE", "ACCESS", ""})
+  for (const char* name :
+       {"TOKENIZERS_PARALLELISM", "TOKENISER", "PATH", "KEY", "KEYBOARD", "OMP_NUM_THREADS",
+        "PRIVATE", "ACCESS", "SSH_AUTH_SOCK", "BYPASS", "PASS_THROUGH", ""})
     CHECK_FALSE(is_secret(name));
 }
 
