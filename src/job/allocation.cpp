@@ -98,11 +98,20 @@ std::string with_first_host(const std::string& value, const std::string& name) {
 
 // Removes them where the script runs: what is exported there is not known here.
 std::string remove_foreign(const std::vector<std::string>& patterns) {
+  constexpr std::size_t kWidth = 110;
+  std::string names;
+  std::size_t line = 0;
+  for (const std::string& pattern : patterns) {
+    const bool full = names.size() - line + pattern.size() > kWidth;
+    names += names.empty() ? "" : full ? " | \\\n    " : " | ";
+    if (full) line = names.size();
+    names += pattern;
+  }
   return fmt::format(
       "# What a job says of its own tasks, which programs would take for these ranks.\n"
       "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
       "  case $name in\n    {}) unset \"$name\" ;;\n  esac\ndone\n\n",
-      fmt::join(patterns, " | \\\n    "));
+      names);
 }
 
 // The job's first host where the plan has a stand-in for it.

@@ -86,6 +86,17 @@ class Script(Outside):
         self.file("bin/scontrol", "#!/bin/sh\nexit 1\n", 0o755)
         self.has(self.ok(self.run_in_job(text), 2), "run this in a Slurm job")
 
+    def test_names_of_the_jobs_own_tasks_are_removed(self):
+        """A script made here and run in a job: the batch step's names are not those of the ranks that the script starts."""
+        job = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "1", "PMI_RANK": "3", "OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "1"}
+        text = self.ok(hpclaunch("run", "--dry-run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "/usr/bin/env", env=self.env())).out
+        done = self.ok(execute(["/bin/sh", self.file("script", text)], self.env(**job)))
+        names = [line.split("=")[0] for line in done.out.splitlines()]
+        self.assertEqual(sorted(line for line in done.out.splitlines() if line.startswith("RANK=")), ["RANK=0", "RANK=1"])
+        self.assertEqual(set(names) & set(job), {"SLURM_JOB_ID"})
+        inside = self.ok(hpclaunch("run", "--dry-run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "/usr/bin/env", env=self.env(SLURM_JOB_ID="7", SLURM_JOB_NODELIST=HOST)))
+        self.assertNotIn("unset \"$name\"", inside.out)  # there the plan knows what is exported
+
     def test_aurora_has_the_name_on_the_fast_network(self):
         text = self.script("--profile", "aurora", "-N", "2").out
         nodes = self.file("nodes", "x4102c5s6b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\nx4102c5s7b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\n")
