@@ -139,7 +139,7 @@ struct Found {
 
 std::optional<Found> find_row(const Words& command) {
   std::string python = "python";
-  std::optional<std::size_t> interpreter;  // where it stands, if the next words are its script
+  std::size_t interpreter = command.size();  // where it stands, if the next words are its script
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
@@ -147,14 +147,14 @@ std::optional<Found> find_row(const Words& command) {
       const auto words = row->find("words");
       const bool second = words != row->end() && words->contains(name);
       if (second && !lists(*words, name.c_str(), next)) return std::nullopt;
-      return Found{row, command, interpreter.value_or(at), at + (second ? 2 : 1), python};
+      return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
     }
     const Json* wrapper = row_of("wrappers", "programs", name);
     if (wrapper == nullptr) return std::nullopt;
     const bool second = wrapper->contains("words");
     if (second && !lists(*wrapper, "words", next)) return std::nullopt;
     const std::size_t begin = at;
-    interpreter.reset();
+    interpreter = command.size();
     if (wrapper->contains("module")) {
       python = command[at];
       interpreter = at;
