@@ -172,7 +172,8 @@ std::string prose(std::string_view text, int indent) {
   }
   std::string out;
   const auto room = static_cast<int>(kWidth - begin.size() - 1);
-  for (const std::string& line : render::fill(words, room)) out += begin + " " + line + "\n";
+  for (const std::string& line : render::fill(words, room))
+    out.append(begin).append(" ").append(line).append("\n");
   return out;
 }
 

@@ -278,7 +278,7 @@ void review_safety(const Profile& profile, const Profile&, std::vector<Diagnosti
       "/mnt/", "${env.TMPDIR}", "${env.SLURM_TMPDIR}"};
   for (const Rule& rule : profile.rules) {
     const auto add = [&](const char* id, Severity severity, const std::string& what,
-                         std::string fix) {
+                         const std::string& fix) {
       diagnostics.push_back(about("rule " + rule.id, rule.origin, id, severity, what, fix));
     };
     for (const Assignment& one : assignments_of(rule)) {

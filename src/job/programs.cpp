@@ -163,7 +163,7 @@ std::optional<Found> find_row(const Words& command) {
     at = wrapped.at;
     if (!wrapped.text.empty()) {
       for (const Words& inner : commands_in(wrapped.text))
-        if (const std::optional<Found> found = find_row(inner)) return found;
+        if (std::optional<Found> found = find_row(inner)) return found;
       return std::nullopt;
     }
     if (wrapped.module.empty()) continue;

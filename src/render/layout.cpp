@@ -136,6 +136,7 @@ Scene Layout::inner(const std::vector<int>& list, int width) {
   for (int columns = 1; columns <= std::min(count, kMostColumns); ++columns) {
     const int room = (width - (columns - 1) * m_.gap_x) / columns;
     std::vector<Scene> blocks;
+    blocks.reserve(list.size());
     for (const int at : list) blocks.push_back(block(at, room));
     const int widest = std::ranges::max_element(blocks, {}, &Scene::w)->w;
     Scene scene = in_rows(std::move(blocks), columns, widest + m_.gap_x, m_.gap_y);

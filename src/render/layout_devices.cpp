@@ -17,6 +17,7 @@ Scene Layout::shelf(const std::vector<int>& list, int least, int most, int width
   const int per_row = rows_of(static_cast<int>(list.size()), least, m_.gap_x, width).per_row;
   const int each = std::clamp((width - (per_row - 1) * m_.gap_x) / per_row, least, most);
   std::vector<Scene> things;
+  things.reserve(list.size());
   for (const int at : list) things.push_back(draw(at, each));
   const int highest = std::ranges::max_element(things, {}, &Scene::h)->h;
   for (Scene& one : things) one.h = highest;
