@@ -12,6 +12,7 @@ if(NOT HPCLAUNCH_FETCH MATCHES "^(OFF|ON|ALWAYS)$")
   message(FATAL_ERROR "invalid value \"${HPCLAUNCH_FETCH}\" for HPCLAUNCH_FETCH (OFF, ON, ALWAYS)")
 endif()
 
+include(CMakeDependentOption)
 include(FetchContent)
 include(ExternalProject)
 
@@ -103,7 +104,32 @@ if(NOT HPCLAUNCH_FETCH STREQUAL "ALWAYS")
     pkg_check_modules(hwloc QUIET IMPORTED_TARGET hwloc>=2.3)
   endif()
 endif()
-if(TARGET PkgConfig::hwloc)
+# Its archive, where that needs no library but the C library's: the shared one, which loads libudev, takes up to half a
+# millisecond of every start.
+if(TARGET PkgConfig::hwloc AND HPCLAUNCH_STATIC_CXX)
+  find_library(HPCLAUNCH_HWLOC_ARCHIVE libhwloc.a HINTS ${hwloc_LIBDIR} ${hwloc_LIBRARY_DIRS})
+  mark_as_advanced(HPCLAUNCH_HWLOC_ARCHIVE)
+endif()
+if(HPCLAUNCH_HWLOC_ARCHIVE)
+  include(CheckCSourceCompiles)
+  file(READ cmake/no_udev.c _no_udev)
+  set(CMAKE_REQUIRED_INCLUDES ${hwloc_INCLUDE_DIRS})
+  set(CMAKE_REQUIRED_LIBRARIES ${HPCLAUNCH_HWLOC_ARCHIVE} m ${CMAKE_DL_LIBS})
+  check_c_source_compiles("${_no_udev}
+#include <hwloc.h>
+int main(void) { hwloc_topology_t topology; return hwloc_topology_init(&topology) + hwloc_topology_load(topology); }"
+                          HPCLAUNCH_HAS_STATIC_HWLOC)
+  unset(CMAKE_REQUIRED_INCLUDES)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+cmake_dependent_option(HPCLAUNCH_STATIC_HWLOC "Link hwloc into the program" ON
+                       "HPCLAUNCH_HAS_STATIC_HWLOC;TARGET PkgConfig::hwloc" OFF)
+if(HPCLAUNCH_STATIC_HWLOC)
+  add_library(hpclaunch_hwloc STATIC cmake/no_udev.c)
+  target_include_directories(hpclaunch_hwloc SYSTEM INTERFACE ${hwloc_INCLUDE_DIRS})
+  target_link_libraries(hpclaunch_hwloc INTERFACE ${HPCLAUNCH_HWLOC_ARCHIVE} $<TARGET_FILE:hpclaunch_hwloc> m)
+  add_library(hpclaunch::hwloc ALIAS hpclaunch_hwloc)
+elseif(TARGET PkgConfig::hwloc)
   add_library(hpclaunch::hwloc ALIAS PkgConfig::hwloc)
 else()
   hpclaunch_fetch(hwloc 2.3 "libhwloc-dev pkg-config" "hwloc-devel pkgconf-pkg-config"

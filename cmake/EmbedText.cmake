@@ -1,4 +1,4 @@
-# cmake -DINPUT=FILE -DOUTPUT=FILE.cpp -DNAME=kName -DMODULE=job -DHEADER=programs.h -P EmbedText.cmake: a text file
+# cmake -DINPUT=FILE -DOUTPUT=FILE.cpp -DNAME=kName -DMODULE=authoring -DHEADER=new.h -P EmbedText.cmake: a text file
 # as a C string that the header declares in the module's namespace, one literal per line.
 file(READ ${INPUT} text)
 string(REPLACE "\\" "\\\\" text "${text}")

@@ -202,9 +202,8 @@ function(hpclaunch_abi_test vendor)
 endfunction()
 hpclaunch_abi_test(level_zero libze-dev level-zero-dev)
 hpclaunch_abi_test(rocm_smi librocm-smi-dev)
-hpclaunch_abi_test(amd_smi libamd-smi-dev)
 hpclaunch_abi_test(nvml libnvidia-ml-dev nvidia-cuda-dev)
-foreach(vendor amd_smi level_zero nvml rocm_smi)
+foreach(vendor level_zero nvml rocm_smi)
   add_library(fake_${vendor} MODULE tests/vendor/fake_${vendor}.cpp)
   target_link_libraries(fake_${vendor} PRIVATE hpclaunch_flags)
   # A test renames single functions in a copy: the library itself must not look them up by name.
@@ -226,6 +225,7 @@ hpclaunch_unit_test(network SOURCES tests/sys/events_test.cpp tests/sys/network_
 hpclaunch_unit_test(local LABEL local SOURCES tests/sys/local_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(local_driver tests/sys/local_driver.cpp)
 target_link_libraries(local_driver PRIVATE hpclaunch_sys hpclaunch_model)
+target_include_directories(local_driver PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(local_driver PRIVATE HPCLAUNCH_TEST_SHIM="${HPCLAUNCH_SHIM}")
 add_dependencies(local_driver hpclaunch-shim)
 add_test(NAME local.black-box
@@ -234,7 +234,7 @@ set_tests_properties(local.black-box PROPERTIES LABELS local TIMEOUT 600)
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs terminal topo devices plan drift explain prefixes local hydra openmpi mpi_standins supervise launchers allocations verify ddp identity programs outside profile profile_new sites site_choice examples)
+  foreach(topic usage docs terminal topo devices plan drift explain prefixes local hydra openmpi mpi_standins supervise launchers allocations shapes verify ddp identity programs outside profile profile_new sites site_choice examples)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)

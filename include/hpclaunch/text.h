@@ -1,5 +1,6 @@
 #pragma once
 // Small text functions that the standard library lacks. All pure.
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -34,6 +35,9 @@ std::string shown(std::string_view text, std::size_t most = 100);
 /// [A-Za-z_][A-Za-z0-9_]*: what shells take for the name of a variable.
 bool is_identifier(std::string_view name);
 
+/// Nothing but letters and digits of ASCII and the characters of `more`; also of an empty text.
+bool consists_of(std::string_view text, std::string_view more);
+
 /// The candidate nearest to `word` in edit distance (insert, delete, replace, swap of neighbours,
 /// letter case ignored), if it is near enough to be a misspelling: at most a third of the length of
 /// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.
@@ -44,9 +48,24 @@ std::uint32_t fnv1a(std::string_view text);
 
 /// "1 rank", "2 ranks": `noun` takes an s unless `count` is 1.
 std::string counted(long count, std::string_view noun);
+template <std::unsigned_integral Count>
+std::string counted(Count count, std::string_view noun) {
+  return counted(static_cast<long>(count), noun);
+}
 
 /// "2 packages, 104 cores": the counts above zero.
 std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items);
+
+/// The texts of a list with `between` between them.
+template <class List>
+std::string joined(const List& list, std::string_view between) {
+  std::string text;
+  bool first = true;
+  for (const auto& one : list) {
+    text.append(std::exchange(first, false) ? "" : between).append(one);
+  }
+  return text;
+}
 
 /// `text` with its characters replaced as the table says.
 std::string replaced(std::string_view text,

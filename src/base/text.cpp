@@ -55,12 +55,16 @@ std::string shown(std::string_view text, std::size_t most) {
   return out;
 }
 
+bool consists_of(std::string_view text, std::string_view more) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    const char lower = to_lower(c);
+    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
 bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const auto other = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), other);
+  return !name.empty() && (name.front() < '0' || name.front() > '9') && consists_of(name, "_");
 }
 
 namespace {

@@ -192,13 +192,6 @@ bool follows(std::string_view text, Number last, std::size_t width) {
 
 // ---- names in runs ----------------------------------------------------------------------------------
 
-HostNames::Iterator& HostNames::Iterator::operator++() {
-  if (++place_ < names_->count(run_)) return *this;
-  ++run_;
-  place_ = 0;
-  return *this;
-}
-
 std::size_t HostNames::run_of(std::size_t at) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(runs_, at, {}, &Run::begin) -
                                   runs_.begin()) -

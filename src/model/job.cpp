@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "hpclaunch/hosts.h"
@@ -28,15 +27,30 @@ std::size_t first_of(std::string_view text, Wanted wanted) {
 }
 
 // In host names and addresses.
-constexpr std::array<bool, 256> kUsual = [] {
-  std::array<bool, 256> usual{};
-  for (const unsigned char c :
-       std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:%"))
-    usual[c] = true;
-  return usual;
-}();
+bool is_strange(char c) {
+  const bool letter = to_lower(c) >= 'a' && to_lower(c) <= 'z';
+  return !letter && (c < '0' || c > '9') &&
+         std::string_view("-._:%").find(c) == std::string_view::npos;
+}
 
-bool is_strange(char c) { return !kUsual[static_cast<unsigned char>(c)]; }
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// "slots=4 max_slots = 8", as Open MPI reads them. Its limit for --oversubscribe does not count: hpclaunch counts the
+// ranks. What is not understood, or "".
+std::string_view read_counts(std::string_view rest, std::string_view& slots, bool& has_slots) {
+  for (rest = trim(rest); !rest.empty();) {
+    const std::size_t equals = std::min(rest.find('='), rest.size());
+    const std::string_view key = trim(rest.substr(0, equals));
+    const std::string_view behind = trim(rest.substr(std::min(equals + 1, rest.size())));
+    const std::string_view value = behind.substr(0, first_of(behind, is_blank));
+    const bool limit = key == "max_slots" || key == "max-slots";
+    if (equals == rest.size() || (!limit && key != "slots")) return rest;
+    if (!limit) slots = value;
+    has_slots = has_slots || !limit;
+    rest = trim(behind.substr(value.size()));
+  }
+  return {};
+}
 
 Result<HostLine> read_line(std::string_view line, const std::string& file, int number) {
   const SourceRef where{file, number};
@@ -45,25 +59,14 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
                  fmt::format("host file: {} in \"{}\"", what, shown(line, kMostOfLine)),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
   const std::size_t blank = first_of(line, is_blank);
   std::string_view name = line.substr(0, blank);
   std::string_view slots;
   bool has_slots = false;
   if (blank != std::string_view::npos) {
-    for (std::string_view rest = trim(line.substr(blank)); !rest.empty();) {
-      // KEY = VALUE, as Open MPI reads it. Its limit for --oversubscribe does not count: hpclaunch counts the ranks.
-      const std::size_t equals = std::min(rest.find('='), rest.size());
-      const std::string_view key = trim(rest.substr(0, equals));
-      const std::string_view behind = trim(rest.substr(std::min(equals + 1, rest.size())));
-      const std::string_view value = behind.substr(0, first_of(behind, is_blank));
-      const bool limit = key == "max_slots" || key == "max-slots";
-      if (equals == rest.size() || (!limit && key != "slots"))
-        return bad(fmt::format("\"{}\" is not understood", shown(rest, kMostOfLine)));
-      if (!limit) slots = value;
-      has_slots = has_slots || !limit;
-      rest = trim(behind.substr(value.size()));
-    }
+    const std::string_view strange = read_counts(line.substr(blank), slots, has_slots);
+    if (!strange.empty())
+      return bad(fmt::format("\"{}\" is not understood", shown(strange, kMostOfLine)));
   } else if (const std::size_t colon = name.find(':');
              colon != std::string_view::npos &&
              name.find(':', colon + 1) == std::string_view::npos) {
@@ -164,7 +167,9 @@ bool is_loopback(std::string_view address) {
 }
 
 bool is_link_local(std::string_view address) {
-  return address.starts_with("169.254.") || to_lower(address).starts_with("fe80:");
+  const std::string text = to_lower(address);  // fe80::/10
+  return text.starts_with("169.254.") ||
+         (text.starts_with("fe") && text.find_first_of("89ab") == 2 && text.find(':') == 4);
 }
 
 namespace {

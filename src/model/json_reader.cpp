@@ -77,8 +77,8 @@ std::string shown(std::string_view text) {
 // ---- Context ---------------------------------------------------------------------------------------
 
 Context::Context(std::string_view text, std::string file) : file_(std::move(file)) {
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '\n') line_starts_.push_back(i + 1);
+  for (std::size_t end = 0; (end = text.find('\n', end)) != std::string_view::npos;)
+    line_starts_.push_back(++end);
   whole_ = read_tree(text, *this, root_);
 }
 

@@ -1,10 +1,8 @@
-// Builds the tree from what the JSON library finds in the text. The library does not say where it found a value: that
-// follows from how far it has read.
+// Reads a text into the tree. What is not JSON the library explains.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -44,105 +42,147 @@ std::string hint_for(const std::string& message) {
   return "";
 }
 
-/// Gives the library the text byte by byte, and remembers the place behind the last one.
-struct Cursor {
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  const char* at;
-  const char** last;
-
-  reference operator*() const { return *at; }
-  Cursor& operator++() {
-    *last = ++at;
-    return *this;
-  }
-  bool operator==(const Cursor& other) const { return at == other.at; }
-};
-
-/// Takes the library's events (json_sax), which come in the order of the text.
-class Builder {
+/// Stops at the first thing that is no JSON. The library takes several times as long, and does not say where it found
+/// a value.
+class Reader {
  public:
-  Builder(std::string_view text, Context& context, Json& root)
-      : text_(text), context_(context), root_(root) {
+  Reader(std::string_view text, Context& context) : text_(text), context_(context) {
     if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
   }
 
-  bool read() {
-    const char* end = text_.data() + text_.size();
-    return json::sax_parse(Cursor{text_.data(), &read_}, Cursor{end, &read_}, this,
-                           json::input_format_t::json, true, true);
-  }
-
-  bool null() { return open(Json::Kind::null), close(); }
-  bool boolean(bool truth) { return open(Json::Kind::boolean).truth = truth, close(); }
-  bool string(const std::string& text) { return open(Json::Kind::string).text = text, close(); }
-  bool number_integer(json::number_integer_t /*value*/) { return number(); }
-  bool number_unsigned(json::number_unsigned_t /*value*/) { return number(); }
-  bool number_float(json::number_float_t /*value*/, const std::string& /*text*/) {
-    return number();
-  }
-  bool binary(json::binary_t& /*value*/) { return false; }
-  bool start_object(std::size_t /*size*/) { return start(Json::Kind::object); }
-  bool start_array(std::size_t /*size*/) { return start(Json::Kind::array); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool key(const std::string& text) {
-    key_ = text;
-    mark_ = next();
-    at_ = behind();
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string& /*token*/,
-                   const json::exception& error) {
-    constexpr int kOverflow = 406;  // "1e999", which is read to its end
-    if (error.id == kOverflow) position = next() + 1;
-    const std::string message = complaint(error.what());
-    return broken(std::min(position == 0 ? 0 : position - 1, text_.size()),
-                  "broken JSON: " + message, hint_for(message));
+  bool read(Json& root) {
+    if (value(root) && next() == '\0') return true;
+    if (too_deep_) return false;
+    std::size_t place = at_;  // that of a number which is too large, of which the library says none
+    std::string message;
+    try {
+      const json whole = json::parse(text_, nullptr, true, true);
+    } catch (const json::parse_error& error) {
+      place = error.byte == 0 ? 0 : error.byte - 1;
+      message = complaint(error.what());
+    } catch (const json::exception& error) {
+      message = complaint(error.what());
+    }
+    return broken(std::min(place, text_.size()), "broken JSON: " + message, hint_for(message));
   }
 
  private:
-  /// The place of the next token: blanks, comments, colons and commas are skipped.
-  std::size_t next() {
+  /// The first byte of the next token; '\0' at the end. Blanks and comments are skipped.
+  char next() {
     for (;;) {
-      at_ = std::min(text_.find_first_not_of(" \t\r\n,:", at_), text_.size());
+      at_ = std::min(at_, text_.size());
+      while (at_ < text_.size() &&
+             (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+        ++at_;
       if (text_.substr(at_, 2) == "//")
         at_ = text_.find_first_of(std::string_view("\r\n\0", 3), at_);
-      else if (text_.substr(at_, 2) == "/*")
+      else if (text_.substr(at_, 2) == "/*" && text_.find("*/", at_ + 2) != std::string_view::npos)
         at_ = text_.find("*/", at_ + 2) + 2;
       else
-        return at_;
+        return at_ < text_.size() ? text_[at_] : '\0';
     }
   }
 
-  std::size_t behind() const { return static_cast<std::size_t>(read_ - text_.data()); }
-
-  Json& open(Json::Kind kind) {
-    Json& made = open_.empty() ? root_ : open_.back()->items.emplace_back();
-    made.kind = kind;
-    made.begin = next();
-    made.end = std::string::npos;  // until it is closed
-    const bool member = !open_.empty() && open_.back()->kind == Json::Kind::object;
-    made.mark = member ? mark_ : made.begin;
-    if (member) made.key = std::move(key_);
-    at_ = behind();
-    open_.push_back(&made);
-    return made;
-  }
-
-  bool close() {
-    Json& made = *open_.back();
-    made.end = at_ = behind();
-    if (made.kind == Json::Kind::object) drop_repeated(made.items);
-    open_.pop_back();
+  bool take(char wanted) {
+    if (next() != wanted) return false;
+    ++at_;
     return true;
   }
 
+  bool value(Json& made) {
+    const char first = next();
+    made.begin = at_;
+    bool good = false;
+    if (first == '{' || first == '[')
+      good = list(first == '{' ? '}' : ']', made);
+    else if (first == '"')
+      good = string(made.text), made.kind = Json::Kind::string;
+    else if (first == '-' || (first >= '0' && first <= '9'))
+      good = number(made);
+    else
+      good = literal(made);
+    made.end = at_;
+    return good;
+  }
+
+  bool list(char end, Json& made) {
+    constexpr std::size_t kMaxDepth = 32;  // readers of the tree recurse
+    made.kind = end == '}' ? Json::Kind::object : Json::Kind::array;
+    made.end = std::string::npos;  // until it is closed
+    if (depth_ == kMaxDepth) {
+      too_deep_ = true;
+      return broken(at_, fmt::format("more than {} nested objects and arrays", kMaxDepth),
+                    "remove the inner ones");
+    }
+    ++depth_;
+    ++at_;
+    for (bool first = true; !take(end); first = false) {
+      if (!first && !take(',')) return false;
+      Json& one = made.items.emplace_back();
+      next();
+      one.mark = at_;
+      if (end == '}' && !(string(one.key) && take(':'))) return false;
+      if (!value(one)) return false;
+    }
+    --depth_;
+    if (end == '}') drop_repeated(made.items);
+    return true;
+  }
+
+  /// The library reads what is not plain: escapes, bytes beyond ASCII.
+  bool string(std::string& into) {
+    if (next() != '"') return false;
+    std::size_t end = at_ + 1;
+    bool plain = true;
+    for (; end < text_.size() && text_[end] != '"'; ++end) {
+      const auto byte = static_cast<unsigned char>(text_[end]);
+      if (byte >= ' ' && byte < 0x80 && byte != '\\') continue;
+      plain = false;
+      if (byte == '\\') ++end;
+    }
+    if (end >= text_.size()) return false;
+    if (plain) {
+      into = text_.substr(at_ + 1, end - at_ - 1);
+    } else {
+      const json read = json::parse(text_.substr(at_, end + 1 - at_), nullptr, false);
+      if (!read.is_string()) return false;
+      into = read.get_ref<const std::string&>();
+    }
+    at_ = end + 1;
+    return true;
+  }
+
+  bool number(Json& made) {
+    const std::size_t end = text_.find_first_not_of("0123456789+-.eE", at_);
+    made.kind = Json::Kind::number;
+    made.text = text_.substr(at_, std::min(end, text_.size()) - at_);
+    if (!json::accept(made.text)) return false;
+    at_ += made.text.size();
+    const char* last = made.text.data() + made.text.size();
+    const auto [stop, error] = std::from_chars(made.text.data(), last, made.whole);
+    if (stop != last || error != std::errc()) return true;
+    made.kind = Json::Kind::integer;
+    made.text = std::to_string(made.whole);  // "-0" is 0
+    return true;
+  }
+
+  bool literal(Json& made) {
+    for (const std::string_view word : {"true", "false", "null"}) {
+      if (!text_.substr(at_).starts_with(word)) continue;
+      made.kind = word == "null" ? Json::Kind::null : Json::Kind::boolean;
+      made.truth = word == "true";
+      at_ += word.size();
+      return true;
+    }
+    return false;
+  }
+
   void drop_repeated(std::vector<Json>& members) {
+    std::vector<std::string_view> sorted;
+    sorted.reserve(members.size());
+    for (const Json& one : members) sorted.push_back(one.key);
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) == sorted.end()) return;
     std::set<std::string> keys;
     std::erase_if(members, [&](Json& one) {
       if (keys.insert(one.key).second) return false;
@@ -152,14 +192,6 @@ class Builder {
     });
   }
 
-  /// Depth is limited because readers of the tree recurse.
-  bool start(Json::Kind kind) {
-    constexpr std::size_t kMaxDepth = 32;
-    if (open_.size() < kMaxDepth) return open(kind), true;
-    return broken(next(), fmt::format("more than {} nested objects and arrays", kMaxDepth),
-                  "remove the inner ones");
-  }
-
   /// Nothing else is said of such a text.
   bool broken(std::size_t at, std::string message, std::string hint) {
     context_.take();
@@ -167,36 +199,17 @@ class Builder {
     return false;
   }
 
-  /// The library has read one byte too many, or all of the text.
-  bool number() {
-    Json& made = open(Json::Kind::number);
-    made.end = at_ = std::min(text_.find_first_not_of("0123456789+-.eE", made.begin), text_.size());
-    made.text = text_.substr(made.begin, made.end - made.begin);
-    const char* end = made.text.data() + made.text.size();
-    const auto [stop, error] = std::from_chars(made.text.data(), end, made.whole);
-    if (stop == end && error == std::errc()) {
-      made.kind = Json::Kind::integer;
-      made.text = std::to_string(made.whole);  // "-0" is 0
-    }
-    open_.pop_back();
-    return true;
-  }
-
   std::string_view text_;
   Context& context_;
-  Json& root_;
-  const char* read_ = text_.data();
-  std::vector<Json*>
-      open_;  ///< from the root to the innermost; none of their lists grows but the last one's
-  std::size_t at_ = 0;  ///< behind the last token
-  std::string key_;
-  std::size_t mark_ = 0;
+  std::size_t at_ = 0;  ///< behind the last token, or where the next one begins
+  std::size_t depth_ = 0;
+  bool too_deep_ = false;
 };
 
 }  // namespace
 
 bool read_tree(std::string_view text, Context& context, Json& root) {
-  return Builder(text, context, root).read();
+  return Reader(text, context).read(root);
 }
 
 }  // namespace hpclaunch::json_reader

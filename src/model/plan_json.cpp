@@ -158,7 +158,7 @@ Json layout_json(const Plan& plan) {
 }
 
 Json report_json(const Diagnostic& report) {
-  return Json{{"rule", text(report.id)},
+  return Json{{"id", text(report.id)},
               {"severity", std::string(to_string(report.severity))},
               {"message", text(report.message)},
               {"fix", text_or_null(report.fix)}};
@@ -179,7 +179,18 @@ bool has_word(const std::string& name, std::string_view word) {
 
 bool is_hidden(std::string_view name, const Decision& decision) {
   const bool given = decision.layer == Layer::environment || decision.layer == Layer::command_line;
-  return given && is_secret(name) && !std::holds_alternative<Unset>(decision.value);
+  const auto* value = std::get_if<std::string>(&decision.value);
+  return given && is_secret(name, value == nullptr ? "" : *value) &&
+         !std::holds_alternative<Unset>(decision.value);
+}
+
+bool is_secret(std::string_view name, std::string_view value) {
+  const std::size_t scheme = value.find("://");
+  const std::string_view rest = value.substr(scheme == value.npos ? value.size() : scheme + 3);
+  const std::size_t at = rest.find_first_of("@/");
+  const bool password =
+      at != rest.npos && rest[at] == '@' && rest.substr(0, at).find(':') != rest.npos;
+  return password || is_secret(name);
 }
 
 bool is_secret(std::string_view name) {
@@ -222,10 +233,11 @@ std::string plan_to_json(const Plan& plan) {
             plan.output.start_seconds ? Json(*plan.output.start_seconds) : Json(nullptr)},
            {"report", text_or_null(plan.output.report)}};
   out["supervise"] = plan.supervise;
-  out["notice"] = plan.time_limit_signal.signal == 0
-                      ? Json(nullptr)
-                      : Json{{"signal", time_limit_signal_name(plan.time_limit_signal.signal)},
-                             {"at", plan.time_limit_signal.at}};
+  out["time_limit_signal"] =
+      plan.time_limit_signal.signal == 0
+          ? Json(nullptr)
+          : Json{{"signal", time_limit_signal_name(plan.time_limit_signal.signal)},
+                 {"at", plan.time_limit_signal.at}};
   out["layout"] = layout_json(plan);
   out["classes"] = list(plan.classes, class_json);
   out["choices"] = settings_json(plan.choices);

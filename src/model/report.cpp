@@ -228,16 +228,6 @@ bool is_placement_variable(std::string_view name) {
          std::ranges::find(placement_variables(), name) != placement_variables().end();
 }
 
-namespace {
-
-std::string state_problem(const Interface& one) {
-  if (!one.up) return one.name + " is down";
-  if (one.addresses.empty()) return one.name + " has no address";
-  return "";
-}
-
-}  // namespace
-
 std::string interface_problem(std::string_view variable, std::string_view value,
                               const std::vector<Interface>& interfaces) {
   const bool nccl = variable == "NCCL_SOCKET_IFNAME";
@@ -256,9 +246,10 @@ std::string interface_problem(std::string_view variable, std::string_view value,
     bool usable = false;
     for (const Interface& one : interfaces) {
       if (exact ? one.name != name : !one.name.starts_with(name)) continue;
-      const std::string state = state_problem(one);
-      usable = usable || state.empty();
-      if (!state.empty()) why = state;
+      if (one.up && !one.addresses.empty())
+        usable = true;
+      else
+        why = one.name + (one.up ? " has no address" : " is down");
     }
     found = found || usable;
     if (!usable && first.empty()) first = std::move(why);

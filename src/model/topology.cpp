@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -103,50 +103,31 @@ Status check_indices(const Topology& topology) {
 }
 
 Status check_whole_cores(const Topology& topology) {
-  std::array<int, CpuSet::kCapacity> core_of;
-  core_of.fill(-1);
-  std::vector<std::size_t> sizes;
-  for (const Core& core : topology.cores) {
-    const std::vector<int> pus = core.pus.to_vector();
-    for (const int pu : pus) core_of[static_cast<std::size_t>(pu)] = static_cast<int>(sizes.size());
-    sizes.push_back(pus.size());
-  }
+  const CpuSet all = topology.all_pus();
   for (const Group& group : groups_of(topology)) {
-    std::vector<std::size_t> found(sizes.size());
-    for (const int pu : group.pus->to_vector()) {
-      const int core = core_of[static_cast<std::size_t>(pu)];
-      if (core < 0)
-        return breach(group.pointer + "/pus", "{} has PU {}, which is in no core", group.name, pu);
-      ++found[static_cast<std::size_t>(core)];
-    }
-    for (std::size_t core = 0; core < sizes.size(); ++core)
-      if (found[core] != 0 && found[core] != sizes[core])
+    if (!all.contains(*group.pus))
+      return breach(group.pointer + "/pus", "{} has PU {}, which is in no core", group.name,
+                    (*group.pus - all).first());
+    for (const Core& core : topology.cores)
+      if (core.pus.intersects(*group.pus) && !group.pus->contains(core.pus))
         return breach(group.pointer + "/pus", "{} has only a part of the core with PUs {}",
-                      group.name, topology.cores[core].pus.to_list());
+                      group.name, core.pus.to_list());
   }
   return Done{};
 }
 
-/// Larger groups first; each PU keeps the last group that contains it. A group over PUs of two different
-/// groups overlaps the smaller one.
+/// Each group with the larger ones, smallest first.
 Status check_nesting(const Topology& topology) {
   std::vector<Group> groups = groups_of(topology);
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.pus->count() > b.pus->count(); });
-  std::array<int, CpuSet::kCapacity> owner;
-  owner.fill(-1);
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::vector<int> pus = groups[i].pus->to_vector();
-    for (const int pu : pus) {
-      const int first = owner[static_cast<std::size_t>(pus.front())];
-      const int here = owner[static_cast<std::size_t>(pu)];
-      if (first == here) continue;
-      const Group& other = groups[static_cast<std::size_t>(std::max(first, here))];
-      return breach(groups[i].pointer + "/pus", "{} and {} overlap, and neither contains the other",
-                    groups[i].name, other.name);
+  std::ranges::stable_sort(groups, std::greater(),
+                           [](const Group& one) { return one.pus->count(); });
+  for (auto one = groups.begin(); one != groups.end(); ++one)
+    for (auto larger = one; larger != groups.begin();) {
+      --larger;
+      if (!larger->pus->intersects(*one->pus) || larger->pus->contains(*one->pus)) continue;
+      return breach(one->pointer + "/pus", "{} and {} overlap, and neither contains the other",
+                    one->name, larger->name);
     }
-    for (const int pu : pus) owner[static_cast<std::size_t>(pu)] = static_cast<int>(i);
-  }
   return Done{};
 }
 

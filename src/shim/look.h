@@ -56,7 +56,7 @@ inline void check_host(const Plan& plan, const Place& place) {
     name[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   own = {name, own.size};
-  if (plan.order.size > 0) {
+  if (plan.order.size > place.node) {
     const Text planned(plan.order.at + place.node, 1);
     if (planned == "." || is_mark_of(planned, own)) return;
     Line line = rank_line(place);
@@ -65,9 +65,9 @@ inline void check_host(const Plan& plan, const Place& place) {
     return differs(line, plan.verify, place, true);
   }
   const auto mark = [&](int node) { return Text(plan.hosts.at + node * kHostMark, kHostMark); };
-  if (mark(place.node) == "..." || is_mark_of(mark(place.node), own)) return;
-  int here = 0;
   const int nodes = plan.hosts.size / kHostMark;
+  if (place.node >= nodes || mark(place.node) == "..." || is_mark_of(mark(place.node), own)) return;
+  int here = 0;
   while (here < nodes && !is_mark_of(mark(here), own)) ++here;
   if (here == nodes) return;
   Line line = rank_line(place);

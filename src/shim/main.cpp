@@ -119,28 +119,22 @@ const char* objection(const char* path) {
 void make_directories(const Plan& plan, const Place& place) {
   static char path[kMaxPath];
   static char failed[kMaxPath];
-  Text rest = plan.directories;
-  Text item;
   int failures = 0;
   int error = 0;
-  for (bool more = rest.size > 0; more;) {
-    more = cut(rest, '/', item);
-    if (!read_path(item, path)) continue;
+  each_piece(plan.directories, [&](Text item) {
+    read_path(item, path);
     const long result = call(SYS_mkdirat, AT_FDCWD, path, 0700);
     const char* why = result == -EEXIST ? objection(path) : nullptr;
     if (why != nullptr) {
       Line line = rank_line(place);
-      line.add("directory ")
-          .add(path)
-          .add(" refused: ")
-          .add(why)
-          .add("; remove it, or chmod 700 your own");
+      line.add("directory ").add(path).add(" refused: ").add(why);
+      line.add("; remove it, or chmod 700 your own");
       stop(kFailed, line, place.local == 0);
     }
-    if (result == 0 || result == -EEXIST || failures++ > 0) continue;
+    if (result == 0 || result == -EEXIST || failures++ > 0) return;
     error = static_cast<int>(-result);
     read_path(item, failed);
-  }
+  });
   if (failures == 0 || place.local != 0) return;
   Line line = rank_line(place);
   line.add("directory ").add(failed).add(": ").add(reason(kNotCreated, error, "not created"));
@@ -181,9 +175,11 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   const bool compared = plan.local_name.size > 0 && plan.verify != Verify::report;
   const bool known = compared && value.at != nullptr && is_number(value, local);
   if (!inside) {
-    const int world = world_size(plan);
+    const long long world = world_size(plan);
     Line line = rank_line(place);
-    line.add("the plan has ").add(world).add(world == 1 ? " rank" : " ranks");
+    line.add("the plan has ")
+        .add_wide(static_cast<unsigned long long>(world))
+        .add(world == 1 ? " rank" : " ranks");
     line.add(", the launcher started more");
     stop(kFailed, line, place.rank == world || !known || local == 0);
   }

@@ -167,7 +167,7 @@ class RankMonitor {
     static char directory[kMaxPath];
     read_path(plan_.logs, directory);
     int width = 1;
-    for (int last = world_size(plan_) - 1; last >= 10; last /= 10) ++width;
+    for (long long last = world_size(plan_) - 1; last >= 10; last /= 10) ++width;
     path.add_bytes(directory).add("/rank-").add_digits(place_.rank, width).add(".log");
     constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);

@@ -22,9 +22,9 @@ struct Task {
   int arena_size = 0;
   int used = 0;
 
-  constexpr bool put(int byte) {
+  constexpr bool put(char byte) {
     if (used == arena_size) return false;
-    arena[used++] = static_cast<char>(byte);
+    arena[used++] = byte;
     return true;
   }
   constexpr bool put_text(Text escaped) {
@@ -34,11 +34,11 @@ struct Task {
     return true;
   }
   constexpr bool put_number(int number) {
-    return (number < 10 || put_number(number / 10)) && put('0' + number % 10);
+    return (number < 10 || put_number(number / 10)) && put("0123456789"[number % 10]);
   }
 };
 
-/// Adds NAME=VALUE. False: no room. Name and item have been checked by read_plan.
+/// Adds NAME=VALUE. False: no room.
 constexpr bool assign(Text name, Text item, const Place& place, Task& task) {
   if (task.count == kMaxSet) return false;
   const int start = task.used;

@@ -47,7 +47,6 @@ constexpr void each_piece(Text list, Use use) {
 }
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 /// Takes decimal digits off the front of `rest`. False: there are none, or the number is too large.
 constexpr bool take_number(Text& rest, int& number) {
@@ -67,17 +66,15 @@ constexpr bool is_number(Text text, int& number) {
   return take_number(text, number) && text.size == 0;
 }
 
-constexpr int kMaxBytesDigits = 18;
-
 /// True when all of `text` is a number of bytes: up to 18 decimal digits.
 constexpr bool is_bytes(Text text, unsigned long long& number) {
+  constexpr int kMaxDigits = 18;
   number = 0;
-  if (text.size == 0 || text.size > kMaxBytesDigits) return false;
   for (int i = 0; i < text.size; ++i) {
     if (!is_digit(text.at[i])) return false;
     number = number * 10 + static_cast<unsigned long long>(text.at[i] - '0');
   }
-  return true;
+  return text.size > 0 && text.size <= kMaxDigits;
 }
 
 constexpr int hex_digit(char c) {
@@ -85,57 +82,21 @@ constexpr int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/// Takes one byte, escaped or plain, off the front of a `rest` that is not empty. -1: malformed.
-constexpr int take_byte(Text& rest) {
-  const char c = rest.at[0];
-  const bool reserved = c == ':' || c == '/' || c == '=' || c == '@';
-  if (c != '%') {
-    rest = rest.from(1);
-    return c > ' ' && c <= '~' && !reserved ? c : -1;
-  }
-  if (rest.size < 3 || hex_digit(rest.at[1]) < 0 || hex_digit(rest.at[2]) < 0) return -1;
-  const int byte = hex_digit(rest.at[1]) * 16 + hex_digit(rest.at[2]);
-  rest = rest.from(3);
-  return byte == 0 ? -1 : byte;
-}
-
-/// A name may not be empty and may not hold '=', escaped or not.
-constexpr bool valid_name(Text name) {
-  if (name.size == 0) return false;
-  while (name.size > 0) {
-    const int byte = take_byte(name);
-    if (byte < 0 || byte == '=') return false;
-  }
-  return true;
+/// Takes one byte, escaped or plain, off the front of a `rest` that is not empty.
+constexpr char take_byte(Text& rest) {
+  const bool escaped = rest.at[0] == '%' && rest.size > 2;
+  const int byte = escaped ? hex_digit(rest.at[1]) * 16 + hex_digit(rest.at[2]) : rest.at[0];
+  rest = rest.from(escaped ? 3 : 1);
+  return static_cast<char>(byte);
 }
 
 constexpr int kMaxPath = 4096;  // Linux's PATH_MAX, the zero included
 
-/// Writes the bytes of an escaped path and a zero to `out`. False: not absolute, malformed or too
-/// long.
-constexpr bool read_path(Text item, char (&out)[kMaxPath]) {
+/// Writes the bytes of an escaped path and a zero to `out`, as many as there is room for.
+constexpr void read_path(Text item, char (&out)[kMaxPath]) {
   int size = 0;
-  while (item.size > 0) {
-    const int byte = take_byte(item);
-    if (byte < 0 || size == kMaxPath - 1 || (size == 0 && byte != '/')) return false;
-    out[size++] = static_cast<char>(byte);
-  }
+  while (item.size > 0 && size < kMaxPath - 1) out[size++] = take_byte(item);
   out[size] = '\0';
-  return size > 0;
-}
-
-constexpr bool valid_path(Text item) {
-  char ignored[kMaxPath] = {};
-  return read_path(item, ignored);
-}
-
-/// A launcher's variable: never escaped, because it is looked up as it stands.
-constexpr bool is_identifier(Text name) {
-  for (int i = 0; i < name.size; ++i) {
-    const char c = name.at[i];
-    if (!is_letter(c) && c != '_' && (i == 0 || !is_digit(c))) return false;
-  }
-  return name.size > 0;
 }
 
 /// One character of a mark: six bits.
@@ -159,14 +120,6 @@ constexpr bool is_mark_of(Text mark, Text text) {
     if (mark.at[i] != mark_digit(hash)) return false;
   }
   return true;
-}
-
-constexpr bool valid_mark(Text mark, int size) {
-  for (int i = 0; i < mark.size; ++i) {
-    const char c = mark.at[i];
-    if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_') return false;
-  }
-  return mark.size == size;
 }
 
 struct Mask {
@@ -210,21 +163,9 @@ constexpr bool read_list(Text list, Mask& mask) {
   return true;
 }
 
-constexpr bool valid_list(Text list) {
-  Mask ignored;
-  return list.size == 0 || read_list(list, ignored);
-}
-
-/// Reads "F-L" with F <= L.
+/// Reads "F-L".
 constexpr bool read_part(Text text, int& first, int& last) {
-  return take_number(text, first) && text.size > 1 && text.at[0] == '-' &&
-         is_number(text.from(1), last) && first <= last && last < kMaskBits;
-}
-
-constexpr bool valid_part(Text text) {
-  int first = 0;
-  int last = 0;
-  return read_part(text, first, last);
+  return take_number(text, first) && text.size > 1 && is_number(text.from(1), last);
 }
 
 /// Item `position` of "a/b/c"; one item alone serves every position. False: the column is too

@@ -42,6 +42,12 @@ TEST_CASE("host files: the limits of Open MPI", "[hosts]") {
   REQUIRE(hosts);
   CHECK(*hosts == HostFile{{"n1", "n2"}, {4, 2}});
   CHECK(!parse_host_file("n1 slots=4 more=8\n", "h"));
+  const auto other =
+      parse_host_file("n1 max_slots=8 slots=4\nn2 slots = 2 max-slots = 3\nn3 max_slots=9\n", "h");
+  REQUIRE(other);
+  CHECK(*other == HostFile{{"n1", "n2", "n3"}, {4, 2, 0}});
+  for (const char* bad : {"n1 slots\n", "n1 slots = \n", "n1 = 4\n", "n1 slots=4 5\n"})
+    CHECK(!parse_host_file(bad, "h"));
 }
 
 TEST_CASE("a bad host file is refused with file and line", "[job]") {
@@ -154,4 +160,16 @@ TEST_CASE("an environment keeps order, odd entries and bytes", "[env]") {
   CHECK(changed.entries() ==
         std::vector<std::string>{"B=9", "odd", "EMPTY=", "X=a=b", "C=", "Z=new", "odd=set"});
   CHECK(env.with({}).entries() == env.entries());
+}
+
+TEST_CASE("addresses of one machine, and of one link", "[job]") {
+  for (const char* text : {"127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"})
+    CHECK(is_loopback(text));
+  for (const char* text : {"fe80::1", "FE80::1%eth0", "fe90::1", "febf::1", "169.254.1.1"})
+    CHECK(is_link_local(text));
+  for (const char* text : {"10.0.0.1", "fec0::1", "fe8::1", "fd00::1", "feb.example.org", ""}) {
+    INFO(text);
+    CHECK_FALSE(is_loopback(text));
+    CHECK_FALSE(is_link_local(text));
+  }
 }

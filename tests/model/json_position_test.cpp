@@ -1,5 +1,10 @@
 #include "support/json_position.h"
 
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "hpclaunch/json_reader.h"
 #include "support/catch.h"
 #include "support/random_topology.h"
 
@@ -54,4 +59,85 @@ TEST_CASE("text that is not JSON gives some place, never a fault", "[json][law]"
     }
     REQUIRE(position_of_pointer(text, "/a/0/b").line >= 1);
   }
+}
+
+TEST_CASE("the reader takes what the JSON library takes, and finds the same in it", "[json][law]") {
+  using json_reader::Json;
+  const std::string_view parts[] = {"{",
+                                    "}",
+                                    "[",
+                                    "]",
+                                    ",",
+                                    ":",
+                                    " ",
+                                    "\n",
+                                    "// x\n",
+                                    "/* x */",
+                                    "\"a\"",
+                                    "\"b\"",
+                                    "\"\"",
+                                    "\"\\n\"",
+                                    "\"\\u00e9\"",
+                                    "\"\xC3\xA9\"",
+                                    "\"\xC3\"",
+                                    "\"\x7F\"",
+                                    "\"\t\"",
+                                    "\"\\q\"",
+                                    "\"\\\"\"",
+                                    "0",
+                                    "-0",
+                                    "-7",
+                                    "01",
+                                    "1.5e3",
+                                    "1e999",
+                                    "1.",
+                                    "-",
+                                    "99999999999999999999",
+                                    "true",
+                                    "null",
+                                    "tru",
+                                    "\"",
+                                    "\xEF\xBB\xBF",
+                                    "/"};
+  const auto same = [](const auto& self, const Json& ours,
+                       const nlohmann::ordered_json& theirs) -> bool {
+    if (theirs.is_object() || theirs.is_array()) {
+      if (ours.items.size() != theirs.size()) return false;
+      std::size_t i = 0;
+      for (const auto& [key, value] : theirs.items()) {
+        if (theirs.is_object() && ours.items[i].key != key) return false;
+        if (!self(self, ours.items[i++], value)) return false;
+      }
+      return true;
+    }
+    if (theirs.is_string()) return ours.kind == Json::Kind::string && ours.text == theirs;
+    if (theirs.is_number_integer() && ours.kind == Json::Kind::integer) return ours.whole == theirs;
+    if (theirs.is_number()) return ours.kind == Json::Kind::number;
+    if (theirs.is_boolean()) return ours.kind == Json::Kind::boolean && ours.truth == theirs;
+    return ours.kind == Json::Kind::null;
+  };
+  test::Random random(11);
+  int whole = 0;
+  const auto check = [&](const std::string& text) {
+    INFO(text);
+    const auto theirs = nlohmann::ordered_json::parse(text, nullptr, false, true);
+    json_reader::Context context(text, "file");
+    const bool repeated = context.count() > 0 && context.root();
+    REQUIRE(static_cast<bool>(context.root()) == !theirs.is_discarded());
+    if (!context.root()) REQUIRE(context.take().front().message.starts_with("broken JSON: "));
+    if (!context.root() || repeated) return;
+    ++whole;
+    REQUIRE(same(same, *context.root(), theirs));
+  };
+  const auto any = [&] {
+    return std::string(parts[random.in(0, static_cast<int>(std::size(parts)) - 1)]);
+  };
+  for (int i = 0; i < 10000; ++i) {
+    std::string text = any();
+    for (int n = random.in(0, 3); n > 0; --n) text += any();
+    check(text);
+    check("[" + text + "]");
+    check("{\"k\": [1, " + text + "], \"l\": " + any() + "} " + any());
+  }
+  CHECK(whole > 500);
 }

@@ -71,6 +71,15 @@ TEST_CASE("secret names", "[model][plan_json]") {
     CHECK_FALSE(is_secret(name));
 }
 
+TEST_CASE("URLs with passwords", "[model][plan_json]") {
+  for (const char* url : {"http://user:word@proxy:3128", "postgres://u:p@h/db", "http://:p@h"})
+    CHECK(is_secret("ANY", url));
+  for (const char* url :
+       {"http://proxy:3128", "http://user@proxy:3128/a", "http://h/a:b@c", "a:b@c", "", "://"})
+    CHECK_FALSE(is_secret("ANY", url));
+  CHECK(is_secret("HF_TOKEN", ""));
+}
+
 TEST_CASE("a secret of the user's is not written", "[model][plan_json]") {
   const std::string text = plan_to_json(test::two_ranks().plan);
   CHECK(text.find("hf_abcdef") == std::string::npos);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shim/environment.h"
+#include "support/wire.h"
 
 namespace hpclaunch::test {
 
@@ -71,12 +72,10 @@ inline RankResult run_rank(std::string_view wire, int rank,
   result.core.assign(plan->core.at == nullptr ? "" : plan->core.at,
                      static_cast<std::size_t>(plan->core.size));
   const auto path = std::make_unique<char[][shim::kMaxPath]>(1);
-  shim::Text item;
-  shim::Text rest = plan->directories;
-  for (bool more = rest.size > 0; more;) {
-    more = shim::cut(rest, '/', item);
-    if (shim::read_path(item, path[0])) result.directories.emplace_back(path[0]);
-  }
+  shim::each_piece(plan->directories, [&](shim::Text item) {
+    shim::read_path(item, path[0]);
+    result.directories.emplace_back(path[0]);
+  });
   result.place.rank = rank;
   result.beyond = !shim::locate(*plan, result.place);
   if (result.beyond) return result;
@@ -98,11 +97,6 @@ inline RankResult run_rank(std::string_view wire, int rank,
   }
   for (char** entry = out.data(); *entry != nullptr; ++entry) result.environment.push_back(*entry);
   return result;
-}
-
-/// A wire of these fields, with its length.
-inline std::string wire_of(const std::string& fields) {
-  return "hl1." + std::to_string(fields.size()) + fields;
 }
 
 }  // namespace hpclaunch::test
