@@ -1,12 +1,10 @@
 #include "probe/child.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -27,10 +25,9 @@ extern char** environ;
 namespace hpclaunch::probe {
 namespace {
 
-/// Variables beside the vendors' (device_vendor.h) that change what a probe sees. '*' ends a prefix.
-constexpr std::string_view kCleared[] = {"HWLOC_*", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-                                         "SYCL_DEVICE_FILTER", "SYCL_DEVICE_ALLOWLIST",
-                                         "FI_PROVIDER"};
+/// Variables beside the vendors' (device_vendor.h) and hwloc's that change what a probe sees.
+constexpr std::string_view kCleared[] = {"ZE_ENABLE_PCI_ID_DEVICE_ORDER", "SYCL_DEVICE_FILTER",
+                                         "SYCL_DEVICE_ALLOWLIST", "FI_PROVIDER"};
 
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 20;
 constexpr std::size_t kMaxRemarks = 2048;  ///< the last bytes of stderr that are kept
@@ -70,24 +67,16 @@ void clear_environment() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view pair = *entry;
     const std::string_view name = pair.substr(0, pair.find('='));
-    const auto meant = [&](std::string_view pattern) {
-      return pattern.back() == '*'
-                 ? name.substr(0, pattern.size() - 1) == pattern.substr(0, pattern.size() - 1)
-                 : name == pattern;
-    };
-    if (is_device_variable(name) || std::any_of(std::begin(kCleared), std::end(kCleared), meant))
+    if (is_device_variable(name) || name.starts_with("HWLOC_") ||
+        std::ranges::count(kCleared, name) > 0)
       names.emplace_back(name);
   }
   for (const std::string& name : names) unsetenv(name.c_str());
 }
 
 void prepare_child(int remarks, pid_t parent) {
-#ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-#else
-  static_cast<void>(parent);
-#endif
   for (const int crash : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) std::signal(crash, SIG_DFL);
   rlimit no_core{};
   if (getrlimit(RLIMIT_CORE, &no_core) == 0) {
@@ -113,15 +102,11 @@ void prepare_child(int remarks, pid_t parent) {
 // ---- the parent ------------------------------------------------------------------------------------
 
 /// The last line that is not blank, cut to a length that fits a message.
-std::string last_line(const std::string& remarks) {
+std::string last_line(std::string_view remarks) {
   constexpr std::size_t kMaxLength = 200;
-  std::string last;
-  for (const std::string_view line : split(remarks, '\n')) {
-    if (!trim(line).empty()) last = std::string(trim(line).substr(0, kMaxLength));
-  }
-  std::replace_if(
-      last.begin(), last.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
-  return last.empty() ? "" : fmt::format("last line of its output: {}", last);
+  remarks = trim(remarks);
+  const std::string_view last = trim(remarks.substr(remarks.rfind('\n') + 1));
+  return last.empty() ? "" : fmt::format("last line of its output: {}", shown(last, kMaxLength));
 }
 
 Error no_answer(int status, const std::string& remarks) {

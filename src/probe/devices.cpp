@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -8,11 +9,12 @@
 #include <tuple>
 #include <utility>
 
+#include "hpclaunch/device_vendor.h"
+#include "hpclaunch/probe.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "probe/locality.h"
 #include "probe/sysfs.h"
-#include "probe/vendor/amd.h"
 
 namespace hpclaunch::probe {
 namespace {
@@ -145,9 +147,7 @@ std::map<KfdKey, std::vector<KfdNode>> read_kfd(const std::string& root) {
            static_cast<unsigned>(location >> 3 & 0x1f)}]
         .push_back(std::move(node));
   }
-  for (auto& [key, parts] : found)
-    std::sort(parts.begin(), parts.end(),
-              [](const KfdNode& a, const KfdNode& b) { return a.number < b.number; });
+  for (auto& [key, parts] : found) std::ranges::sort(parts, {}, &KfdNode::number);
   return found;
 }
 
@@ -164,8 +164,8 @@ std::vector<Link> read_kfd_links(const std::string& root, const std::map<int, in
       const auto to = index.find(static_cast<int>(values["node_to"]));  // else a processor
       if (values["type"] != kXgmi || to == index.end() || to->second == from) continue;
       int& most = lanes[std::minmax(from, to->second)];
-      most = std::max(most, vendor::xgmi_lanes({0, values["weight"], values["min_bandwidth"],
-                                                values["max_bandwidth"]}));
+      most = std::max(most, xgmi_lanes({0, values["weight"], values["min_bandwidth"],
+                                        values["max_bandwidth"]}));
     }
   }
   std::vector<Link> links;
@@ -205,19 +205,22 @@ std::vector<FoundDevice> amd_devices(FoundDevice one, const std::string& folder,
 
 // ---- the others ------------------------------------------------------------------------------------
 
-/// What NVIDIA's driver writes without being asked through a library.
+/// What stands behind "KEY:" in a file of NVIDIA's driver; "" for nothing. Source: its README, "Using the /proc File
+/// System Interface".
+std::string value_of(const std::string& text, std::string_view key) {
+  for (const std::string_view line : split(text, '\n'))
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(':'))
+      return std::string(trim(line.substr(key.size() + 1)));
+  return "";
+}
+
 void ask_nvidia(const std::string& root, Device& device, const PciAddress& address) {
   const std::string text = read_small(
       fmt::format("{}/proc/driver/nvidia/gpus/{}/information", root, to_string(address)));
-  for (const std::string_view line : split(text, '\n')) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) continue;
-    const std::string_view key = line.substr(0, colon);
-    const std::string value(trim(line.substr(colon + 1)));
-    if (key == "Model" && !value.empty()) device.model = value;
-    if (key == "GPU UUID" && value.rfind("GPU-", 0) == 0 && value.find('?') == std::string::npos)
-      device.uuid = value;
-  }
+  if (std::string model = value_of(text, "Model"); !model.empty()) device.model = model;
+  if (const std::string uuid = value_of(text, "GPU UUID");
+      uuid.starts_with("GPU-") && uuid.find('?') == std::string::npos)
+    device.uuid = uuid;
 }
 
 /// xe has a folder for each tile, i915 one for each tile's engines.
@@ -234,12 +237,20 @@ void ask_intel(Device& device, const std::string& folder) {
 
 }  // namespace
 
+int xgmi_lanes(const XgmiPath& path) {
+  constexpr std::uint64_t kOneHop = 15;
+  constexpr std::uint64_t kMost = 16;  ///< more than any GPU has towards another
+  if (path.weight > kOneHop) return 0;
+  if (path.max_bandwidth == 0 || path.min_bandwidth == 0)
+    return path.weight > 0 || path.hops == 1 ? 1 : 0;
+  return static_cast<int>(
+      std::clamp<std::uint64_t>(path.max_bandwidth / path.min_bandwidth, 1, kMost));
+}
+
 void add_devices(const std::string& root, Topology& topology) {
   const std::string pci = root + kPciDevices;
   const std::vector<PciFunction> functions = accelerators(root, pci);
-  const bool amd = std::any_of(functions.begin(), functions.end(), [](const PciFunction& function) {
-    return accelerator_vendor(function) == "amd";
-  });
+  const bool amd = std::ranges::count(functions, "amd", accelerator_vendor) > 0;
   std::map<KfdKey, std::vector<KfdNode>> kfd;
   if (amd) kfd = read_kfd(root);
   const std::string board = amd ? read_small(below(root, "sys/class/dmi/id/board_name")) : "";
@@ -272,3 +283,34 @@ void add_devices(const std::string& root, Topology& topology) {
 }
 
 }  // namespace hpclaunch::probe
+
+namespace hpclaunch {
+
+std::vector<DeviceFile> device_files(bool to_open, const std::string& root) {
+  using namespace probe;
+  std::vector<DeviceFile> files;
+  const auto add = [&](std::string_view name, const std::string& path) {
+    // A control group denies access(2) as it denies open(2) (the kernel's inode_permission), and only the latter
+    // wakes a device up.
+    const bool usable = access(path.c_str(), to_open ? R_OK | W_OK : F_OK) == 0;
+    if (const auto address = parse_pci(name)) files.push_back({to_string(*address), path, usable});
+  };
+  const std::string gpus = root + "/proc/driver/nvidia/gpus";
+  for (const std::string& name : names_in(gpus)) {
+    const std::string text = read_small(below(below(gpus, name), "information"));
+    if (const auto minor = parse_natural(value_of(text, "Device Minor")))
+      add(name, fmt::format("{}/dev/nvidia{}", root, *minor));
+  }
+  const std::string drm = root + "/sys/class/drm";
+  for (const std::string& name : numbered_in(drm, "renderD")) {
+    const std::string device = fmt::format("{}/{}/device", drm, name);
+    const DeviceVendor& vendor = device_vendor_of_pci(read_small(below(device, "vendor")));
+    // Programs of the other vendors use numbered files of the driver.
+    if (!vendor.name.empty() && vendor.device_file.empty())
+      add(link_name(device), fmt::format("{}/dev/dri/{}", root, name));
+  }
+  std::ranges::sort(files, {}, &DeviceFile::pci);
+  return files;
+}
+
+}  // namespace hpclaunch

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "hpclaunch/sys.h"
 #include "probe/hwloc_objects.h"
@@ -62,7 +61,7 @@ void choose_components(const char* components, const char* plugins) {
 
 constexpr const char* kNoPlugins = "/dev/null";
 
-Result<Handle> load_once(const std::string* xml) {
+Result<Handle> load_once(const std::string* xml, bool io) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return failed("hwloc_topology_init");
   Handle topology(raw);
@@ -72,21 +71,21 @@ Result<Handle> load_once(const std::string* xml) {
       return failed("hwloc_topology_set_xmlbuffer");
     }
   }
-  if (const Status ok = restrict_to_needs(raw, xml != nullptr); !ok) return ok.error();
+  if (const Status ok = restrict_to_needs(raw, io); !ok) return ok.error();
   if (hwloc_topology_load(raw) != 0) return failed("hwloc_topology_load");
   return topology;
 }
 
 /// This machine, or an XML text: by the components that are enough as a rule (on Linux its own one, for XML hwloc's
 /// small parser), else by all.
-Result<Handle> load(const std::string* xml) {
+Result<Handle> load(const std::string* xml, bool io) {
   choose_components(xml != nullptr ? nullptr : "linux,stop", kNoPlugins);
-  Result<Handle> handle = load_once(xml);
+  Result<Handle> handle = load_once(xml, io);
   if (handle && (xml != nullptr || hwloc_get_nbobjs_by_type(handle->get(), HWLOC_OBJ_CORE) > 0))
     return handle;
   handle = Error{};
   choose_components(nullptr, nullptr);
-  return load_once(xml);
+  return load_once(xml, io);
 }
 
 /// The format version in an XML text, for messages; "1" without one.
@@ -100,17 +99,16 @@ std::string xml_version(std::string_view xml) {
   return std::string(value.substr(0, std::min<std::size_t>(value.find('"'), 20)));
 }
 
-/// This machine as hwloc sees it.
-Result<Topology> ask_hwloc() {
-  const Result<Handle> handle = load(nullptr);
-  return handle ? convert(handle->get()) : handle.error();
-}
-
 }  // namespace
 
 Result<Topology> load_live() {
-  std::optional<Topology> fast = read_processors("");
-  Result<Topology> topology = fast ? std::move(*fast) : ask_hwloc();
+  Result<Topology> topology = Error{};
+  if (std::optional<Topology> fast = read_processors("")) {
+    topology = std::move(*fast);
+  } else {
+    const Result<Handle> handle = load(nullptr, false);
+    topology = handle ? convert(handle->get()) : handle.error();
+  }
   if (!topology) return topology;
   utsname names{};
   if (uname(&names) == 0) topology->hostname = names.nodename;
@@ -131,7 +129,7 @@ Result<Topology> load_live() {
 
 Result<std::string> export_xml(const std::string* xml) {
   choose_components(nullptr, kNoPlugins);
-  const Result<Handle> handle = load(xml);
+  const Result<Handle> handle = load(xml, true);
   if (!handle) return handle.error();
   char* text = nullptr;
   int size = 0;
@@ -148,7 +146,7 @@ Result<Topology> load_xml(const std::string& text) {
     return Error{ErrorKind::invalid, "not hwloc XML: no <topology> element",
                  "write one with: lstopo --of xml FILE"};
   }
-  const Result<Handle> handle = load(&text);
+  const Result<Handle> handle = load(&text, true);
   if (!handle) {
     const unsigned api = hwloc_get_api_version();
     const unsigned newest = api >> 16;

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 
-#include <algorithm>
 #include <climits>
-#include <set>
-#include <tuple>
 #include <vector>
 
 #include "hpclaunch/text.h"

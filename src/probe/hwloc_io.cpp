@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -20,42 +21,49 @@ namespace hpclaunch::probe {
 namespace {
 
 /// The programming interface that shows a device under this name.
-enum class Api { none, nvml, cuda, rsmi, level_zero, opencl };
+enum class Api { nvml, cuda, rsmi, level_zero, opencl };
 
-struct ApiName {
-  Api api = Api::none;
-  std::string_view vendor;  ///< "" where it shows devices of several
-  int number = 0;           ///< "rsmi12"
-  bool part = false;        ///< of another OS device: the tile "ze0.1"
+/// An OS device of one of them.
+struct OsDevice {
+  hwloc_obj_t object = nullptr;
+  hwloc_obj_t pci = nullptr;  ///< the function that it is a child of; null for none
+  Api api = Api::nvml;
+  int number = 0;      ///< "rsmi12"
+  bool part = false;   ///< of another OS device: the tile "ze0.1"
+  std::string vendor;  ///< "" when unknown
 };
 
-ApiName api_name(hwloc_obj_t osdev) {
-  constexpr std::tuple<std::string_view, Api, std::string_view> kApis[] = {
-      {"nvml", Api::nvml, "nvidia"},
-      {"cuda", Api::cuda, "nvidia"},
-      {"rsmi", Api::rsmi, "amd"},
-      {"ze", Api::level_zero, "intel"},
-      {"opencl", Api::opencl, ""}};
-  const std::string_view name = osdev->name == nullptr ? "" : osdev->name;
-  for (const auto& [prefix, api, vendor] : kApis) {
-    if (!name.starts_with(prefix)) continue;
-    const std::string_view rest = name.substr(prefix.size());
-    const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    const auto number = parse_natural(rest.substr(0, end));
-    if (!number) continue;
-    return {api, vendor, static_cast<int>(*number), end < rest.size() && rest[end] == '.'};
-  }
-  return {};
-}
-
-std::string vendor_of(hwloc_obj_t osdev) {
-  if (const ApiName name = api_name(osdev); !name.vendor.empty()) return std::string(name.vendor);
+std::string reported_vendor(hwloc_obj_t osdev) {
   constexpr std::pair<std::string_view, const char*> kNames[] = {
       {"NVIDIA", "nvidia"}, {"Intel", "intel"}, {"AMD", "amd"}, {"Advanced Micro", "amd"}};
   const std::string reported = info(osdev, "GPUVendor");
   for (const auto& [name, vendor] : kNames)
     if (reported.find(name) != std::string::npos) return vendor;
   return "";
+}
+
+/// In the order of the file.
+std::vector<OsDevice> os_devices(hwloc_topology_t from) {
+  constexpr std::tuple<std::string_view, Api, const char*> kApis[] = {
+      {"nvml", Api::nvml, "nvidia"},
+      {"cuda", Api::cuda, "nvidia"},
+      {"rsmi", Api::rsmi, "amd"},
+      {"ze", Api::level_zero, "intel"},
+      {"opencl", Api::opencl, nullptr}};
+  std::vector<OsDevice> all;
+  for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
+    const std::string_view name = osdev->name == nullptr ? "" : osdev->name;
+    for (const auto& [prefix, api, vendor] : kApis) {
+      if (!name.starts_with(prefix)) continue;
+      const std::string_view rest = name.substr(prefix.size());
+      const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+      if (const auto number = parse_natural(rest.substr(0, end)))
+        all.push_back({osdev, pci_above(osdev), api, static_cast<int>(*number),
+                       rest.substr(end).starts_with('.'),
+                       vendor == nullptr ? reported_vendor(osdev) : vendor});
+    }
+  }
+  return all;
 }
 
 /// Sizes are in KiB, without a unit in format 2 and with "KiB" in format 3.
@@ -88,14 +96,15 @@ void take_infos(hwloc_obj_t osdev, Device& device) {
 /// A device and the objects that it was made of, for the links.
 struct Found : FoundDevice {
   std::vector<hwloc_obj_t> objects;
+  int rsmi = -1;  ///< ROCm SMI's number
 };
 
 class DeviceReader {
  public:
-  DeviceReader(hwloc_topology_t from, const ObjectLocality& where) : from_(from), where_(where) {}
+  DeviceReader(hwloc_topology_t from, const ObjectLocality& where)
+      : from_(from), where_(where), all_(os_devices(from)) {}
 
   std::vector<Found> read() {
-    sort_os_devices();
     for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(from_, pci)) != nullptr;)
       add_function(pci);
     add_orphans();
@@ -103,26 +112,20 @@ class DeviceReader {
   }
 
  private:
-  void sort_os_devices() {
-    for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from_, osdev)) != nullptr;) {
-      if (api_name(osdev).api == Api::none) continue;
-      hwloc_obj_t pci = pci_above(osdev);
-      if (pci != nullptr) {
-        below_[pci].push_back(osdev);
-      } else {
-        orphans_.push_back(osdev);
-      }
-    }
+  std::vector<OsDevice> below(hwloc_obj_t pci) const {
+    std::vector<OsDevice> devices;
+    std::ranges::copy_if(all_, std::back_inserter(devices),
+                         [&](const OsDevice& one) { return one.pci == pci; });
+    return devices;
   }
 
   void add_function(hwloc_obj_t pci) {
     const PciFunction function = function_of(pci);
-    const std::vector<hwloc_obj_t>& objects = below_[pci];
+    const std::vector<OsDevice> devices = below(pci);
     std::string vendor = accelerator_vendor(function);
-    for (const hwloc_obj_t osdev : objects) {  // an unexpected PCI class
-      const Api api = api_name(osdev).api;
-      const bool driven = api != Api::opencl && api != Api::level_zero;
-      if (vendor.empty() && driven && function.address.bus != 0) vendor = vendor_of(osdev);
+    for (const OsDevice& one : devices) {  // an unexpected PCI class
+      const bool driven = one.api != Api::opencl && one.api != Api::level_zero;
+      if (vendor.empty() && driven && function.address.bus != 0) vendor = one.vendor;
     }
     if (vendor.empty()) return;
     Found one;
@@ -133,33 +136,34 @@ class DeviceReader {
     one.device.model = model_name(function);
     one.device.subdevices = tiles_of(function);
     one.device.bridges = bridges_above(pci);
-    std::vector<hwloc_obj_t> partitions;
-    for (const hwloc_obj_t osdev : objects)
-      if (api_name(osdev).api == Api::rsmi) partitions.push_back(osdev);
-    const bool cut = partitions.size() > 1;
-    for (std::size_t i = 0; i < std::max<std::size_t>(partitions.size(), 1); ++i) {
+    std::vector<OsDevice> partitions = devices;
+    std::erase_if(partitions, [](const OsDevice& part) { return part.api != Api::rsmi; });
+    if (partitions.size() < 2) {
+      if (!partitions.empty()) one.sequence = one.rsmi = partitions.front().number;
+      take_objects(devices, one);
+      return found_.push_back(std::move(one));
+    }
+    one.device.partition = partition_name(static_cast<int>(partitions.size()));
+    for (const OsDevice& partition : partitions) {
       Found part = one;
-      if (!partitions.empty()) part.sequence = api_name(partitions[i]).number;
-      if (cut) part.device.partition = partition_name(static_cast<int>(partitions.size()));
-      take_objects(cut ? std::vector{partitions[i]} : objects, part);
+      part.sequence = part.rsmi = partition.number;
+      take_objects({partition}, part);
       found_.push_back(std::move(part));
     }
   }
 
-  static void take_objects(const std::vector<hwloc_obj_t>& objects, Found& one) {
+  static void take_objects(const std::vector<OsDevice>& devices, Found& one) {
     Device& device = one.device;
     int roots = 0;
     int shown = 0;
     int reported_tiles = 0;
-    for (const hwloc_obj_t osdev : objects) {
-      const ApiName name = api_name(osdev);
-      one.objects.push_back(osdev);
-      if (name.api == Api::level_zero) ++(name.part ? shown : roots);
-      if (name.part) continue;
-      take_infos(osdev, device);
-      reported_tiles = std::max(
-          reported_tiles,
-          static_cast<int>(parse_natural(info(osdev, "LevelZeroSubdevices"), 64).value_or(0)));
+    for (const OsDevice& osdev : devices) {
+      one.objects.push_back(osdev.object);
+      if (osdev.api == Api::level_zero) ++(osdev.part ? shown : roots);
+      if (osdev.part) continue;
+      take_infos(osdev.object, device);
+      const auto tiles = parse_natural(info(osdev.object, "LevelZeroSubdevices"), 64);
+      reported_tiles = std::max(reported_tiles, static_cast<int>(tiles.value_or(0)));
     }
     // Level Zero shows tiles as parts of a device, or each as a device of its own (FLAT) with its memory.
     if (roots > 1) device.memory_bytes *= static_cast<std::uint64_t>(roots);
@@ -170,46 +174,39 @@ class DeviceReader {
   /// Devices without a PCI function. An older hwloc puts all but the first partition of an AMD device outside
   /// its function: they have its locality and the following numbers.
   void add_orphans() {
+    std::vector<OsDevice> orphans = below(nullptr);
     std::map<std::string, Api> chosen;  // one interface for each vendor, the first of Api
-    for (const hwloc_obj_t osdev : orphans_) {
-      const Api api = api_name(osdev).api;
-      const auto [at, fresh] = chosen.emplace(vendor_of(osdev), api);
-      if (!fresh) at->second = std::min(at->second, api);
+    for (const OsDevice& one : orphans) {
+      const auto at = chosen.emplace(one.vendor, one.api).first;
+      at->second = std::min(at->second, one.api);
     }
-    std::stable_sort(orphans_.begin(), orphans_.end(), [](hwloc_obj_t a, hwloc_obj_t b) {
-      return api_name(a).number < api_name(b).number;
-    });
-    for (const hwloc_obj_t osdev : orphans_) {
-      const ApiName name = api_name(osdev);
-      const std::string vendor = vendor_of(osdev);
-      if (vendor.empty() || name.part || chosen[vendor] != name.api) continue;
-      const bool shown_by_pci = std::any_of(found_.begin(), found_.end(), [&](const Found& one) {
-        return one.device.vendor == vendor && one.address;
+    std::ranges::stable_sort(orphans, {}, &OsDevice::number);
+    for (const OsDevice& osdev : orphans) {
+      if (osdev.vendor.empty() || osdev.part || chosen[osdev.vendor] != osdev.api) continue;
+      const bool shown_by_pci = std::ranges::any_of(found_, [&](const Found& one) {
+        return one.device.vendor == osdev.vendor && one.address;
       });
-      if (shown_by_pci && name.api != Api::rsmi) continue;
+      if (shown_by_pci && osdev.api != Api::rsmi) continue;
       Found one;
-      one.device.vendor = vendor;
-      one.near = where_.near(osdev);
-      one.numa = where_.bare_node(osdev);
-      one.sequence = name.number;
-      std::vector<hwloc_obj_t> objects = {osdev};
-      for (const hwloc_obj_t other : orphans_)
-        if (api_name(other).part && other->parent == osdev) objects.push_back(other);
-      take_objects(objects, one);
-      if (name.api == Api::rsmi) join_partition(one);
+      one.device.vendor = osdev.vendor;
+      one.near = where_.near(osdev.object);
+      one.numa = where_.bare_node(osdev.object);
+      one.sequence = osdev.number;
+      std::vector<OsDevice> whole = {osdev};
+      std::ranges::copy_if(orphans, std::back_inserter(whole), [&](const OsDevice& other) {
+        return other.part && other.object->parent == osdev.object;
+      });
+      take_objects(whole, one);
+      if (osdev.api == Api::rsmi) join_partition(one);
       found_.push_back(std::move(one));
     }
   }
 
   /// The device with the next lower number of ROCm SMI, when it has a PCI address: `one` is a part of it.
   void join_partition(Found& one) {
-    Found* before = nullptr;
-    for (Found& other : found_) {
-      if (other.objects.empty() || api_name(other.objects.front()).api != Api::rsmi) continue;
-      const int number = api_name(other.objects.front()).number;
-      if (number == one.sequence - 1) before = &other;
-    }
-    if (before == nullptr || !before->address) return;
+    one.rsmi = one.sequence;
+    const auto before = std::ranges::find(found_, one.rsmi - 1, &Found::rsmi);
+    if (one.rsmi == 0 || before == found_.end() || !before->address) return;
     one.address = before->address;
     one.near = before->near;
     one.numa = before->numa;
@@ -224,8 +221,7 @@ class DeviceReader {
 
   hwloc_topology_t from_;
   const ObjectLocality& where_;
-  std::map<hwloc_obj_t, std::vector<hwloc_obj_t>> below_;
-  std::vector<hwloc_obj_t> orphans_;
+  const std::vector<OsDevice> all_;
   std::vector<Found> found_;
 };
 
@@ -255,10 +251,10 @@ int lanes_of(std::uint64_t bandwidth, std::uint64_t least, bool nvlink) {
 void read_matrix(const hwloc_distances_s& matrix, const char* kind,
                  const std::map<hwloc_obj_t, int>& numbers, Topology& to) {
   const unsigned size = matrix.nbobjs;
-  std::vector<int> device(size, -1);
+  std::vector<int> device;
   for (unsigned i = 0; i < size; ++i) {
     const auto at = numbers.find(matrix.objs[i]);
-    if (at != numbers.end()) device[i] = at->second;
+    device.push_back(at == numbers.end() ? -1 : at->second);
   }
   const auto value = [&](unsigned i, unsigned j) { return matrix.values[i * size + j]; };
   std::uint64_t least = UINT64_MAX;
@@ -293,9 +289,8 @@ void add_links(hwloc_topology_t from, const std::map<hwloc_obj_t, int>& numbers,
     read_matrix(*matrix, kind, numbers, to);
     hwloc_distances_release(from, matrix);
   }
-  std::sort(to.links.begin(), to.links.end(), [](const Link& a, const Link& b) {
-    return std::tie(a.from, a.to, a.kind) < std::tie(b.from, b.to, b.kind);
-  });
+  std::ranges::sort(to.links, {},
+                    [](const Link& one) { return std::tie(one.from, one.to, one.kind); });
 }
 
 }  // namespace
@@ -312,8 +307,7 @@ Status check_accelerators(hwloc_topology_t topology) {
 
 void add_io(hwloc_topology_t from, Topology& to) {
   const ObjectLocality where(from, to);
-  DeviceReader reader(from, where);
-  std::vector<Found> found = reader.read();
+  const std::vector<Found> found = DeviceReader(from, where).read();
   const std::vector<std::size_t> order = add_in_order({found.begin(), found.end()}, to);
   std::map<hwloc_obj_t, int> numbers;
   for (std::size_t index = 0; index < order.size(); ++index)

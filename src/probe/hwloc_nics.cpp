@@ -27,11 +27,6 @@ struct Ports {
   std::vector<hwloc_obj_t> fabrics;
 };
 
-bool carries_network(const PciFunction& function) {
-  constexpr unsigned kOldInfiniband = 0x0c06;
-  return function.class_id >> 8 == 0x02 || function.class_id == kOldInfiniband;
-}
-
 std::string name_of(hwloc_obj_t object) {
   return object == nullptr || object->name == nullptr ? "" : object->name;
 }
@@ -94,10 +89,12 @@ void add_nic(Nic nic, const PciFunction& function, hwloc_obj_t interface, hwloc_
 
 /// Network functions with the OS devices of each.
 std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
+  constexpr unsigned kNetworks = 0x02, kOldInfiniband = 0x0c06;
   std::map<hwloc_obj_t, Ports> functions;
   for (hwloc_obj_t osdev = nullptr; (osdev = hwloc_get_next_osdev(from, osdev)) != nullptr;) {
     hwloc_obj_t pci = pci_above(osdev);
-    if (pci == nullptr || !carries_network(function_of(pci))) continue;
+    const unsigned class_id = pci == nullptr ? 0 : function_of(pci).class_id;
+    if (class_id >> 8 != kNetworks && class_id != kOldInfiniband) continue;
     const bool wireless =
         name_of(osdev).rfind("wl", 0) == 0;  // as systemd and the kernel name them
     if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
@@ -209,8 +206,7 @@ void add_interfaces(hwloc_topology_t from, const ObjectLocality& where, Topology
       add_nic(nic, function_of(pci), interface, fabric, port_of(interface, ports), to);
     }
   }
-  std::stable_sort(to.nics.begin(), to.nics.end(),
-                   [](const Nic& a, const Nic& b) { return a.pci < b.pci; });
+  std::ranges::stable_sort(to.nics, {}, &Nic::pci);
   sort_nics(to.nics);
 }
 

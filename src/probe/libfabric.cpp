@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <vector>
 
 #include "hpclaunch/probe.h"
@@ -17,8 +16,6 @@ namespace hpclaunch::probe {
 namespace {
 
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
-
-bool on_a_fabric(const Nic& nic) { return !nic.kind.empty() && nic.kind != "ethernet"; }
 
 bool is_rdm(const ofi::Info& info) {
   return info.endpoint != nullptr && info.endpoint->type == ofi::kEndpointRdm;
@@ -41,7 +38,7 @@ bool serves(const ofi::Info& info, const Nic& nic) {
   constexpr std::string_view kSockets[] = {"", "tcp", "sockets", "net", "udp", "shm", "sm2", "lnx"};
   const std::string provider = provider_of(info);
   const std::string core = provider.substr(0, provider.find(';'));
-  if (std::find(std::begin(kSockets), std::end(kSockets), core) != std::end(kSockets)) return false;
+  if (std::ranges::count(kSockets, core) > 0) return false;
   const std::string domain = info.domain == nullptr ? "" : text_or_empty(info.domain->name);
   if (!nic.fabric.empty() && (domain == nic.fabric || domain.starts_with(nic.fabric + "-")))
     return true;
@@ -69,7 +66,7 @@ Result<std::string> list_providers(const std::vector<Nic>& nics, const std::stri
   std::string lines;
   for (const Nic& nic : nics) {
     const ofi::Info* best = nullptr;  // libfabric's order is its preference
-    for (const ofi::Info* info = answer; info != nullptr && on_a_fabric(nic); info = info->next)
+    for (const ofi::Info* info = answer; info != nullptr && nic.on_fabric(); info = info->next)
       if (serves(*info, nic) && (best == nullptr || (is_rdm(*info) && !is_rdm(*best)))) best = info;
     lines += (best == nullptr ? "" : provider_of(*best)) + "\n";
   }
@@ -79,7 +76,7 @@ Result<std::string> list_providers(const std::vector<Nic>& nics, const std::stri
 }  // namespace
 
 Status ask_libfabric(Topology& topology, const std::string& library, double limit_seconds) {
-  if (std::none_of(topology.nics.begin(), topology.nics.end(), on_a_fabric)) return Done{};
+  if (std::ranges::none_of(topology.nics, &Nic::on_fabric)) return Done{};
   const Result<std::string> answer =
       run_in_child([&] { return list_providers(topology.nics, library); }, limit_seconds);
   if (!answer) return answer.error();

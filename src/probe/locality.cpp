@@ -18,8 +18,7 @@ namespace {
 int numa_domains(const Topology& topology) {
   std::vector<CpuSet> sets;
   for (const NumaNode& node : topology.numa_nodes)
-    if (!node.pus.empty() && std::find(sets.begin(), sets.end(), node.pus) == sets.end())
-      sets.push_back(node.pus);
+    if (!node.pus.empty() && std::ranges::count(sets, node.pus) == 0) sets.push_back(node.pus);
   return static_cast<int>(sets.size());
 }
 
@@ -61,9 +60,9 @@ int home_of(const CpuSet& pus, const Topology& topology) {
 
 CpuSet near_on_board(std::string_view board, const PciAddress& address, const Topology& topology) {
   if (board != kEx235a || address.domain != 0) return {};
-  const auto wire = std::find_if(
-      std::begin(kEx235aWires), std::end(kEx235aWires),
-      [&](const Wire& w) { return address.bus >= w.first_bus && address.bus <= w.last_bus; });
+  const auto wire = std::ranges::find_if(kEx235aWires, [&](const Wire& one) {
+    return address.bus >= one.first_bus && address.bus <= one.last_bus;
+  });
   if (wire == std::end(kEx235aWires)) return {};
   for (const Cache& cache : topology.caches)
     if (cache.pus.has(wire->cpu)) return cache.pus;
@@ -107,8 +106,7 @@ std::vector<std::size_t> device_order(const std::vector<FoundDevice>& devices) {
   };
   std::vector<std::size_t> order(devices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::ranges::stable_sort(order, {}, key);
   return order;
 }
 
@@ -127,9 +125,8 @@ std::vector<std::size_t> add_in_order(std::vector<FoundDevice> found, Topology& 
 }
 
 void sort_nics(std::vector<Nic>& nics) {
-  const auto plain = [](const Nic& nic) { return nic.kind == "ethernet" || nic.kind.empty(); };
   std::stable_sort(nics.begin(), nics.end(), [&](const Nic& a, const Nic& b) {
-    if (plain(a) != plain(b)) return plain(b);
+    if (a.on_fabric() != b.on_fabric()) return a.on_fabric();
     const std::string& left = a.name.empty() ? a.fabric : a.name;
     const std::string& right = b.name.empty() ? b.fabric : b.name;
     const int order = strverscmp(left.c_str(), right.c_str());  // "hsn2" before "hsn10"

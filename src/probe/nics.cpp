@@ -51,12 +51,9 @@ struct Adapter : Entry {
 
 /// The port with that number, else the first active one, else the first.
 const Wire& wire_of(const Adapter& adapter, const std::string& number) {
-  const auto find = [&](const auto& wanted) {
-    return std::find_if(adapter.wires.begin(), adapter.wires.end(), wanted);
-  };
-  auto at = find([&](const Wire& wire) { return !number.empty() && wire.number == number; });
-  if (at == adapter.wires.end()) at = find([](const Wire& wire) { return wire.state == "up"; });
-  return at == adapter.wires.end() ? adapter.wires.front() : *at;
+  return *std::ranges::max_element(adapter.wires, {}, [&](const Wire& wire) {
+    return std::pair(!number.empty() && wire.number == number, wire.state == "up");
+  });
 }
 
 /// "100 Gb/sec (4X EDR)"
@@ -194,11 +191,6 @@ std::string carrier_of_addresses(const std::string& net, const std::string& name
   return name;
 }
 
-std::string kind_of(const Port& port, const std::string& driver) {
-  if (driver.rfind("cxi", 0) == 0) return "slingshot";
-  return port.type == kInfiniband ? "infiniband" : "ethernet";
-}
-
 /// Locality and bridges of the NIC's PCI function; where it has none, the locality of `device`.
 void place(const std::string& root, const std::string& device, const Topology& topology, Nic& nic) {
   const std::string functions = below(root, "sys/bus/pci/devices");
@@ -214,7 +206,8 @@ void place(const std::string& root, const std::string& device, const Topology& t
 Nic nic_of(const Port& port) {
   Nic nic;
   nic.pci = port.pci;
-  nic.kind = kind_of(port, link_name(below(port.path, "device/driver")));
+  const bool cxi = link_name(below(port.path, "device/driver")).starts_with("cxi");
+  nic.kind = cxi ? "slingshot" : port.type == kInfiniband ? "infiniband" : "ethernet";
   nic.state = state_of(port.path);
   const auto speed = parse_natural(read_small(below(port.path, "speed")), 2'000'000'000);
   nic.speed_mbps = static_cast<int>(speed.value_or(0));  // "-1", or unreadable, while down
@@ -229,16 +222,6 @@ void apply(const Adapter& adapter, const Wire& wire, Nic& nic) {
   if ((wire.kind == "infiniband" || wire.kind == "omni-path") && !wire.state.empty())
     nic.state = wire.state;
   if (wire.speed_mbps > 0 && nic.speed_mbps == 0) nic.speed_mbps = wire.speed_mbps;
-}
-
-/// An adapter without an interface.
-Nic nic_of(const Adapter& adapter) {
-  const Wire& wire = wire_of(adapter, "");
-  Nic nic;
-  nic.pci = adapter.pci;
-  apply(adapter, wire, nic);
-  nic.state = wire.state;
-  return nic;
 }
 
 }  // namespace
@@ -259,17 +242,20 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     nic.name = carrier_of_addresses(net, port.name, address_of);
     nic.addresses = address_of[nic.name];
     place(root, below(port.path, "device"), topology, nic);
-    const auto adapter = std::find_if(known.begin(), known.end(),
-                                      [&](const Adapter& one) { return one.pci == port.pci; });
+    const auto adapter = std::ranges::find(known, port.pci, &Adapter::pci);
     if (adapter != known.end()) {
       apply(*adapter, wire_of(*adapter, port_of(port.path)), nic);
       used.insert(adapter->name);
     }
     topology.nics.push_back(std::move(nic));
   }
-  for (const Adapter& adapter : known) {
-    if (used.count(adapter.name) != 0) continue;
-    Nic nic = nic_of(adapter);
+  for (const Adapter& adapter : known) {  // those without an interface
+    if (used.contains(adapter.name)) continue;
+    const Wire& wire = wire_of(adapter, "");
+    Nic nic;
+    nic.pci = adapter.pci;
+    apply(adapter, wire, nic);
+    nic.state = wire.state;
     place(root, "", topology, nic);
     topology.nics.push_back(std::move(nic));
   }

@@ -17,7 +17,7 @@ constexpr unsigned kDisplay = 0x03;  // base class
 constexpr unsigned kProcessingAccelerator = 0x1200;
 
 bool listed(std::initializer_list<unsigned> ids, unsigned id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
+  return std::ranges::count(ids, id) > 0;
 }
 
 /// AMD's chips that server boards carry for the picture of their service processor: Rage XL and ES1000.

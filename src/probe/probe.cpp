@@ -63,13 +63,6 @@ bool named(std::string_view form) {
   return mask != nullptr && std::string_view(mask).find(form) != std::string_view::npos;
 }
 
-/// Whether an NVIDIA device has no UUID; the driver's files in /proc usually have it.
-bool lacks_uuid(const Topology& topology) {
-  return std::any_of(topology.devices.begin(), topology.devices.end(), [](const Device& device) {
-    return device.vendor == "nvidia" && device.uuid.empty();
-  });
-}
-
 Result<Topology> read_file_at(const std::string& path, double limit_seconds) {
   const Result<std::string> text = sys::read_file(path, kMaxFile);
   if (!text) return text.error();
@@ -120,10 +113,14 @@ Result<LiveNode> probe_node(VendorLibraries libraries, double limit_seconds,
   // Read here: the child's environment has no mask.
   const bool instances = named("MIG-");  // which only NVML can match with devices
   const bool by_uuid = named("GPU-");
-  const auto choose = [&](const Topology& topology) {
-    return probe::vendor::libraries_to_open(topology, libraries,
-                                            instances || (by_uuid && lacks_uuid(topology)));
-  };
+  const auto choose =
+      [&](const Topology& topology) {  // the driver's files in /proc usually have UUIDs
+        const bool lacking = std::ranges::any_of(topology.devices, [](const Device& device) {
+          return device.vendor == "nvidia" && device.uuid.empty();
+        });
+        return probe::vendor::libraries_to_open(topology, libraries,
+                                                instances || (by_uuid && lacking));
+      };
   return probe::probe_asking(choose, limit_seconds, meanwhile);
 }
 

@@ -1,7 +1,8 @@
 #include "probe/sysfs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <iterator>
@@ -117,16 +118,10 @@ std::string partition_name(int parts) {
 }
 
 std::string amd_uuid(const std::string& reported) {
-  std::string text = reported.rfind("GPU-", 0) == 0 ? reported.substr(4) : reported;
-  const bool hex =
-      !text.empty() && text.size() <= 16 &&
-      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!hex) return reported;
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  text.insert(0, 16 - text.size(), '0');
-  const bool none = text == std::string(16, '0') || text == std::string(16, 'f');
-  return none ? "" : "GPU-" + text;
+  const std::string digits = reported.substr(reported.starts_with("GPU-") ? 4 : 0);
+  const auto number = digits.size() > 16 ? std::nullopt : number_in("0x" + digits);
+  if (!number) return reported;
+  return *number == 0 || *number == ~0UL ? "" : fmt::format("GPU-{:016x}", *number);
 }
 
 }  // namespace hpclaunch::probe

@@ -1,6 +1,7 @@
 #pragma once
 // Devices and network interfaces as the kernel shows them. `root` is the prefix of /sys and /proc: ""
 // on a real machine, a directory in tests.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,18 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses, 
 
 /// The partition mode that divides an AMD device into so many: "TPX" for 3; "" for one.
 std::string partition_name(int parts);
+
+/// An XGMI connection of two devices as KFD and ROCm SMI describe it. 0: unknown.
+struct XgmiPath {
+  std::uint64_t hops = 0;
+  std::uint64_t weight = 0;         ///< 15 for each hop; 13 inside a package of MI300
+  std::uint64_t min_bandwidth = 0;  ///< of one link
+  std::uint64_t max_bandwidth = 0;  ///< of all parallel links; 0 where other devices are between
+};
+
+/// Parallel links; 0 when the path leads through other devices. `hops` cannot decide it: the library
+/// reports 1 for every pair. Source: amdgpu, kfd_crat.c (weights; bandwidth of direct neighbours only).
+int xgmi_lanes(const XgmiPath& path);
 
 /// "GPU-" and 16 hexadecimal digits, as ROCm's tools print a serial number of 64 bits, from that number
 /// with or without "GPU-". "" for all zeros and all ones, which mean none. Other text is unchanged.

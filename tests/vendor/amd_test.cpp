@@ -1,8 +1,6 @@
-#include "probe/vendor/amd.h"
-
 #include <filesystem>
 
-#include "probe/vendor/amd_smi_abi.h"
+#include "probe/sysfs.h"
 #include "probe/vendor/rocm_smi_abi.h"
 #include "support/catch.h"
 #include "vendor/names.h"
@@ -10,28 +8,21 @@
 
 using namespace hpclaunch;
 using namespace hpclaunch::test;
-using probe::vendor::xgmi_lanes;
+using probe::xgmi_lanes;
 
 namespace {
 
-Libraries both(const std::string& amd_smi, const std::string& rocm_smi) {
+Libraries rocm_smi(const std::string& file) {
   Libraries which;
-  if (!amd_smi.empty()) which.amd_smi = {amd_smi};
-  if (!rocm_smi.empty()) which.rocm_smi = {rocm_smi};
+  which.rocm_smi = {file};
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
   return which;
 }
-Libraries rocm_smi(const std::string& file) { return both("", file); }
-Libraries amd_smi(const std::string& file) { return both(file, ""); }
 
 Enriched ask_rocm(const Topology& base, const std::string& kind) {
   return enriched(base, rocm_smi(FAKE_ROCM_SMI), {{"FAKE_KIND", kind}});
 }
-Enriched ask_amd(const Topology& base, const std::string& kind) {
-  return enriched(base, amd_smi(FAKE_AMD_SMI), {{"FAKE_KIND", kind}});
-}
-
 const std::vector<std::string> kFour = {"0001:10:00.0", "0001:20:00.0", "0001:30:00.0",
                                         "0001:40:00.0"};
 const std::vector<Link> kLinks = {{0, 1, "xgmi", 4}, {0, 2, "xgmi", 1}, {2, 3, "xgmi", 4}};
@@ -58,76 +49,45 @@ TEST_CASE("ROCm SMI reports names, memory, partitions and direct XGMI links", "[
   CHECK(got.topology.links == kLinks);
 }
 
-TEST_CASE("AMD SMI reports the same", "[vendor]") {
-  const Topology base = machine("amd", kFour);
-  const Enriched got = ask_amd(base, "");
-  CHECK(got.said() == "");
-  for (std::size_t i = 0; i < 4; ++i) CHECK(got.topology.devices[i] == expected(base, i));
-  CHECK(got.topology.links == kLinks);
-}
-
 TEST_CASE("every call of ROCm SMI fails, is absent, crashes, exits, hangs", "[vendor]") {
   try_each_call({FAKE_ROCM_SMI, kRocmSmiNames, machine("amd", kFour), rocm_smi},
                 {"rsmi_init", "rsmi_num_monitor_devices", "rsmi_dev_pci_id_get"}, {});
 }
 
-TEST_CASE("every call of AMD SMI fails, is absent, crashes, exits, hangs", "[vendor]") {
-  try_each_call({FAKE_AMD_SMI, kAmdSmiNames, machine("amd", kFour), amd_smi},
-                {"amdsmi_init", "amdsmi_get_socket_handles", "amdsmi_get_processor_handles",
-                 "amdsmi_get_gpu_device_bdf"},
-                {});
-}
-
-TEST_CASE("ROCm SMI is asked where AMD SMI fails", "[vendor]") {
+TEST_CASE("a library that hung is asked again when another one comes into its place", "[vendor]") {
   const Topology base = machine("amd", kFour);
-  const Topology by_rocm = ask_rocm(base, "").topology;
-  const Libraries which = both(FAKE_AMD_SMI, FAKE_ROCM_SMI);
-  CHECK(enriched(base, which).topology == ask_amd(base, "").topology);
-  const Enriched crashed = enriched(base, which, {{"FAKE_CRASH", "amdsmi_init"}});
-  CHECK(crashed.topology == by_rocm);
-  CHECK_THAT(crashed.said(), ContainsSubstring("AMD SMI: "));
-  const Enriched absent = enriched(base, both("/nowhere/libamd_smi.so.26", FAKE_ROCM_SMI));
-  CHECK(absent.topology == by_rocm);
-  CHECK(absent.said() == "");
-}
-
-TEST_CASE("an AMD SMI that hung is skipped, and ROCm SMI asked, until a file changes", "[vendor]") {
-  const Topology base = machine("amd", kFour);
-  const Topology by_rocm = ask_rocm(base, "").topology;
-  const Topology by_amd = ask_amd(base, "").topology;
+  const Topology known = ask_rocm(base, "").topology;
   const RuntimeFolder runtime;
-  const std::string newer = std::string(FAKE_AMD_SMI) + ".27";
-  const std::string count = std::string(FAKE_AMD_SMI) + ".count";
+  const std::string newer = std::string(FAKE_ROCM_SMI) + ".27";
+  const std::string count = std::string(FAKE_ROCM_SMI) + ".count";
   std::filesystem::remove(newer);
   std::filesystem::remove(count);
-  Libraries which = both(newer, FAKE_ROCM_SMI);
-  which.amd_smi.push_back(FAKE_AMD_SMI);
+  Libraries which = rocm_smi(newer);
+  which.rocm_smi.emplace_back(FAKE_ROCM_SMI);
   which.limit_seconds = 1;
   const auto ask = [&] {
     Enriched got{base, {}};
     got.notes = probe::vendor::enrich(got.topology, which);
     return got;
   };
-  const auto loads = [&] { return std::filesystem::file_size(count); };
   {
-    const Behaviour hang({{"FAKE_HANG", "amdsmi_init"}, {"FAKE_COUNT_FILE", count}});
+    const Behaviour hang({{"FAKE_HANG", "rsmi_init"}, {"FAKE_COUNT_FILE", count}});
     const Enriched first = ask();
-    CHECK(first.topology == by_rocm);
+    CHECK(first.topology == base);
     REQUIRE(first.notes.size() == 1);
-    CHECK_THAT(first.said(), ContainsSubstring("AMD SMI: the probe took longer than 1 seconds"));
+    CHECK_THAT(first.said(), ContainsSubstring("ROCm SMI: the probe took longer than 1 seconds"));
     CHECK_THAT(first.said(), ContainsSubstring("from now on it is skipped"));
-    CHECK(loads() == 2);
     which.limit_seconds = kPatience;
     const Enriched second = ask();
-    CHECK(second.topology == by_rocm);
-    CHECK_THAT(second.said(), ContainsSubstring("AMD SMI: skipped"));
+    CHECK(second.topology == base);
+    CHECK_THAT(second.said(), ContainsSubstring("ROCm SMI: skipped"));
     CHECK(second.notes.at(0).fix == first.notes[0].fix);
-    CHECK(loads() == 3);  // ROCm SMI alone
+    CHECK(std::filesystem::file_size(count) == 1);
   }
-  std::filesystem::copy_file(FAKE_AMD_SMI, newer);
+  std::filesystem::copy_file(FAKE_ROCM_SMI, newer);
   const Enriched third = ask();
   CHECK(third.said() == "");
-  CHECK(third.topology == by_amd);
+  CHECK(third.topology == known);
   std::filesystem::remove(newer);
   std::filesystem::remove(count);
 }
@@ -148,24 +108,20 @@ TEST_CASE("partitions of one card are devices of one address", "[vendor]") {
                                                   {4, 5, "xgmi", 1}});
   }
   SECTION("that only the library knows") {
-    const Enriched got = ask_amd(machine("amd", {"0001:10:00.0"}), "cpx");
-    REQUIRE(got.topology.devices.size() == 3);
-    CHECK(got.topology.devices[2].pci == "0001:10:00.0");
+    const Enriched got = ask_rocm(machine("amd", {"0000:10:00.0"}), "tpx");
+    REQUIRE(got.topology.devices.size() == 6);
+    CHECK(got.topology.devices[2].pci == "0000:10:00.0");
     CHECK(got.topology.devices[2].index == 2);
-    CHECK(got.topology.devices[2].partition == "CPX");
+    CHECK(got.topology.devices[2].partition == "TPX");
   }
 }
 
 TEST_CASE("AMD libraries that lie or misbehave do no harm", "[vendor]") {
   const Topology base = machine("amd", kFour);
-  SECTION("see none") {
-    CHECK(ask_rocm(base, "zero").topology == base);
-    CHECK(ask_amd(base, "zero").topology == base);
-  }
+  SECTION("see none") { CHECK(ask_rocm(base, "zero").topology == base); }
   SECTION("counts that cannot be") {
     CHECK_THAT(ask_rocm(base, "huge").said(),
                ContainsSubstring("implausible device count 4294967295"));
-    CHECK_THAT(ask_amd(base, "huge").said(), ContainsSubstring("implausible count 4294967295"));
   }
   SECTION("text without an end, bandwidths that cannot be") {
     const Enriched rocm = ask_rocm(base, "liar");
@@ -173,14 +129,9 @@ TEST_CASE("AMD libraries that lie or misbehave do no harm", "[vendor]") {
     CHECK(rocm.topology.devices[0].partition == "");
     REQUIRE(rocm.topology.links.size() == 6);
     CHECK(rocm.topology.links[0].lanes == 16);
-    const Enriched amd = ask_amd(base, "liar");
-    CHECK_THAT(amd.said(), ContainsSubstring("no PCI address"));
-    CHECK(amd.topology.devices[1].model == std::string(256, 'A'));
-    CHECK(amd.topology.devices[1].uuid == "");
   }
   SECTION("print, and ignore every signal") {
     CHECK(ask_rocm(base, "rude").topology == ask_rocm(base, "").topology);
-    CHECK(ask_amd(base, "rude").topology == ask_amd(base, "").topology);
   }
 }
 

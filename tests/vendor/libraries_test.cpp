@@ -35,12 +35,12 @@ class Root {
   std::string path_;
 };
 
-/// Which would be opened: "NZAR" for NVML, Level Zero, AMD SMI, ROCm SMI.
+/// Which would be opened: "NZR" for NVML, Level Zero, ROCm SMI.
 std::string opened(const Topology& topology, VendorLibraries want, const Root& root,
                    bool by_uuid = false) {
   const Libraries which = libraries_to_open(topology, want, by_uuid, root.path());
   return std::string(which.nvml.empty() ? "" : "N") + (which.level_zero.empty() ? "" : "Z") +
-         (which.amd_smi.empty() ? "" : "A") + (which.rocm_smi.empty() ? "" : "R");
+         (which.rocm_smi.empty() ? "" : "R");
 }
 
 constexpr auto kAll = VendorLibraries::all;
@@ -59,10 +59,10 @@ TEST_CASE("the driver's file stands for a device that /sys does not show", "[ven
   root.put("/dev/nvidiactl");
   CHECK(opened(machine("nvidia", {}), kAll, root) == "N");
   root.put("/dev/kfd");
-  CHECK(opened(machine("nvidia", {}), kAll, root) == "NAR");
+  CHECK(opened(machine("nvidia", {}), kAll, root) == "NR");
   root.put("/dev/dri/renderD128");
-  CHECK(opened(machine("nvidia", {}), kAll, root) == "NZAR");
-  CHECK(opened(machine("nvidia", {"0000:01:00.0"}), kAll, root) == "NAR");
+  CHECK(opened(machine("nvidia", {}), kAll, root) == "NZR");
+  CHECK(opened(machine("nvidia", {"0000:01:00.0"}), kAll, root) == "NR");
   CHECK(opened(machine("nvidia", {"0000:01:00.0"}), VendorLibraries::none, root, true) == "");
 }
 
@@ -102,10 +102,10 @@ TEST_CASE("the launch path opens Level Zero only where tiles are hidden", "[vend
   CHECK(opened(one, kNeeded, root) == "");
 }
 
-TEST_CASE("AMD's libraries are never opened to launch", "[vendor]") {
+TEST_CASE("AMD's library is never opened to launch", "[vendor]") {
   const Root root;
   root.put("/dev/kfd");
-  CHECK(opened(machine("amd", {"0000:01:00.0"}), kAll, root) == "AR");
+  CHECK(opened(machine("amd", {"0000:01:00.0"}), kAll, root) == "R");
   CHECK(opened(machine("amd", {"0000:01:00.0"}), kNeeded, root, true) == "");
 }
 

@@ -29,7 +29,6 @@ Libraries all_fakes() {
   Libraries which;
   which.nvml = {FAKE_NVML};
   which.level_zero = {FAKE_LEVEL_ZERO};
-  which.amd_smi = {FAKE_AMD_SMI};
   which.rocm_smi = {FAKE_ROCM_SMI};
   which.sysfs = "/nowhere";
   which.limit_seconds = kPatience;
@@ -89,7 +88,7 @@ TEST_CASE("a library that hangs ends with the probe that asked it", "[vendor]") 
   {
     const Behaviour hang({{"FAKE_HANG", "nvmlInit_v2"}, {"FAKE_PID_FILE", path}});
     Libraries which = all_fakes();
-    which.level_zero = which.amd_smi = which.rocm_smi = {};
+    which.level_zero = which.rocm_smi = {};
     const Result<LiveNode> node = probe_with(which, 2);
     REQUIRE_FALSE(node);
     CHECK_THAT(node.error().message, ContainsSubstring("longer than 2 seconds"));

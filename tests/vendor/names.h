@@ -34,18 +34,6 @@ inline const std::vector<std::string> kLevelZeroNames = {"zeInit",
                                                          "zesDeviceEnumFabricPorts",
                                                          "zesFabricPortGetProperties",
                                                          "zesFabricPortGetState"};
-inline const std::vector<std::string> kAmdSmiNames = {
-    "amdsmi_init",
-    "amdsmi_get_socket_handles",
-    "amdsmi_get_processor_handles",
-    "amdsmi_get_gpu_device_bdf",
-    "amdsmi_get_gpu_asic_info",
-    "amdsmi_get_gpu_enumeration_info",
-    "amdsmi_get_gpu_memory_total",
-    "amdsmi_get_gpu_compute_partition",
-    "amdsmi_topo_get_link_type",
-    "amdsmi_topo_get_link_weight",
-    "amdsmi_get_minmax_bandwidth_between_processors"};
 inline const std::vector<std::string> kRocmSmiNames = {"rsmi_init",
                                                        "rsmi_num_monitor_devices",
                                                        "rsmi_dev_pci_id_get",

@@ -4,8 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "hpclaunch/sys.h"
@@ -33,6 +34,45 @@ Result<Library> Library::open(const std::vector<std::string>& names) {
 }
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
+
+// ---- reports ----------------------------------------------------------------------------------------
+
+using Json = nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportedDevice, pci, model, uuid, partition, memory_bytes,
+                                   subdevices, instances)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportedLink, from, to, lanes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorReport, vendor, link_kind, devices, links, complete,
+                                   faults)
+
+std::string report_to_json(const VendorReport& report) {
+  return Json(report).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<VendorReport> report_from_json(const std::string& text) {
+  try {
+    return Json::parse(text).get<VendorReport>();
+  } catch (const Json::exception& error) {
+    return Error{ErrorKind::system, fmt::format("invalid vendor report: {}", error.what())};
+  }
+}
+
+void add_fault(VendorReport& report, std::string_view call, std::string_view why) {
+  const std::string begin = fmt::format("{}: ", call);
+  const bool known = std::ranges::any_of(
+      report.faults, [&](const std::string& line) { return line.starts_with(begin); });
+  if (!known) report.faults.push_back(begin + std::string(why));
+}
+
+std::string clean(const char* buffer, std::size_t size) {
+  return std::string(trim(shown({buffer, std::find(buffer, buffer + size, '\0')}, size)));
+}
+
+std::string pci_text(std::uint64_t domain, std::uint64_t bus, std::uint64_t device,
+                     std::uint64_t function) {
+  if (domain > 0xFFFFFFFFU || bus > 0xFF || device > 0x1F || function > 7) return "";
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function);
+}
 
 namespace {
 
@@ -66,11 +106,6 @@ std::string record_of(const Names& library, bool create) {
   const std::string folder = sys::runtime_folder(create);
   const std::string name = library[0].substr(library[0].rfind('/') + 1);
   return folder.empty() ? "" : below(folder, "no-answer-" + name.substr(0, name.find(".so")));
-}
-
-bool is_known_to_hang(const Names& library) {
-  const Result<std::string> record = sys::read_file(record_of(library, false), 1 << 16);
-  return record && *record == identity(library);
 }
 
 bool remember_hang(const Names& library) {
@@ -122,7 +157,8 @@ void run(std::vector<Task>& tasks, std::size_t next, double limit_seconds) {
   const auto others = [&] { run(tasks, next + 1, limit_seconds); };
   Task& task = tasks[next];
   if (task.library.empty()) return others();
-  bool hung = is_known_to_hang(task.library);
+  const Result<std::string> record = sys::read_file(record_of(task.library, false), 1 << 16);
+  bool hung = record && *record == identity(task.library);
   if (hung) {
     task.fault = "skipped: the library did not answer earlier, and is unchanged";
     others();
@@ -154,12 +190,8 @@ void merge_task(const Task& task, const std::string& sysfs, Topology& topology,
 std::vector<Diagnostic> enrich(Topology& topology, const Libraries& which) {
   std::vector<Task> tasks = {{"NVML", which.nvml, read_nvml},
                              {"Level Zero", which.level_zero, read_level_zero},
-                             {"AMD SMI", which.amd_smi, read_amd_smi}};
+                             {"ROCm SMI", which.rocm_smi, read_rocm_smi}};
   run(tasks, 0, which.limit_seconds);
-  if (!tasks.back().report) {
-    tasks.push_back({"ROCm SMI", which.rocm_smi, read_rocm_smi});
-    run(tasks, tasks.size() - 1, which.limit_seconds);
-  }
   std::vector<Diagnostic> diagnostics;
   for (const Task& task : tasks) merge_task(task, which.sysfs, topology, diagnostics);
   return diagnostics;

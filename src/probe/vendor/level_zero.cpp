@@ -46,9 +46,7 @@ struct Calls {
 
 /// The bytes last to first, as Intel's xpu-smi prints them.
 std::string uuid_text(const std::uint8_t (&id)[kUuidSize]) {
-  if (std::all_of(std::begin(id), std::end(id), [](std::uint8_t byte) { return byte == 0; })) {
-    return "";
-  }
+  if (std::ranges::count(id, 0) == kUuidSize) return "";
   std::string text;
   for (int i = kUuidSize; i-- > 0;) {
     text += fmt::format("{:02x}", id[i]);

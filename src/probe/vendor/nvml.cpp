@@ -1,5 +1,4 @@
 // NVIDIA's NVML (libnvidia-ml).
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -107,9 +106,7 @@ void read_link(const Calls& calls, Device device, unsigned link, VendorReport& r
   PciInfo remote{};
   if (!ask(report, calls.link_pci, device, link, &remote)) return;
   const std::string pci = pci_of(remote);
-  const bool ours = std::any_of(report.devices.begin(), report.devices.end(),
-                                [&](const ReportedDevice& one) { return one.pci == pci; });
-  if (ours) {
+  if (std::ranges::count(report.devices, pci, &ReportedDevice::pci) > 0) {
     ++ends.direct[pci];
   } else if (!typed && (remote.pci_device_id & 0xFFFF) == kVendorId) {
     ++ends.through_switch;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "probe/vendor/report.h"
+#include "probe/vendor/vendor.h"
 
 namespace hpclaunch::probe::vendor {
 
@@ -67,13 +67,10 @@ struct Asker {
   bool hexadecimal = false;
 
   bool worked(Status status) const { return status == harmless.front(); }
-  bool is_fault(Status status) const {
-    return std::find(harmless.begin(), harmless.end(), status) == harmless.end();
-  }
+  bool is_fault(Status status) const { return std::ranges::count(harmless, status) == 0; }
   /// "no permission (4)"
   std::string text(Status status) const {
-    const auto row = std::find_if(texts.begin(), texts.end(),
-                                  [&](const auto& one) { return one.status == status; });
+    const auto row = std::ranges::find(texts, status, &StatusText<Status>::status);
     const char* meaning = row == texts.end() ? "failed" : row->text;
     return hexadecimal ? fmt::format("{} ({:#x})", meaning, static_cast<unsigned>(status))
                        : fmt::format("{} ({})", meaning, status);
@@ -138,9 +135,6 @@ Result<VendorReport> read_nvml(const Library& library);
 Result<VendorReport> read_level_zero(const Library& library);
 
 /// AMD: PCI address, name, UUID, memory, compute partition, XGMI links.
-Result<VendorReport> read_amd_smi(const Library& library);
-
-/// The same, from the predecessor of AMD SMI.
 Result<VendorReport> read_rocm_smi(const Library& library);
 
 }  // namespace hpclaunch::probe::vendor

@@ -1,7 +1,9 @@
-// ROCm SMI (librocm_smi64), the predecessor of AMD SMI.
+// AMD's ROCm SMI (librocm_smi64).
 #include <fmt/format.h>
 
-#include "probe/vendor/amd.h"
+#include <algorithm>
+
+#include "probe/sysfs.h"
 #include "probe/vendor/reader.h"
 #include "probe/vendor/rocm_smi_abi.h"
 
@@ -35,15 +37,43 @@ struct Calls {
   Call<GetBandwidth> bandwidth{of, "rsmi_minmax_bandwidth_get"};
 };
 
+/// False: it has no address.
 bool read_device(const Calls& calls, std::uint32_t device, VendorReport& report) {
-  return read_amd_device(ask, calls, device, 32, report, [&](ReportedDevice& one) {
-    char name[256] = {};
-    if (ask(report, calls.name, device, name, sizeof name - 1))
-      one.model = amd_model_name(clean(name, sizeof name));
-    std::uint64_t number = 0;
-    if (ask(report, calls.unique_id, device, &number) && number != 0)
-      one.uuid = fmt::format("GPU-{:016x}", number);
-  });
+  std::uint64_t bdf = 0;
+  if (!ask(report, calls.bdf, device, &bdf)) return false;
+  ReportedDevice one;
+  char text[256] = {};
+  if (ask(report, calls.partition, device, text, std::uint32_t{sizeof text - 1}))
+    one.partition = clean(text, sizeof text);
+  constexpr std::string_view kModes[] = {"SPX", "DPX", "TPX", "QPX", "CPX"};
+  if (std::ranges::count(kModes, one.partition) == 0) one.partition = "";
+  // The function may be the number of a partition; the card is function 0.
+  const bool part = !one.partition.empty() && one.partition != "SPX";
+  one.pci = pci_text(bdf >> 32, bdf >> 8 & 0xFF, bdf >> 3 & 0x1F, part ? 0 : bdf & 7);
+  if (one.pci.empty()) {
+    add_fault(report, calls.bdf.name, "no PCI address");
+    return false;
+  }
+  char name[256] = {};
+  if (ask(report, calls.name, device, name, sizeof name - 1)) one.model = clean(name, sizeof name);
+  if (one.model.starts_with("0x") || one.model == "N/A") one.model = "";  // of unknown models
+  std::uint64_t number = 0;
+  if (ask(report, calls.unique_id, device, &number) && number != 0)
+    one.uuid = fmt::format("GPU-{:016x}", number);
+  ask(report, calls.memory, device, kVram, &one.memory_bytes);
+  report.devices.push_back(std::move(one));
+  return true;
+}
+
+/// The XGMI links of a pair. The bandwidth is asked of neighbours only: it is refused for others.
+int lanes_between(const Calls& calls, std::uint32_t from, std::uint32_t to, VendorReport& report) {
+  XgmiPath path;
+  unsigned type = 0;
+  if (!ask(report, calls.link_type, from, to, &path.hops, &type) || type != kXgmi) return 0;
+  ask(report, calls.link_weight, from, to, &path.weight);
+  if (xgmi_lanes(path) > 0)
+    ask(report, calls.bandwidth, from, to, &path.min_bandwidth, &path.max_bandwidth);
+  return xgmi_lanes(path);
 }
 
 }  // namespace
@@ -58,7 +88,10 @@ Result<VendorReport> read_rocm_smi(const Library& library) {
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t device = 0; device < *count; ++device)
     if (read_device(calls, device, report)) numbers.push_back(device);
-  read_xgmi_links(ask, calls, numbers, report);
+  for (std::size_t from = 0; from < numbers.size(); ++from)
+    for (std::size_t to = from + 1; to < numbers.size(); ++to)
+      if (const int lanes = lanes_between(calls, numbers[from], numbers[to], report); lanes > 0)
+        report.links.push_back({from, to, lanes});
   return report;
 }
 
