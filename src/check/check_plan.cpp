@@ -3,11 +3,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
 
 #include "hpclaunch/check.h"
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/launcher.h"
 #include "hpclaunch/text.h"
+#include "lists.h"
 
 namespace hpclaunch {
 
@@ -19,60 +25,58 @@ const std::string* exported_value(const Setting& setting) {
   return nullptr;
 }
 
-// The value of a variable on every rank; nullptr where it differs or is not set.
-const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
-  const Setting* setting = plan.find_env(name);
-  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
-}
-
-// The last decision before the command line's; nullptr where the plan has none of its own or it holds.
-const Decision* replaced_by_typed(const Setting& setting) {
-  const std::vector<Decision>& history = setting.history;
-  if (history.size() < 2 || history.back().layer != Layer::command_line) return nullptr;
-  const Decision& before = history[history.size() - 2];
-  const bool own = before.layer == Layer::computed && before.value != history.back().value;
-  return own ? &before : nullptr;
-}
-
-// A typed value in place of a rank's identity: of what differs by rank it is the same for all.
-void typed_identity(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  for (const Setting& setting : plan.env) {
-    const Decision* before = replaced_by_typed(setting);
-    if (before == nullptr || std::ranges::count(device_masks(), setting.name) > 0) continue;
-    const auto* one = std::get_if<std::string>(&before->value);
-    const auto* fact = std::get_if<RankFact>(&before->value);
-    const int values = fact == nullptr || *fact == RankFact::rank ? plan.world_size()
-                       : *fact == RankFact::node                  ? plan.nodes()
-                                                                  : plan.max_local_size();
-    if (fact != nullptr && values > 1)
-      diagnostics.push_back(
-          {"same-on-every-rank", Severity::error,
-           fmt::format("{} on the command line would be the same for all {} ranks", setting.name,
-                       plan.world_size()),
-           fmt::format("omit {}: hpclaunch sets it", setting.name)});
-    else if (one != nullptr && (setting.name.ends_with("_SIZE") || setting.name == "LOCAL_RANK"))
-      diagnostics.push_back(
-          {"identity-contradicts", Severity::error,
-           fmt::format("{} on the command line contradicts the plan, which has {}", setting.name,
-                       *one),
-           fmt::format("omit {}: hpclaunch sets it", setting.name)});
+// What a decision gives every rank; nullopt where ranks differ.
+std::optional<std::string> for_all_ranks(const Plan& plan, const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* fact = std::get_if<RankFact>(&value)) {
+    const int values = *fact == RankFact::rank   ? plan.world_size()
+                       : *fact == RankFact::node ? plan.nodes()
+                                                 : plan.max_local_size();
+    return values > 1 ? std::nullopt : std::optional(value_on(value, {.local_size = values}));
   }
+  const auto* each = std::get_if<PerRank>(&value);
+  if (each == nullptr) return std::nullopt;
+  std::set<std::string> texts;
+  for (const auto& items : each->items) texts.insert(items.begin(), items.end());
+  return texts.size() == 1 ? std::optional(*texts.begin()) : std::nullopt;
 }
 
-// A typed mask gives all ranks of a node the same devices.
-void typed_mask(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  if (plan.gpu_view.empty() || plan.max_local_size() < 2) return;
-  for (const std::string_view name : device_masks()) {
-    const Setting* setting = plan.find_env(name);
-    if (setting == nullptr || setting->history.back().layer != Layer::command_line) continue;
-    if (std::holds_alternative<Unset>(setting->value()) && plan.gpu_view != "own") continue;
-    diagnostics.push_back(
-        {"mask-typed", Severity::error,
-         fmt::format(
-             "{} on the command line is the same for all ranks of a node: some would have no "
-             "device of their own",
-             name),
-         fmt::format("omit it; export {} to plan for a part of the devices", name)});
+// Who gave the value that holds, where that is the user or a profile; "" otherwise.
+std::string giver(const Decision& last) {
+  if (last.layer == Layer::command_line) return "on the command line";
+  const bool profile = last.layer == Layer::profile_default || last.layer == Layer::profile_require;
+  return profile ? fmt::format("of rule {} of profile {}", last.rule, last.profile) : "";
+}
+
+// One value in place of a rank's identity, against what the plan or the launcher gives each rank.
+void given_identity(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
+  for (const Setting& setting : plan.env) {
+    const std::vector<Decision>& history = setting.history;
+    const std::string how = giver(history.back());
+    const auto* given = std::get_if<std::string>(&history.back().value);
+    if (how.empty() || std::ranges::count(device_masks(), setting.name) > 0) continue;
+    const Decision* before = history.size() < 2 ? nullptr : &history[history.size() - 2];
+    const bool computed = before != nullptr && before->layer == Layer::computed &&
+                          !std::holds_alternative<Unset>(before->value);
+    const bool of_ranks = is_rank_variable(setting.name);
+    const bool fact = computed && std::holds_alternative<RankFact>(before->value);
+    const auto planned = computed ? for_all_ranks(plan, before->value) : std::nullopt;
+    const auto report = [&](const char* id, const std::string& what, const std::string& fix) {
+      diagnostics.push_back(
+          {id, Severity::error, fmt::format("{} {} {}", setting.name, how, what), fix});
+    };
+    const std::string omit = fmt::format("omit {}: hpclaunch sets it", setting.name);
+    if (computed && !planned && (fact || of_ranks))
+      report("same-on-every-rank",
+             fmt::format("would be the same for all {} ranks", plan.world_size()), omit);
+    else if (planned && given != nullptr && *given != *planned &&
+             (fact || of_ranks || setting.name.ends_with("_SIZE") || setting.name == "LOCAL_RANK"))
+      report("identity-contradicts", fmt::format("contradicts the plan, which has {}", *planned),
+             omit);
+    else if (!computed && given != nullptr && of_ranks)
+      report("identity-contradicts", "contradicts the identity that a launcher gives each rank",
+             fmt::format("{} {}", history.back().layer == Layer::command_line ? "omit" : "--unset",
+                         setting.name));
   }
 }
 
@@ -91,6 +95,14 @@ void loopback_interface(const Plan& plan, const EnvSnapshot& env,
   }
 }
 
+// All of a list's items stand in another one.
+bool contains_all(std::string_view list, std::string_view of) {
+  const std::vector<std::string_view> items = split(list, ',');
+  return std::ranges::all_of(split(of, ','), [&](std::string_view one) {
+    return std::ranges::find(items, trim(one)) != items.end();
+  });
+}
+
 void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.env)
@@ -98,7 +110,9 @@ void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
     if (setting.history.back().layer == Layer::computed &&
         setting.history.back().where.file != "launcher") {
       const std::string* was = exported_value(setting);
-      if (was != nullptr && setting.value() != Value(*was)) names.push_back(setting.name);
+      const auto* now = std::get_if<std::string>(&setting.value());
+      if (was != nullptr && (now == nullptr || !contains_all(*now, *was)))
+        names.push_back(setting.name);
     }
   if (!names.empty())
     diagnostics.push_back({"export-overruled", Severity::warning,
@@ -119,7 +133,7 @@ void exports_against_profile(const Plan& plan, std::vector<Diagnostic>& diagnost
     if (now != nullptr && !was->empty() &&
         (now->ends_with(":" + *was) || now->ends_with("," + *was)))
       continue;
-    const bool secret = is_secret(setting.name);
+    const bool secret = is_secret(setting.name, *was);
     const std::string after = std::holds_alternative<Unset>(last.value) ? "unsets it"
                               : now == nullptr
                                   ? "sets one value per rank"
@@ -167,63 +181,10 @@ void competing_binding(const Plan& plan, const EnvSnapshot& env,
          fmt::format("unset {}", name)});
 }
 
-// The CPUs of "1,4-7"; empty for text that is no such list.
-std::vector<int> entries(std::string_view list) {
-  std::vector<int> cpus;
-  for (const std::string_view piece : split(list, ',')) {
-    const Result<CpuSet> range = CpuSet::parse(trim(piece));
-    if (!range || range->empty()) return {};
-    for (const int cpu : range->to_vector()) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-// A list with one entry for each helper thread of each rank of a node: its length, and whether threads are on cores
-// of ranks. `own_core`: a thread shares a core with its own rank, as Horovod's does.
-// Sources: oneCCL src/common/env/env.cpp, parse_affinity (a list of any other length is an exception);
-// Horovod horovod/common/utils/env_parser.cc (an error in the log, and no affinity).
-void check_helpers(const char* name, const char* library, bool own_core, const Plan& plan,
-                   const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
-  const std::string* text = everywhere(plan, env, name);
-  const std::vector<int> cpus = text == nullptr ? std::vector<int>() : entries(*text);
-  if (text != nullptr && cpus.empty() && !trim(*text).empty() && trim(*text) != "auto")
-    diagnostics.push_back({"list-invalid", Severity::warning,
-                           fmt::format("{}=\"{}\" is no list of CPUs", name, *text),
-                           fmt::format("unset {}", name)});
-  const std::string* count = own_core ? nullptr : everywhere(plan, env, "CCL_WORKER_COUNT");
-  const std::size_t workers = count == nullptr ? 1 : parse_natural(trim(*count)).value_or(1);
-  const auto report = [&](const char* id, Severity severity, std::string message) {
-    diagnostics.push_back({id, severity, std::move(message), fmt::format("--unset {}", name)});
-  };
-  for (const NodeClass& node : plan.classes) {
-    const std::size_t ranks = node.ranks.size();
-    if (cpus.empty()) return;
-    if (cpus.size() != ranks * workers)
-      return report(
-          "list-length", own_core ? Severity::warning : Severity::error,
-          fmt::format("{} has {} {}, but {} needs {}: {} on a node with {} each", name, cpus.size(),
-                      cpus.size() == 1 ? "entry" : "entries", library, ranks * workers,
-                      counted(ranks, "rank"), counted(workers, "worker")));
-    std::vector<int> once = cpus;
-    std::ranges::sort(once);
-    if (std::ranges::adjacent_find(once) != once.end())
-      return report("list-repeats", Severity::warning,
-                    fmt::format("{} puts several threads of {} on one CPU", name, library));
-    int busy = 0;
-    for (std::size_t i = 0; i < cpus.size(); ++i)
-      for (std::size_t r = 0; r < ranks; ++r)
-        busy += node.ranks[r].cpus.has(cpus[i]) && !(own_core && i == r) ? 1 : 0;
-    if (busy > 0 && plan.bind_via != BindVia::none)
-      return report("helper-cores", Severity::warning,
-                    fmt::format("{} puts {} of {} threads of {} on cores of {}ranks", name, busy,
-                                cpus.size(), library, own_core ? "other " : ""));
-  }
-}
-
 // The value of a secret is not checked, as messages would show it; its name is. A newer name is suggested
 // without a value, which may have another meaning there.
 Diagnostic check_assignment(const std::string& name, const std::string& value, const char* how) {
-  Diagnostic found = knowledge::check(name, is_secret(name) ? "" : value);
+  Diagnostic found = knowledge::check(name, is_secret(name, value) ? "" : value);
   if (!found.fix.empty())
     found.fix = fmt::format(
         "{} {}", found.id == knowledge::kOldVariable ? "hpclaunch explain" : how, found.fix);
@@ -268,18 +229,16 @@ void check_variables(const Plan& plan, const EnvSnapshot& env,
 
 }  // namespace
 
-std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env) {
+std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const EnvSnapshot& env) {
   std::vector<Diagnostic> diagnostics;
-  typed_identity(plan, diagnostics);
-  typed_mask(plan, diagnostics);
+  given_identity(plan, diagnostics);
   loopback_interface(plan, env, diagnostics);
   ignored_exports(plan, diagnostics);
   exports_against_profile(plan, diagnostics);
   too_many_threads(plan, diagnostics);
   competing_binding(plan, env, diagnostics);
   check_variables(plan, env, diagnostics);
-  check_helpers("CCL_WORKER_AFFINITY", "oneCCL", false, plan, env, diagnostics);
-  check_helpers("HOROVOD_THREAD_AFFINITY", "Horovod", true, plan, env, diagnostics);
+  check_lists(plan, node, env, diagnostics);
   return diagnostics;
 }
 

@@ -115,7 +115,7 @@ void compare_numa(Drift& nodes) {
   for (const NumaNode& wanted : planned) {
     const NumaNode* got = nodes.found.find_numa(wanted.os_index);
     if (got == nullptr) {
-      nodes.add("numa", "no NUMA node {}", wanted.os_index);
+      nodes.add("numa", "NUMA node {} is missing", wanted.os_index);
       continue;
     }
     if ((got->pus & nodes.common) != (wanted.pus & nodes.common))

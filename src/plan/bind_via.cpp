@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
 #include "plan/steps.h"
@@ -33,7 +34,12 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
         "each rank gets its share of the granted CPUs of its node ({}), counted there from 0 in "
         "ascending order",
         input.granted_why);
-  std::string why = "each rank gets whole cores with all their hardware threads";
+  const CpuSet& cpus = plan.classes.front().ranks.front().cpus;
+  const bool all =
+      cpus.contains(pus_of(input.node, cores_of(input.node, cpus)) & input.node.allowed);
+  std::string why =
+      fmt::format("each rank gets {}", all ? "whole cores with all their hardware threads"
+                                           : "the first hardware thread of each of its cores");
   if (std::ranges::any_of(laid, &std::vector<FittingRule>::empty, &NodeRanks::rules) &&
       !input.node.devices.empty())
     why += ", as near to its device as is known";
@@ -46,14 +52,12 @@ std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut&
 }
 
 Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
-  Setting setting{"cpu-bind", {}};
   if (plan.bind_via == BindVia::none && !input.request.bind_via &&
-      knows_amounts(input, plan.nodes())) {
-    setting.history.push_back(decided(Layer::computed, Unset{},
-                                      fmt::format("the job has part of each node ({}): {}",
-                                                  input.granted_why, why_not_counted(input))));
-    return setting;
-  }
+      knows_amounts(input, plan.nodes()))
+    return choice("cpu-bind", Layer::computed, Unset{},
+                  fmt::format("the job has part of each node ({}): {}", input.granted_why,
+                              why_not_counted(input)));
+  Setting setting{"cpu-bind", {}};
   const NodeRanks& first = laid.front();
   for (auto one = first.rules.rbegin(); one != first.rules.rend(); ++one) {
     PerRank lists{{{}}};

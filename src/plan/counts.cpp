@@ -168,14 +168,16 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   want.per_node = number(per_node);
   want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
   const int room = want.nodes * want.per_node;
-  if (want.ranks < want.nodes || want.ranks > room)
+  if (want.ranks < want.nodes)
     return request_error(
-        fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node"), counted(want.per_node, "rank")),
-        want.ranks < want.nodes
-            ? "every node needs a rank: decrease --nodes"
-            : fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
-                          divide_up(want.ranks, want.nodes), room));
+        fmt::format("{} on {}: every node needs a rank", counted(want.ranks, "rank"),
+                    counted(want.nodes, "node")),
+        fmt::format("use --nodes {} or fewer, or --ranks {} or more", want.ranks, want.nodes));
+  if (want.ranks > room)
+    return request_error(fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
+                                     counted(want.nodes, "node"), counted(want.per_node, "rank")),
+                         fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
+                                     divide_up(want.ranks, want.nodes), room));
   const Result<std::vector<int>> assigned = distribute(input, units, want);
   if (!assigned) return assigned.error();
   Counts counts{*assigned, {}};

@@ -1,12 +1,11 @@
 // From facts to a plan: devices, counts, layout, environment, wire.
 #include "hpclaunch/make_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/visibility.h"
 #include "plan/environment/environment.h"
 #include "plan/steps.h"
@@ -102,20 +101,11 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
 
 // --threads-per-core: the node with the first hardware threads of each core only.
 PlanInput with_threads(PlanInput input, int threads) {
-  CpuSet used;
   int most = 1;
   for (const Core& core : input.node.cores) most = std::max(most, core.pus.count());
   for (int& granted : input.granted)
     granted = std::max(1, granted / most * std::min(threads, most));
-  for (Core& core : input.node.cores) {
-    std::vector<int> pus = (core.pus & input.node.allowed).to_vector();
-    if (pus.empty()) pus = core.pus.to_vector();
-    pus.resize(std::min(pus.size(), static_cast<std::size_t>(threads)));
-    core.pus = CpuSet{};
-    for (const int pu : pus) core.pus.add(pu);
-    used |= core.pus;
-  }
-  input.node.allowed &= used;
+  input.node = first_threads(std::move(input.node), threads);
   return input;
 }
 

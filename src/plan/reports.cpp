@@ -36,7 +36,7 @@ void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
 }
 
 // Flags for devices come from the profile; without any, every rank would get the first device.
-void report_view(const Units& units, Plan& plan) {
+void report_view(const PlanInput& input, const Units& units, Plan& plan) {
   if (units.view != "launcher") return;
   if (!units.shortage.mask.empty())
     plan.reports.push_back(
@@ -44,14 +44,17 @@ void report_view(const Units& units, Plan& plan) {
          fmt::format("--gpu-view launcher gives out all devices of the job, but {}",
                      units.shortage.by),
          fmt::format("unset {}, or use --gpu-view own", units.shortage.mask)});
+  const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::error; };
+  if (std::ranges::any_of(plan.reports, is_error)) return;  // the profile's own rule says why
   const auto& args = plan.profile_args;
   if (std::ranges::any_of(
           args, [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
     return;
+  const bool typed = input.request.gpu_view == "launcher";
   plan.reports.push_back({"launcher-view", Severity::error,
-                          fmt::format("--gpu-view launcher: the profile has no flags by which {} "
-                                      "gives each rank its device",
-                                      plan.launcher),
+                          fmt::format("{}the profile has no flags by which {} gives each rank "
+                                      "its device",
+                                      typed ? "--gpu-view launcher: " : "", plan.launcher),
                           "--gpu-view own, or all"});
 }
 
@@ -70,8 +73,9 @@ void report_devices(const PlanInput& input, Plan& plan) {
   if (names.empty()) return;
   plan.reports.push_back(
       {"device-without-cpus", Severity::note,
-       fmt::format("no usable CPU near device {}: its ranks run on another NUMA node",
-                   fmt::join(names, ", ")),
+       fmt::format("no usable CPU near device{} {}: {} ranks run on another NUMA node",
+                   names.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                   names.size() == 1 ? "its" : "their"),
        "plan with the topology of the whole node, or request CPUs on these NUMA nodes"});
 }
 
@@ -79,7 +83,7 @@ void report_size(const PlanInput& input, Plan& plan) {
   const int most = input.model == nullptr ? 0 : input.model->count;
   if (most > 0 && plan.nodes() > most)
     plan.reports.push_back({"more-nodes-than-site", Severity::warning,
-                            fmt::format("{} planned, and {} has {} of this kind",
+                            fmt::format("{} planned, but {} has {} of this kind",
                                         counted(plan.nodes(), "node"), input.profile->name, most),
                             fmt::format("--nodes {} or fewer", most)});
 }
@@ -148,7 +152,7 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   report_devices(input, plan);
   report_services(input, facts, plan);
-  report_view(units, plan);
+  report_view(input, units, plan);
   report_order(input, units, plan);
   report_size(input, plan);
 }

@@ -1,7 +1,6 @@
 #pragma once
 // The steps of make_plan.cpp that are not about devices, cores or environment: one source file each.
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "hpclaunch/make_plan.h"

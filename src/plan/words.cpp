@@ -9,7 +9,6 @@
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/masks.h"
 #include "plan/devices/nics.h"
 #include "plan/environment/settings.h"
 #include "plan/steps.h"
@@ -149,9 +148,8 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
       first = last + 1;
     }
   }
-  return Setting{"placement",
-                 {decided(Layer::computed, std::move(words),
-                          "what each rank of a node gets (reasons: cpu-bind, devices, nics)")}};
+  return choice("placement", Layer::computed, std::move(words),
+                "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
 std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
@@ -167,7 +165,7 @@ std::optional<Setting> device_choice(const Units& units, bool linked, const Plan
   if (units.per_rank > 1)
     why += fmt::format("; --devices-per-rank {}, near one another", units.per_rank);
   if (linked) why += "; linked devices side by side";
-  return Setting{"devices", {decided(Layer::computed, std::move(numbers), std::move(why))}};
+  return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
 
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
@@ -181,14 +179,12 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
     by_bridge = by_bridge || bridges_decide(input.node, rank);
     return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
   });
-  return Setting{
-      "nics",
-      {decided(
-          Layer::computed, std::move(names),
-          fmt::format("the network interface nearest to the rank's device{}, or to its cores; "
-                      "ranks with the same nearest ones share them evenly. For information: "
-                      "sets no variable{}",
-                      by_bridge ? ", on its NUMA node below the same PCI bridge" : "", others))}};
+  return choice(
+      "nics", Layer::computed, std::move(names),
+      fmt::format("the network interface nearest to the rank's device{}, or to its cores; "
+                  "ranks with the same nearest ones share them evenly. For information: "
+                  "sets no variable{}",
+                  by_bridge ? ", on its NUMA node below the same PCI bridge" : "", others));
 }
 
 }  // namespace hpclaunch

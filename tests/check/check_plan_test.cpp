@@ -7,6 +7,18 @@ using namespace hpclaunch;
 
 namespace {
 
+// Thread t of core c is PU c + t * number.
+Topology cores(int number, int threads = 1) {
+  Topology node;
+  for (int c = 0; c < number; ++c) {
+    Core core{0, 0, {}};
+    for (int t = 0; t < threads; ++t) core.pus.add(c + t * number);
+    node.cores.push_back(core);
+  }
+  node.allowed = node.all_pus();
+  return node;
+}
+
 Plan plan_of(std::vector<Setting> env, int ranks = 2) {
   Plan plan;
   plan.hosts = {"n0"};
@@ -29,8 +41,9 @@ Setting setting(std::string name, std::vector<std::pair<Layer, Value>> decisions
   return result;
 }
 
-bool finds(const Plan& plan, const EnvSnapshot& env, const std::string& rule) {
-  const auto diagnostics = check_plan(plan, env);
+bool finds(const Plan& plan, const EnvSnapshot& env, const std::string& rule,
+           const Topology& node = cores(64)) {
+  const auto diagnostics = check_plan(plan, node, env);
   return std::any_of(diagnostics.begin(), diagnostics.end(),
                      [&](const Diagnostic& f) { return f.id == rule; });
 }
@@ -38,7 +51,8 @@ bool finds(const Plan& plan, const EnvSnapshot& env, const std::string& rule) {
 }  // namespace
 
 TEST_CASE("a plain plan has nothing to remark", "[check]") {
-  CHECK(check_plan(plan_of({setting("RANK", {{Layer::computed, RankFact::rank}})}), EnvSnapshot{})
+  CHECK(check_plan(plan_of({setting("RANK", {{Layer::computed, RankFact::rank}})}), cores(64),
+                   EnvSnapshot{})
             .empty());
 }
 
@@ -88,7 +102,7 @@ TEST_CASE("a profile's demand against an export shows both values, secrets excep
     return one;
   };
   const auto message = [](const Setting& one) {
-    for (const Diagnostic& diagnostic : check_plan(plan_of({one}), EnvSnapshot{}))
+    for (const Diagnostic& diagnostic : check_plan(plan_of({one}), cores(64), EnvSnapshot{}))
       if (diagnostic.id == "export-against-profile") return diagnostic.message;
     return std::string();
   };
@@ -126,7 +140,7 @@ TEST_CASE("helper threads stay off the cores of ranks", "[check]") {
     plan.classes[0].ranks[0].cpus = *CpuSet::parse("4-7");
     plan.classes[0].ranks[1].cpus = *CpuSet::parse("8-11");
     const EnvSnapshot env({list, std::string("CCL_WORKER_COUNT=") + workers});
-    for (const Diagnostic& one : check_plan(plan, env))
+    for (const Diagnostic& one : check_plan(plan, cores(64), env))
       if (one.id == "helper-cores") return one.message;
     return std::string();
   };
@@ -148,22 +162,6 @@ TEST_CASE("a typed size or local rank that is not the plan's is an error", "[che
   CHECK(finds(typed("LOCAL_RANK", "0", "1"), EnvSnapshot{}, "identity-contradicts"));
   CHECK_FALSE(finds(typed("WORLD_SIZE", "2", "2"), EnvSnapshot{}, "identity-contradicts"));
   CHECK_FALSE(finds(typed("OTHER", "2", "5"), EnvSnapshot{}, "identity-contradicts"));
-}
-
-TEST_CASE("a typed device mask would leave ranks without a device", "[check]") {
-  const auto with = [](Value value, const char* view, int ranks) {
-    Plan plan = plan_of({setting("CUDA_VISIBLE_DEVICES",
-                                 {{Layer::environment, "0,1"}, {Layer::command_line, value}})},
-                        ranks);
-    plan.gpu_view = view;
-    return finds(plan, EnvSnapshot{}, "mask-typed");
-  };
-  CHECK(with("0", "all", 2));
-  CHECK(with("", "own", 2));
-  CHECK(with(Unset{}, "own", 2));
-  CHECK_FALSE(with(Unset{}, "all", 2));
-  CHECK_FALSE(with("3", "own", 1));
-  CHECK_FALSE(with("0", "", 2));
 }
 
 TEST_CASE("loopback is no interface between nodes", "[check]") {
@@ -192,4 +190,120 @@ TEST_CASE("a list of helper threads that cannot be meant", "[check]") {
   CHECK_FALSE(finds_in("", "list-invalid"));
   CHECK(finds_in("9,9", "list-repeats"));
   CHECK_FALSE(finds_in("8,9", "list-repeats"));
+}
+
+TEST_CASE("helper threads are on CPUs of the node, and on no sibling of a rank's core", "[check]") {
+  const auto found = [](const char* list, const char* rule) {
+    Plan plan = plan_of({}, 2);
+    plan.bind_via = BindVia::shim;
+    plan.classes[0].ranks[0].cpus = *CpuSet::parse("1-3");
+    plan.classes[0].ranks[1].cpus = *CpuSet::parse("4-6");
+    for (const Diagnostic& one : check_plan(plan, cores(8, 2), EnvSnapshot{{std::string(list)}}))
+      if (one.id == rule) return one.message;
+    return std::string();
+  };
+  CHECK(found("CCL_WORKER_AFFINITY=7,16", "list-invalid") ==
+        "CCL_WORKER_AFFINITY names CPU 16, which the node does not have");
+  CHECK(found("CCL_WORKER_AFFINITY=99,100", "list-invalid") ==
+        "CCL_WORKER_AFFINITY names CPUs 99-100, which the node does not have");
+  CHECK(found("HOROVOD_THREAD_AFFINITY=1,20", "list-invalid") ==
+        "HOROVOD_THREAD_AFFINITY names CPU 20, which the node does not have");
+  CHECK(found("CCL_WORKER_AFFINITY=7,15", "list-invalid").empty());
+  CHECK(found("CCL_WORKER_AFFINITY=7,15", "helper-cores").empty());
+  CHECK(found("CCL_WORKER_AFFINITY=7,9", "helper-cores") ==
+        "CCL_WORKER_AFFINITY puts 1 of 2 threads of oneCCL on cores of ranks");
+  CHECK(found("HOROVOD_THREAD_AFFINITY=9,12", "helper-cores").empty());  // each its own rank's
+  CHECK(found("HOROVOD_THREAD_AFFINITY=12,9", "helper-cores") ==
+        "HOROVOD_THREAD_AFFINITY puts 2 of 2 threads of Horovod on cores of other ranks");
+  CHECK(found("HOROVOD_THREAD_AFFINITY=1-2", "list-invalid") ==
+        "HOROVOD_THREAD_AFFINITY=\"1-2\" has a range, and Horovod reads the first number only");
+  CHECK(found("HOROVOD_THREAD_AFFINITY=auto", "list-invalid") ==
+        "HOROVOD_THREAD_AFFINITY=\"auto\" is no list of CPUs");
+}
+
+TEST_CASE("engines are named for each device of ranks", "[check]") {
+  // Two cards of two tiles, a rank on each tile.
+  const auto found = [](const char* list, const char* view = "all", const char* hierarchy = "FLAT",
+                        int tiles = 2, const char* vendor = "intel", int ranks = 4) {
+    Topology node = cores(8);
+    for (int d = 0; d < 2; ++d) {
+      Device device;
+      device.index = d;
+      device.vendor = vendor;
+      device.subdevices = tiles;
+      node.devices.push_back(device);
+    }
+    Plan plan = plan_of(
+        {setting("ZE_FLAT_DEVICE_HIERARCHY", {{Layer::profile_require, std::string(hierarchy)}})},
+        ranks);
+    plan.gpu_view = view;
+    if (plan.gpu_view == "own")
+      plan.env.push_back(
+          setting("ZE_AFFINITY_MASK", {{Layer::computed, PerRank{{{"0", "1", "2", "3"}}}}}));
+    std::ranges::sort(plan.env, {}, &Setting::name);
+    for (int r = 0; r < ranks; ++r)
+      plan.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r / 2, r % 2}};
+    for (const Diagnostic& one :
+         check_plan(plan, node, EnvSnapshot{{std::string("ZEX_NUMBER_OF_CCS=") + list}}))
+      if (one.id.starts_with("list-")) return one.id + ": " + one.message;
+    return std::string();
+  };
+  for (const char* good : {"0:4,1:4", "0:1,1:2", "0:4,1:4,2:4,3:4", "", "default", " 1:4, 0:4"}) {
+    INFO(good);
+    CHECK(found(good).empty());
+  }
+  CHECK(found("0:4") ==
+        "list-partial: ZEX_NUMBER_OF_CCS=\"0:4\": device 1 of ranks is not named, and keeps one "
+        "queue each");
+  CHECK_THAT(found("2:4,3:4"), ContainsSubstring("devices 0,1 of ranks are not named"));
+  CHECK(found("0:4", "all", "FLAT", 2, "intel", 2).empty());  // both ranks on card 0
+  CHECK(found("0:4", "own").empty());                         // each rank sees one, as 0
+  CHECK_THAT(found("1:4", "own"), ContainsSubstring("list-partial"));
+  CHECK(found("0:4,1:4,4:4") ==
+        "list-invalid: ZEX_NUMBER_OF_CCS=\"0:4,1:4,4:4\": it names device 4, and the node has 4 "
+        "devices");
+  CHECK_THAT(found("0:4,1:4,2:4", "all", "COMPOSITE"),
+             ContainsSubstring("it names device 2, and the node has 2 devices"));
+  for (const char* bad : {"0:3,1:4", "4", "0:4;1:4", "0=4", "0:4,,1:4", "a:4", "0:4:1", "-1:4"}) {
+    INFO(bad);
+    CHECK_THAT(found(bad), ContainsSubstring("is no DEVICE:ENGINES with 1, 2 or 4 engines"));
+  }
+  CHECK_THAT(found("0:4,0:2"), ContainsSubstring("it names device 0 twice"));
+  CHECK(found("4", "all", "FLAT", 1, "intel", 2).empty());  // as GPUs of one tile read it
+  CHECK(found("garbage", "all", "FLAT", 2, "nvidia").empty());
+}
+
+TEST_CASE("a launcher's own rank variables are no user's, nor a profile's", "[check]") {
+  const auto found = [](const char* name, std::vector<std::pair<Layer, Value>> decisions,
+                        int ranks = 2) {
+    for (const Diagnostic& one :
+         check_plan(plan_of({setting(name, std::move(decisions))}, ranks), cores(8), EnvSnapshot{}))
+      if (one.severity == Severity::error) return one.id;
+    return std::string();
+  };
+  const Value text = std::string("7");
+  for (const char* name : {"PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
+                           "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS",
+                           "MPI_LOCALRANKID", "PALS_RANKID", "PALS_LOCAL_RANKID", "FLUX_TASK_RANK",
+                           "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK"}) {
+    INFO(name);
+    CHECK(found(name, {{Layer::command_line, text}}) == "identity-contradicts");
+    CHECK(found(name, {{Layer::command_line, text}}, 1) == "identity-contradicts");
+    CHECK(found(name, {{Layer::profile_default, text}}) == "identity-contradicts");
+    CHECK(found(name, {{Layer::profile_require, text}}) == "identity-contradicts");
+    CHECK(found(name, {{Layer::environment, text}, {Layer::computed, Unset{}}}).empty());
+    CHECK(found(name, {{Layer::computed, Unset{}}, {Layer::command_line, text}}) ==
+          "identity-contradicts");
+    CHECK(found(name, {{Layer::command_line, Unset{}}}).empty());
+  }
+  CHECK(found("SLURM_PROCID", {{Layer::computed, RankFact::rank}, {Layer::command_line, text}}) ==
+        "same-on-every-rank");
+  const Value each = PerRank{{{"2", "2"}}};
+  CHECK(found("SLURM_NTASKS", {{Layer::computed, each}, {Layer::command_line, text}}) ==
+        "identity-contradicts");
+  CHECK(found("SLURM_NTASKS", {{Layer::computed, each}, {Layer::command_line, "2"}}).empty());
+  CHECK(found("RANK", {{Layer::computed, RankFact::rank}, {Layer::command_line, text}}, 1) ==
+        "identity-contradicts");
+  CHECK(found("RANK", {{Layer::computed, RankFact::rank}, {Layer::command_line, "0"}}, 1).empty());
+  CHECK(found("SLURM_JOB_NAME", {{Layer::command_line, text}}).empty());
 }

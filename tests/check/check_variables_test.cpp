@@ -24,7 +24,7 @@ std::vector<Diagnostic> diagnostics(std::vector<Setting> env,
   plan.classes = {NodeClass{{RankPlan{}}}};
   plan.layout = {NodeRun{0, 1}};
   plan.env = std::move(env);
-  return check_plan(plan, EnvSnapshot(std::move(exports)));
+  return check_plan(plan, Topology{}, EnvSnapshot(std::move(exports)));
 }
 
 }  // namespace

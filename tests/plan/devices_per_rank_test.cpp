@@ -370,7 +370,7 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
   CHECK(units() == cards);
   in.request.device_mode = "tiles";
   REQUIRE(!make_plan(in));
-  CHECK(make_plan(in).error().hint == "did you mean --device-mode tile?");
+  CHECK(make_plan(in).error().hint == "--device-mode tile");
 }
 
 TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
@@ -486,4 +486,71 @@ TEST_CASE("--devices-per-rank needs devices", "[plan][devices]") {
   CHECK_FALSE(make_plan(in));
   in.request.devices_per_rank = 0;
   CHECK(make_plan(in));
+}
+
+TEST_CASE("a typed mask would leave ranks without a device", "[plan][devices]") {
+  const auto refused = [](const char* vendor, const char* name, const char* view, int ranks,
+                          bool unset = false) {
+    PlanInput in = input({0, 1, 2, 3}, vendor);
+    in.request.ranks_per_node = ranks;
+    in.request.gpu_view = view;
+    if (unset)
+      in.request.unset = {name};
+    else
+      in.request.set = {{name, "0"}};
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    return std::ranges::count(plan->reports, "mask-typed", &Diagnostic::id) == 1;
+  };
+  for (const char* view : {"own", "all"}) {
+    CHECK(refused("nvidia", "CUDA_VISIBLE_DEVICES", view, 4));
+    CHECK(refused("amd", "HIP_VISIBLE_DEVICES", view, 2));
+    CHECK(refused("intel", "ZE_AFFINITY_MASK", view, 4));
+    CHECK_FALSE(refused("nvidia", "CUDA_VISIBLE_DEVICES", view, 1));
+    CHECK_FALSE(refused("intel", "CUDA_VISIBLE_DEVICES", view, 4));  // nobody reads it there
+  }
+  CHECK(refused("nvidia", "CUDA_VISIBLE_DEVICES", "own", 4, true));
+  CHECK_FALSE(refused("nvidia", "CUDA_VISIBLE_DEVICES", "all", 4, true));
+  CHECK_FALSE(refused("amd", "HIP_VISIBLE_DEVICES", "own", 4, true));  // ROCr's mask is used
+}
+
+TEST_CASE("where the launcher sets the mask, a second one goes", "[plan][devices]") {
+  for (const char* name : {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
+    PlanInput in = input({0, 1, 2, 3}, "amd");
+    in.request.gpu_view = "launcher";
+    in.env = EnvSnapshot({std::string(name) + "=3,2,1,0", "ROCR_VISIBLE_DEVICES=0,1,2,3"});
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    REQUIRE(plan->gpu_view == "launcher");
+    const Setting* second = plan->find_env(name);
+    REQUIRE(second != nullptr);
+    CHECK(std::holds_alternative<Unset>(second->value()));
+    const Setting* first = plan->find_env("ROCR_VISIBLE_DEVICES");  // of each rank by the launcher
+    CHECK((first == nullptr || first->value() == Value("0,1,2,3")));
+  }
+}
+
+TEST_CASE("a SYCL filter that takes devices from ranks goes", "[plan][devices]") {
+  const std::pair<const char*, bool> rows[] = {{"level_zero:0", true},
+                                               {"opencl:gpu", true},
+                                               {"level_zero:0,1", true},
+                                               {"!level_zero:0", true},
+                                               {"level_zero:gpu;!*:1", true},
+                                               {"*:cpu", true},
+                                               {"level_zero:gpu", false},
+                                               {"LEVEL_ZERO:*", false},
+                                               {"*:*", false},
+                                               {"*:gpu", false},
+                                               {"!opencl:*", false},
+                                               {"opencl:gpu;level_zero:gpu", false},
+                                               {"", false}};
+  for (const auto& [value, goes] : rows) {
+    INFO(value);
+    PlanInput in = input({0, 1, 2, 3}, "intel");
+    in.env = EnvSnapshot({std::string("ONEAPI_DEVICE_SELECTOR=") + value});
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    const Setting* setting = plan->find_env("ONEAPI_DEVICE_SELECTOR");
+    CHECK((setting != nullptr && std::holds_alternative<Unset>(setting->value())) == goes);
+  }
 }

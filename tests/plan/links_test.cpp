@@ -156,8 +156,8 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   CHECK(units.left.front().device == 2);
 }
 
-// A greedy ring, and not the best one (a travelling salesman's): links count last (docs/placement.md), and on the machines
-// that exist (all to all, squares and cubes as above) the two are the same. Here: random links.
+// A greedy ring, and not the best one (a travelling salesman's): links count last (docs/reference/placement.md), and on
+// the machines that exist (all to all, squares and cubes as above) the two are the same. Here: random links.
 TEST_CASE("never fewer linked neighbours than the order of the cores has, and nearly the most",
           "[links][law]") {
   int better = 0;

@@ -88,7 +88,7 @@ TEST_CASE("counts that contradict each other are refused with the numbers", "[pl
     const char* message;
   };
   const Case cases[] = {{3, 0, 0, "3 nodes requested, 2 available (a list)"},
-                        {2, 1, 0, "1 rank on 2 nodes contradict 1 rank per node"},
+                        {2, 1, 0, "1 rank on 2 nodes: every node needs a rank"},
                         {2, 9, 4, "9 ranks on 2 nodes contradict 4 ranks per node"},
                         {0, 9, 4, "9 ranks at 4 per node need 3 nodes, 2 available (a list)"},
                         {0, 0, 9, "9 ranks per node, the node has 8 cores available"}};
@@ -261,6 +261,6 @@ TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a 
     CHECK(nodes == plan->nodes());
     if (in.request.ranks) CHECK(plan->world_size() == *in.request.ranks);
     if (in.request.ranks_per_node) CHECK(plan->max_local_size() <= *in.request.ranks_per_node);
-    CHECK(plan->wire.rfind("hl1.", 0) == 0);
+    CHECK(plan->wire.rfind("hl2.", 0) == 0);
   }
 }

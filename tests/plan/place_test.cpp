@@ -114,7 +114,8 @@ TEST_CASE("exact widths stay inside domains as long as there is room", "[place]"
   CHECK(lists(node, {3, 5}) == Lists{"0-4", "5-7,13-14", "8-12"});  // no other way for one of three
   CHECK(place(node, {3, 6}).error().message ==
         "3 ranks per node with 6 cores each need 18 cores, the node has 16 cores available");
-  CHECK(place(node, {3, 6}).error().hint == "use --cpus-per-rank 5 or fewer");
+  CHECK(place(node, {3, 6}).error().hint ==
+        "use --cpus-per-rank 5 or fewer, or --ranks-per-node 2 or fewer");
 }
 
 TEST_CASE("more ranks than cores is refused with both numbers, or shared on request", "[place]") {

@@ -41,6 +41,12 @@ Topology without_devices(test::Shape shape) {
   return test::build(shape);
 }
 
+int usable(const Topology& node) {
+  return static_cast<int>(
+      std::count_if(node.cores.begin(), node.cores.end(),
+                    [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+}
+
 bool said(const Plan& plan, const std::string& id) {
   return std::any_of(plan.reports.begin(), plan.reports.end(),
                      [&](const Diagnostic& one) { return one.id == id; });
@@ -105,6 +111,51 @@ TEST_CASE("a device without usable CPUs comes last and is named", "[placement]")
   for (int d = 0; d < 4; ++d) CHECK(file->devices[static_cast<std::size_t>(d)].numa == d);
 }
 
+TEST_CASE("ranks far from their devices share a NUMA node evenly with those near it",
+          "[placement]") {
+  // Least cores of a rank that are possible, by number of ranks.
+  const std::map<std::string, std::map<int, int>> machines = {
+      {"recorded/emulated-1x64-restricted.xml", {{6, 5}, {7, 4}, {9, 3}, {13, 2}}},
+      {"recorded/emulated-2x52-job.xml", {{4, 6}, {13, 2}, {14, 1}, {16, 1}}},
+      {"recorded/emulated-1x64-job.xml", {{9, 1}}},
+      {"devices/xeon-2x8-k40.xml", {{14, 1}}}};
+  for (const auto& [file, counts] : machines) {
+    const Result<Topology> node = read_topology(HPCLAUNCH_SOURCE_DIR "/tests/machines/" + file);
+    REQUIRE(node);
+    for (const auto& [ranks, least] : counts) {
+      INFO(file << ", " << ranks << " ranks");
+      const Plan plan = plan_on(*node, ranks);
+      std::map<int, Cores> on;  // by NUMA node
+      for (const RankPlan& rank : plan.classes[0].ranks) on[rank.numa].push_back(rank.cores);
+      CHECK(on.count(-1) == 0);
+      int poorest = usable(*node);
+      for (const auto& [numa, cores] : on) {
+        const auto [fewest, most] = std::minmax_element(cores.begin(), cores.end());
+        CHECK(*most - *fewest <= 1);
+        poorest = std::min(poorest, *fewest);
+      }
+      CHECK(poorest == least);
+      CHECK_FALSE(said(plan, "uneven-shares"));
+    }
+  }
+}
+
+TEST_CASE("uneven shares name the poorest rank, and a number of cores that is accepted",
+          "[placement]") {
+  Topology knl = without_devices({"", 1, 4, 18, 2, {}, ""});
+  knl.allowed -= *CpuSet::parse("52-53,70-71");
+  const Plan plan = plan_on(knl, 3);
+  const auto note = std::find_if(plan.reports.begin(), plan.reports.end(),
+                                 [](const Diagnostic& one) { return one.id == "uneven-shares"; });
+  REQUIRE(note != plan.reports.end());
+  CHECK(note->message.starts_with("local rank 0 has 18 cores, fewer than an equal share of 68"));
+  CHECK(note->fix == "--cpus-per-rank 22");
+  PlanInput in = test::job_on(knl, 1);
+  in.request.ranks_per_node = 3;
+  in.request.cores_per_rank = 22;
+  CHECK(make_plan(in));
+}
+
 TEST_CASE("near sets that nest are divided", "[placement]") {
   // Three devices of a blade for each rank: their L3s lie on two NUMA nodes.
   PlanInput in = test::job_on(test::build(test::kMi250x), 1);
@@ -123,7 +174,7 @@ namespace {
 
 // Issue 10: "Every plan has a minimum per rank that is at least what a plain equal share within the locality group
 // gives, or a diagnostic that says why not." The group: ranks whose devices are near the same hardware threads; all
-// ranks without a device. Its equal share: usable cores there divided by these ranks, rounded down.
+// ranks without a device. Its equal share: usable cores there divided by the ranks that run there, rounded down.
 void check_poorest(const Topology& node, int ranks) {
   const Plan plan = plan_on(node, ranks);
   std::map<std::string, std::vector<const RankPlan*>> groups;
@@ -137,8 +188,11 @@ void check_poorest(const Topology& node, int ranks) {
     const CpuSet near = (list.empty() ? node.all_pus() : *CpuSet::parse(list)) & node.allowed;
     const auto cores = std::count_if(node.cores.begin(), node.cores.end(),
                                      [&](const Core& core) { return core.pus.intersects(near); });
+    const auto& all = plan.classes[0].ranks;
+    const auto there = std::count_if(
+        all.begin(), all.end(), [&](const RankPlan& rank) { return rank.cpus.intersects(near); });
     for (const RankPlan* rank : members)
-      if (rank->cores < cores / static_cast<long>(members.size()))
+      if (there > 0 && rank->cores < cores / there)
         CHECK((said(plan, "uneven-shares") || said(plan, "far-from-device")));
   }
 }
@@ -148,12 +202,6 @@ bool has_cpus(const Topology& node, const Device& device) {
   return std::none_of(node.numa_nodes.begin(), node.numa_nodes.end(), [&](const NumaNode& numa) {
     return numa.os_index == device.numa && numa.pus.empty();
   });
-}
-
-int usable(const Topology& node) {
-  return static_cast<int>(
-      std::count_if(node.cores.begin(), node.cores.end(),
-                    [&](const Core& core) { return core.pus.intersects(node.allowed); }));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 // How other planners place ranks on a node, written from their descriptions, and the measure by which
-// docs/placement.md compares them with ours. Sources, read 2026-11: LLNL/mpibind src/internals.c (greedy
+// docs/reference/placement.md compares them with ours. Sources, read 2026-11: LLNL/mpibind src/internals.c (greedy
 // and memory hierarchy mappings); openpmix/prrte src/mca/rmaps/round_robin (mapping by object and by
 // device); pytorch torch/numa/binding.py at 01c9f4fc (torchrun --numa-binding).
 #include <optional>

@@ -133,7 +133,7 @@ std::string cell(const Topology& node, const std::optional<RivalPlan>& plan) {
 }  // namespace
 
 // scripts/placement runs this test with HPCLAUNCH_GOLDEN=update, which writes the table.
-TEST_CASE("docs/placement.md has the numbers of the comparison", "[rivals][docs]") {
+TEST_CASE("docs/reference/placement.md has the numbers of the comparison", "[rivals][docs]") {
   std::string table;
   for (const Row& row : rows())
     for (const int ranks : row.ranks) {
@@ -147,7 +147,7 @@ TEST_CASE("docs/placement.md has the numbers of the comparison", "[rivals][docs]
         table += fmt::format(" {} |", cell(node, test::torchrun(node, ranks, mode)));
       table += '\n';
     }
-  const std::string path = HPCLAUNCH_SOURCE_DIR "/docs/placement.md";
+  const std::string path = HPCLAUNCH_SOURCE_DIR "/docs/reference/placement.md";
   std::ifstream file(path);
   std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::string head = "|---|---|---|---|---|---|---|---|---|---|\n";

@@ -426,7 +426,7 @@ TEST_CASE("parts of devices are units, with the mask that the mode has", "[units
   in.request.device_mode = "tiles";
   const auto bad = make_plan(in);
   REQUIRE(!bad);
-  CHECK(bad.error().hint == "did you mean --device-mode tile?");
+  CHECK(bad.error().hint == "--device-mode tile");
   in.request.device_mode = "tile";
   in.request.gpu_view = "all";
   in.request.ranks = 2;  // one on each package
@@ -571,6 +571,7 @@ TEST_CASE("the launcher's view needs flags", "[units]") {
   REQUIRE(plan);
   REQUIRE(plan->reports.size() == 1);
   CHECK(plan->reports[0].id == "launcher-view");
+  CHECK(plan->reports[0].message.starts_with("--gpu-view launcher: "));
   Rule flags;
   flags.id = "flags";
   flags.launch = {{"pals", {"--gpu-bind=closest"}}};

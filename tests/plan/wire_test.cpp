@@ -56,7 +56,7 @@ TEST_CASE("the wire, byte for byte", "[wire]") {
               setting("WORLD_SIZE", std::string("4")),
               setting("http_proxy", PerRank{{{"", "h\xC3\xA9"}}})};
   CHECK(encoded(plan) ==
-        "hl1.181:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
+        "hl2.6bA6s:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
         ":LOCAL_RANK=@.local-rank:SAME=x:same=WORLD_SIZE*lrLDx:hosts=......"
         ":class=2:MASK=0/1%3A2:%68ttp_proxy=/h%C3%A9:cpus=0-3/4-7");
 }
@@ -201,7 +201,6 @@ TEST_CASE("the shim's marks are ours", "[wire]") {
       const std::string mark = wire_mark(text, size);
       const shim::Text shim_mark(mark.data(), size);
       const shim::Text shim_text(text.data(), static_cast<int>(text.size()));
-      CHECK(shim::valid_mark(shim_mark, size));
       CHECK(shim::is_mark_of(shim_mark, shim_text));
     }
     std::string other = text + "x";

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
@@ -77,35 +80,43 @@ std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
   return rank;
 }
 
-// "verbose,list:1-4:5-8": the CPUs of each rank, as PALS' --cpu-bind has them.
-std::optional<std::vector<RankPlan>> listed(const std::string& text, const Topology& node,
+}  // namespace
+
+Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node,
                                             int ranks) {
+  const auto wrong = [](std::string why) { return Error{ErrorKind::invalid, std::move(why)}; };
   const std::size_t mark = text.find("list:");
-  const std::string_view lists =
-      std::string_view(text).substr(mark == std::string::npos ? 0 : mark + 5);
+  const std::string_view lists = text.substr(mark == std::string_view::npos ? 0 : mark + 5);
   std::vector<RankPlan> result;
   CpuSet taken;
   for (const std::string_view one : split(lists, ':')) {
     const Result<CpuSet> cpus = CpuSet::parse(one);
-    if (!cpus || cpus->empty() || cpus->intersects(taken) || !node.all_pus().contains(*cpus))
-      return std::nullopt;
+    if (!cpus || cpus->empty()) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
+    if (const CpuSet unusable = *cpus - node.allowed; !unusable.empty())
+      return wrong(fmt::format("CPU{} {} cannot be used on this node",
+                               unusable.count() == 1 ? "" : "s", unusable.to_list()));
+    if (const CpuSet twice = taken & *cpus; !twice.empty())
+      return wrong(fmt::format("CPU{} {} would be two ranks'", twice.count() == 1 ? "" : "s",
+                               twice.to_list()));
     taken |= *cpus;
     RankPlan rank;
     rank.cpus = *cpus;
     describe_cpus(node, rank);
     result.push_back(std::move(rank));
   }
-  if (static_cast<int>(result.size()) != ranks) return std::nullopt;
+  if (static_cast<int>(result.size()) != ranks)
+    return Error{ErrorKind::unsupported,
+                 fmt::format("it has the CPUs of {}, and a node has {}",
+                             counted(static_cast<long>(result.size()), "rank"), ranks)};
   return result;
 }
-
-}  // namespace
 
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
                                                    int ranks, const Facts& facts) {
   if (!rule.list.empty()) {
     const Result<std::string> text = expand(rule.list, facts);
-    return text ? listed(*text, node, ranks) : std::nullopt;
+    Result<std::vector<RankPlan>> listed = ranks_of_list(text ? *text : "", node, ranks);
+    return listed ? std::optional(*std::move(listed)) : std::nullopt;
   }
   const std::vector<std::vector<int>> groups = groups_of(rule, node);
   const int count = static_cast<int>(groups.size());

@@ -1,10 +1,9 @@
 #pragma once
 // Cores: how far they are from devices, and which of them each rank gets.
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
-#include "hpclaunch/make_plan.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/topology.h"
@@ -13,7 +12,7 @@ namespace hpclaunch {
 
 // ---- locality.cpp: how far cores are from a device or a network interface ---------------------------
 
-/// Distance of a rank's cores from its device, nearest first (docs/placement.md).
+/// Distance of a rank's cores from its device, nearest first (docs/reference/placement.md).
 enum Distance : int {
   kNear = 0,     ///< the device's own cores; also where the device's locality is unknown
   kSameNuma,     ///< the NUMA node around these
@@ -44,8 +43,14 @@ CpuSet around(const Topology& node, const CpuSet& near, int far);
 /// The node without the cores and hardware threads that are not allowed.
 Topology usable_part(const Topology& node);
 
+/// The node with the first `threads` hardware threads of each core only, allowed ones where it has any.
+Topology first_threads(Topology node, int threads);
+
 /// The hardware threads of these cores.
 CpuSet pus_of(const Topology& node, const CoreSet& cores);
+
+/// The cores of each NUMA node that has any, by first core.
+std::vector<CoreSet> cores_by_numa(const Topology& node);
 
 /// From the one at `begin` to the one before `end`.
 CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end);
@@ -66,8 +71,9 @@ void describe_cpus(const Topology& node, RankPlan& rank);
 
 /// Ranks whose devices are near the same cores.
 struct LocalityGroup {
-  std::vector<int> units;            ///< positions in Units::list, ascending
-  std::vector<CoreSet> within = {};  ///< cores by Distance; each contains the one before
+  std::vector<int> units;  ///< positions in Units::list, ascending
+  std::vector<CoreSet> within =
+      {};  ///< cores by Distance; each contains the one before; none near a device without CPUs
 };
 
 /// Ranks of one group that share the cores `from`, which are theirs alone.
@@ -80,9 +86,11 @@ struct Block {
 
 /// As many ranks as near as can be, with `width` cores each (1 where that is 0). With width 0 all
 /// cores near somebody are then given out, max-min fair: the ranks with the fewest cores have as many
-/// as can be, then the next. Sets may overlap. `ranks`: of each group, in all times `width` no more than there
+/// as can be, then the next. With at least as many ranks as NUMA nodes, far ones stay inside one: that with the most
+/// cores for each rank. Sets may overlap. `numa_nodes`: as cores_by_numa(). `ranks`: of each group, in all times `width` no more than there
 /// are cores. By distance, then by group.
-std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups, std::vector<int> ranks,
+std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups,
+                                  const std::vector<CoreSet>& numa_nodes, std::vector<int> ranks,
                                   int width);
 
 // ---- binding.cpp: ranks on cores by a site's rule --------------------------------------------------
@@ -92,5 +100,9 @@ std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups, std:
 /// core for two ranks. `facts` are for Binding::list.
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
                                                    int ranks, const Facts& facts);
+
+/// "verbose,list:1-4:5-8": the CPUs of each rank, as --cpu-bind of PALS has them. Errors: `unsupported` for another
+/// number of ranks; `invalid` for what is no list, and for CPUs that cannot be used or are two ranks'.
+Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node, int ranks);
 
 }  // namespace hpclaunch

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <vector>
+
 #include "plan/cores/cores.h"
 
 namespace hpclaunch {
@@ -65,10 +70,35 @@ Topology usable_part(const Topology& node) {
   return usable;
 }
 
+Topology first_threads(Topology node, int threads) {
+  CpuSet used;
+  for (Core& core : node.cores) {
+    std::vector<int> pus = (core.pus & node.allowed).to_vector();
+    if (pus.empty()) pus = core.pus.to_vector();
+    pus.resize(std::min(pus.size(), static_cast<std::size_t>(threads)));
+    core.pus = CpuSet{};
+    for (const int pu : pus) core.pus.add(pu);
+    used |= core.pus;
+  }
+  node.allowed &= used;
+  return node;
+}
+
 CpuSet pus_of(const Topology& node, const CoreSet& cores) {
   CpuSet pus;
   for (const int core : cores.to_vector()) pus |= node.cores[core].pus;
   return pus;
+}
+
+std::vector<CoreSet> cores_by_numa(const Topology& node) {
+  std::vector<CoreSet> cores;
+  std::map<int, std::size_t> at;
+  for (int c = 0; c < std::ssize(node.cores); ++c) {
+    const auto [numa, fresh] = at.emplace(node.cores[c].numa, cores.size());
+    if (fresh) cores.emplace_back();
+    cores[numa->second].add(c);
+  }
+  return cores;
 }
 
 }  // namespace hpclaunch

@@ -8,44 +8,8 @@ namespace hpclaunch {
 
 namespace {
 
-// A package, a NUMA node or a cache with the smaller ones inside it. Domains nest by containment alone,
-// so NUMA nodes above packages work as well as the usual order.
-struct Domain {
-  CoreSet cores;
-  std::vector<Domain> parts;  // none, or a partition of `cores` by first core
-};
-
 int smallest(const std::vector<CoreSet>& shares) {
   return std::ranges::min(shares, {}, &CoreSet::count).count();
-}
-
-// `sets` are larger first, so that each part is as large as it can be. Cores outside of all are one part.
-Domain tree(const CoreSet& cores, const std::vector<CoreSet>& sets) {
-  Domain domain{cores, {}};
-  CoreSet rest = cores;
-  for (const CoreSet& set : sets) {
-    if (set.count() == cores.count() || !rest.contains(set)) continue;
-    rest -= set;
-    domain.parts.push_back(tree(set, sets));
-  }
-  if (!domain.parts.empty() && !rest.empty()) domain.parts.push_back({rest, {}});
-  std::ranges::sort(domain.parts, {}, [](const Domain& part) { return part.cores.first(); });
-  return domain;
-}
-
-Domain tree_of(const Topology& node, const CoreSet& cores, bool caches) {
-  std::vector<CoreSet> sets;
-  const auto add = [&](const auto& parts) {
-    for (const auto& part : parts) {
-      const CoreSet set = cores_of(node, part.pus) & cores;
-      if (!set.empty() && std::ranges::count(sets, set) == 0) sets.push_back(set);
-    }
-  };
-  add(node.packages);
-  add(node.numa_nodes);
-  if (caches) add(node.caches);
-  std::ranges::stable_sort(sets, std::ranges::greater(), &CoreSet::count);
-  return tree(cores, sets);
 }
 
 // What a cut in front of each core costs: the caches that it goes through.
@@ -84,67 +48,53 @@ void cut_evenly(const Topology& node, const CoreSet& all, int ranks, std::vector
   }
 }
 
-// Fewer ranks than parts: runs of whole neighbouring parts (linear partition). The smallest is as large as it
-// can be, then the squares of the sizes have the least sum.
-std::vector<CoreSet> runs_of_parts(const std::vector<Domain>& parts, std::size_t ranks) {
-  struct Runs {
-    std::pair<long, long> score{-1, 0};  // smallest run, sum of squares below zero
-    std::size_t last = 0;                // where the last run begins
-  };
-  const std::size_t n = parts.size();
-  std::vector<long> before(n + 1, 0);
-  for (std::size_t p = 0; p < n; ++p) before[p + 1] = before[p] + parts[p].cores.count();
-  std::vector best(ranks + 1, std::vector<Runs>(n + 1));
-  best[0][0].score = {before[n], 0};
-  for (std::size_t r = 1; r <= ranks; ++r)
-    for (std::size_t end = r; end <= n; ++end)
-      for (std::size_t begin = r - 1; begin < end; ++begin) {  // of equals the last run is longest
-        const auto [least, squares] = best[r - 1][begin].score;
-        const long size = before[end] - before[begin];
-        const std::pair score{std::min(least, size), squares - size * size};
-        if (least >= 0 && score > best[r][end].score) best[r][end] = {score, begin};
-      }
-  std::vector<CoreSet> shares(ranks);
-  for (std::size_t r = ranks, end = n; r > 0; end = best[r--][end].last)
-    for (std::size_t p = best[r][end].last; p < end; ++p) shares[r - 1] |= parts[p].cores;
-  return shares;
-}
-
-// How large the smallest share of a domain can be, by number of ranks, and how many ranks each part gets.
-class Offers {
+// A package, a NUMA node or a cache with the smaller ones inside it. Domains nest by containment alone,
+// so NUMA nodes above packages work as well as the usual order.
+class Domain {
  public:
-  explicit Offers(const Domain& domain)
-      : domain_(domain), given_(1, std::vector<int>(domain.parts.size(), 0)) {
-    for (const Domain& part : domain.parts) parts_.emplace_back(part);
+  // `sets` are larger first, so that each part is as large as it can be. Cores outside of all are one part.
+  Domain(const CoreSet& all, const std::vector<CoreSet>& sets) : cores(all) {
+    CoreSet rest = cores;
+    for (const CoreSet& set : sets) {
+      if (set.count() == cores.count() || !rest.contains(set)) continue;
+      rest -= set;
+      parts.emplace_back(set, sets);
+    }
+    if (!parts.empty() && !rest.empty()) parts.emplace_back(rest, std::vector<CoreSet>{});
+    std::ranges::sort(parts, {}, [](const Domain& part) { return part.cores.first(); });
+    given_.emplace_back(parts.size(), 0);
   }
 
+  // How large the smallest share can be.
   int smallest_of(int ranks) {
-    const int cores = domain_.cores.count();
-    if (ranks > cores) return 0;
-    if (ranks == 1 || domain_.parts.empty()) return cores / ranks;
+    const int count = cores.count();
+    if (ranks > count) return 0;
+    if (ranks == 1 || parts.empty()) return count / ranks;
     const int assigned = worst(ranks);
-    return few(ranks) ? std::max(assigned, smallest(runs_of_parts(domain_.parts, ranks)))
-                      : assigned;
+    return few(ranks) ? std::max(assigned, smallest(runs_of_parts(ranks))) : assigned;
   }
 
   void take(const Topology& node, int ranks, std::vector<CoreSet>& out) {
     if (ranks == 0) return;
-    if (ranks == 1) return out.push_back(domain_.cores);
-    if (domain_.parts.empty()) return cut_evenly(node, domain_.cores, ranks, out);
+    if (ranks == 1) return out.push_back(cores);
+    if (parts.empty()) return cut_evenly(node, cores, ranks, out);
     const int assigned = worst(ranks);
     if (few(ranks)) {
-      const std::vector<CoreSet> runs = runs_of_parts(domain_.parts, ranks);
+      const std::vector<CoreSet> runs = runs_of_parts(ranks);
       if (smallest(runs) >= assigned) {  // as good for the poorest rank, and no part stays idle
         out.insert(out.end(), runs.begin(), runs.end());
         return;
       }
     }
     const std::vector<int> given = given_[ranks];
-    for (std::size_t p = 0; p < parts_.size(); ++p) parts_[p].take(node, given[p], out);
+    for (std::size_t p = 0; p < parts.size(); ++p) parts[p].take(node, given[p], out);
   }
 
+  CoreSet cores;
+  std::vector<Domain> parts;  // none, or a partition of `cores` by first core
+
  private:
-  bool few(int ranks) const { return ranks < static_cast<int>(domain_.parts.size()); }
+  bool few(int ranks) const { return ranks < static_cast<int>(parts.size()); }
 
   // Ranks go to parts one by one, each where the poorest rank is best off then. No other way leaves it
   // better, since what a part offers never rises with its ranks.
@@ -153,8 +103,8 @@ class Offers {
       std::vector<int> given = given_.back();
       std::size_t chosen = 0;
       int offer = -1;
-      for (std::size_t p = 0; p < parts_.size(); ++p) {
-        const int next = parts_[p].smallest_of(given[p] + 1);
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        const int next = parts[p].smallest_of(given[p] + 1);
         if (next > offer || (next == offer && given[p] < given[chosen])) {
           chosen = p;
           offer = next;
@@ -167,11 +117,51 @@ class Offers {
     return worst_[ranks - 1];
   }
 
-  const Domain& domain_;
-  std::vector<Offers> parts_;
-  std::vector<std::vector<int>> given_;  // by number of ranks
-  std::vector<int> worst_;
+  // Fewer ranks than parts: runs of whole neighbouring parts (linear partition). The smallest is as large as it
+  // can be, then the squares of the sizes have the least sum.
+  std::vector<CoreSet> runs_of_parts(std::size_t ranks) const {
+    struct Runs {
+      std::pair<long, long> score{-1, 0};  // smallest run, sum of squares below zero
+      std::size_t last = 0;                // where the last run begins
+    };
+    const std::size_t n = parts.size();
+    std::vector<long> before(n + 1, 0);
+    for (std::size_t p = 0; p < n; ++p) before[p + 1] = before[p] + parts[p].cores.count();
+    std::vector best(ranks + 1, std::vector<Runs>(n + 1));
+    best[0][0].score = {before[n], 0};
+    for (std::size_t r = 1; r <= ranks; ++r)
+      for (std::size_t end = r; end <= n; ++end)
+        for (std::size_t begin = r - 1; begin < end;
+             ++begin) {  // of equals the last run is longest
+          const auto [least, squares] = best[r - 1][begin].score;
+          const long size = before[end] - before[begin];
+          const std::pair score{std::min(least, size), squares - size * size};
+          if (least >= 0 && score > best[r][end].score) best[r][end] = {score, begin};
+        }
+    std::vector<CoreSet> shares(ranks);
+    for (std::size_t r = ranks, end = n; r > 0; end = best[r--][end].last)
+      for (std::size_t p = best[r][end].last; p < end; ++p) shares[r - 1] |= parts[p].cores;
+    return shares;
+  }
+
+  std::vector<std::vector<int>> given_;  // ranks of each part, by number of ranks
+  std::vector<int> worst_;               // smallest share then
 };
+
+Domain tree_of(const Topology& node, const CoreSet& cores, bool caches) {
+  std::vector<CoreSet> sets;
+  const auto add = [&](const auto& parts) {
+    for (const auto& part : parts) {
+      const CoreSet set = cores_of(node, part.pus) & cores;
+      if (!set.empty() && std::ranges::count(sets, set) == 0) sets.push_back(set);
+    }
+  };
+  add(node.packages);
+  add(node.numa_nodes);
+  if (caches) add(node.caches);
+  std::ranges::stable_sort(sets, std::ranges::greater(), &CoreSet::count);
+  return {cores, sets};
+}
 
 // In turn inside the parts as long as these have room; the others get what the parts leave. Returns what is unused.
 CoreSet pack(const Topology& node, const Domain& domain, int ranks, int width,
@@ -228,9 +218,8 @@ CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end)
 }
 
 std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks) {
-  const Domain domain = tree_of(node, cores, false);
   std::vector<CoreSet> shares;
-  Offers(domain).take(node, ranks, shares);
+  tree_of(node, cores, false).take(node, ranks, shares);
   std::ranges::sort(shares, {}, &CoreSet::first);
   return shares;
 }

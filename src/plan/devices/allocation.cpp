@@ -219,9 +219,10 @@ class Finding {
                                       " counts either these or all devices of the node; the plan "
                                       "keeps its entries, and device locality is unknown");
     warn("grant-contradicts",
-         fmt::format("{} contradicts {}: it is no part of it, and does not count these {}; the "
-                     "plan keeps its entries, and device locality is unknown",
-                     set, list.shown(), count),
+         fmt::format(
+             "{} contradicts {}: it names other devices, and is not an index into these {}; the "
+             "plan keeps its entries, and device locality is unknown",
+             set, list.shown(), count),
          fmt::format("unset {}, or restore the batch system's value", mask_.name));
   }
 

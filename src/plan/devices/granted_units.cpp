@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <set>
 
 #include "hpclaunch/text.h"
@@ -164,9 +163,10 @@ std::vector<Pick> granted_tiles(const PlanInput& input, const Allocation& alloca
   if (!cards.empty() && by_card != by_tile)
     units.reports.push_back(
         {"mask-counts-tiles", Severity::note,
-         fmt::format("{} is Slurm's list of cards {}, but the driver would count tiles by it; the "
-                     "plan takes whole cards",
-                     set, cards),
+         fmt::format(
+             "{} is Slurm's list of cards {}, but the driver reads it as tiles; the plan takes "
+             "whole cards",
+             set, cards),
          "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE: masks count cards then, and X.Y is a tile"});
   else if (const auto& entries = whole ? ignored_whole : ignored; !entries.empty())
     report_ignored(set, whole, ignored_whole.empty(), entries, units);

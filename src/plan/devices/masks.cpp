@@ -58,11 +58,6 @@ Match match_number(const std::vector<Pick>& from, long number, Pick& found) {
   return Match::one;
 }
 
-// What every entry has to begin with; "" for numbers.
-std::string_view cuda_form(std::string_view list) {
-  return list.starts_with("GPU-") || list.starts_with("MIG-") ? list.substr(0, 4) : "";
-}
-
 // PyTorch compares device names with their case; a name in another case is replaced by the device's own.
 std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
   const Device* device = node.find_device(pick.device);
@@ -94,7 +89,8 @@ bool has_split(const Topology& node) { return std::ranges::any_of(node.devices, 
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
                  MaskSyntax syntax) {
   const bool cuda = syntax == MaskSyntax::cuda;
-  const std::string_view form = cuda ? cuda_form(list) : "";
+  const bool names = list.starts_with("GPU-") || list.starts_with("MIG-");
+  const std::string_view form = cuda && names ? list.substr(0, 4) : "";  // of every entry
   Picked read;
   std::set<std::string> texts;
   std::set<std::string> reached;

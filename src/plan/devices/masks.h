@@ -11,7 +11,6 @@
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/make_plan.h"
-#include "plan/devices/units.h"
 
 namespace hpclaunch {
 

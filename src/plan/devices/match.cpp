@@ -72,21 +72,20 @@ std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units&
   return measure(node, units, ring) > measure(node, units, plain) ? linked : assigned;
 }
 
-// Where the locality of units is unknown, all cores are near.
+// Where the locality of units is unknown, all cores are near; without usable CPUs at the unit, none is.
 std::vector<LocalityGroup> locality_groups(const Topology& node, const Units& units) {
   std::vector<LocalityGroup> groups;
   const CpuSet all = node.all_pus();
   for (int u = 0; u < units.count(); ++u) {
     const Unit& unit = units.list[u];
-    CpuSet last = unit.pus.empty() ? all : unit.pus;
     LocalityGroup group;
-    for (int far = kNear; far < kDistances; ++far)
-      group.within.push_back(
-          cores_of(node, last |= far == kElsewhere ? all : around(node, unit.pus, far)));
-    const auto same = std::ranges::find_if(groups, [&](const LocalityGroup& one) {
-      return one.within == group.within &&
-             units.list[one.units.front()].lacks_cpus == unit.lacks_cpus;
-    });
+    CpuSet last = unit.pus.empty() ? all : unit.pus;
+    for (int far = kNear; far < kDistances; ++far) {
+      last |= far == kElsewhere ? all : around(node, unit.pus, far);
+      const bool none = unit.lacks_cpus && unit.more.empty() && far < kSamePackage;
+      group.within.push_back(none ? CoreSet{} : cores_of(node, last));
+    }
+    const auto same = std::ranges::find(groups, group.within, &LocalityGroup::within);
     (same == groups.end() ? groups.emplace_back(std::move(group)) : *same).units.push_back(u);
   }
   return groups;
@@ -106,8 +105,8 @@ void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::v
   const int each = std::accumulate(ranks.begin(), ranks.end(), 0) / all.count();
   const auto near = [&](Index g) {
     const Unit& first = all.list[groups[g].units.front()];
-    const bool none = first.lacks_cpus || first.apart;
-    return none ? 0L : static_cast<long>(groups[g].within[kNear].count());
+    return first.lacks_cpus || first.apart ? 0L
+                                           : static_cast<long>(groups[g].within[kNear].count());
   };
   const auto least = [&](Index g) { return static_cast<int>(groups[g].units.size()) * each; };
   const auto most = [&](Index g) { return least(g) + static_cast<int>(groups[g].units.size()); };
@@ -181,7 +180,8 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
   std::vector<RankSeat> seats;
   // Without units exact shares may lie anywhere.
   const bool anywhere = groups.front().units.empty();
-  for (const Block& block : allocate_cores(groups, ranks, anywhere ? 0 : width)) {
+  for (const Block& block :
+       allocate_cores(groups, cores_by_numa(node), ranks, anywhere ? 0 : width)) {
     const auto g = static_cast<Index>(block.group);
     for (const CoreSet& share : width > 0 ? exact_shares(node, block.from, block.ranks, width)
                                           : even_shares(node, block.from, block.ranks))
@@ -196,13 +196,8 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
 void give_idle_cores(const Topology& node, const Units& units, std::vector<RankSeat>& seats) {
   CoreSet used;
   for (const RankSeat& seat : seats) used |= seat.share;
-  std::vector<CoreSet> idle;  // by NUMA node
-  std::map<int, Index> at;
-  for (int c = 0; c < std::ssize(node.cores); ++c) {
-    const auto [numa, fresh] = at.emplace(node.cores[c].numa, idle.size());
-    if (fresh) idle.emplace_back();
-    if (!used.has(c)) idle[numa->second].add(c);
-  }
+  std::vector<CoreSet> idle = cores_by_numa(node);
+  for (CoreSet& cores : idle) cores -= used;
   const int last = seats.size() < idle.size() ? kElsewhere : kSameNuma;
   const auto owns_near = [&](const RankSeat& seat) {
     return pus_of(node, seat.share).contains(units.list[seat.unit].pus & node.allowed);
@@ -259,15 +254,31 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Rank
   const auto spanning =
       std::ranges::count_if(ranks, [](const RankPlan& rank) { return rank.numa < 0; });
   if (numa.size() > 1 && spanning > 0)
-    remarks.push_back(fmt::format("{} of {} cover more than one of the {} NUMA nodes", spanning,
-                                  all, numa.size()));
+    remarks.push_back(fmt::format("{} of {} {} more than one of the {} NUMA nodes", spanning, all,
+                                  spanning == 1 ? "covers" : "cover", numa.size()));
   if (!idle.empty())
     remarks.push_back(fmt::format("{} left idle (CPUs {})",
                                   counted(cores_of(node, idle).count(), "core"), idle.to_list()));
   return remarks;
 }
 
-Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
+// Something to type that has room for the ranks: narrower ranks, or fewer, which then have the devices of the others.
+std::string with_room(const PlaceRequest& want, const Units& units, int cores) {
+  const int width = std::max(1, want.cores_per_rank);
+  const int most = std::max(1, cores / width);
+  std::string fewer = fmt::format("--ranks-per-node {}{}", most, most > 1 ? " or fewer" : "");
+  if (width == 1) return fmt::format("use {}, or share cores with --oversubscribe", fewer);
+  if (width > cores && want.ranks > cores)
+    return fmt::format("use {} with --cpus-per-rank {} or fewer", fewer, cores);
+  if (width <= cores && !want.one_device && units.per_rank == 1 && units.filled == 0 &&
+      units.total >= 2 * most)
+    fewer = fmt::format("--ranks-per-node {} with --devices-per-rank {}", most, units.total / most);
+  if (want.ranks > cores) return "use " + fewer;
+  return fmt::format("use --cpus-per-rank {} or fewer{}", cores / want.ranks,
+                     width <= cores ? ", or " + fewer : "");
+}
+
+Error too_many(const PlaceRequest& want, const Units& units, int cores, const Topology& node) {
   const int width = std::max(1, want.cores_per_rank);
   std::string need = counted(want.ranks, "rank") + " per node";
   if (width > 1)
@@ -276,12 +287,7 @@ Error too_many(const PlaceRequest& want, int cores, const Topology& node) {
   std::string have = fmt::format("the node has {} available", counted(cores, "core"));
   if (node.allowed.count() > cores)
     have += fmt::format(" ({})", counted(node.allowed.count(), "hardware thread"));
-  return Error{
-      ErrorKind::usage, fmt::format("{}, {}", need, have),
-      want.ranks <= cores
-          ? fmt::format("use --cpus-per-rank {} or fewer", cores / want.ranks)
-          : fmt::format("use {} per node{}, or share cores with --oversubscribe",
-                        counted(cores / width, "rank"), cores / width > 1 ? " or fewer" : "")};
+  return Error{ErrorKind::usage, fmt::format("{}, {}", need, have), with_room(want, units, cores)};
 }
 
 }  // namespace
@@ -298,7 +304,7 @@ Result<NodeRanks> match_units(const Topology& whole, const Units& units, const P
   const auto have = std::ssize(node.cores);
   const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!shared && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
-    return too_many(want, static_cast<int>(have), node);
+    return too_many(want, units, static_cast<int>(have), node);
   std::vector<LocalityGroup> groups = locality_groups(node, units);
   std::vector<std::vector<int>> assigned{std::vector<int>(static_cast<Index>(want.ranks), -1)};
   if (groups.empty())

@@ -123,17 +123,16 @@ void keep_one_kind(const Topology& node, std::vector<std::string>& why) {
 }  // namespace
 
 std::vector<std::string> idle_nics(const Topology& node) {
-  const auto is_fabric = [](const Nic& nic) { return !nic.kind.empty() && nic.kind != "ethernet"; };
   const auto is_up = [](const Nic& nic) { return nic.state != "down"; };
   const bool fabric =
-      std::ranges::any_of(node.nics, [&](const Nic& nic) { return is_up(nic) && is_fabric(nic); });
+      std::ranges::any_of(node.nics, [&](const Nic& nic) { return is_up(nic) && nic.on_fabric(); });
   int fastest = 0;
   for (const Nic& nic : node.nics)
-    if (is_up(nic) && is_fabric(nic) == fabric) fastest = std::max(fastest, nic.speed_mbps);
+    if (is_up(nic) && nic.on_fabric() == fabric) fastest = std::max(fastest, nic.speed_mbps);
   std::vector<std::string> why;
   for (const Nic& nic : node.nics)
     why.emplace_back(!is_up(nic)                                       ? "down"
-                     : fabric && !is_fabric(nic)                       ? "Ethernet beside a fabric"
+                     : fabric && !nic.on_fabric()                      ? "Ethernet beside a fabric"
                      : nic.speed_mbps != 0 && nic.speed_mbps < fastest ? "slower than others"
                                                                        : "");
   if (fabric) keep_one_kind(node, why);

@@ -1,6 +1,5 @@
 #pragma once
 // Which network interface is nearest to each rank.
-#include <string>
 #include <vector>
 
 #include "hpclaunch/plan.h"

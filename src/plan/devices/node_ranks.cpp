@@ -7,7 +7,6 @@
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/masks.h"
 #include "plan/devices/nics.h"
 #include "plan/devices/visibility.h"
 #include "plan/steps.h"
@@ -15,6 +14,15 @@
 namespace hpclaunch {
 
 namespace {
+
+constexpr const char* kShowRanks = "hpclaunch plan --picture shows them";
+
+std::string far_text(const NodeRanks& placed, const char* where) {
+  return fmt::format("{} of {}{} {} device", placed.far, counted(placed.ranks.size(), "rank"),
+                     where,
+                     placed.far == 1 ? "is not on the cores nearest to its"
+                                     : "are not on the cores nearest to their");
+}
 
 int count_far(const Topology& node, const Units& units, const NodeRanks& placed) {
   int far = 0;
@@ -35,96 +43,103 @@ bool closer_without_rule(const PlanInput& input, const Units& units,
   return near && count_far(input.node, units, *near) == 0;
 }
 
-// The cores that a rule gives to the ranks of a node. A rule gives one rank cores near one device: with
-// --devices-per-rank, a rank has the cores of each of its devices.
-std::optional<std::vector<RankPlan>> bind_ranks(const Binding& rule, const PlanInput& input,
-                                                const Units& units, int ranks, const Facts& facts) {
-  if (units.per_rank == 1) return apply_binding(rule, input.node, ranks, facts);
-  Units singles = units;
-  singles.list.clear();
-  singles.per_rank = 1;
-  for (const Unit* unit : single_units(units)) {
-    Unit single = *unit;
-    single.more.clear();
-    if (const Device* device = input.node.find_device(single.device))
-      single.pus = input.node.near(*device);  // a group's first unit has those of all
-    singles.list.push_back(std::move(single));
-  }
-  const auto bound = apply_binding(rule, input.node, singles.count(), facts);
-  if (!bound) return std::nullopt;
-  const std::vector<int> single_of = match_bound(input.node, singles, *bound);
-  std::vector<RankPlan> result;
-  for (const int group : assign_units(units, ranks)) {
-    RankPlan rank;
-    for (std::size_t b = 0; b < bound->size(); ++b) {
-      if (single_of[b] / units.per_rank != group) continue;
-      rank.cpus |= (*bound)[b].cpus;
-      rank.roles.insert((*bound)[b].roles.begin(), (*bound)[b].roles.end());
-    }
-    describe_cpus(input.node, rank);
-    result.push_back(std::move(rank));
-  }
-  return result;
+// The variable whose list of CPUs a rule takes; "" for a rule without.
+std::string list_variable(const Binding& rule) {
+  for (const std::string& fact : facts_in({rule.list, Template::Each::once, {}}))
+    if (fact.starts_with("env.")) return fact.substr(4);
+  return "";
+}
+
+// A rule that holds is not used. Where it would take a list that the user or a module exported, that is reported; a
+// list for other ranks is normal, as modules export one for all jobs.
+void pass_over(const PlanInput& input, const Binding& rule, std::string remark, const Error& why,
+               NodeRanks& result) {
+  result.remarks.push_back(std::move(remark));
+  const std::string name = list_variable(rule);
+  if (!name.empty())
+    result.reports.push_back(
+        {"list-ignored", why.kind == ErrorKind::invalid ? Severity::warning : Severity::note,
+         fmt::format("ignoring {}=\"{}\": {}", name, shown(input.env.get(name)), why.message),
+         fmt::format("unset {}, or export CPUs for as many ranks as a node has", name)});
 }
 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
                   NodeRanks& result) {
-  if (input.profile == nullptr || input.request.cores_per_rank) return;
-  const int bound_ranks =
-      units.per_rank == 1 ? ranks : static_cast<int>(single_units(units).size());
-  facts.job["ranks_per_node"] = std::to_string(bound_ranks);
+  facts.job["ranks_per_node"] = std::to_string(ranks);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = bind_ranks(*rule, input, units, ranks, facts);
+    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks, facts);
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });
-    if (!fits) {
-      if (result.rules.empty())
-        result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node",
-                                             rule->id, counted(bound_ranks, "rank")));
-    } else if (result.rules.empty() && closer_without_rule(input, units, *bound)) {
-      result.remarks.push_back(
-          fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
-    } else {
+    if (fits && (!result.rules.empty() || !closer_without_rule(input, units, *bound))) {
       result.rules.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
+    } else if (fits) {
+      const std::string what = "match the devices of " + units.given;
+      pass_over(input, *rule, fmt::format("profile rule {} does not {}", rule->id, what),
+                {ErrorKind::unsupported, "it does not " + what}, result);
+    } else if (result.rules.empty()) {
+      const Result<std::string> list = expand(rule->list, facts);
+      const auto listed = ranks_of_list(list ? *list : "", input.node, ranks);
+      pass_over(input, *rule,
+                fmt::format("profile rule {} does not fit {} on this node", rule->id,
+                            counted(ranks, "rank")),
+                listed ? Error{} : listed.error(), result);
     }
   }
   if (result.rules.empty()) return;
   result.ranks = result.rules.front().ranks;
-  result.assigned = units.per_rank == 1 ? match_bound(input.node, units, result.ranks)
-                                        : assign_units(units, ranks);
+  result.assigned = match_bound(input.node, units, result.ranks);
 }
 
-// Where some rank has fewer cores than an equal share of those that are near the same devices.
+// A rule gives a rank the cores near one device, so none is for ranks of several: these have the cores near each of
+// theirs. Of the rule for a rank on each device the choice of hardware threads holds.
+Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units,
+                         NodeRanks& result) {
+  facts.job["ranks_per_node"] = std::to_string(single_units(units).size());
+  const std::vector<Binding>& rules = input.profile->bindings;
+  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
+    if (!holds(rule->when, facts)) continue;
+    pass_over(input, *rule, fmt::format("profile rule {} is for one device per rank", rule->id),
+              {ErrorKind::unsupported, "it is for one device per rank"}, result);
+    if (rule->list.empty()) return rule->siblings ? input.node : first_threads(input.node, 1);
+  }
+  return input.node;
+}
+
+// Where some rank has fewer cores than an equal share of those near its device, divided by all ranks that run there.
 void report_small_share(const PlanInput& input, const Units& units, NodeRanks& result) {
-  std::map<std::string, std::vector<std::size_t>> groups;  // ranks by what is near their devices
+  const int usable = cores_of(input.node, input.node.allowed).count();
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
     const int unit = result.assigned[r];
-    groups[unit < 0 ? "" : units.list[unit].pus.to_list()].push_back(r);
-  }
-  for (const auto& [list, members] : groups) {
-    const CpuSet near = list.empty() ? input.node.all_pus() : *CpuSet::parse(list);
-    const int cores = cores_of(input.node, near & input.node.allowed).count();
-    const int share = cores / static_cast<int>(members.size());
-    const auto small =
-        std::ranges::find_if(members, [&](std::size_t r) { return result.ranks[r].cores < share; });
-    if (small == members.end()) continue;
+    const bool anywhere = unit < 0 || units.list[unit].pus.empty();
+    const CpuSet near =
+        (anywhere ? input.node.all_pus() : units.list[unit].pus) & input.node.allowed;
+    const auto there = [&](const RankPlan& rank) { return rank.cpus.intersects(near); };
+    const auto sharing = static_cast<int>(std::ranges::count_if(result.ranks, there));
+    if (!there(result.ranks[r])) continue;
+    const int cores = cores_of(input.node, near).count();
+    const int share = cores / sharing;
+    const auto poorest = std::ranges::min_element(
+        result.ranks, {}, [&](const RankPlan& rank) { return there(rank) ? rank.cores : usable; });
+    const int possible = std::min(share, usable / static_cast<int>(result.ranks.size()));
+    if (poorest->cores >= share) continue;
     result.reports.push_back(
         {"uneven-shares", Severity::note,
          fmt::format("local rank {} has {}, fewer than an equal share of {} ({}): ranks stay in "
                      "NUMA nodes and near their devices",
-                     *small, counted(result.ranks[*small].cores, "core"), counted(cores, "core"),
-                     share),
-         fmt::format("--cpus-per-rank {}", share)});
+                     poorest - result.ranks.begin(), counted(poorest->cores, "core"),
+                     counted(cores, "core"), share),
+         possible > poorest->cores ? fmt::format("--cpus-per-rank {}", possible)
+                                   : std::string(kShowRanks)});
     return;
   }
 }
 
 // Half of the cores or more idle, where no number of cores was typed.
-void report_idle(const Topology& node, NodeRanks& placed) {
+void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
   CpuSet used;
   for (const RankPlan& rank : placed.ranks) used |= rank.cpus;
   const CoreSet all = cores_of(node, node.allowed);
@@ -132,12 +147,40 @@ void report_idle(const Topology& node, NodeRanks& placed) {
   const int idle = (all - cores_of(node, used)).count();
   const int ranks = static_cast<int>(placed.ranks.size());
   if (2 * idle < usable || usable < 2 * ranks) return;
+  const std::string why =
+      !units.list.empty() || placed.rules.empty()
+          ? fmt::format("{} the cores near {} device{}", ranks == 1 ? "the rank has" : "ranks have",
+                        ranks == 1 ? "its" : "their", ranks == 1 ? "" : "s")
+          : fmt::format("profile rule {} is for ranks with devices", placed.rules.front().rule->id);
   placed.reports.push_back(
       {"idle-cores", Severity::note,
-       fmt::format("{} of {} are idle: {} the cores near {} device{}", idle,
-                   counted(usable, "core"), ranks == 1 ? "the rank has" : "ranks have",
-                   ranks == 1 ? "its" : "their", ranks == 1 ? "" : "s"),
+       fmt::format("{} of {} are idle: {}", idle, counted(usable, "core"), why),
        fmt::format("--cpus-per-rank {}", usable / ranks)});
+}
+
+// By a rule of the profile, else by locality. Errors: as match_units().
+Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Units& units,
+                               int ranks) {
+  const bool typed = input.request.cores_per_rank.has_value();
+  const bool by_profile = input.profile != nullptr && !typed;
+  NodeRanks result;
+  Topology node = input.node;
+  if (by_profile && units.per_rank > 1)
+    node = threads_by_rule(input, facts, units, result);
+  else if (by_profile)
+    bind_by_rule(input, facts, units, ranks, result);
+  if (!result.rules.empty()) return result;
+  Result<NodeRanks> matched =
+      match_units(node, units,
+                  {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe,
+                   input.profile == nullptr || input.profile->bindings.empty(),
+                   input.request.gpu_view == "all" || input.request.gpu_view == "launcher" ||
+                       units.instances()});
+  if (!matched) return matched;
+  matched->remarks.insert(matched->remarks.begin(), result.remarks.begin(), result.remarks.end());
+  matched->reports = std::move(result.reports);
+  if (!typed) report_small_share(input, units, *matched);
+  return matched;
 }
 
 // Errors: as match_units().
@@ -145,29 +188,17 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
                               int ranks) {
   Units units = all;
   if (units.filled > 0) units.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
-  const bool typed = input.request.cores_per_rank.has_value();
-  NodeRanks result;
-  bind_by_rule(input, facts, units, ranks, result);
-  if (result.rules.empty()) {
-    Result<NodeRanks> matched =
-        match_units(input.node, units,
-                    {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe,
-                     input.profile == nullptr || input.profile->bindings.empty()});
-    if (!matched) return matched;
-    matched->remarks.insert(matched->remarks.begin(), result.remarks.begin(), result.remarks.end());
-    result = std::move(*matched);
-    if (!typed) report_small_share(input, units, result);
-  }
-  // A site's rule may keep cores free; what a grant or a mask took away may be another job's.
+  Result<NodeRanks> placed = assign_cores(input, facts, units, ranks);
+  if (!placed) return placed;
+  NodeRanks& result = *placed;
+  // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
-  const bool asked = !result.rules.empty() && ranks * units.per_rank >= units.total;
-  if (!typed && !units.list.empty() && whole && !asked) report_idle(input.node, result);
+  const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
+  if (!input.request.cores_per_rank && whole && !asked) report_idle(input.node, units, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
-  if (result.far > 0)
-    result.remarks.push_back(fmt::format("{} of {} are not on the cores nearest to their device",
-                                         result.far, counted(ranks, "rank")));
-  return result;
+  if (result.far > 0) result.remarks.push_back(far_text(result, ""));
+  return placed;
 }
 
 Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ranks_on,
@@ -227,13 +258,11 @@ Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on
   if (!laid) return laid;
   const NodeRanks& most = *std::ranges::max_element(*laid, {}, &NodeRanks::far);
   if (most.far > 0)
-    plan.reports.push_back({"far-from-device", Severity::note,
-                            fmt::format("{} of {} on a node are not on the cores nearest to their "
-                                        "device",
-                                        most.far, counted(most.ranks.size(), "rank")),
-                            "hpclaunch plan --picture shows them"});
+    plan.reports.push_back(
+        {"far-from-device", Severity::note, far_text(most, " on a node"), kShowRanks});
   for (const NodeRanks& one : *laid)
-    plan.reports.insert(plan.reports.end(), one.reports.begin(), one.reports.end());
+    for (const Diagnostic& report : one.reports)
+      if (std::ranges::count(plan.reports, report) == 0) plan.reports.push_back(report);
   return laid;
 }
 

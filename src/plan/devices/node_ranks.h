@@ -1,5 +1,5 @@
 #pragma once
-// Ranks of one node: which cores and which device each gets (docs/placement.md).
+// Ranks of one node: which cores and which device each gets (docs/reference/placement.md).
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@ struct PlaceRequest {
   int cores_per_rank = 0;      ///< exact number; 0: an even share
   bool oversubscribe = false;  ///< ranks may share cores when there are more ranks than cores
   bool use_idle = false;       ///< fewer ranks than devices get the cores that no rank is near, too
+  bool one_device = false;     ///< a rank cannot have several devices: a typed view, or MIG
 };
 
 /// A site's binding whose condition holds and that fits.

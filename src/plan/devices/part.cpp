@@ -35,8 +35,8 @@ Error too_small(const PlanInput& input, std::string_view host, int cores, int ra
   return request_error(fmt::format("{} requested on {}, {} granted ({})", need, host,
                                    counted(cores, "core"), input.granted_why),
                        cores >= width
-                           ? fmt::format("use {} there, or share cores with --oversubscribe",
-                                         counted(cores / width, "rank"))
+                           ? fmt::format("use {} there{}", counted(cores / width, "rank"),
+                                         width > 1 ? "" : ", or share cores with --oversubscribe")
                            : fmt::format("use --cpus-per-rank {} or fewer", cores));
 }
 
@@ -114,7 +114,8 @@ Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes
   return request_error(
       fmt::format("{} requested on {}, {} granted in all ({})", counted(ranks, "rank"),
                   counted(nodes, "node"), counted(cores, "core"), input.granted_why),
-      fmt::format("use --ranks {} or fewer, or share cores with --oversubscribe", ranks - left));
+      fmt::format("use --ranks {} or fewer{}", ranks - left,
+                  width_of(input) > 1 ? "" : ", or share cores with --oversubscribe"));
 }
 
 }  // namespace hpclaunch

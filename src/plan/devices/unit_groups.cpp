@@ -16,18 +16,6 @@ namespace {
 
 using Cluster = std::vector<Unit>;
 
-// Neighbours for which `same` holds, in the order of their first.
-template <class Same>
-std::vector<Cluster> clustered(const std::vector<Unit>& units, Same same) {
-  std::vector<Cluster> clusters;
-  for (const Unit& unit : units) {
-    const auto found = std::ranges::find_if(
-        clusters, [&](const Cluster& cluster) { return same(cluster.front(), unit); });
-    (found == clusters.end() ? clusters.emplace_back() : *found).push_back(unit);
-  }
-  return clusters;
-}
-
 void add_group(const Topology& node, const Cluster& members, std::vector<Unit>& groups) {
   Unit group = members.front();
   for (std::size_t i = 1; i < members.size(); ++i) {

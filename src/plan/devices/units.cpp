@@ -189,27 +189,14 @@ std::vector<int> assign_units(const Units& units, int ranks) {
   return result;
 }
 
-namespace {
-
-// Positions in `list` of units that are near to the same hardware threads, in the order of their first.
-std::vector<std::vector<int>> units_by_place(const Units& units) {
-  std::vector<std::vector<int>> groups;
-  for (int u = 0; u < units.count(); ++u) {
-    const auto same = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
-      return units.list[group.front()].pus == units.list[u].pus;
-    });
-    (same == groups.end() ? groups.emplace_back() : *same).push_back(u);
-  }
-  return groups;
-}
-
-}  // namespace
-
 std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());
   std::vector<int> block = assign_units(units, n);
   if (std::ranges::any_of(units.list, &CpuSet::empty, &Unit::pus)) return block;
-  std::vector<std::vector<int>> groups = units_by_place(units);
+  std::vector<int> all(units.list.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::vector<int>> groups =
+      clustered(all, [&](int a, int b) { return units.list[a].pus == units.list[b].pus; });
   std::vector<std::vector<int>> members(groups.size());
   for (int r = 0; r < n; ++r) {  // each rank must lie in one place
     const auto found = std::ranges::find_if(groups, [&](const std::vector<int>& group) {

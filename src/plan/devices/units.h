@@ -1,5 +1,6 @@
 #pragma once
 // What ranks get of the devices: units, their order, and which rank gets which.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,18 @@ struct Units {
   int used_by(int ranks) const;  ///< units that so many ranks of a node get
   bool instances() const;        ///< some unit is an instance of a split device
 };
+
+/// Those for which `same` holds together, in the order of their first.
+template <class Item, class Same>
+std::vector<std::vector<Item>> clustered(const std::vector<Item>& items, Same same) {
+  std::vector<std::vector<Item>> clusters;
+  for (const Item& item : items) {
+    const auto found = std::ranges::find_if(
+        clusters, [&](const auto& cluster) { return same(cluster.front(), item); });
+    (found == clusters.end() ? clusters.emplace_back() : *found).push_back(item);
+  }
+  return clusters;
+}
 
 /// Errors: `usage` for a mode or view that there is not.
 Result<Units> find_units(const PlanInput& input);

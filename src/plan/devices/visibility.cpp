@@ -56,18 +56,22 @@ void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
   settings.add(std::string(order.name), Layer::builtin, std::string(order.value), why);
 }
 
-// One mask decides; the others are removed where they are set.
-void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
-              EnvSettings& settings) {
-  if (!units.given.empty()) why += "; from the devices of " + units.given;
-  settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
-  add_pci_order(units, "the mask counts devices by PCI address", settings);
+// One mask decides, ours or the launcher's; the others are removed where they are set.
+void remove_other_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
   for (const std::string_view name : units.vendor->masks)
     if (!name.empty() && name != units.mask && input.env.has(name))
       settings.add(
           std::string(name), Layer::computed, Unset{},
           fmt::format("only {} is used: a second mask would apply to the devices of the first",
                       units.mask));
+}
+
+void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
+              EnvSettings& settings) {
+  if (!units.given.empty()) why += "; from the devices of " + units.given;
+  settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
+  add_pci_order(units, "the mask counts devices by PCI address", settings);
+  remove_other_masks(input, units, settings);
 }
 
 Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
@@ -183,40 +187,47 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   return Done{};
 }
 
-// The launcher's flags set the first mask for each rank; another one would be counted within it.
-void remove_second_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  for (const std::string_view name : units.vendor->masks)
-    if (!name.empty() && name != units.vendor->masks.front() && input.env.has(name))
-      settings.add(std::string(name), Layer::computed, Unset{},
-                   fmt::format("the launcher sets {} for each rank: a second mask would apply to "
-                               "the devices of the first",
-                               units.vendor->masks.front()));
+// Some term of SYCL's filter, or all together, may take devices from what the mask leaves. Source: the DPC++ compiler's
+// EnvironmentVariables.md, ONEAPI_DEVICE_SELECTOR ("!" excludes; the others select, all where there is none).
+bool selects_some(std::string_view selector) {
+  const std::vector<std::string_view> terms = split(selector, ';');
+  const auto excludes = [](std::string_view term) { return term.starts_with('!'); };
+  const auto is_all = [](std::string_view term) {
+    return term == "*:*" || term == "*:gpu" || term == "level_zero:*" || term == "level_zero:gpu" ||
+           term == "level_zero";
+  };
+  const bool takes_away = std::ranges::any_of(
+      terms, [&](std::string_view term) { return excludes(term) && !term.starts_with("!opencl"); });
+  return takes_away ||
+         (!std::ranges::all_of(terms, excludes) && std::ranges::none_of(terms, is_all));
 }
 
-// SYCL's filter counts what the mask leaves: of several devices on a node it hides all but some from every rank.
-// Kept where it names no numbers and Level Zero is among the backends. Source: the DPC++ compiler's
-// EnvironmentVariables.md, ONEAPI_DEVICE_SELECTOR.
-void add_selector(const PlanInput& input, const Units& units, EnvSettings& settings) {
+void remove_selector(const PlanInput& input, const Units& units, EnvSettings& settings) {
   const std::string name(units.vendor->selector);
   const std::string value = to_lower(trim(input.env.get(name)));
-  if (name.empty() || value.empty()) return;
-  const auto keeps_all = [](std::string_view term) {
-    const std::string_view backend = term.substr(0, term.find(':'));
-    const std::string_view devices = term.substr(std::min(term.size(), backend.size() + 1));
-    return (backend == "level_zero" || backend == "*") &&
-           (devices.empty() || devices == "*" || devices == "gpu");
-  };
-  const std::vector<std::string_view> terms = split(value, ';');
-  if (std::ranges::none_of(terms,
-                           [](std::string_view term) {
-                             return term.starts_with('!') && !term.starts_with("!opencl");
-                           }) &&
-      (value.starts_with('!') || std::ranges::any_of(terms, keeps_all)))
-    return;
-  settings.add(
-      name, Layer::computed, Unset{},
-      fmt::format("\"{}\" would hide devices of ranks: it selects among those that {} leaves",
-                  value, units.mask));
+  if (!value.empty() && selects_some(value))
+    settings.add(name, Layer::computed, Unset{},
+                 fmt::format("\"{}\" would hide devices of ranks: it selects among those that {} "
+                             "leaves",
+                             value, units.mask));
+}
+
+// A typed mask is the same for all ranks of a node; without the plan's, each would see all of them as its own.
+void report_typed_masks(const PlanInput& input, const Units& units, Plan& placed) {
+  if (placed.max_local_size() < 2) return;
+  for (const std::string_view name : units.vendor->masks) {
+    const bool removed = units.view == "own" && name == units.mask &&
+                         std::ranges::count(input.request.unset, name) > 0;
+    const bool set =
+        std::ranges::any_of(input.request.set, [&](const auto& one) { return one.first == name; });
+    if (!set && !removed) continue;
+    placed.reports.push_back(
+        {"mask-typed", Severity::error,
+         fmt::format("{} on the command line is the same for all ranks of a node: some would have "
+                     "no device of their own",
+                     name),
+         fmt::format("omit it; export {} to plan for a part of the devices", name)});
+  }
 }
 
 // What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
@@ -377,8 +388,9 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   if (units.list.empty() || units.mask.empty()) return Done{};
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);
-  add_selector(input, units, settings);
-  if (units.view == "launcher") remove_second_masks(input, units, settings);
+  remove_selector(input, units, settings);
+  report_typed_masks(input, units, placed);
+  if (units.view == "launcher") remove_other_masks(input, units, settings);
   if (units.view == "own") return add_own(input, units, placed, settings);
   if (units.view != "all") return Done{};
   report_parts(units, placed);

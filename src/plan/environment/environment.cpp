@@ -165,6 +165,7 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   add_own_settings(input, plan, settings);
   apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
+  add_proxy_exceptions(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_rules(input, facts, true, units, plan, settings);
   plan.env = settings.finish();
@@ -189,7 +190,7 @@ Status add_wire(const PlanInput& input, Plan& plan) {
     plan.reports.push_back({"ranks-check-less", Severity::note,
                             fmt::format("ranks do not check {}: HPCLAUNCH_PLAN would be too long",
                                         fmt::join(left_out, " and ")),
-                            "hpclaunch verify checks everything"});
+                            "hpclaunch verify"});
   return Done{};
 }
 

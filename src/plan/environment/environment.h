@@ -2,7 +2,6 @@
 // The environment of a job: who sets which variable, weakest first, and what the launcher gets by name.
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
@@ -29,6 +28,13 @@ void add_identity(const PlanInput& input, const Plan& placed, EnvSettings& setti
 /// selects, whoever set that; else, on a node of the job with several interfaces with addresses, the fastest
 /// kind of them, and without a profile NCCL_SOCKET_IFNAME as well. After the profile's rules.
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+
+/// A proxy for HTTP is exported or typed.
+bool has_proxies(const PlanInput& input);
+
+/// no_proxy and NO_PROXY on several nodes where a proxy is set: what either names, MASTER_ADDR, and the job's first
+/// 512 hosts. After the profile's rules.
+void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
 /// The stack in use, as a choice with its reason. nullopt when the profile has none.
 /// Errors: `usage` for a stack that there is not.

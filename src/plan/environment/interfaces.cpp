@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "hpclaunch/rank_report.h"
-#include "hpclaunch/text.h"
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {

@@ -277,6 +277,7 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   for (int n = 0; n < std::min(nodes, kMostNames); ++n)
     names += (n > 0 ? "," : "") + short_host(input.hosts[static_cast<std::size_t>(n)]);
   set("hosts", names);
+  set("proxies", has_proxies(input) ? "yes" : "no");
   for (const auto& [name, file] : input.libraries) facts.job["library." + name] = file;
   if (input.live) {
     set("live.numa_nodes", input.live->numa_nodes.size());

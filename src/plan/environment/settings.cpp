@@ -23,7 +23,7 @@ Decision decided(Layer layer, Value value, std::string why) {
   return {layer, std::move(value), where, std::move(why)};
 }
 
-Setting choice(std::string name, Layer layer, std::string value, std::string why) {
+Setting choice(std::string name, Layer layer, Value value, std::string why) {
   return Setting{std::move(name), {decided(layer, std::move(value), std::move(why))}};
 }
 
@@ -34,8 +34,8 @@ Error request_error(std::string message, std::string hint, ErrorKind kind) {
 std::string suggest(const char* option, const std::string& name,
                     const std::vector<std::string>& known) {
   const auto near = nearest(name, known);
-  return near ? fmt::format("did you mean {} {}?", option, *near)
-              : fmt::format("one of {}", fmt::join(known, ", "));
+  return near ? fmt::format("{} {}", option, *near)
+              : fmt::format("{} with one of {}", option, fmt::join(known, ", "));
 }
 
 bool same_everywhere(const PerRank& values) {

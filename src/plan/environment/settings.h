@@ -17,7 +17,7 @@ inline const SourceRef kBatchSystem{"launcher"};
 Decision decided(Layer layer, Value value, std::string why);
 
 /// A choice about which one decision was made.
-Setting choice(std::string name, Layer layer, std::string value, std::string why);
+Setting choice(std::string name, Layer layer, Value value, std::string why);
 
 /// What was typed cannot be planned.
 Error request_error(std::string message, std::string hint, ErrorKind kind = ErrorKind::usage);

@@ -27,43 +27,41 @@ Error cannot_leave(const PlanInput& input) {
                        fmt::format("omit --no-supervise, or {}", option));
 }
 
-Setting supervise_choice(const PlanInput& input, const Plan& plan) {
+Setting supervise_choice(const PlanInput& input) {
+  const auto chosen = [](bool yes, Layer layer, std::string why) {
+    return choice("supervise", layer, yes ? "yes" : "no", std::move(why));
+  };
   const std::string needed = needed_by(input);
   const std::string& launcher = input.launcher.name;
-  const auto chosen = [&](Layer layer, std::string why) {
-    return choice("supervise", layer, plan.supervise || launcher == "local" ? "yes" : "no",
-                  std::move(why));
-  };
-  if (input.request.supervise)
-    return chosen(Layer::command_line, *input.request.supervise ? "--supervise" : "--no-supervise");
-  if (launcher == "local") return chosen(Layer::builtin, kLocal);
-  if (!needed.empty()) return chosen(Layer::computed, "required by " + needed);
+  if (const std::optional<bool>& typed = input.request.supervise)
+    return chosen(*typed, Layer::command_line, *typed ? "--supervise" : "--no-supervise");
+  if (launcher == "local") return chosen(true, Layer::builtin, kLocal);
+  if (!needed.empty()) return chosen(true, Layer::computed, "required by " + needed);
   if (!input.launcher.termination.fails_fast)
-    return chosen(Layer::builtin, launcher +
-                                      " does not stop the job when a rank without MPI fails, "
-                                      "or return its exit status");
+    return chosen(true, Layer::builtin,
+                  launcher +
+                      " does not stop the job when a rank without MPI fails, or return its "
+                      "exit status");
   if (input.launcher.errors_elsewhere)
-    return chosen(Layer::builtin,
+    return chosen(false, Layer::builtin,
                   "a launcher argument redirects standard error, where ranks report their exit");
   if (input.launcher.termination.hides_status)
-    return chosen(Layer::builtin,
+    return chosen(true, Layer::builtin,
                   launcher + " may return the exit status of a rank that it stopped");
-  return chosen(Layer::builtin, launcher + " stops all ranks when one fails");
+  return chosen(false, Layer::builtin, launcher + " stops all ranks when one fails");
 }
 
 }  // namespace
 
 Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
-  const bool needed = !needed_by(input).empty();
-  if (input.request.supervise == false && (local || needed)) return cannot_leave(input);
-  const bool hidden = input.launcher.termination.hides_status && !input.launcher.errors_elsewhere;
-  plan.supervise = !local && input.request.supervise.value_or(
-                                 needed || hidden || !input.launcher.termination.fails_fast);
+  if (input.request.supervise == false && (local || !needed_by(input).empty()))
+    return cannot_leave(input);
+  plan.choices.push_back(supervise_choice(input));
+  plan.supervise = !local && plan.choices.back().value() == Value("yes");
   // Where no record arrives, every node would seem not to start.
   if (input.launcher.errors_elsewhere && !plan.output.start_seconds) plan.output.start_seconds = 0;
   plan.time_limit_signal = input.time_limit_signal;
-  plan.choices.push_back(supervise_choice(input, plan));
   if (plan.time_limit_signal.signal != 0)
     plan.choices.push_back(choice("signal", Layer::command_line,
                                   time_limit_signal_name(plan.time_limit_signal.signal),

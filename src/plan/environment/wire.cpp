@@ -107,15 +107,14 @@ std::string host_marks(const Plan& plan) {
   return marks;
 }
 
-// Launchers put directories of their own in front of these.
-bool is_path_list(std::string_view name) { return name == "PATH" || name == "LD_LIBRARY_PATH"; }
-
 std::string constant_marks(const Plan& plan) {
   std::string marks;
   for (const Setting& setting : plan.env) {
     const auto* text = std::get_if<std::string>(&setting.value());
-    if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) ||
-        is_path_list(setting.name) || std::ranges::count(plan.launcher_only, setting.name) > 0)
+    // Launchers put directories of their own in front of lists of paths.
+    const bool paths = setting.name == "PATH" || setting.name == "LD_LIBRARY_PATH";
+    if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) || paths ||
+        std::ranges::count(plan.launcher_only, setting.name) > 0)
       continue;
     if (plan.invented_hosts && text->find(short_host(plan.hosts.front())) != std::string::npos)
       continue;
@@ -123,13 +122,6 @@ std::string constant_marks(const Plan& plan) {
         fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
   }
   return marks;
-}
-
-std::string absent_names(const Plan& plan) {
-  std::string names;
-  for (const std::string& name : plan.removed)
-    if (is_identifier(name)) names += (names.empty() ? ":absent=" : "/") + name;
-  return names;
 }
 
 // Rank 0 listens where hpclaunch chose the rendezvous; an address that was given may be another host's.
@@ -240,12 +232,14 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
   }
 
   // The checks are for all classes, so they go before the first one.
-  std::string more = absent_names(plan);
+  std::string more;
+  for (const std::string& name : plan.removed)
+    if (is_identifier(name)) more += (more.empty() ? ":absent=" : "/") + name;
   more +=
       report.empty() ? checks(plan, out.text.size() + more.size(), left_out) : std::string(report);
   const std::size_t first_class = out.text.find(":class=");
   out.text.insert(first_class, more);
-  const std::string wire = fmt::format("hl1.{}{}", out.text.size(), out.text);
+  const std::string wire = fmt::format("hl2.{}{}", wire_mark(out.text, 5), out.text);
   if (wire.size() > kMaxWireBytes) return too_long(wire.size(), out);
   return wire;
 }

@@ -1,0 +1,20 @@
+#pragma once
+// Lists in variables that libraries take for all ranks of a node: they must fit the plan and the node.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/env.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/topology.h"
+
+namespace hpclaunch {
+
+/// The value of a variable on every rank; nullptr where it differs or is not set.
+const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name);
+
+/// CPUs of helper threads (oneCCL's workers, Horovod's thread) and engines of Intel GPUs (ZEX_NUMBER_OF_CCS).
+void check_lists(const Plan& plan, const Topology& node, const EnvSnapshot& env,
+                 std::vector<Diagnostic>& diagnostics);
+
+}  // namespace hpclaunch

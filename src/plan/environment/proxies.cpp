@@ -1,0 +1,72 @@
+// Proxies for HTTP, which a job's own nodes must not be reached through.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/text.h"
+#include "plan/environment/environment.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// Sources: curl and Python's urllib read both cases, gRPC the lower one only.
+constexpr std::array kProxies = {"ALL_PROXY",  "HTTPS_PROXY", "HTTP_PROXY", "all_proxy",
+                                 "grpc_proxy", "http_proxy",  "https_proxy"};
+constexpr std::array kExceptions = {"no_proxy", "NO_PROXY"};
+constexpr int kMostNames = 512;  // an environment variable has 128 KiB at most
+
+bool has_text(const std::string* value) { return value != nullptr && !trim(*value).empty(); }
+
+// Each once, in the order of the lists.
+class Names {
+ public:
+  void add(std::string_view one) {
+    const std::string name(trim(one));
+    if (name.empty() || std::ranges::find(all_, name) != all_.end()) return;
+    all_.push_back(name);
+  }
+  bool has(std::string_view name) const { return std::ranges::find(all_, name) != all_.end(); }
+  std::string list() const { return fmt::format("{}", fmt::join(all_, ",")); }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+}  // namespace
+
+bool has_proxies(const PlanInput& input) {
+  EnvSettings typed(input.env);
+  for (const auto& [name, value] : input.request.set)
+    typed.add(name, Layer::command_line, value, "");
+  for (const std::string& name : input.request.unset)
+    typed.add(name, Layer::command_line, Unset{}, "");
+  return std::ranges::any_of(kProxies,
+                             [&](const char* name) { return has_text(typed.so_far(name)); });
+}
+
+void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
+  const auto used = std::ranges::find_if(
+      kProxies, [&](const char* name) { return has_text(settings.so_far(name)); });
+  if (placed.nodes() < 2 || used == kProxies.end()) return;
+  Names names;
+  for (const char* name : kExceptions)
+    if (const std::string* value = settings.so_far(name))
+      for (const std::string_view one : split(*value, ',')) names.add(one);
+  if (names.has("*")) return;
+  if (const std::string* address = settings.so_far("MASTER_ADDR")) names.add(*address);
+  names.add(input.rendezvous.address);
+  const int known = placed.invented_hosts ? 1 : std::min(placed.nodes(), kMostNames);
+  for (int n = 0; n < known; ++n) names.add(short_host(placed.hosts[static_cast<std::size_t>(n)]));
+  for (const char* name : kExceptions)
+    settings.add(name, Layer::computed, names.list(),
+                 fmt::format("{} is set: the job's nodes are reached without it", *used));
+}
+
+}  // namespace hpclaunch
