@@ -1,21 +1,24 @@
-// Files, directories and programs by their paths, and what this process is told at its start.
-#include <dirent.h>
+// Files, directories and programs by their paths, and what this process has: environment, CPUs, limits.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 
+#include "hpclaunch/cpuset.h"
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -45,14 +48,44 @@ std::string own_directory() {
 }
 
 std::string working_directory() {
-  char path[PATH_MAX];
-  return getcwd(path, sizeof path) != nullptr ? path : "";
+  std::error_code failed;
+  return std::filesystem::current_path(failed).string();
 }
 
 double wall_clock() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+std::string affinity() {
+  std::array<std::uint64_t, 2048> words{};  // for more CPUs than any kernel has
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof words, words.data());
+  if (bytes <= 0) return "";
+  const auto count = static_cast<std::size_t>(bytes) / sizeof words[0];
+  return CpuSet::of_words({words.data(), std::min<std::size_t>(count, CpuSet::kCapacity / 64)})
+      .to_list();
+}
+
+std::map<std::string, std::string> limits() {
+  const struct {
+    const char* name;
+    decltype(RLIMIT_CORE) which;
+  } kLimits[] = {{"core", RLIMIT_CORE},
+                 {"memlock", RLIMIT_MEMLOCK},
+                 {"nofile", RLIMIT_NOFILE},
+                 {"stack", RLIMIT_STACK}};
+  const auto text = [](rlim_t value) {
+    return value == RLIM_INFINITY ? std::string("unlimited") : fmt::format("{}", value);
+  };
+  std::map<std::string, std::string> all;
+  for (const auto& [name, which] : kLimits) {
+    rlimit limit{};
+    if (getrlimit(which, &limit) != 0) continue;
+    all[name] = text(limit.rlim_cur);
+    if (which == RLIMIT_CORE) all["core-hard"] = text(limit.rlim_max);
+  }
+  return all;
 }
 
 unsigned user_id() { return getuid(); }
@@ -137,24 +170,22 @@ bool write_all(int fd, std::string_view text) {
 
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   std::vector<std::string> names;
-  DIR* directory = opendir(path.c_str());
-  if (directory == nullptr) {
-    if (errno == ENOENT || errno == ENOTDIR) return names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(path, failed), end; entry != end;
+       entry.increment(failed))
+    names.push_back(entry->path().filename());
+  const int why = failed.value();
+  if (why != 0 && why != ENOENT && why != ENOTDIR)
     return Error{ErrorKind::system,
-                 fmt::format("cannot read directory \"{}\": {}", path, std::strerror(errno))};
-  }
-  while (const dirent* entry = readdir(directory)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  closedir(directory);
+                 fmt::format("cannot read directory \"{}\": {}", path, std::strerror(why))};
   std::sort(names.begin(), names.end());
   return names;
 }
 
 std::string real_path(const std::string& path) {
-  char resolved[PATH_MAX];
-  return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+  std::error_code failed;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, failed);
+  return failed ? path : resolved.string();
 }
 
 namespace {

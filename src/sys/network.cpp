@@ -19,7 +19,6 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
-#include "hpclaunch/text.h"
 #include "sys/addresses.h"
 
 namespace hpclaunch::sys {
@@ -143,11 +142,14 @@ bool is_on_card(const std::string& name, int depth = 0) {
 }  // namespace
 
 std::string address_text(const sockaddr* address) {
+  constexpr std::string_view kMapped = "::ffff:";  // of an IPv4 address
   std::array<char, NI_MAXHOST> text{};
   const bool is_4 = address != nullptr && address->sa_family == AF_INET;
   getnameinfo(address, is_4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text.data(), text.size(),
               nullptr, 0, NI_NUMERICHOST);
-  return text.data();
+  const std::string_view all = text.data();
+  const bool mapped = all.starts_with(kMapped) && all.find('.') != all.npos;
+  return std::string(mapped ? all.substr(kMapped.size()) : all);
 }
 
 std::optional<std::string> outward_of(const ifaddrs* all,

@@ -22,8 +22,8 @@ std::string cause(const RankExit& end) {
 
 // Python prints the frames after this line; the first two are of its faulthandler.
 bool begins_traceback(std::string_view line) {
-  return line.starts_with("Fatal Python error") ||
-         line.find("Traceback (most recent call last)") != std::string_view::npos;
+  return line.find("Fatal Python error") != line.npos ||
+         line.find("Traceback (most recent call last)") != line.npos;
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "sys/screen.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <string_view>
@@ -14,6 +16,7 @@ namespace hpclaunch::sys {
 namespace {
 
 constexpr std::size_t kPerPump = 256 * 1024;
+constexpr std::size_t kMost = 64 * 1024;  ///< in one call
 
 bool ready(int fd) {
   pollfd wanted{fd, POLLOUT, 0};
@@ -21,13 +24,29 @@ bool ready(int fd) {
 }
 
 // How much to write in one call: whole lines where they fit, and at most what cannot block.
-std::size_t portion(std::string_view bytes, bool regular) {
-  if (regular || bytes.size() <= PIPE_BUF) return bytes.size();
-  const std::size_t newline = bytes.substr(0, PIPE_BUF).rfind('\n');
-  return newline == std::string_view::npos ? PIPE_BUF : newline + 1;
+std::size_t portion(std::string_view bytes, bool waits) {
+  const std::size_t most = waits ? PIPE_BUF : kMost;
+  if (bytes.size() <= most) return bytes.size();
+  const std::size_t newline = bytes.substr(0, most).rfind('\n');
+  return newline == std::string_view::npos ? most : newline + 1;
+}
+
+// The same pipe, O_NONBLOCK for this process alone; `fd` itself where it cannot be opened: without /proc, or another
+// user's, or without a reader.
+int opened_again(int fd) {
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  return own < 0 ? fd : own;
 }
 
 }  // namespace
+
+bool can_be_full(int file) {
+  struct stat of {};
+  if (fstat(file, &of) != 0) return false;
+  const bool null_device = of.st_rdev == makedev(1, 3);
+  return S_ISREG(of.st_mode) || (S_ISCHR(of.st_mode) && isatty(file) == 0 && !null_device);
+}
 
 void add(Pieces& pieces, Stream stream, std::string_view bytes) {
   if (bytes.empty()) return;
@@ -40,9 +59,15 @@ Screen::Screen() {
   for (int i = 0; i < 2; ++i) {
     outputs_[i].fd = i + 1;
     outputs_[i].lost = fstat(i + 1, &of[i]) != 0;
-    outputs_[i].regular = S_ISREG(of[i].st_mode);
+    if (S_ISFIFO(of[i].st_mode)) outputs_[i].fd = opened_again(i + 1);
+    outputs_[i].waits = outputs_[i].fd == i + 1 && !S_ISREG(of[i].st_mode);
   }
   one_target_ = of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
+}
+
+Screen::~Screen() {
+  for (int i = 0; i < 2; ++i)
+    if (outputs_[i].fd != i + 1) close(outputs_[i].fd);
 }
 
 void Screen::add(Pieces&& pieces) {
@@ -75,13 +100,14 @@ void Screen::pump() {
 
 // False: not now.
 bool Screen::write_some(Output& output, std::string& bytes) {
-  if (!ready(output.fd)) return false;
+  if (output.waits && !ready(output.fd)) return false;
   const std::string_view rest = std::string_view(bytes).substr(done_);
-  const ssize_t written = write(output.fd, rest.data(), portion(rest, output.regular));
+  const std::size_t most = portion(rest, output.waits);
+  const ssize_t written = write(output.fd, rest.data(), most);
   if (written >= 0) {
     done_ += static_cast<std::size_t>(written);
     bytes_ -= static_cast<std::size_t>(written);
-    return true;
+    return static_cast<std::size_t>(written) == most;
   }
   if (errno == EAGAIN || errno == EINTR) return false;
   output.lost = true;

@@ -15,20 +15,27 @@ struct Piece {
   std::string bytes;
 };
 
+/// A file or a device; a pipe, a terminal and /dev/null are never full.
+bool can_be_full(int file);
+
 /// What is to be written, in this order; neighbours for the same stream are joined.
 using Pieces = std::vector<Piece>;
 
 void add(Pieces& pieces, Stream stream, std::string_view bytes);
 
 /// One queue for both, so that their order stays. Their descriptions are shared with other
-/// processes (a terminal with the shell), so they are not switched to O_NONBLOCK: poll first, then
-/// write no more than what a ready pipe takes at once.
+/// processes (a terminal with the shell), so they are not switched to O_NONBLOCK: a pipe is opened once
+/// more, which takes as much as it has room for; else poll first, then write no more than what a ready one
+/// takes at once.
 class Screen {
  public:
   /// Above this many queued bytes nothing more should be read from the ranks.
   static constexpr std::size_t kFull = 1024 * 1024;
 
   Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+  ~Screen();
 
   bool one_target() const { return one_target_; }
   void add(Pieces&& pieces);
@@ -47,7 +54,7 @@ class Screen {
  private:
   struct Output {
     int fd = 0;
-    bool regular = false;
+    bool waits = true;  ///< a write of more than it takes now would block
     bool lost = false;
   };
   bool write_some(Output& output, std::string& bytes);

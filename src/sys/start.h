@@ -7,7 +7,6 @@
 #include <csignal>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "hpclaunch/result.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpclaunch/sys.h"
+#include "support/wire.h"
 
 extern char** environ;
 
@@ -15,9 +16,9 @@ namespace {
 
 // The least plan with which the shim starts a rank.
 std::string wire(int ranks) {
-  const std::string body =
-      ":rank=HPCLAUNCH_LOCAL_RANK:verify=off:layout=0*1:RANK=@.rank:class=" + std::to_string(ranks);
-  return "hl1." + std::to_string(body.size()) + body;
+  return hpclaunch::test::wire_of(
+      ":rank=HPCLAUNCH_LOCAL_RANK:verify=off:layout=0*1:RANK=@.rank:class=" +
+      std::to_string(ranks));
 }
 
 const char* name(hpclaunch::ErrorKind kind) {

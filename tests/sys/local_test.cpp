@@ -285,6 +285,9 @@ TEST_CASE("a Python traceback is shown from its first line on", "[local][report]
     tail.add(text);
     return tail.lines(10);
   };
+  // Python's faulthandler prints the innermost frame first.
+  const std::string fault = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1:\n";
+  CHECK(shown(frames(30) + fault + frames(40)).front() == "Fatal Python error: Segmentation fault");
   const std::string before = frames(30);
   std::vector<std::string> lines =
       shown(before + "[rank0]: " + start + frames(40) + "ValueError\n");

@@ -111,6 +111,10 @@ TEST_CASE("the address of a card, IPv4 where it has one", "[network]") {
   CHECK(Host().has("docker0", "172.17.0.1").outward() == "172.17.0.1");
 }
 
+TEST_CASE("an IPv4 address written as one of IPv6", "[network]") {
+  CHECK(Host().has("eth0", "::ffff:192.0.2.7").outward() == "192.0.2.7");
+}
+
 TEST_CASE("a host of IPv6 alone has an address too", "[network]") {
   CHECK(Host().has("eth0", "fe80::1").has("eth0", "2001:db8::7").outward() == "2001:db8::7");
   CHECK(Host().has("docker0", "172.17.0.1").has("bond0", "fd00::7").outward() == "fd00::7");

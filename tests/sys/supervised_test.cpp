@@ -468,7 +468,7 @@ TEST_CASE("the launcher's own end", "[supervised][status]") {
   const Summary killed = ranks.summary(killed_by(SIGKILL), plain());
   CHECK(killed.ending.status == 137);
   CHECK(killed.ending.launcher_signal == SIGKILL);
-  CHECK(killed.report == "hpclaunch: slurm was ended by SIGKILL (signal 9)\n");
+  CHECK(killed.report == "hpclaunch: slurm was stopped by SIGKILL (signal 9)\n");
   JobFacts stuck = plain();
   stuck.launcher_stuck = true;
   const Summary ended_it = ranks.summary(killed_by(SIGKILL), stuck);

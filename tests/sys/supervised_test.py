@@ -144,6 +144,16 @@ sys.exit(143)
     def test_a_full_device_is_no_success(self):
         with open("/dev/full", "w") as full:
             self.assertEqual(self.run_job("err('lost\\n')\n[end(rank) for rank in ranks]", stderr=full).status, 125)
+            self.assertEqual(self.run_job("print('lost')\n[end(rank) for rank in ranks]", stdout=full).status, 125)
+
+    def test_output_to_a_file_passes_whole(self):
+        with tempfile.TemporaryFile("w+") as file:
+            file.write("before\n")
+            file.flush()
+            self.assertEqual(self.run_job("[print('%05d' % n * 200) for n in range(5000)]\nsys.stdout.write('end')\n[end(rank) for rank in ranks]",
+                                          stdout=file).status, 0)
+            file.seek(0)
+            self.assertEqual(file.read(), "before\n" + "".join("%05d" % n * 200 + "\n" for n in range(5000)) + "end")
 
     def test_a_lost_node_is_no_success(self):
         job = self.run_job("[end(rank) for rank in range(4)]")
@@ -165,7 +175,7 @@ sys.exit(143)
         os.kill(job.launcher()[0], signal.SIGKILL)
         job.wait()
         self.assertEqual(job.status, 137)
-        self.assertIn("hpclaunch: other was ended by SIGKILL (signal 9)\n", job.err)
+        self.assertIn("hpclaunch: other was stopped by SIGKILL (signal 9)\n", job.err)
         self.assertIn("no exit status from ranks 1-3 on n1, ranks 4-7 on n2", job.err)
 
     def test_no_launcher(self):

@@ -53,6 +53,8 @@ void rename_self() {
 [[noreturn]] void finish(int control, const Result<Ending>& outcome) {
   const std::string message = encode(outcome);
   send(control, message.data(), message.size(), MSG_NOSIGNAL);
+  shutdown(control,
+           SHUT_WR);  // the end of our memory takes its time, and comes before that of our files
   _exit(0);
 }
 

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hpclaunch/env.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/result.h"
 #include "hpclaunch/sys.h"

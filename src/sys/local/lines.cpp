@@ -76,13 +76,9 @@ void Lines::take(int at, std::string_view bytes, Pieces& to) {
   }
   const std::size_t end = end_of_lines(bytes);
   if (end > 0) {
-    if (state.partial.empty()) {
-      emit(at, bytes.substr(0, end), true, to);
-    } else {
-      state.partial += bytes.substr(0, end);
-      emit(at, state.partial, true, to);
-      state.partial.clear();
-    }
+    if (!state.partial.empty()) emit(at, state.partial, false, to);
+    state.partial.clear();
+    emit(at, bytes.substr(0, end), true, to);
     bytes.remove_prefix(end);
   }
   state.partial += bytes;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "sys/descendants.h"
@@ -32,7 +33,9 @@ Status Supervisor::start() {
   Pipe execs;  // every rank has the writing end until its exec closes it
   if (children_.fd() < 0 || pipes_ < 0 || null < 0 || !execs.open())
     return system_error("cannot start the ranks");
-  stacks_.reset(new char[ranks_.size() * kStackBytes]);  // only the pages that are used take memory
+  // Only the pages that are used take memory, but a limit of address space counts all.
+  stacks_.reset(new (std::nothrow) char[ranks_.size() * kStackBytes]);
+  if (!stacks_) return Error{ErrorKind::system, "not enough memory to start the ranks", ""};
   argv_ = pointers(job_.argv);
   Start common;
   common.argv = argv_.data();

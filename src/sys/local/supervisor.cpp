@@ -84,7 +84,7 @@ void Supervisor::forward(int signal) {
   if (!ends) return;
   if (signal == SIGINT)
     say(fmt::format("hpclaunch: stopping: waiting for {}; Ctrl-C again to kill\n",
-                    counted(static_cast<long>(by_pid_.size()), "rank")));
+                    counted(by_pid_.size(), "rank")));
   interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
 }

@@ -209,10 +209,10 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
     std::ranges::copy_if(ending.silent, std::back_inserter(lost), [&](const SilentRanks& node) {
       return facts.lost_host.empty() ? node.whole_node : node.host == facts.lost_host;
     });
-    const std::string nodes = lost.size() == 1
-                                  ? "node " + lost[0].host
-                                  : (plan_.termination.stop_is_recorded ? "" : "one of ") +
-                                        counted(static_cast<long>(lost.size()), "node");
+    const std::string nodes =
+        lost.size() == 1
+            ? "node " + lost[0].host
+            : (plan_.termination.stop_is_recorded ? "" : "one of ") + counted(lost.size(), "node");
     text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
   }
   if (ending.first)
@@ -230,7 +230,7 @@ std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launc
   if (facts.launcher_stuck)
     return fmt::format("hpclaunch: {} did not exit; stopped it\n", plan_.launcher);
   if (launcher.signal != 0 && !facts.user_ends)
-    return fmt::format("hpclaunch: {} was ended by {} (signal {})\n", plan_.launcher,
+    return fmt::format("hpclaunch: {} was stopped by {} (signal {})\n", plan_.launcher,
                        signal_name(launcher.signal), launcher.signal);
   if (ending.first || launcher.exit_status == 0) return {};
   return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launcher,

@@ -14,16 +14,6 @@ constexpr std::size_t kLongestHost = 255;
 constexpr std::size_t kLongestTag = 300;
 constexpr std::string_view kTail = "tail=";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Of letters, digits, ".-_" and `more`.
-bool consists_of_name(std::string_view text, std::string_view more = "") {
-  return std::ranges::all_of(text, [&](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '-' || c == '_' || more.find(c) != std::string_view::npos;
-  });
-}
-
 // Reads "key=VALUE" fields in their order; one that is missing or out of range spoils all.
 struct Fields {
   std::string_view text;  // the rest
@@ -81,7 +71,7 @@ std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) 
   record.node = fields.number("node", 0, bounds.nodes - 1);
   record.host = fields.value("host");
   record.pid = fields.number("pid", 1, kMostPids);
-  if (record.host.empty() || record.host.size() > kLongestHost || !consists_of_name(record.host))
+  if (record.host.empty() || record.host.size() > kLongestHost || !consists_of(record.host, ".-_"))
     return std::nullopt;
   record.is_begin = fields.text == "begun";
   record.is_tail = fields.text.starts_with(kTail);
@@ -102,7 +92,7 @@ bool may_become_tag(std::string_view text) {
   const bool bracket = text.starts_with('[');
   const std::size_t close = bracket ? text.find(']') : std::string_view::npos;
   if (close != std::string_view::npos && !kBehind.starts_with(text.substr(close))) return false;
-  return consists_of_name(text.substr(0, close), bracket ? " [,@:" : " ");
+  return consists_of(text.substr(0, close), bracket ? ".-_ [,@:" : ".-_ ");
 }
 
 }  // namespace
@@ -112,14 +102,14 @@ bool is_tag(std::string_view text) {
   if (text.size() < 2 || text.size() > kLongestTag) return false;
   if (text.front() == '[') {  // [3] [1,3] [3@n1] [n1:4711] and what stands behind it
     const std::size_t close = text.find(']');
-    if (close == text.npos || close == 1 || !consists_of_name(text.substr(1, close - 1), ",@: "))
+    if (close == text.npos || close == 1 || !consists_of(text.substr(1, close - 1), ".-_,@: "))
       return false;
     const std::string_view rest = text.substr(close + 1);
     return rest.empty() || rest == ":" || rest == "<stderr>:" || rest == "<stderr>";
   }
   if (text.back() != ':') return false;  // "3:" "  3:" "n1 3:"
   text.remove_suffix(1);
-  return consists_of_name(text, " ") && is_digit(text.back());
+  return consists_of(text, ".-_ ") && text.back() >= '0' && text.back() <= '9';
 }
 
 void Splitter::feed(std::string_view bytes, long now, Sink& to) {

@@ -1,13 +1,5 @@
 #pragma once
-// The records of the shims on stderr, found in the launcher's output. Pure.
-//
-//   @hpclaunch KEY rank=0 node=0 host=n1 pid=120 begun           the first rank of each node
-//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 tail=LAST LINE OF STDERR
-//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7
-//   @hpclaunch KEY rank=3 node=0 host=n1 pid=123 at=1732212345.123456 signal=11 [core=1] [sent=15]
-//
-// KEY is drawn for this job and known to its shims only (HPCLAUNCH_RECORDS), so that a record of another job,
-// which a program may print, is text like any other.
+// The records of the shims on stderr, found in the launcher's output: docs/reference/shim.md. Pure.
 #include <optional>
 #include <string>
 #include <string_view>
