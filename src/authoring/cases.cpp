@@ -1,12 +1,14 @@
 // Golden cases: the plan that a command line gives, compared with what the profile expects.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
 #include "hpclaunch/job.h"
+#include "hpclaunch/json_reader.h"
+#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::authoring {
@@ -48,14 +50,7 @@ std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const En
 
 std::string shown(const std::string& text) { return fmt::format("\"{}\"", text); }
 
-std::string shown(const std::vector<std::string>& words) {
-  return fmt::format("[{}]", fmt::join(words, " "));
-}
-
-// One value for each rank.
-std::string all_of(const std::vector<std::string>& values) {
-  return fmt::format("{}", fmt::join(values, ":"));
-}
+std::string shown(const std::vector<std::string>& words) { return "[" + joined(words, " ") + "]"; }
 
 std::string json_value(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -109,8 +104,8 @@ struct Comparing {
 
   void node() {
     const Placement got = placement_of(made.plan);
-    if (wanted.cpus) compare("cpus", *wanted.cpus, all_of(got.cpus));
-    if (wanted.devices) compare("devices", *wanted.devices, all_of(got.units));
+    if (wanted.cpus) compare("cpus", *wanted.cpus, joined(got.cpus, ":"));
+    if (wanted.devices) compare("devices", *wanted.devices, joined(got.units, ":"));
   }
 
   void variables() {
@@ -122,9 +117,9 @@ struct Comparing {
         if (!got)
           differs(at, shown(value), "nothing");
         else if (all && std::ranges::count(*got, got->front()) < std::ssize(*got))
-          differs(at, shown(value) + " on every rank", shown(all_of(*got)));
+          differs(at, shown(value) + " on every rank", shown(joined(*got, ":")));
         else
-          compare(at, value, all ? got->front() : all_of(*got));
+          compare(at, value, all ? got->front() : joined(*got, ":"));
       }
     for (const std::string& name : wanted.absent)
       if (const auto got = on_first_node(made.plan, env, name))
@@ -147,6 +142,20 @@ struct Comparing {
                                    : said);
   }
 };
+
+// ---- profile test --update: cases get what comes out now; every other byte of the file stays ----------
+
+struct Edit {
+  const json_reader::Json* old;
+  std::string fresh;
+};
+
+// The value of each line, behind a sign.
+std::string lines_with(char sign, const std::string& key, std::string_view value) {
+  std::string text = fmt::format("{} \"{}\": ", sign, key.substr(key.find('/') + 1));
+  for (const char c : value) text += c == '\n' ? fmt::format("\n{} ", sign) : std::string(1, c);
+  return text + "\n";
+}
 
 }  // namespace
 
@@ -204,6 +213,39 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
   if (!got) return failed("case-refused", "no plan: " + got.error().message, got.error().hint);
   Comparing{expected, *got, env, check}.all();
   return check;
+}
+
+Status update_cases(const LoadedProfile& loaded, const Args& args, Session& session) {
+  if (loaded.file.starts_with("builtin:"))
+    return Error{ErrorKind::usage,
+                 fmt::format("--update: {} is builtin and cannot be changed", loaded.name),
+                 "name a profile's file"};
+  if (Status ok = job::check_file("--update", loaded.file); !ok) return ok;
+  const Result<std::string> old = sys::read_file(loaded.file);
+  if (!old) return old.error();
+  const json_reader::Context context(*old, loaded.file);
+  std::map<std::size_t, Edit> edits;  // by offset
+  std::string changes;
+  for (const Case& expected : loaded.resolved->expect) {
+    const Check check = run_case(*loaded.resolved, expected, args);
+    if (check.now.empty()) continue;
+    changes +=
+        fmt::format("{}: case \"{}\"\n", printable(place_text(check.where)), printable(check.name));
+    for (const auto& [key, fresh] : check.now) {
+      const json_reader::Json& value = context.follow(check.where.pointer + "/" + key);
+      edits[value.begin] = {&value, fresh};
+      changes += lines_with('-', key, old->substr(value.begin, value.end - value.begin)) +
+                 lines_with('+', key, fresh);
+    }
+  }
+  std::string text = *old;
+  for (auto edit = edits.rbegin(); edit != edits.rend(); ++edit)
+    text.replace(edit->first, edit->second.old->end - edit->first, edit->second.fresh);
+  if (!edits.empty())
+    if (Status ok = job::write_file("--update", loaded.file, text); !ok) return ok;
+  print(session, fmt::format("{}{}: {} updated\n", changes, printable(loaded.file),
+                             counted(edits.size(), "value")));
+  return Done{};
 }
 
 }  // namespace hpclaunch::authoring

@@ -10,14 +10,17 @@
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/job.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/render.h"
 
 namespace hpclaunch::authoring {
 
+using job::line_style;
 using job::list_profiles;
 using job::load_profile;
 using job::profile_text;
 using job::ProfileEntry;
 using job::Session;
+using render::printable;
 
 // ---- which profiles ----------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 // Results of `validate` and `test` as text, JSON, JUnit XML and GitHub annotations.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -29,12 +28,12 @@ std::string as_text(const std::vector<Suite>& suites, const std::string& totals)
   std::string text;
   for (const Suite& suite : suites) {
     each_diagnostic({suite}, [&](const Suite&, const Diagnostic& one) {
-      const std::string place = plain(place_text(one.where));
+      const std::string place = printable(place_text(one.where));
       text += fmt::format("{}{}{}: {} [{}]\n", place, place.empty() ? "" : ": ",
-                          to_string(one.severity), plain(one.message), one.id);
-      if (!one.fix.empty()) text += fmt::format("  try: {}\n", plain(one.fix));
+                          to_string(one.severity), printable(one.message), one.id);
+      if (!one.fix.empty()) text += fmt::format("  try: {}\n", printable(one.fix));
     });
-    text += fmt::format("{}: {}\n", plain(suite.name), suite.summary);
+    text += fmt::format("{}: {}\n", printable(suite.name), suite.summary);
   }
   return text + totals + "\n";
 }
@@ -54,17 +53,18 @@ std::string as_json(const std::string& action, const std::vector<Suite>& suites)
     Json one = {{"name", suite.name}, {"file", suite.file}};
     if (action == "test") {
       one["cases"] = suite.cases;
-      one["laws"] = suite.invariants;
+      one["invariants"] = suite.invariants;
     }
-    one["findings"] = Json::array();
+    one["diagnostics"] = Json::array();
     for (const Check& check : suite.checks)
       for (const Diagnostic& diagnostic : check.diagnostics)
-        one["findings"].push_back({{"rule", diagnostic.id},
-                                   {"severity", to_string(diagnostic.severity)},
-                                   {"check", check.name},
-                                   {"message", diagnostic.message},
-                                   {"fix", diagnostic.fix},
-                                   {"where", as_object(diagnostic.where.value_or(SourceRef()))}});
+        one["diagnostics"].push_back(
+            {{"id", diagnostic.id},
+             {"severity", to_string(diagnostic.severity)},
+             {"check", check.name},
+             {"message", diagnostic.message},
+             {"fix", diagnostic.fix},
+             {"where", as_object(diagnostic.where.value_or(SourceRef()))}});
     profiles.push_back(std::move(one));
   }
   const Json document = {{"schema", 1},
@@ -74,9 +74,9 @@ std::string as_json(const std::string& action, const std::vector<Suite>& suites)
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// XML 1.0 has no form for most control characters, not even escaped: plain() removes them.
+// XML 1.0 has no form for most control characters, not even escaped: printable() removes them.
 std::string xml(const std::string& text) {
-  return replaced(plain(text), {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
+  return replaced(printable(text), {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
 }
 
 std::string xml_case(const Suite& suite, const Check& check) {
@@ -163,8 +163,6 @@ std::string json_document(const char* key, Json list) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string plain(const std::string& text) { return text.empty() ? text : value_text(Value(text)); }
-
 std::string node_text(const NodeModel& node) {
   const Topology& t = node.topology;
   std::string text = counts({{t.packages.size(), "package"},
@@ -173,10 +171,9 @@ std::string node_text(const NodeModel& node) {
                              {static_cast<std::size_t>(t.all_pus().count()), "hardware thread"}});
   if (!t.devices.empty())
     text += fmt::format(
-        ", {} ({})", counted(static_cast<long>(t.devices.size()), "device"),
+        ", {} ({})", counted(t.devices.size(), "device"),
         t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
-  if (!t.nics.empty())
-    text += fmt::format(", {}", counted(static_cast<long>(t.nics.size()), "NIC"));
+  if (!t.nics.empty()) text += fmt::format(", {}", counted(t.nics.size(), "NIC"));
   return text;
 }
 

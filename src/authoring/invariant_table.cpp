@@ -6,6 +6,7 @@
 
 #include "authoring/command.h"
 #include "authoring/invariants.h"
+#include "hpclaunch/check.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 
@@ -85,8 +86,47 @@ std::string near_device(InvariantContext& context, const Sample& one) {
   });
 }
 
+// Usable cores of which no rank has a hardware thread; with `near`, of those near some rank's devices.
+int idle_cores(const Topology& node, const Sample& one, bool near) {
+  CpuSet used;
+  CpuSet wanted;
+  for (const RankPlan& rank : ranks_of(one)) {
+    used |= rank.cpus;
+    for (const UnitRef& unit : rank.units)
+      if (const Device* device = node.find_device(unit.device)) wanted |= node.near(*device);
+  }
+  return static_cast<int>(std::ranges::count_if(node.cores, [&](const Core& core) {
+    const CpuSet usable = core.pus & node.allowed;
+    return usable.intersects(near ? wanted : usable) && !core.pus.intersects(used);
+  }));
+}
+
+std::string several_devices(InvariantContext& context, const Sample& one) {
+  if (one.asked->devices_per_rank.value_or(1) < 2) return "";
+  const int idle = idle_cores(context.model->topology, one, true);
+  return idle == 0 ? "" : fmt::format("{} near devices of ranks are idle", counted(idle, "core"));
+}
+
+// A rule with a rank for each device may keep cores for others; nothing else may without a word.
+std::string idle_reported(InvariantContext& context, const Sample& one) {
+  const Topology& node = context.model->topology;
+  const auto usable = static_cast<int>(std::ranges::count_if(
+      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+  const int idle = idle_cores(node, one, false);
+  const auto ranks = static_cast<int>(ranks_of(one).size());
+  if (2 * idle < usable || usable < 2 * ranks || reports(*one.plan, "idle-cores")) return "";
+  const Setting* binding = one.plan->find_choice("cpu-bind");
+  const bool by_rule = binding != nullptr && !binding->history.back().rule.empty();
+  if (by_rule && !one.asked->devices_per_rank && ranks >= units_of(context, one.asked->device_mode))
+    return "";
+  return fmt::format("{} of {} are idle, and the plan does not report it", idle,
+                     counted(usable, "core"));
+}
+
 std::string own_device(InvariantContext& context, const Sample& one) {
-  if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances")) return "";
+  if (context.model->topology.devices.empty() || reports(*one.plan, "no-instances") ||
+      one.asked->devices_per_rank == 0)
+    return "";
   return wrong_rank(one, [](const RankPlan& rank) -> std::string {
     return rank.device() < 0 ? "has no device" : "";
   });
@@ -139,7 +179,7 @@ std::string launch_line(InvariantContext& context, const Sample& one) {
   const Result<Argv> argv = context.launcher->render(*one.plan, facts, "hpclaunch-shim");
   if (!argv) return argv.error().message;
   if (argv->empty()) return "the launch line is empty";
-  return one.plan->wire.starts_with("hl1.") ? "" : "no message for the shim";
+  return one.plan->wire.starts_with("hl2.") ? "" : "no message for the shim";
 }
 
 // Entries of the mask that the plan sets, else all units.
@@ -231,15 +271,8 @@ std::string identity_on(const Sample& one, const RankPlace& place) {
 // Names agree on every rank, whichever of them a program reads, and none is another launch's.
 std::string identity(InvariantContext&, const Sample& one) {
   const Plan& plan = *one.plan;
-  RankPlace place;
-  for (const NodeRun& run : plan.layout) {
-    place.node_class = run.node_class;
-    place.local_size =
-        static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size());
-    for (int n = 0; n < run.nodes; ++n, ++place.node)
-      for (place.local = 0; place.local < place.local_size; ++place.local, ++place.rank)
-        if (std::string wrong = identity_on(one, place); !wrong.empty()) return wrong;
-  }
+  for (const RankPlace& place : rank_places(plan))
+    if (std::string wrong = identity_on(one, place); !wrong.empty()) return wrong;
   std::set<std::string, std::less<>> by_launcher;
   each_name(one.launcher->identity, [&](auto name, Identity) { by_launcher.emplace(name); });
   for (const auto& [name, value] : one.env->values())
@@ -278,11 +311,14 @@ void add_lists(const Rule& rule, const std::vector<Assignment>& assignments,
 
 }  // namespace
 
-const std::array<Invariant, 11> kInvariants = {{
+const std::array<Invariant, 13> kInvariants = {{
     {"counts", "as many ranks as requested", counts},
     {"cores-apart", "no core in two ranks", cores_apart},
     {"reserved-free", "no reserved core is used", reserved_free},
     {"near-device", "each rank is near its device, or the plan reports it", near_device},
+    {"several-devices", "ranks of several devices share all cores near these", several_devices},
+    {"idle-cores", "idle cores are reported, or kept by a rule with a rank for each device",
+     idle_reported},
     {"own-device", "each rank has a device where the node has any", own_device},
     {"list-length", "lists of a rule have one item per rank or unit", list_lengths},
     {"known-variable", "every variable and value is known to the catalogue", variables_known},

@@ -123,6 +123,7 @@ class Sweep {
               one(ranks, view, view == views.front() && ranks % kRepeatEach == 1);
         for (int each = 2; each <= units; ++each)  // the last: one process that has the node
           for (int ranks = 1; ranks * each <= units; ++ranks) one(ranks, "", false, each);
+        for (int ranks = 1; ranks <= units; ++ranks) one(ranks, "", false, 0);  // CPUs alone
         if (!input_.launcher.multi_node) continue;
         const int devices = static_cast<int>(context_.model->topology.devices.size());
         for (const int nodes : sizes) {

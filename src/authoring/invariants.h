@@ -55,7 +55,7 @@ struct Invariant {
   } of = Of::plan;
 };
 
-extern const std::array<Invariant, 11> kInvariants;
+extern const std::array<Invariant, 13> kInvariants;
 
 /// An environment with every variable by which a rank is known, all with a number that is no rank's, as
 /// launches inside launches leave it; `system`: inside one of its jobs, nullptr: outside.

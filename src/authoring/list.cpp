@@ -1,6 +1,5 @@
 // `profile list` and `profile schema`.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -39,18 +38,19 @@ Row row_of(const ProfileEntry& entry, const Shelf& shelf) {
   return row;
 }
 
-std::string as_text(const std::vector<Row>& rows) {
+std::string as_text(const std::vector<Row>& rows, const Style& style) {
   std::size_t name = 4;
   for (const Row& row : rows) name = std::max(name, row.entry.name.size());
   std::string text =
       fmt::format("{:<{}}  {:<7}  {:<7}  description\n", "name", name, "scope", "state");
   for (const Row& row : rows) {
-    text += fmt::format("{:<{}}  {:<7}  {:<7}  {}\n", plain(row.entry.name), name, row.entry.scope,
-                        row.state, plain(row.detail));
+    text += paragraph(fmt::format("{:<{}}  {:<7}  {:<7}  ", printable(row.entry.name), name,
+                                  row.entry.scope, row.state),
+                      row.detail, style);
     if (row.entry.builtin == nullptr)
-      text += fmt::format("{:<{}}  {}\n", "", name, plain(row.entry.file));
+      text += fmt::format("{:<{}}  {}\n", "", name, printable(row.entry.file));
     for (const std::string& other : row.entry.shadows)
-      text += fmt::format("{:<{}}  hides {}\n", "", name, plain(other));
+      text += fmt::format("{:<{}}  hides {}\n", "", name, printable(other));
   }
   return text;
 }
@@ -77,7 +77,8 @@ int profile_list(const Args& args, Session& session) {
   if (!shelf) return report(session, shelf.error());
   std::vector<Row> rows;
   for (const ProfileEntry& entry : shelf->entries) rows.push_back(row_of(entry, *shelf));
-  const bool shown = print(session, args.format == "json" ? as_json(rows) : as_text(rows));
+  const bool shown =
+      print(session, args.format == "json" ? as_json(rows) : as_text(rows, line_style(session)));
   if (!shown) return exit_status(ErrorKind::system, session.exit_rules);
   return std::ranges::count(rows, "broken", &Row::state) > 0 ? 1 : 0;
 }

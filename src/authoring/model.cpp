@@ -1,17 +1,16 @@
 // A probed node as a profile's node model, and what the model cannot express of it.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "authoring/new.h"
-#include "hpclaunch/authoring.h"
 #include "hpclaunch/check.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::authoring {
 
@@ -247,7 +246,8 @@ void compare(const Topology& real, const Topology& model, NodeText& found) {
     found.lost.emplace_back("cores and hardware threads are numbered in another way");
     return;
   }
-  for (const Diagnostic& one : find_drift(model, real)) found.lost.push_back(plain(one.message));
+  for (const Diagnostic& one : find_drift(model, real))
+    found.lost.push_back(render::printable(one.message));
   if (telling_caches(real) != telling_caches(model))
     found.lost.emplace_back("other caches are shared by cores");
   for (const Device& device : real.devices)
@@ -281,17 +281,17 @@ std::string written(const nlohmann::ordered_json& json) {
   for (const auto& [key, value] : json.items())
     parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
                                      : written(value));
-  if (json.is_object()) return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  if (json.is_object()) return fmt::format("{{{}}}", joined(parts, ", "));
   return json.front().is_object()
-             ? fmt::format("[\n        {}\n      ]", fmt::join(parts, ",\n        "))
-             : fmt::format("[{}]", fmt::join(parts, ", "));
+             ? fmt::format("[\n        {}\n      ]", joined(parts, ",\n        "))
+             : fmt::format("[{}]", joined(parts, ", "));
 }
 
 std::string members(const nlohmann::ordered_json& object) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : object.items())
     lines.push_back(fmt::format("      \"{}\": {}", key, written(value)));
-  return fmt::format("{}", fmt::join(lines, ",\n"));
+  return joined(lines, ",\n");
 }
 
 NodeText node_model_text(const Topology& whole_node) {

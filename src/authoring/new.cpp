@@ -1,7 +1,6 @@
 #include "authoring/new.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -71,10 +70,9 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
   if (question.ranks > 0) options.insert(options.end(), {"--ppn", std::to_string(question.ranks)});
   if (!question.mode.empty()) options.insert(options.end(), {"--device-mode", question.mode});
   const auto [cpus, units] = placement_of(prepared.plan);
-  nlohmann::ordered_json one = {{"name", name_of(question)},
-                                {"options", options},
-                                {"cpus", fmt::format("{}", fmt::join(cpus, ":"))}};
-  if (std::ranges::count(units, "") == 0) one["devices"] = fmt::format("{}", fmt::join(units, ":"));
+  nlohmann::ordered_json one = {
+      {"name", name_of(question)}, {"options", options}, {"cpus", joined(cpus, ":")}};
+  if (std::ranges::count(units, "") == 0) one["devices"] = joined(units, ":");
   for (const Setting& setting : prepared.plan.env) {
     const auto* value = std::get_if<std::string>(&setting.value());
     const Layer layer = setting.history.back().layer;
@@ -137,14 +135,14 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
              "hpclaunch profile test --update.",
              2) +
          (numbered ? "" : prose("CPU numbers are the model's, not this node's.", 2)) +
-         fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", fmt::join(cases, ",\n"));
+         fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", joined(cases, ",\n"));
 }
 
 }  // namespace
 
 std::string short_text(const std::string& text) {
   constexpr std::size_t kLongest = 160;
-  std::string line = plain(text);
+  std::string line = printable(text);
   if (line.size() > kLongest) {
     std::size_t end = kLongest;
     while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
@@ -182,7 +180,7 @@ int profile_new(const Args& args, Session& session) {
     return report(
         session, Error{ErrorKind::usage,
                        fmt::format("--name must have letters, digits, '-' and '.' only, not \"{}\"",
-                                   plain(args.name)),
+                                   printable(args.name)),
                        "hpclaunch profile new --name my-site"});
   Result<Topology> node = job::known_node(args.topology, session);
   if (!node) return report(session, node.error());

@@ -2,11 +2,8 @@
 // The parts of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
 // with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
 // suggestions enabled the file is still a valid profile.
-#include <array>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +23,9 @@ struct Fresh {
   std::optional<job::ChosenLauncher> launcher;  ///< what would start a job on several nodes here
   Topology node;
   bool in_mig = false;  ///< a device is cut into instances, whose names belong to this node
-  bool has_tiles =
-      false;  ///< Intel's devices of several tiles, which builtin profile "intel-max" knows
+  /// Intel's devices of several tiles, which builtin profile "intel-max" knows.
+  bool has_tiles = false;
 };
-
-/// Of interfaces, as topologies name them: best first.
-inline constexpr std::array<std::string_view, 6> kNicKinds = {"slingshot", "efa",  "infiniband",
-                                                              "omni-path", "roce", "ethernet"};
 
 // ---- text ----------------------------------------------------------------------------------------------
 
@@ -64,16 +57,10 @@ NodeText node_model_text(const Topology& node);
 
 // ---- the file --------------------------------------------------------------------------------------------
 
-using Names = std::set<std::string, std::less<>>;
-using Values = std::map<std::string, std::string, std::less<>>;
-
 /// profiles/new/profile.txt.
 extern const char* const kNewProfile;
 
 /// The file up to "expect", which needs a profile to plan with.
 std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env);
-
-/// What its rules ask for, and the names in their values.
-void add_network(const Fresh& fresh, Names& found, Values& values);
 
 }  // namespace hpclaunch::authoring

@@ -1,10 +1,11 @@
 // A new profile up to its golden cases: profiles/new/profile.txt with what was found filled in.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <set>
 
 #include "authoring/command.h"
 #include "authoring/new.h"
@@ -14,6 +15,14 @@
 namespace hpclaunch::authoring {
 
 namespace {
+
+// What the template's rules ask for, and the names in its values.
+using Names = std::set<std::string, std::less<>>;
+using Values = std::map<std::string, std::string, std::less<>>;
+
+void note(Names& names, bool there, std::string_view name) {
+  if (there) names.emplace(name);
+}
 
 // Digits become '*', invalid characters '?'. A name without letters is kept: its pattern would match any site.
 std::string host_pattern(const std::string& host) {
@@ -60,12 +69,8 @@ std::vector<std::pair<std::string, std::string>> signals(const EnvSnapshot& env)
 
 // A dotted version can be compared, and a plain name needs no quoting.
 bool is_plain_module(const std::string& name, const std::string& version) {
-  const auto is_part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
-  };
   return !version.empty() && std::isdigit(static_cast<unsigned char>(version.front())) != 0 &&
-         version.find_first_not_of("0123456789.") == std::string::npos &&
-         std::all_of(name.begin(), name.end(), is_part);
+         version.find_first_not_of("0123456789.") == std::string::npos && consists_of(name, "-");
 }
 
 // Cores of which no thread is in the cgroup or affinity mask, by the core numbers of the model.
@@ -95,8 +100,9 @@ void add_launcher(const Fresh& fresh, Names& names, Values& values) {
   const LauncherFacts& found = fresh.launcher->facts;
   names.insert("launcher");
   values["launcher"] = fresh.launcher->launcher->name;
-  values["program"] = fmt::format("{}{}{}", plain(found.path),
-                                  found.version.empty() ? "" : ", version ", plain(found.version));
+  values["program"] =
+      fmt::format("{}{}{}", printable(found.path), found.version.empty() ? "" : ", version ",
+                  printable(found.version));
 }
 
 void add_site(const Fresh& fresh, const EnvSnapshot& env, Names& names, Values& values) {
@@ -121,33 +127,117 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
   const NodeText model = node_model_text(node);
   const CpuSet taken = node.all_pus() - node.allowed;
   const CpuSet whole = cores_without(node);
-  const auto note = [&](bool there, const char* name) {
-    if (there) names.insert(name);
-  };
-  note(fresh.has_tiles, "tiles");
-  note(fresh.in_mig, "mig");
-  note(!node.devices.empty(), "devices");
-  note(!node.devices.empty() && node.devices.front().subdevices > 1, "parts");
-  note(!model.left_out.empty(), "left-out");
-  note(model.lost.empty(), "exact");
-  note(node.cores.size() != 1, "cores");
-  note(!taken.empty(), "taken");
-  note(model.numbered && !whole.empty(), "whole");
-  note(model.lines.find("\"devices\"") != std::string::npos, "model-devices");
-  note(model.lines.find("\"nics\"") != std::string::npos, "model-nics");
+  note(names, fresh.has_tiles, "tiles");
+  note(names, fresh.in_mig, "mig");
+  note(names, !node.devices.empty(), "devices");
+  note(names, !node.devices.empty() && node.devices.front().subdevices > 1, "parts");
+  note(names, !model.left_out.empty(), "left-out");
+  note(names, model.lost.empty(), "exact");
+  note(names, node.cores.size() != 1, "cores");
+  note(names, !taken.empty(), "taken");
+  note(names, model.numbered && !whole.empty(), "whole");
+  note(names, model.lines.find("\"devices\"") != std::string::npos, "model-devices");
+  note(names, model.lines.find("\"nics\"") != std::string::npos, "model-nics");
   std::string lost;
   for (const std::string& what : model.lost) lost += prose("- " + what, 2);
   const std::size_t packages = std::max<std::size_t>(1, node.packages.size());
   // gpu_view is left out: written, it would apply to ranks that share devices too.
   values["defaults"] = fmt::format("{}{}", fresh.in_mig ? ", \"gpu_view\": \"own\"" : "",
                                    fresh.has_tiles ? ", \"device_mode\": \"tile\"" : "");
-  values["left-out"] = fmt::format("{}", fmt::join(model.left_out, ", "));
+  values["left-out"] = joined(model.left_out, ", ");
   values["lost"] = trim(lost).empty() ? "" : lost.substr(0, lost.size() - 1);
   values["taken"] = taken.to_list();
   values["whole"] = whole.to_list();
   values["model"] = model.lines;
   values["packages"] = std::to_string(packages);
   values["twice"] = std::to_string(2 * packages);
+}
+
+// ---- the network ------------------------------------------------------------------------------------
+
+/// The interfaces for the job's traffic: those of the best kind that are not down.
+struct Fabric {
+  std::string kind;
+  std::vector<std::string> names;    // of IP interfaces
+  std::vector<std::string> domains;  // of libfabric, or verbs devices
+  std::string provider;              // as libfabric reports it; "" without libfabric
+  std::size_t count = 0;
+};
+
+Fabric fabric_of(const Topology& node) {
+  Fabric fabric;
+  for (const std::string_view kind : kNicKinds) {
+    for (const Nic& nic : node.nics) {
+      if (nic.kind != kind || nic.state == "down") continue;
+      ++fabric.count;
+      if (!nic.name.empty()) fabric.names.push_back(nic.name);
+      if (!nic.fabric.empty()) fabric.domains.push_back(nic.fabric);
+      if (fabric.provider.empty()) fabric.provider = nic.provider;
+    }
+    if (fabric.count == 0) continue;
+    fabric.kind = kind;
+    break;
+  }
+  return fabric;
+}
+
+// "hsn" for hsn0 to hsn3, when no other name starts so; else "=a,b": whole names for NCCL.
+std::string socket_value(const Topology& node, const Fabric& fabric) {
+  std::string stem = fabric.names.front();
+  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
+  const auto begins = [&](const std::string& name) {
+    return !stem.empty() && name.starts_with(stem);
+  };
+  const bool ours = std::all_of(fabric.names.begin(), fabric.names.end(), begins);
+  const auto all = std::count_if(node.nics.begin(), node.nics.end(),
+                                 [&](const Nic& nic) { return begins(nic.name); });
+  if (ours && static_cast<std::size_t>(all) == fabric.names.size()) return stem;
+  return fmt::format("={}", joined(fabric.names, ","));
+}
+
+// A name that is safe in comma lists and templates.
+bool is_plain(const std::string& name) { return consists_of(name, "-_.:;"); }
+
+std::string provider_of(const Fabric& fabric) {
+  if (!fabric.provider.empty()) return fabric.provider;
+  if (fabric.kind == "slingshot") return "cxi";
+  if (fabric.kind == "efa") return "efa";
+  if (fabric.kind == "omni-path") return "opx";
+  return fabric.kind == "infiniband" || fabric.kind == "roce" ? "verbs;ofi_rxm" : "";
+}
+
+// What the rules of a new profile follow from. A rule that applies to any machine with that hardware is active in
+// profiles/new/profile.txt, others are suggestions.
+void add_network(const Fresh& fresh, Names& found, Values& values) {
+  Fabric fabric = fabric_of(fresh.node);
+  found.insert({fabric.kind, fresh.scheduler});
+  note(found, !fabric.kind.empty(), "fabric");
+  values["fabric"] = fmt::format(
+      "{} of {}", fabric.count == 1 ? "one interface" : fmt::format("{} interfaces", fabric.count),
+      fabric.kind);
+  note(found, std::ranges::all_of(fabric.names, is_plain), "plain-names");
+  for (std::vector<std::string>* names : {&fabric.names, &fabric.domains})
+    std::erase_if(*names, [](const std::string& name) { return !is_plain(name); });
+  if (!is_plain(fabric.provider)) fabric.provider.clear();
+  if (!fresh.node.devices.empty()) {
+    found.insert(fresh.node.devices.front().vendor);
+    note(found, !found.contains("intel"), "nccl");  // or RCCL, which reads NCCL's variables
+  }
+  const bool interface = !fabric.names.empty();
+  note(found, interface, "interface");
+  note(found, interface && (fabric.kind != "ethernet" || fabric.count > 1), "sockets");
+  note(found, fabric.count > 1, "several");
+  note(found, (fabric.kind == "infiniband" || fabric.kind == "roce") && !fabric.domains.empty(),
+       "adapters");
+  const std::string provider = provider_of(fabric);
+  note(found, !provider.empty(), "provider");
+  if (interface) {
+    values["interfaces"] = short_text(socket_value(fresh.node, fabric));
+    values["interface"] = short_text(fabric.names.front());
+  }
+  values["provider"] = short_text(provider);
+  values["adapters"] = short_text(fmt::format("={}", joined(fabric.domains, ",")));
+  values["ports"] = short_text(fmt::format("{}:1", joined(fabric.domains, ":1,")));
 }
 
 // Conditions of profiles/new/profile.txt: "a b|c !d" is a, one of b and c, and not d.
@@ -164,7 +254,7 @@ bool all_found(std::string_view needs, const Names& names) {
 
 std::string unfinished_profile(const Fresh& fresh, const EnvSnapshot& env) {
   Names names;
-  Values values = {{"from", plain(fresh.from)},
+  Values values = {{"from", printable(fresh.from)},
                    {"name", fresh.name},
                    {"doc", json_text("as found on " + fresh.host)}};
   add_launcher(fresh, names, values);

@@ -2,7 +2,6 @@
 // is shown by `hpclaunch profile show`. Each section is Markdown that ends with a newline, or "" when the profile has
 // nothing for it. Equal profiles give equal bytes.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -93,7 +92,7 @@ std::string signals(const Profile& profile) {
   const std::string option = code("--profile " + profile.name);
   if (proofs.empty()) return paragraph(fmt::format("Not detected automatically: type {}.", option));
   return paragraph(
-      fmt::format("Detected by {}; elsewhere type {}.", fmt::join(proofs, " or "), option));
+      fmt::format("Detected by {}; elsewhere type {}.", joined(proofs, " or "), option));
 }
 
 std::string head(const Profile& profile, const std::set<std::string>& elsewhere) {
@@ -134,8 +133,7 @@ std::string stacks(const Profile& profile) {
     for (const When& one : stack.when) by.push_back(code(when_text(one)));
     if (stack.name == first) by.emplace_back("default");
     if (by.empty()) by.emplace_back("`--stack` only");
-    rows.push_back(
-        {code(stack.name), fmt::format("{}", fmt::join(by, " or ")), markdown::text(stack.doc)});
+    rows.push_back({code(stack.name), joined(by, " or "), markdown::text(stack.doc)});
   }
   return markdown::table(rows);
 }
@@ -220,9 +218,9 @@ std::string launch_line(const Prepared& prepared) {
 std::string cpus_of(const Plan& plan) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> lists = placement_of(plan).cpus;
-  if (lists.size() <= kMost) return code(fmt::format("{}", fmt::join(lists, ":")));
+  if (lists.size() <= kMost) return code(joined(lists, ":"));
   lists.resize(4);
-  return code(fmt::format("{}:...", fmt::join(lists, ":")));
+  return code(fmt::format("{}:...", joined(lists, ":")));
 }
 
 std::string others(const Profile& profile, const Prepared& first) {
@@ -293,11 +291,10 @@ std::string changes(const Rule& rule) {
   for (const std::string& name : rule.unset) items.push_back("unset " + code(name));
   for (const auto* words : {&rule.launch, &rule.batch})
     for (const auto& [program, flags] : *words)
-      items.push_back(fmt::format("{} {}", markdown::text(program),
-                                  code(fmt::format("{}", fmt::join(flags, " ")))));
+      items.push_back(fmt::format("{} {}", markdown::text(program), code(joined(flags, " "))));
   if (rule.core_limit) items.push_back(code("ulimit -c " + *rule.core_limit));
   for (const std::string& dir : rule.make_dirs) items.push_back("directory " + code(dir));
-  return fmt::format("{}", fmt::join(items, ", "));
+  return joined(items, ", ");
 }
 
 std::string condition(const Rule& rule) {
@@ -320,8 +317,8 @@ std::string settings(const Profile& profile, const std::set<std::string>& elsewh
   }
   std::string list;
   for (const auto& [stack, items] : by_stack)
-    list += paragraph(fmt::format("- With `--stack` {}: {}", code(stack), fmt::join(items, ", ")),
-                      "  ");
+    list +=
+        paragraph(fmt::format("- With `--stack` {}: {}", code(stack), joined(items, ", ")), "  ");
   const std::string table = markdown::table(rows);
   if (table.empty() && list.empty()) return "";
   return sections(

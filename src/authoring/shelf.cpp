@@ -42,7 +42,7 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
   const Result<ProfileEntry> entry = file.empty()
                                          ? job::find_profile(ref, "", shelf.entries)
                                          : ProfileEntry{stem(file), "file", file, nullptr, {}};
-  if (!entry) return entry.error();
+  if (!entry) return Error{entry.error().kind, entry.error().message, "hpclaunch profile list"};
   LoadedProfile loaded{entry->name, entry->file};
   const Result<std::string> text = profile_text(*entry);
   if (!text) {

@@ -37,25 +37,29 @@ Json as_json(const When& when) {
 }
 
 /// A line with a label; "" without a value.
-std::string labelled(const std::string& label, const std::string& value, int indent) {
+std::string labelled(const std::string& label, const std::string& value, int indent,
+                     const Style& style) {
   constexpr std::size_t kLabel = 11;
   if (value.empty()) return "";
-  return fmt::format("{:>{}}{:<{}} {}\n", "", indent, label, kLabel, plain(value));
+  return paragraph(fmt::format("{:>{}}{:<{}} ", "", indent, label, kLabel), value, style);
 }
 
 /// An entry of the profile: `text` for people, `object` for programs.
 struct Shown {
   std::string text;
   Json object;
+  Style style;
 
-  Shown(const char* key, const std::string& name, const Origin& origin) {
+  Shown(const char* key, const std::string& name, const Origin& origin, const Style& width)
+      : style(width) {
     object[key] = name;
     const std::string place = place_text(origin.where);
-    text = fmt::format("  {}  ({}{}{})\n", plain(name), plain(origin.profile),
-                       place.empty() ? "" : ", ", plain(place));
+    text = paragraph(
+        "  ", fmt::format("{}  ({}{}{})", name, origin.profile, place.empty() ? "" : ", ", place),
+        style);
   }
   void line(const std::string& label, const std::string& value) {
-    text += labelled(label, value, 4);
+    text += labelled(label, value, 4, style);
   }
   /// `value` for people, `json` for programs.
   void add(const char* label, const char* key, const std::string& value, Json json) {
@@ -85,8 +89,7 @@ struct Shown {
   }
 };
 
-Shown shown(const NodeModel& node) {
-  Shown out("name", node.name, node.origin);
+void describe(const NodeModel& node, Shown& out) {
   out.add("what", "doc", node.doc);
   if (node.count > 0) out.add("count", "count", std::to_string(node.count), node.count);
   out.line("made of", node_text(node));
@@ -103,30 +106,22 @@ Shown shown(const NodeModel& node) {
         {{"name", service.name}, {"cpus", cpus}, {"why", service.why}});
   }
   out.object["topology"] = Json::parse(topology_to_json(node.topology), nullptr, false);
-  out.from(node.origin);
-  return out;
 }
 
-Shown shown(const Stack& stack) {
-  Shown out("name", stack.name, stack.origin);
+void describe(const Stack& stack, Shown& out) {
   out.add("what", "doc", stack.doc);
   for (const When& when : stack.when) {
     out.line("when", when_text(when));
     out.object["when"].push_back(as_json(when));
   }
-  out.from(stack.origin);
-  return out;
 }
 
-Shown shown(const DeviceMode& mode) {
-  Shown out("name", mode.name, mode.origin);
+void describe(const DeviceMode& mode, Shown& out) {
   out.add("what", "doc", mode.doc);
   out.add("unit", "unit", mode.subdevices ? "part of a device" : "device",
           mode.subdevices ? "subdevice" : "device");
   out.add("mask", "mask", mode.mask.empty() ? "" : mode.mask + " = " + mode.mask_item, mode.mask);
   put(out.object, "mask_item", mode.mask_item);
-  out.from(mode.origin);
-  return out;
 }
 
 constexpr struct {
@@ -177,8 +172,7 @@ void put_cores(const Binding& binding, Json& object) {
   object["interleave"] = binding.interleave;
 }
 
-Shown shown(const Binding& binding) {
-  Shown out("id", binding.id, binding.origin);
+void describe(const Binding& binding, Shown& out) {
   out.when(binding.when);
   out.line("cores", binding_text(binding));
   put_cores(binding, out.object);
@@ -190,8 +184,6 @@ Shown shown(const Binding& binding) {
                                     : fmt::format("{}: core first of group + {} + {} * i",
                                                   role.name, role.first, role.stride));
   }
-  out.from(binding.origin);
-  return out;
 }
 
 std::string template_text(const Template& value) {
@@ -214,14 +206,13 @@ void add_assignments(const char* verb, const std::vector<Assignment>& assignment
   }
 }
 
-Shown shown(const Rule& rule) {
-  Shown out("id", rule.id, rule.origin);
+void describe(const Rule& rule, Shown& out) {
   out.when(rule.when);
   add_assignments("default", rule.defaults, out);
   add_assignments("require", rule.require, out);
   add_assignments("prepend", rule.prepend, out);
   const auto words = [&](const char* label, const char* key, const auto& list) {
-    out.add(label, key, fmt::format("{}", fmt::join(list, " ")), list);
+    out.add(label, key, joined(list, " "), list);
   };
   words("unset", "unset", rule.unset);
   for (const auto& [key, lists] :
@@ -238,16 +229,25 @@ Shown shown(const Rule& rule) {
             {{"severity", severity}, {"message", message}, {"fix", fix}});
     out.line("fix", fix);
   }
-  out.from(rule.origin);
-  return out;
 }
 
-Shown shown(const Note& note) {
-  Shown out("id", note.id, note.origin);
+void describe(const Note& note, Shown& out) {
   out.add("title", "title", note.title);
   out.add("text", "text", note.text);
-  out.from(note.origin);
-  return out;
+}
+
+template <class Entry>
+std::vector<Shown> all(const std::vector<Entry>& entries, const Style& style) {
+  std::vector<Shown> list;
+  for (const Entry& entry : entries) {
+    if constexpr (requires { entry.id; })
+      list.emplace_back("id", entry.id, entry.origin, style);
+    else
+      list.emplace_back("name", entry.name, entry.origin, style);
+    describe(entry, list.back());
+    list.back().from(entry.origin);
+  }
+  return list;
 }
 
 struct Section {
@@ -256,29 +256,24 @@ struct Section {
   std::vector<Shown> entries;
 };
 
-std::vector<Section> sections(const Profile& profile) {
-  const auto all = [](const auto& entries) {
-    std::vector<Shown> list;
-    list.reserve(entries.size());
-    for (const auto& entry : entries) list.push_back(shown(entry));
-    return list;
-  };
-  return {{"nodes", "nodes", all(profile.nodes)},
-          {"stacks", "stacks", all(profile.stacks)},
-          {"device_modes", "device modes", all(profile.device_modes)},
-          {"bindings", "bindings (the last that applies and fits is used)", all(profile.bindings)},
-          {"rules", "rules (in this order)", all(profile.rules)},
-          {"notes", "notes", all(profile.notes)}};
+std::vector<Section> sections(const Profile& profile, const Style& style = {}) {
+  return {{"nodes", "nodes", all(profile.nodes, style)},
+          {"stacks", "stacks", all(profile.stacks, style)},
+          {"device_modes", "device modes", all(profile.device_modes, style)},
+          {"bindings", "bindings (the last that applies and fits is used)",
+           all(profile.bindings, style)},
+          {"rules", "rules (in this order)", all(profile.rules, style)},
+          {"notes", "notes", all(profile.notes, style)}};
 }
 
-std::string head_text(const Profile& profile, const std::string& file) {
-  std::string text = fmt::format("{}  {}\n", plain(profile.name), plain(profile.doc));
+std::string head_text(const Profile& profile, const std::string& file, const Style& style) {
+  std::string text = paragraph(printable(profile.name) + "  ", profile.doc, style);
   const auto line = [&](const char* label, const std::string& value) {
-    text += labelled(label, value, 2);
+    text += labelled(label, value, 2, style);
   };
   line("file", file);
   if (profile.part) line("part", "for other profiles to extend; matches no site");
-  line("extends", fmt::format("{}", fmt::join(profile.extends, ", ")));
+  line("extends", joined(profile.extends, ", "));
   if (const auto& retired = profile.retired)
     line("retired",
          retired->date +
@@ -297,21 +292,21 @@ std::string head_text(const Profile& profile, const std::string& file) {
 }
 
 std::string as_text(const Profile& profile, const std::string& file, const Style& style) {
-  std::string text = head_text(profile, file);
+  std::string text = head_text(profile, file, style);
   const auto heading = [&](const char* title) {
     text += style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", title) : fmt::format("\n{}\n", title);
   };
   if (!profile.detect.empty()) heading("signals");
   for (const Signal& signal : profile.detect)
     text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
-                        plain(signal.like), signal.proves ? "" : " (hint only)");
-  for (const Section& section : sections(profile)) {
+                        printable(signal.like), signal.proves ? "" : " (hint only)");
+  for (const Section& section : sections(profile, style)) {
     if (!section.entries.empty()) heading(section.heading);
     for (const Shown& entry : section.entries) text += entry.text;
   }
   if (!profile.expect.empty())
     text += fmt::format("\n{} for hpclaunch profile test\n",
-                        counted(static_cast<long>(profile.expect.size()), "golden case"));
+                        counted(profile.expect.size(), "golden case"));
   return text;
 }
 
@@ -321,7 +316,7 @@ Json as_object(const Profile& profile, const std::string& file) {
   object["part"] = profile.part;
   object["extends"] = profile.extends;
   if (const auto& retired = profile.retired) {
-    Shown end("date", retired->date, retired->origin);
+    Shown end("date", retired->date, retired->origin, {});
     put(end.object, "successor", retired->successor);
     end.from(retired->origin);
     object["retired"] = std::move(end.object);
@@ -370,7 +365,8 @@ int profile_show(const Args& args, Session& session) {
     if (args.format == "json")
       list.push_back(as_object(*loaded->resolved, loaded->file));
     else
-      text += (text.empty() ? "" : "\n") + as_text(*loaded->resolved, loaded->file, session.style);
+      text += (text.empty() ? "" : "\n") +
+              as_text(*loaded->resolved, loaded->file, line_style(session));
   }
   if (args.format == "json") text = json_document("profiles", std::move(list));
   return print_all(session, text);

@@ -34,7 +34,7 @@ std::string tally(const std::vector<Suite>& suites) {
 }
 
 std::string profiles_text(const std::vector<Suite>& suites) {
-  return counted(static_cast<long>(suites.size()), "profile");
+  return counted(suites.size(), "profile");
 }
 
 std::string summary(const Suite& suite) {

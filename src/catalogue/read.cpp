@@ -1,6 +1,5 @@
-// Reads one file of profiles/variables/ with the JSON reader of the model.
+// Reads the files of profiles/variables/ with the JSON reader of the model, one by one, then checks them together.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -67,7 +66,7 @@ std::string_view words(const Item& at, std::string_view separator) {
     if (std::ranges::count(all, all.back()) > 1)
       item.fault(fmt::format("\"{}\" has \"{}\" twice", at->key, all.back()));
   }
-  return keep(fmt::format("{}", fmt::join(all, separator)));
+  return keep(joined(all, separator));
 }
 
 /// By the position of a word among `known`.
@@ -110,7 +109,7 @@ std::string_view defaults_by_version(const Item& at) {
   std::vector<std::string> list;
   for (const Item& one : at.elements("objects"))
     list.push_back(fmt::format("{} since {}", scalar(one["value"]), text(one.need("since"))));
-  return keep(fmt::format("{}", fmt::join(list, ", ")));
+  return keep(joined(list, ", "));
 }
 
 void check_sentence(const Item& at) {
@@ -155,13 +154,11 @@ Variable read_variable(const Item& at, const Common& common) {
   v.standards = defaults_by_version(at["defaults"]);
   v.successor = text(at["renamed"]);
   v.reader = words(at["read_by"], ", ");
-  v.unit = text(at["unit"]);
-  v.since = text(at["since"]);
-  v.removed = text(at["removed"]);
-  v.syntax = text(at["syntax"]);
-  v.needs = text(at["needs"]);
-  v.what = text(at["what"]);
-  v.note = text(at["note"]);
+  constexpr std::pair<const char*, std::string_view Variable::*> kTexts[] = {
+      {"unit", &Variable::unit},   {"since", &Variable::since}, {"removed", &Variable::removed},
+      {"needs", &Variable::needs}, {"what", &Variable::what},   {"syntax", &Variable::syntax},
+      {"note", &Variable::note}};
+  for (const auto& [key, field] : kTexts) v.*field = text(at[key]);
   if (v.reader.empty()) at.fault("\"read_by\" is missing");
   if (common.sentences && v.what.empty() && v.removed.empty())
     at.fault(fmt::format("{} has no sentence \"what\", which this file requires", v.name));
@@ -230,6 +227,56 @@ void read_head(const Item& head, Catalogue& catalogue) {
   head.finish();
 }
 
+// ---- what needs all files -------------------------------------------------------------------------------
+
+void fault(std::vector<Error>& errors, const SourceRef& where, std::string message,
+           std::string hint = "") {
+  errors.push_back({ErrorKind::invalid, std::move(message), std::move(hint), where});
+}
+
+// true and false become the word that the library itself reads.
+std::string_view exported_default(const Variable& v) {
+  if (v.type != knowledge::Type::boolean || (v.standard != "true" && v.standard != "false"))
+    return v.standard;
+  const bool truth = v.standard == "true";
+  const std::string_view words = truth ? v.library.truths : v.library.falsehoods;
+  if (words.empty()) return truth ? "1" : "0";
+  return split(words, '|').front();
+}
+
+void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
+  for (Variable& v : catalogue.variables) {
+    v.standard = exported_default(v);
+    if (const auto bad = knowledge::find_fault(v, v.standard))
+      fault(errors, v.where,
+            fmt::format("the default of {}, \"{}\", {}", v.name, v.standard, bad->what));
+    if (v.standard.empty())
+      v.standard = v.default_note;
+    else if (!v.default_note.empty())
+      v.standard = keep(fmt::format("{} ({})", v.standard, v.default_note));
+  }
+}
+
+bool has(const Catalogue& catalogue, std::string_view name) {
+  return std::ranges::binary_search(catalogue.variables, name, {}, &Variable::name);
+}
+
+void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
+  for (const Variable& v : catalogue.variables) {
+    if (!v.successor.empty() && (!has(catalogue, v.successor) || v.successor == v.name))
+      fault(errors, v.where,
+            fmt::format("{} is renamed to {}, which is not another variable", v.name, v.successor));
+  }
+  for (const Misspelling& m : catalogue.misspellings) {
+    if (has(catalogue, m.wrong))
+      fault(errors, m.where, fmt::format("{} is a variable, not a misspelling", m.wrong));
+    if (!m.meant.empty() && !has(catalogue, m.meant))
+      fault(errors, m.where, fmt::format("{} is not a variable", m.meant));
+    if (m.meant.empty() && m.note.empty())
+      fault(errors, m.where, fmt::format("{}: \"meant\" or \"note\" is required", m.wrong));
+  }
+}
+
 }  // namespace
 
 std::string_view keep(const std::string& text) {
@@ -242,6 +289,24 @@ std::vector<Error> read_file(const std::string& file, const std::string& content
   json_reader::Context context(content, file);
   if (const Item head = context.root()) read_head(head, catalogue);
   return context.take();
+}
+
+std::vector<Error> finish(Catalogue& catalogue) {
+  std::vector<Error> errors;
+  std::ranges::stable_sort(catalogue.variables, {}, &Variable::name);
+  std::ranges::sort(catalogue.misspellings, {}, &Misspelling::wrong);
+  for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
+    const SourceRef& first = catalogue.variables[i - 1].where;
+    if (catalogue.variables[i].name == catalogue.variables[i - 1].name)
+      fault(
+          errors, catalogue.variables[i].where,
+          fmt::format("{} is also in {}:{}", catalogue.variables[i].name, first.file, first.line));
+  }
+  if (catalogue.libraries.size() > 255)
+    fault(errors, {}, "more than 255 libraries do not fit into a row");
+  settle_defaults(catalogue, errors);
+  check_references(catalogue, errors);
+  return errors;
 }
 
 }  // namespace hpclaunch::catalogue

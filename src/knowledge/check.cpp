@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -111,9 +110,7 @@ std::string range_text(const Variable& v) {
   return fmt::format("{} to {}", v.lowest, v.highest);
 }
 
-std::string commas(std::string_view words) {
-  return fmt::format("{}", fmt::join(split(words, '|'), ", "));
-}
+std::string commas(std::string_view words) { return joined(split(words, '|'), ", "); }
 
 std::string values_text(const Variable& v) {
   std::string text(to_string(v.type));
@@ -143,7 +140,7 @@ Facts describe_variable(const Variable& v) {
   const std::pair<const char*, std::string_view> all[] = {
       {"what", v.what},
       {"library", library},
-      {"value", value},
+      {"accepts", value},
       {"form", v.syntax},
       {"default", v.standards.empty() ? v.standard : v.standards},
       {"since", v.since},

@@ -1,7 +1,6 @@
 // Checks of values. hpclaunch-catalogue checks defaults with the same code, so nothing here reads the table.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "hpclaunch/knowledge.h"

@@ -25,9 +25,6 @@ inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm", 
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
 inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
 inline constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
-/// Of a network interface (docs/reference/topology.md).
-inline constexpr std::array<std::string_view, 6> kNicKinds = {
-    "slingshot", "infiniband", "roce", "efa", "omni-path", "ethernet"};
 inline constexpr std::array<std::string_view, 2> kUnits = {"device", "subdevice"};
 inline constexpr std::array<std::string_view, 2> kUses = {"model", "live"};
 inline constexpr std::array<std::string_view, 2> kSiblings = {"after-all-cores", "adjacent"};

@@ -38,8 +38,7 @@ std::vector<std::vector<int>> parse_at(const Item& at) {
     lists.push_back(parse_numbers(item, "bases"));
     if (!lists.back().empty() && lists.back().size() != lists.front().size())
       item.fault(fmt::format("{} here, and {} in the first list",
-                             counted(static_cast<long>(lists.back().size()), "base"),
-                             lists.front().size()),
+                             counted(lists.back().size(), "base"), lists.front().size()),
                  "every group has as many ranks: make the lists equally long");
   }
   return lists;
@@ -82,11 +81,11 @@ void refuse_contradictions(const Item& at, const Binding& binding) {
     refuse({"stride", "cores", "at", "at_least"}, "\"split\" shares all cores evenly");
 }
 
+/// kGroups has the order of Binding::Per.
 Binding::Per parse_per(const Item& at) {
-  const std::string per = at.choice(kGroups);
-  if (per == "node") return Binding::Per::node;
-  if (per == "numa") return Binding::Per::numa;
-  return per == "l3" ? Binding::Per::l3 : Binding::Per::package;
+  const auto known = std::ranges::find(kGroups, at.choice(kGroups));
+  if (known == kGroups.end()) return Binding::Per::package;
+  return static_cast<Binding::Per>(known - kGroups.begin());
 }
 
 }  // namespace

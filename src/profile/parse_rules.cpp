@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "facts.h"
 #include "hpclaunch/text.h"
 #include "parse.h"
 

@@ -110,7 +110,8 @@ std::span<const std::string_view> values_of(std::string_view fact) {
   static constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
   static constexpr std::array<std::string_view, 7> kNone = {"pbs",    "slurm", "flux", "lsf",
                                                             "cobalt", "sge",   "none"};
-  if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "whole_node")
+  if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "proxies" ||
+      fact == "whole_node")
     return kYesNo;
   if (fact == "gpu_view") return kGpuViews;
   if (fact == "scheduler") return kNone;

@@ -6,7 +6,6 @@
 
 #include "hpclaunch/json_reader.h"
 #include "hpclaunch/profile.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 namespace {

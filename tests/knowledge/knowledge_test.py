@@ -186,8 +186,8 @@ class Program(unittest.TestCase):
 
     def test_explain_adds_what_is_known(self):
         out = self.explain("OMP_NUM_THREADS").stdout
-        self.assertIn("  value ", out)
-        self.assertIn("  library    OpenMP", out)
+        self.assertIn("  accepts ", out)
+        self.assertIn("  library     OpenMP", out)
 
     def test_explain_knows_what_the_plan_does_not_decide(self):
         out = self.explain("NCCL_IB_DISABLE").stdout

@@ -44,7 +44,6 @@ TEST_CASE("the table of facts is the manual's, name by name") {
   for (const FactInfo& fact : known_facts()) {
     const char* const scopes[] = {"job", "rank", "group", "late"};
     known[std::string(fact.name)] = scopes[static_cast<int>(fact.scope)];
-    CHECK_FALSE(fact.what.empty());
   }
   CHECK(known == written);
   CHECK(known.size() == known_facts().size());
