@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/render.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "job/steps.h"
@@ -98,20 +99,13 @@ std::string with_first_host(const std::string& value, const std::string& name) {
 
 // Removes them where the script runs: what is exported there is not known here.
 std::string remove_foreign(const std::vector<std::string>& patterns) {
-  constexpr std::size_t kWidth = 110;
-  std::string names;
-  std::size_t line = 0;
-  for (const std::string& pattern : patterns) {
-    const bool full = names.size() - line + pattern.size() > kWidth;
-    names += names.empty() ? "" : full ? " | \\\n    " : " | ";
-    if (full) line = names.size();
-    names += pattern;
-  }
+  constexpr int kWidth = 110;
   return fmt::format(
-      "# What a job says of its own tasks, which programs would take for these ranks.\n"
+      "# Remove the rank variables of the job's own tasks: programs would take them for these "
+      "ranks'.\n"
       "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
       "  case $name in\n    {}) unset \"$name\" ;;\n  esac\ndone\n\n",
-      names);
+      fmt::join(render::fill(patterns, kWidth, " | "), " | \\\n    "));
 }
 
 // The job's first host where the plan has a stand-in for it.
@@ -141,23 +135,13 @@ Status use_first_host(const Prepared& prepared, bool argv, ShellChanges& made) {
   return Done{};
 }
 
-// "http://user:password@host"
-bool has_password(const std::string& url) {
-  const std::size_t begin = url.find("://");
-  if (begin == std::string::npos) return false;
-  const std::string_view rest = std::string_view(url).substr(begin + 3);
-  const std::string_view user = rest.substr(0, rest.find_first_of("@/"));
-  return user.size() < rest.size() && rest[user.size()] == '@' &&
-         user.find(':') != std::string_view::npos;
-}
-
 }  // namespace
 
 Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
   ShellChanges made{"", environment_changes(prepared.plan)};
   for (EnvChange& change : made.changes) {
     const std::string value = change.value.value_or("");
-    const bool secret = is_secret(change.name) || has_password(value);
+    const bool secret = is_secret(change.name, value);
     if (secret && !needs.show_secrets && !value.empty() && !parse_natural(value))
       change.prints = EnvChange::Prints::reference;
   }

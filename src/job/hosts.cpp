@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "hpclaunch/sys.h"
 #include "job/steps.h"
@@ -64,11 +65,26 @@ Result<HostList> hosts_of(const Scheduler& system, const Request& request, const
   return hosts;
 }
 
+// One node under two names would get the ranks of two.
+Status check_spellings(const HostNames& names, const std::string& path) {
+  std::map<std::string, std::string> known;  // by short_host
+  for (const std::string& name : names) {
+    const std::string& first = known.try_emplace(short_host(name), name).first->second;
+    if (first != name && same_host(first, name))
+      return Error{ErrorKind::invalid,
+                   fmt::format("host file {}: {} and {} are one node", path, first, name),
+                   "spell each node's name in one way"};
+  }
+  return Done{};
+}
+
 Result<HostList> from_hostfile(const std::string& path) {
   const Result<std::string> text = sys::read_file(path);
-  if (!text) return text.error();
+  if (!text)
+    return Error{text.error().kind, text.error().message, "--hostfile FILE with one host per line"};
   Result<HostList> hosts = hosts_from_text(*text, path, "host file " + path);
   if (!hosts) return hosts;
+  if (const Status done = check_spellings(hosts->names, path); !done) return done.error();
   if (hosts->slots.empty() && hosts->allocation) hosts->file = sys::real_path(path);
   hosts->allocation = false;
   return hosts;

@@ -29,8 +29,8 @@ std::string file_key(const std::string& path) {
           "ELF" ||
       stat(path.c_str(), &file) != 0)
     return {};
-  return fmt::format("{}-{}-{}.{}-{}", file.st_dev, file.st_ino, file.st_mtim.tv_sec,
-                     file.st_mtim.tv_nsec, file.st_size);
+  return fmt::format("{}-{}-{}.{}-{}", file.st_dev, file.st_ino, file.st_ctim.tv_sec,
+                     file.st_ctim.tv_nsec, file.st_size);
 }
 
 // What `PROGRAM --version` prints. Asked once for each file: the answer stays in a file of the user's own, with a zero
@@ -202,8 +202,8 @@ std::vector<std::string> srun_types(const std::string& srun) {
   std::vector<std::string> types;
   const std::string text = list->out + "\n" + list->err;
   for (std::string_view line : split(text, '\n')) {
-    line.remove_prefix(line.rfind(':') +
-                       1);  // "srun: pmix", "... plugin versions available: pmix_v3,pmix_v4"
+    // "srun: pmix", "specific pmix plugin versions available: pmix_v3,pmix_v4"
+    line.remove_prefix(line.rfind(':') + 1);
     for (const std::string_view word : split(line, ','))
       if (is_identifier(trim(word))) types.emplace_back(trim(word));
   }
@@ -218,7 +218,7 @@ bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const EnvSnapshot& env) 
   own.srun_types = srun_types(own.facts.path);
   for (const std::string& wanted : mpi.srun_types)
     for (const std::string& type : own.srun_types)
-      if (type == wanted || type.starts_with(wanted + "_v")) {
+      if (serves_type(wanted, type)) {
         if (!env.has("SLURM_MPI_TYPE")) own.facts.mpi_type = type;
         return true;
       }
@@ -256,15 +256,17 @@ Error unknown_launcher(const std::string& wanted, std::string_view who) {
   const auto near = nearest(wanted, names);
   return Error{ErrorKind::usage, fmt::format("{}unknown launcher \"{}\"", who, wanted),
                near ? "--launcher " + *near
-                    : fmt::format("one of {}, or the path of an mpiexec", fmt::join(names, ", "))};
+                    : fmt::format("--launcher with one of {}, or the path of an mpiexec",
+                                  fmt::join(names, ", "))};
 }
 
 Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
                                        const Site& site, const std::string& preferred,
                                        const MpiLibrary& mpi, bool must_exist) {
   Result<ChosenLauncher> launcher = choose(request, env, site, preferred, mpi, must_exist);
-  if (launcher && launcher->launcher->name == "slurm" && !mpi.srun_types.empty() &&
-      launcher->srun_types.empty() && launcher->facts.path.find('/') != std::string::npos)
+  const bool named = !request.launcher.empty() || !preferred.empty();  // else srun has been asked
+  if (launcher && named && launcher->launcher->name == "slurm" && !mpi.srun_types.empty() &&
+      launcher->facts.path.find('/') != std::string::npos)
     launcher->srun_types = srun_types(launcher->facts.path);
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(env);

@@ -75,11 +75,15 @@ MpiLibrary library_in(const std::string& path) {
   const std::vector<std::string> needed = needed_libraries(file);
   close(file);
   for (const std::string& name : needed)
-    for (const auto& row : known_programs().at("mpi"))
-      for (const auto& library : row.at("libraries"))
-        if (name.starts_with(library.get<std::string>()))
-          return {row.at("name"), row.at("title"), fmt::format("{} needs {}", path, name),
-                  row.at("srun")};
+    for (const std::string_view row : known_programs("mpi"))
+      for (const std::string_view library : words_of(row, "libraries"))
+        if (name.starts_with(library)) {
+          const std::vector<std::string_view> srun = words_of(row, "srun");
+          return {std::string(words_of(row, "name").front()),
+                  std::string(words_of(row, "title").front()),
+                  fmt::format("{} needs {}", path, name),
+                  {srun.begin(), srun.end()}};
+        }
   return {};
 }
 
@@ -117,11 +121,6 @@ PythonWords python_words(const std::vector<std::string>& command) {
 }
 
 std::string parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-bool is_python(const std::string& program) {
-  const std::string name = program.substr(program.rfind('/') + 1);
-  return name.starts_with("python") || name.starts_with("pypy");
-}
 
 // What "#!" of a script names, behind env and its options; "" for none.
 std::string interpreter_of(const std::string& path) {
@@ -229,11 +228,8 @@ MpiLibrary mpi_of(const std::vector<std::string>& typed, const EnvSnapshot& env)
   return uses ? library_of_mpi4py(command.front(), words.flags, env) : MpiLibrary{};
 }
 
-// "pmix_v4" is pmix.
-bool serves_type(const MpiLibrary& mpi, std::string_view type) {
-  return std::ranges::any_of(mpi.srun_types, [&](const std::string& one) {
-    return type == one || type.starts_with(one + "_v");
-  });
+bool serves_type(std::string_view wanted, std::string_view type) {
+  return type == wanted || type.starts_with(std::string(wanted) + "_v");
 }
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi) {
@@ -266,7 +262,10 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Requ
   std::string type = env.get("SLURM_MPI_TYPE", launcher.facts.mpi_type);
   for (const std::string& word : request.launcher_args)
     if (word.starts_with("--mpi=")) type = word.substr(std::strlen("--mpi="));
-  const auto fit = [&](const std::string& one) { return serves_type(mpi, one); };
+  const auto fit = [&](const std::string& one) {
+    return std::ranges::any_of(mpi.srun_types,
+                               [&](const std::string& wanted) { return serves_type(wanted, one); });
+  };
   if (!type.empty() ? fit(type) : std::ranges::any_of(launcher.srun_types, fit)) return;
   warn(type.empty()
            ? fmt::format("and srun has only --mpi={}", fmt::join(launcher.srun_types, ", "))

@@ -116,8 +116,8 @@ Result<const NodeModel*> choose_model(const Request& request, const Profile* pro
     const auto near = nearest(request.node_type, names);
     return Error{ErrorKind::usage,
                  fmt::format("unknown node type \"{1}\" for {0}", profile->name, request.node_type),
-                 near ? fmt::format("did you mean --node-type {}?", *near)
-                      : fmt::format("one of {}", fmt::join(names, ", "))};
+                 near ? fmt::format("--node-type {}", *near)
+                      : fmt::format("--node-type with one of {}", fmt::join(names, ", "))};
   }
   Facts facts;
   facts.env = &env;

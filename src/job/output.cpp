@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "hpclaunch/job.h"
 #include "hpclaunch/text.h"
@@ -30,6 +32,13 @@ int write_new(const std::string& path, const std::string& text) {
   return error;
 }
 
+// A message of ours, in one line but on a terminal that is narrower.
+std::string said(const Session& session, std::string_view text) {
+  Style style;
+  style.width = session.err_columns.value_or(std::numeric_limits<int>::max());
+  return paragraph("hpclaunch: ", text, style);
+}
+
 }  // namespace
 
 int exit_status(ErrorKind kind, ExitRules rules) {
@@ -51,21 +60,27 @@ int report(Session& session, const Error& error) {
     if (place == "<command line>") place.clear();
     if (!place.empty()) place += ": ";
   }
-  std::string text = fmt::format("hpclaunch: {}\n", render::printable(place + error.message));
-  if (!error.hint.empty())
-    text += fmt::format("hpclaunch: try: {}\n", render::printable(error.hint));
+  std::string text = said(session, place + error.message);
+  if (!error.hint.empty()) text += said(session, "try: " + error.hint);
   std::fputs(text.c_str(), session.err);
   return exit_status(error.kind, session.exit_rules);
 }
 
-void report(Session& session, const std::vector<Diagnostic>& diagnostics) {
+int report(Session& session, const std::vector<Diagnostic>& diagnostics) {
+  std::string text;
   for (const Diagnostic& diagnostic : diagnostics) {
-    std::string text = fmt::format("hpclaunch: {}: {} [{}]\n", to_string(diagnostic.severity),
-                                   render::printable(diagnostic.message), diagnostic.id);
-    if (!diagnostic.fix.empty())
-      text += fmt::format("hpclaunch: try: {}\n", render::printable(diagnostic.fix));
-    std::fputs(text.c_str(), session.err);
+    text += said(session, fmt::format("{}: {} [{}]", to_string(diagnostic.severity),
+                                      diagnostic.message, diagnostic.id));
+    if (!diagnostic.fix.empty()) text += said(session, "try: " + diagnostic.fix);
   }
+  std::fputs(text.c_str(), session.err);
+  return session.err_columns ? static_cast<int>(std::ranges::count(text, '\n')) : 0;
+}
+
+Style line_style(const Session& session) {
+  Style style = session.style;
+  style.width = session.columns.value_or(std::numeric_limits<int>::max());
+  return style;
 }
 
 bool print(Session& session, const std::string& text) {

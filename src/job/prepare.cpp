@@ -52,15 +52,25 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   input.request = request;
   Result<std::vector<std::string>> command = resolve(request, env, purpose, prepared.diagnostics);
   if (!command) return command.error();
-  input.request.command = *std::move(command);
+  // A plan for a machine that is not here: its programs lie elsewhere.
+  const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
+  input.request.command = elsewhere ? request.command : *command;
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
-  mpi = mpi_of(input.request.command, env);
+  mpi = mpi_of(*command, env);
   Result<ChosenLauncher> launcher =
       choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   prepared.launcher = *std::move(launcher);
+  std::string& program = prepared.launcher.facts.path;
+  if (elsewhere && request.launcher.find('/') == std::string::npos)
+    program = program.substr(program.rfind('/') + 1);
   if (!prepared.launcher.remark.empty())
     prepared.diagnostics.push_back({"launcher-not-here", Severity::note, prepared.launcher.remark});
+  if (sys::working_directory().empty())
+    prepared.diagnostics.push_back(
+        {"working-directory-gone", Severity::error,
+         "the working directory has been removed: ranks cannot start in it",
+         "cd to one that is there"});
   Result<Rendezvous> rendezvous =
       choose_rendezvous(request, env, site, prepared.port_lock, prepared.diagnostics);
   if (!rendezvous) return rendezvous.error();
@@ -184,7 +194,7 @@ Status complete(const PlanInput& input, Prepared& prepared) {
   };
   add(prepared.plan.reports);
   if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
-  add(check_plan(prepared.plan, input.env));
+  add(check_plan(prepared.plan, input.node, input.env));
   add(arg_clashes(prepared.plan));
   if (prepared.plan.command.empty()) return Done{};
   Result<Argv> argv =

@@ -195,13 +195,19 @@ Result<ProfileEntry> find_profile(const std::string& name, const std::string& fi
     }
   if (const ProfileEntry* found = find_named(entries, name)) return *found;
   const auto near = nearest(name, names_of(entries));
-  return Error{ErrorKind::not_found, fmt::format("no profile \"{}\"", name),
-               near ? fmt::format("did you mean {}?", *near) : "hpclaunch profile list"};
+  return Error{ErrorKind::not_found,
+               fmt::format("no profile \"{}\"{}", name,
+                           near ? fmt::format("; did you mean {}?", *near) : ""),
+               near ? fmt::format("--profile {}", *near) : "hpclaunch profile list"};
 }
 
 Result<Profile> read_profile(const ProfileEntry& entry) {
-  const Result<std::string> text = profile_text(entry);
+  Result<std::string> text = profile_text(entry);
   if (!text) return text.error();
+  // The cases are the last member of a builtin profile (cmake/EmbedProfiles.cmake), a third of its text.
+  const std::size_t cases =
+      entry.builtin != nullptr ? text->find(",\n  \"expect\": [") : text->npos;
+  if (cases != text->npos) text->replace(cases, text->npos, "\n}\n");
   Result<Profile> profile = parsed(*text, entry.file);
   if (profile && !entry.name.empty() && profile->name != entry.name)
     return Error{ErrorKind::invalid,
@@ -255,8 +261,8 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
       for (const SiteMatch& hint : found.hints)
         chosen.why += std::exchange(separator, ", ") + hint.profile;
       if (in_job)
-        diagnostics.push_back({"site-unknown", Severity::note, "unknown site: " + chosen.why,
-                               "--profile NAME, or --profile none"});
+        diagnostics.push_back(
+            {"site-unknown", Severity::note, chosen.why, "--profile NAME, or --profile none"});
       return chosen;
     }
     name = found.profile;

@@ -12,12 +12,12 @@ namespace hpclaunch::job {
 
 namespace {
 
-using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-bool lists(const Json& row, const char* key, std::string_view word) {
-  const auto found = row.find(key);
-  return found != row.end() && std::find(found->begin(), found->end(), word) != found->end();
+bool has(std::string_view row, std::string_view key) { return !words_of(row, key).empty(); }
+
+bool lists(std::string_view row, std::string_view key, std::string_view word) {
+  return std::ranges::count(words_of(row, key), word) > 0;
 }
 
 // "/usr/bin/python3.11" is python. A program outside a bin folder is the user's own: "".
@@ -25,14 +25,15 @@ std::string installed_name(const std::string& word) {
   const std::size_t slash = word.rfind('/');
   if (slash != std::string::npos && !word.substr(0, slash).ends_with("bin")) return "";
   std::string name = word.substr(slash + 1);
-  if (!name.starts_with("python") && !name.starts_with("pypy")) return name;
+  if (!is_python(name)) return name;
   return name.substr(0, name.find_last_not_of("0123456789.-") + 1);
 }
 
-const Json* row_of(const char* list, const char* key, const std::string& name) {
-  for (const Json& row : known_programs().at(list))
-    if (lists(row, key, name)) return &row;
-  return nullptr;
+// Empty: none.
+std::string_view row_of(std::string_view list, std::string_view key, std::string_view name) {
+  for (const std::string_view row : known_programs(list))
+    if (lists(row, key, name)) return row;
+  return {};
 }
 
 // "-n" is n, "--nnodes=2" is nnodes and 2.
@@ -61,7 +62,7 @@ struct OptionWord {
   bool takes_next = false;
 };
 
-OptionWord read_options(const Json& row, const std::string& word, const Option& option) {
+OptionWord read_options(std::string_view row, const std::string& word, const Option& option) {
   OptionWord read{option.name, option.value.value_or("")};
   const auto is = [&](const char* key, const std::string& name) { return lists(row, key, name); };
   const bool letters = word[1] != '-' && !option.value && !is("values", read.name) &&
@@ -82,13 +83,13 @@ OptionWord read_options(const Json& row, const std::string& word, const Option& 
 // What a program that execs another one says of it: where its words begin, the module of `python -m`, the text of
 // `sh -c`.
 struct Wrapped {
-  std::size_t at =
-      0;  // the end of the command behind an option that is not known: the next word may be its value
+  // The end of the command behind an option that is not known: the next word may be its value.
+  std::size_t at = 0;
   std::string module;
   std::string text;
 };
 
-Wrapped past_wrapper(const Json& row, const Words& command, std::size_t at) {
+Wrapped past_wrapper(std::string_view row, const Words& command, std::size_t at) {
   Wrapped found;
   while (at < command.size() && found.module.empty() && found.text.empty()) {
     const std::optional<Option> option = option_of(command[at]);
@@ -97,16 +98,18 @@ Wrapped past_wrapper(const Json& row, const Words& command, std::size_t at) {
     if (!read.known) return {command.size(), "", ""};
     const bool next = read.takes_next && at + 1 < command.size();
     const std::string value = next ? command[at + 1] : read.value;
-    if (read.name == row.value("module", "")) found.module = value;
-    if (read.name == row.value("text", "")) found.text = value;
+    if (lists(row, "module", read.name)) found.module = value;
+    if (lists(row, "text", read.name)) found.text = value;
     at += read.takes_next ? 2 : 1;
   }
   const auto is_own = [&] {
-    const bool assignment = row.value("assignments", false);
-    return command[at] == "--" || (assignment && command[at].find('=') != std::string::npos);
+    return command[at] == "--" ||
+           (has(row, "assignments") && command[at].find('=') != std::string::npos);
   };
   while (at < command.size() && is_own()) ++at;
-  found.at = std::min(at + row.value("skip", 0u), command.size());
+  const std::vector<std::string_view> skip = words_of(row, "skip");
+  if (!skip.empty()) at += static_cast<std::size_t>(parse_natural(skip.front()).value_or(0));
+  found.at = std::min(at, command.size());
   return found;
 }
 
@@ -130,7 +133,7 @@ std::vector<Words> commands_in(std::string text) {
 }
 
 struct Found {
-  const Json* row = nullptr;
+  std::string_view row;
   Words command;          // that of `sh -c` where one has the launcher
   std::size_t begin = 0;  // of the launcher's words, an interpreter before it included
   std::size_t args = 0;
@@ -143,23 +146,22 @@ std::optional<Found> find_row(const Words& command) {
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
-    if (const Json* row = row_of("launchers", "programs", name)) {
-      const auto words = row->find("words");
-      const bool second = words != row->end() && words->contains(name);
-      if (second && !lists(*words, name.c_str(), next)) return std::nullopt;
+    if (const auto row = row_of("launchers", "programs", name); !row.empty()) {
+      const bool second = has(row, "words " + name);
+      if (second && !lists(row, "words " + name, next)) return std::nullopt;
       return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
     }
-    const Json* wrapper = row_of("wrappers", "programs", name);
-    if (wrapper == nullptr) return std::nullopt;
-    const bool second = wrapper->contains("words");
-    if (second && !lists(*wrapper, "words", next)) return std::nullopt;
+    const std::string_view wrapper = row_of("wrappers", "programs", name);
+    if (wrapper.empty()) return std::nullopt;
+    const bool second = has(wrapper, "words");
+    if (second && !lists(wrapper, "words", next)) return std::nullopt;
     const std::size_t begin = at;
     interpreter = command.size();
-    if (wrapper->contains("module")) {
+    if (has(wrapper, "module")) {
       python = command[at];
       interpreter = at;
     }
-    const Wrapped wrapped = past_wrapper(*wrapper, command, at + (second ? 2 : 1));
+    const Wrapped wrapped = past_wrapper(wrapper, command, at + (second ? 2 : 1));
     at = wrapped.at;
     if (!wrapped.text.empty()) {
       for (const Words& inner : commands_in(wrapped.text))
@@ -167,9 +169,9 @@ std::optional<Found> find_row(const Words& command) {
       return std::nullopt;
     }
     if (wrapped.module.empty()) continue;
-    if (const Json* row = row_of("launchers", "modules", wrapped.module))
+    if (const auto row = row_of("launchers", "modules", wrapped.module); !row.empty())
       return Found{row, command, begin, at, python};
-    if (!lists(*wrapper, "wrapping_modules", wrapped.module)) return std::nullopt;
+    if (!lists(wrapper, "wrapping_modules", wrapped.module)) return std::nullopt;
     while (at < command.size() && (command[at].starts_with('-') || command[at] == "run")) ++at;
   }
   return std::nullopt;
@@ -183,7 +185,8 @@ std::string shown(const Words& words) {
     const std::size_t equals = word.find('=');
     std::string name = word.substr(0, equals);
     std::ranges::replace(name, '-', '_');
-    const bool secret = is_secret(name);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const bool secret = is_secret(name, value);
     line += hide                                    ? " <hidden>"
             : secret && equals != std::string::npos ? " " + word.substr(0, equals) + "=<hidden>"
                                                     : " " + quote_sh(word);
@@ -192,32 +195,42 @@ std::string shown(const Words& words) {
   return line;
 }
 
-// "hpclaunch run -N 2 --ppn 8 -- python train.py"
-std::string meant(const Found& found) {
-  const Json& row = *found.row;
+// Gives `use` each option of the launcher and its value, which may be the next word. Returns where the program's words
+// begin.
+template <class Use>
+std::size_t each_option(const Found& found, Use use) {
+  const std::string_view row = found.row;
   const Words& command = found.command;
-  if (row.at("starts") == "agent") return "hpclaunch run --ppn 1 --" + shown(command);
-  constexpr std::pair<const char*, const char*> kCounts[] = {
-      {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
-  std::string line = "hpclaunch run";
-  bool module = false;
-  bool is_program = !row.contains("interpreter");
   std::size_t at = found.args;
   while (at < command.size()) {
     const std::optional<Option> option = option_of(command[at]);
     if (!option) break;
-    const bool module_flag = lists(row, "module_flags", option->name);
-    module = module || module_flag;
-    is_program = is_program || lists(row, "program_flags", option->name);
-    const bool flag = module_flag || lists(row, "flags", option->name) || option->value;
-    const std::string next = at + 1 < command.size() ? command[at + 1] : "";
-    for (const auto& [key, ours] : kCounts)
-      if (lists(row, key, option->name) &&
-          parse_natural(option->value.value_or(next)).value_or(0) > 0)
-        line += fmt::format(" {} {}", ours, option->value.value_or(next));
-    at += flag ? 1 : lists(row, "two_words", option->name) ? 3 : 2;
+    const std::string& name = option->name;
+    use(name, option->value.value_or(at + 1 < command.size() ? command[at + 1] : ""));
+    const bool flag =
+        lists(row, "module_flags", name) || lists(row, "flags", name) || option->value;
+    at += flag ? 1 : lists(row, "two_words", name) ? 3 : 2;
   }
-  at = std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
+  return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
+}
+
+// "hpclaunch run -N 2 --ppn 8 -- python train.py"
+std::string meant(const Found& found) {
+  const std::string_view row = found.row;
+  const Words& command = found.command;
+  if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + shown(command);
+  constexpr std::pair<const char*, const char*> kCounts[] = {
+      {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+  std::string line = "hpclaunch run";
+  bool module = false;
+  bool is_program = !has(row, "interpreter");
+  const std::size_t at = each_option(found, [&](const auto& name, const auto& value) {
+    module = module || lists(row, "module_flags", name);
+    is_program = is_program || lists(row, "program_flags", name);
+    for (const auto& [key, ours] : kCounts)
+      if (lists(row, key, name) && parse_natural(value).value_or(0) > 0)
+        line += fmt::format(" {} {}", ours, value);
+  });
   if (at == command.size()) return line + " -- PROGRAM";
   Words words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
   if (!is_program) words.push_back(found.python);
@@ -226,38 +239,52 @@ std::string meant(const Found& found) {
   return line + " --" + shown(words);
 }
 
-// Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows.
+// Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows; or a file may.
 bool knows_nodes(const Found& found, int nodes) {
-  for (std::size_t at = found.args; at < found.command.size(); ++at) {
-    const std::optional<Option> option = option_of(found.command[at]);
-    if (!option) continue;
-    if (lists(*found.row, "settings", option->name)) return true;  // a file that may say it
-    if (!lists(*found.row, "nodes", option->name)) continue;
-    const std::string value =
-        option->value.value_or(at + 1 < found.command.size() ? found.command[at + 1] : "");
+  bool knows = false;
+  each_option(found, [&](const auto& name, const auto& value) {
+    knows = knows || lists(found.row, "settings", name);
+    if (!lists(found.row, "nodes", name)) return;
     const std::size_t colon = value.find(':');
     const auto low = parse_natural(value.substr(0, colon));
     const auto high = colon == value.npos ? low : parse_natural(value.substr(colon + 1));
-    return !low || !high || (*low <= nodes && nodes <= *high);
-  }
-  return false;
+    knows = !low || !high || (*low <= nodes && nodes <= *high);
+  });
+  return knows;
 }
 
 }  // namespace
 
-const Json& known_programs() {
-  static const Json kKnown = Json::parse(kPrograms, nullptr, true, true);
-  return kKnown;
+std::vector<std::string_view> known_programs(std::string_view list) {
+  std::vector<std::string_view> rows = split(kPrograms, '\n');
+  std::erase_if(rows, [&](std::string_view row) {
+    return !row.starts_with(list) || !row.substr(list.size()).starts_with('\t');
+  });
+  return rows;
+}
+
+std::vector<std::string_view> words_of(std::string_view row, std::string_view key) {
+  const std::size_t at = row.find(fmt::format("\t{}\x1f", key));
+  if (at == std::string_view::npos) return {};
+  row.remove_prefix(at + key.size() + 2);
+  const std::string_view words = row.substr(0, row.find('\t'));
+  if (words.empty()) return {};
+  return split(words.substr(0, words.size() - 1), '\x1f');
+}
+
+bool is_python(std::string_view program) {
+  const std::string_view name = program.substr(program.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("pypy");
 }
 
 Words behind_wrappers(const Words& command) {
   std::size_t at = 0;
   while (at < command.size()) {
-    const Json* wrapper = row_of("wrappers", "programs", installed_name(command[at]));
-    const bool runs_here = wrapper != nullptr && !wrapper->contains("module") &&
-                           !wrapper->contains("words") && !wrapper->contains("text");
+    const auto wrapper = row_of("wrappers", "programs", installed_name(command[at]));
+    const bool runs_here = !wrapper.empty() && !has(wrapper, "module") && !has(wrapper, "words") &&
+                           !has(wrapper, "text");
     if (!runs_here) break;
-    at = past_wrapper(*wrapper, command, at + 1).at;
+    at = past_wrapper(wrapper, command, at + 1).at;
   }
   return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
 }
@@ -265,13 +292,13 @@ Words behind_wrappers(const Words& command) {
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
   const std::optional<Found> found = find_row(request.command);
   if (!found) return;
-  const Json& row = *found->row;
-  const bool agent = row.at("starts") == "agent";
+  const std::string_view row = found->row;
+  const bool agent = lists(row, "starts", "agent");
   const bool typed = request.ranks || request.ranks_per_node;
   const bool one_each = typed && plan.max_local_size() == 1;
-  const std::string name = row.at("name");
+  const std::string_view name = words_of(row, "name").front();
   if (one_each && agent) return;
-  if (one_each && row.contains("interpreter")) {
+  if (one_each && has(row, "interpreter")) {
     if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
     diagnostics.push_back(
         {"program-is-launcher", Severity::error,

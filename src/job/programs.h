@@ -1,16 +1,24 @@
 #pragma once
 // Programs that ranks run: which of them start processes themselves, and which MPI library
 // they are linked with.
-#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "job/steps.h"
 
 namespace hpclaunch::job {
 
-extern const char* const kPrograms;  ///< profiles/programs/launchers.json
+extern const char kPrograms[];  ///< profiles/programs/launchers.json, by cmake/EmbedPrograms.cmake
 
-/// The same as JSON, parsed once.
-const nlohmann::json& known_programs();
+/// The rows of "launchers", "mpi" or "wrappers".
+std::vector<std::string_view> known_programs(std::string_view list);
+
+/// Of a row: the members of a list, or one word; none where it lacks the key. "words NAME": behind that program.
+std::vector<std::string_view> words_of(std::string_view row, std::string_view key);
+
+/// By its file name: python3.11, pypy.
+bool is_python(std::string_view program);
 
 /// The program that ranks run, behind `env`, `timeout` and others that exec it; an interpreter stays.
 std::vector<std::string> behind_wrappers(const std::vector<std::string>& command);

@@ -75,7 +75,8 @@ struct MpiLibrary {
 MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env);
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi);
-bool serves_type(const MpiLibrary& mpi, std::string_view type);  ///< of srun's --mpi
+/// A plugin of srun's --mpi is the wanted one, or a version of it: "pmix_v4" is pmix.
+bool serves_type(std::string_view wanted, std::string_view type);
 
 /// "mpi-mismatch": every rank would be alone in its MPI_COMM_WORLD.
 void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,

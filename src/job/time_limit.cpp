@@ -44,7 +44,7 @@ std::optional<long long> c_time(const std::string& text) {
 
 Result<AllocationEnd> ask_for_end(const BatchJob& batch, const EnvSnapshot& env, long long now) {
   if (batch.scheduler == nullptr || batch.scheduler->ask_time_left.empty())
-    return Error{ErrorKind::usage, "this is no job of a batch system that reports its end"};
+    return Error{ErrorKind::usage, "not in a job of a batch system that reports its end"};
   std::vector<std::string> question;
   for (const std::string_view word : batch.scheduler->ask_time_left)
     question.emplace_back(word == "{job}" ? batch.id : word);
@@ -81,7 +81,7 @@ Result<SignalRequest> parse_signal(const std::string& text) {
   const std::size_t at = text.find('@');
   const std::string name = text.substr(0, at);
   if (name.find(':') != std::string::npos)
-    return bad_signal(text, "no letter before the signal; every rank gets it");
+    return bad_signal(text, "omit the letter and colon before the signal: every rank gets it");
   const std::optional<int> signal = signal_number(name);
   if (!signal) return bad_signal(text, fmt::format("unsupported signal \"{}\"", name));
   wanted.signal = *signal;

@@ -13,6 +13,7 @@
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
+#include "job/programs.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -248,10 +249,7 @@ Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification
 
 // The interpreter that was named, else the one on PATH.
 Result<std::string> python_for(const std::vector<std::string>& command, const EnvSnapshot& env) {
-  if (!command.empty()) {
-    const std::string name = command.front().substr(command.front().rfind('/') + 1);
-    if (name.starts_with("python") || name.starts_with("pypy")) return command.front();
-  }
+  if (!command.empty() && is_python(command.front())) return command.front();
   return sys::find_program("python3", env.get("PATH"));
 }
 

@@ -280,7 +280,7 @@ Found one_variable(const Given& given, const Plan& plan) {
   const std::size_t equals = value.find('=');
   if (equals == std::string::npos) return std::nullopt;  // passed on as it is
   const std::string name = value.substr(0, equals);
-  const bool secret = is_secret(name);
+  const bool secret = is_secret(name, value.substr(equals + 1));
   Given shown = given;
   if (secret) shown.text = given.text.substr(0, given.text.find(name)) + name + "=<hidden>";
   if (name == kPlanVariable)
@@ -305,7 +305,7 @@ Found one_variable(const Given& given, const Plan& plan) {
 Found on_failure(const Given& given, const Plan&) {
   if (!given.value && !given.flag->harmless.empty()) return std::nullopt;  // switched on
   return clash(given, {"one failed rank stops the job", "another rule",
-                       "other ranks may go on, or stop although none has failed", "omit it"});
+                       "other ranks may continue, or stop although none has failed", "omit it"});
 }
 
 bool moves_errors(const Given& given) {

@@ -95,7 +95,9 @@ const Launcher hydra = {
                     .name_parts = {"hydra", "mpich"}},
     .shared_names = true,
     .rank_mark = "PMI_FD",
-    .rank_variables = "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS",
+    .rank_variables =
+        "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS "
+        "MPICH_LOCALRANKID",
     .mpi = "mpich",
     .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",

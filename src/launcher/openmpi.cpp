@@ -105,7 +105,7 @@ const Launcher openmpi = {
                      "OMPI_MCA_orte_default_hostfile OMPI_MCA_orte_rankfile",
                      kPlacesRanks},
                     {"OMPI_MCA_orte_abort_on_non_zero_status OMPI_MCA_orte_enable_recovery",
-                     "lets the other ranks go on when one has failed"},
+                     "lets the other ranks continue after one has failed"},
                     {"OMPI_MCA_mca_base_env_list",
                      "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
                      "--set NAME=VALUE passes one on"},

@@ -4,8 +4,8 @@
 // flux-core 0.88.0 and Slurm 24.11; for Intel MPI and PALS their documentation and reports.
 #include <algorithm>
 #include <array>
-#include <iterator>
 
+#include "hpclaunch/text.h"
 #include "launcher/line.h"
 
 namespace hpclaunch {
@@ -28,14 +28,8 @@ std::string version_behind(std::string_view text, std::string_view part) {
   return {};
 }
 
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 bool has(std::string_view text, std::string_view part) {
   return !part.empty() && text.find(part) != std::string_view::npos;
-}
-
-bool is_named(const Launcher& launcher, std::string_view name) {
-  return std::ranges::find(launcher.programs, name) != launcher.programs.end();
 }
 
 std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
@@ -87,13 +81,14 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
 std::optional<LauncherIdentity> identify_launcher_by_path(
     std::string_view real_path, bool (*is_executable)(const std::string& path)) {
   if (auto found = by_folder(real_path)) return found;
-  const std::string_view name = file_name(real_path);
+  const std::string_view name = real_path.substr(real_path.rfind('/') + 1);
   const std::string folder(real_path.substr(0, real_path.size() - name.size()));
   std::string_view longest;
   std::optional<LauncherIdentity> found;
   for (const Launcher& one : launchers()) {
     const std::string_view companion = one.recognition.companion;
-    if (!companion.empty() && is_named(one, name) && is_executable(folder + std::string(companion)))
+    if (!companion.empty() && std::ranges::count(one.programs, name) > 0 &&
+        is_executable(folder + std::string(companion)))
       return LauncherIdentity{std::string(one.name), ""};
     for (const std::string_view part : one.recognition.name_parts)
       if (has(name, part) && part.size() > longest.size()) {
@@ -102,6 +97,18 @@ std::optional<LauncherIdentity> identify_launcher_by_path(
       }
   }
   return found;
+}
+
+bool is_rank_variable(std::string_view name) {
+  const auto is_among = [&](std::string_view names) {
+    return std::ranges::any_of(split(names, ' '), [&](std::string_view one) {
+      return one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one;
+    });
+  };
+  return std::ranges::any_of(launchers(), [&](const Launcher& one) {
+    return is_among(one.rank_variables) ||
+           std::ranges::any_of(one.identity, is_among, &IdentityVariables::names);
+  });
 }
 
 std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env) {

@@ -18,15 +18,9 @@ namespace {
 constexpr const char* kAskForHosts =
     "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, then --hostfile "
     "hosts.txt; or --nodes 1";
-constexpr int kMostGroups = 128;  // Slurm's MAX_HET_JOB_COMPS
 
 std::string of_group(std::string_view name, int group) {
   return fmt::format("{}_HET_GROUP_{}", name, group);
-}
-
-int het_size(const EnvSnapshot& env) {
-  const long size = parse_natural(env.get("SLURM_HET_SIZE", "0"), kMostGroups).value_or(0);
-  return static_cast<int>(size);
 }
 
 // What the user passes to srun himself.
@@ -73,7 +67,9 @@ Error which_component(const EnvSnapshot& env, int size, const std::string& wrong
 
 // -1: no heterogeneous job.
 Result<int> component(const Request& request, const EnvSnapshot& env) {
-  const int size = het_size(env);
+  constexpr int kMostGroups = 128;  // Slurm's MAX_HET_JOB_COMPS
+  const auto size =
+      static_cast<int>(parse_natural(env.get("SLURM_HET_SIZE"), kMostGroups).value_or(0));
   std::optional<long> asked = typed_for_srun(request.launcher_args);
   if (request.het_group) asked = *request.het_group;
   if (size == 0 && !asked) return -1;

@@ -2,6 +2,8 @@
 //
 // Sources: flux-environment(7), qsub(1B) of OpenPBS, sbatch(1), IBM Spectrum LSF "Environment variables
 // set for job execution", Cobalt's qsub(1), SGE's qsub(1) and sge_pe(5).
+#include <fmt/format.h>
+
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
@@ -76,6 +78,8 @@ constexpr Scheduler kSchedulers[] = {
     {.name = "lsf",
      .title = "LSF",
      .job_variable = "LSB_JOBID",
+     .task_variable = "LSB_JOBINDEX",
+     .task_form = "{}[{}]",
      .hosts_file = "LSB_DJOB_HOSTFILE",
      .hosts_variables = kLsfHosts,
      .launch_node = true,
@@ -96,6 +100,8 @@ constexpr Scheduler kSchedulers[] = {
     {.name = "sge",
      .title = "SGE",
      .job_variable = "JOB_ID",
+     .task_variable = "SGE_TASK_ID",
+     .task_form = "{}.{}",
      .common_variable = true,
      .hosts_file = "PE_HOSTFILE",
      .hosts = sge_hosts,
@@ -160,6 +166,8 @@ BatchJob find_batch(const EnvSnapshot& env) {
   if (job.scheduler == nullptr) return job;
   const Scheduler& own = *job.scheduler;
   job.id = env.get(own.job_variable, env.get(own.outer_variable, "0"));
+  if (const auto task = parse_natural(env.get(own.task_variable)); task && *task > 0)
+    job.id = fmt::format(fmt::runtime(own.task_form), job.id, *task);
   job.key = is_set(env, own.instance_variable) ? env.get(own.instance_variable) : job.id;
   if (const auto at = parse_natural(env.get(own.end_variable), 100'000'000'000)) job.ends_at = *at;
   add_grants(own, env, job);

@@ -123,6 +123,26 @@ class Ranks(Test):
                 self.assertEqual([line for line in lines if "nanosleep" in line and line.split()[0] not in sleepers], [])
                 self.assertTrue(any("execve(" in line for line in lines), "nothing traced")
 
+    def test_much_output_takes_few_calls(self):
+        """A pipe is written as far as it has room, not a page at a time after a look whether it has."""
+        need("strace")
+        size, file = 16 << 20, self.folder + "/calls"
+        trace = ["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=write,poll,execve", "-o", file]
+        program = ["/bin/sh", "-c", "yes %s | head -c %d" % ("0123456789" * 7, size // 2)]
+        job = subprocess.Popen([*trace, support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", "--", *program],
+                               env=support.traced_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        got = 0
+        while piece := os.read(job.stdout.fileno(), 1 << 20):
+            got += len(piece)
+        self.assertEqual(job.wait(), 0)
+        self.assertIn(got - size, (0, 1, 2))  # newlines of ours behind the last lines, which are cut
+        with open(file) as calls:
+            lines = calls.read().splitlines()
+        programs = {line.split()[0] for line in lines if re.search(r'execve\("(?!.*/hpclaunch")', line)}
+        ours = [line for line in lines if line.split()[0] not in programs]
+        self.assertGreater(sum("write(" in line for line in ours), size // (64 << 10))
+        self.assertLess(len(ours), size // (3 << 10))  # 8,500 by pages
+
     def test_a_launcher_is_asked_once_for_its_version(self):
         """Its answer is kept for as long as the file stays the same; what others could have written is not believed."""
         need("strace")
@@ -137,11 +157,11 @@ class Ranks(Test):
             self.assertIn("-bind-to", self.ok(done).out)
             with open(file) as calls:
                 return calls.read().count('"--version"')
-        memory = self.folder + "/memory"  # in place of /run/user, /dev/shm and /tmp
+        memory = self.folder + "/memory"  # in place of /run/user and /dev/shm
         os.mkdir(memory)
         own = "for at in /run /dev/shm; do mount --bind %s $at; done" % memory
         self.assertEqual([asked(own) for _ in range(3)], [1, 0, 0])
-        os.utime(mpiexec, (1, 1))
+        os.utime(mpiexec)
         self.assertEqual([asked(own) for _ in range(2)], [1, 0])
         kept = [os.path.join(memory, name) for name in os.listdir(memory) if "version" in name]
         self.assertEqual(len(kept), 2)
@@ -154,6 +174,8 @@ class Ranks(Test):
                     text.write(broken)
                 self.assertEqual([asked(own) for _ in range(2)], [1, 0])
         os.chmod(kept, 0o644)
+        instead = os.path.join("/tmp", os.path.basename(kept))
+        self.addCleanup(lambda: os.path.exists(instead) and os.remove(instead))
         self.assertEqual(asked(own), 1)
 
     def test_log_dir(self):

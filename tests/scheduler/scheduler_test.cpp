@@ -58,6 +58,13 @@ TEST_CASE("the innermost batch system that names its hosts", "[scheduler]") {
   CHECK(batch_of({"JOB_ID=5", "PE_HOSTFILE=f"}).name() == "sge");
 }
 
+TEST_CASE("jobs of an array are told apart", "[scheduler]") {
+  CHECK(batch_of({"LSB_JOBID=7", "LSB_JOBINDEX=12"}).key == "7[12]");
+  CHECK(batch_of({"LSB_JOBID=7", "LSB_JOBINDEX=0"}).key == "7");
+  CHECK(batch_of({"JOB_ID=7", "PE_HOSTFILE=/f", "SGE_TASK_ID=3"}).key == "7.3");
+  CHECK(batch_of({"JOB_ID=7", "PE_HOSTFILE=/f", "SGE_TASK_ID=undefined"}).key == "7");
+}
+
 TEST_CASE("what is granted on the node", "[scheduler]") {
   const std::vector<std::string> slurm = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1",
                                           "SLURM_JOB_CPUS_PER_NODE=6(x2),3", "SLURM_JOB_GPUS=0,2"};
