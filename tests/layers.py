@@ -40,7 +40,7 @@ SEES = {  # module -> modules whose public headers it may include
     "model": "base",
     "profile": "base model", "knowledge": "base model", "scheduler": "base model", "launcher": "base model",
     "sys": "base model",
-    "plan": "base model profile knowledge", "check": "base model profile knowledge",
+    "plan": "base model profile knowledge", "check": "base model profile knowledge launcher",
     "render": "base model", "probe": "base model sys",
     "job": "base model profile knowledge scheduler launcher sys plan check render probe",
     "authoring": "base model profile knowledge scheduler launcher sys plan check render probe job",

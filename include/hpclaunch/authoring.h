@@ -38,7 +38,4 @@ int profile_new(const Args& args, job::Session& session);
 int profile_schema(const Args& args, job::Session& session);
 int profile_page(const Args& args, job::Session& session);
 
-/// One line that cannot move the cursor.
-std::string plain(const std::string& text);
-
 }  // namespace hpclaunch::authoring

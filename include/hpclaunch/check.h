@@ -14,8 +14,8 @@
 
 namespace hpclaunch {
 
-/// Compares a finished plan with what the user exported.
-std::vector<Diagnostic> check_plan(const Plan& plan, const EnvSnapshot& env);
+/// Compares a finished plan with its node and with what the user exported.
+std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const EnvSnapshot& env);
 
 // ---- the planned node against the live one (docs/reference/topology.md, "Drift") -------------------------------
 

@@ -1,6 +1,5 @@
 #pragma once
 // Names of hosts and lists of them, as batch systems and host files write them.
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -26,20 +25,15 @@ class HostNames {
     using pointer = void;
     using reference = std::string;
     Iterator() = default;
-    Iterator(const HostNames* names, std::size_t run) : names_(names), run_(run) {}
-    std::string operator*() const { return names_->name(run_, place_); }
-    Iterator& operator++();
-    Iterator operator++(int) {
-      const Iterator before = *this;
-      ++*this;
-      return before;
-    }
+    Iterator(const HostNames* names, std::size_t at) : names_(names), at_(at) {}
+    std::string operator*() const { return (*names_)[at_]; }
+    Iterator& operator++() { return ++at_, *this; }
+    Iterator operator++(int) { return {names_, at_++}; }
     bool operator==(const Iterator&) const = default;
 
    private:
     const HostNames* names_ = nullptr;
-    std::size_t run_ = 0;
-    std::size_t place_ = 0;  // in the run
+    std::size_t at_ = 0;
   };
   using value_type = std::string;
   using const_iterator = Iterator;
@@ -64,7 +58,7 @@ class HostNames {
   std::string front() const { return (*this)[0]; }
   std::string back() const { return (*this)[size_ - 1]; }
   Iterator begin() const { return {this, 0}; }
-  Iterator end() const { return {this, runs_.size()}; }
+  Iterator end() const { return {this, size_}; }
 
   /// The first name of each run: every other name differs from one of them in digits only.
   std::vector<std::string> samples() const;

@@ -34,6 +34,8 @@ struct Session {
   std::FILE* err = stderr;
   Style style;  ///< of `out`
   ExitRules exit_rules = ExitRules::report;
+  /// Width of `out` and `err` where they are terminals: lines for people are wrapped to it.
+  std::optional<int> columns, err_columns;
 };
 
 /// The exit status for an error of this kind; the one place that decides it.
@@ -42,8 +44,12 @@ int exit_status(ErrorKind kind, ExitRules rules);
 /// Prints place, message and hint to session.err; returns the exit status.
 int report(Session& session, const Error& error);
 
-/// One line per diagnostic to session.err, and its fix.
-void report(Session& session, const std::vector<Diagnostic>& diagnostics);
+/// One line per diagnostic to session.err, and its fix; more where a terminal is narrower. Returns the lines that a
+/// terminal shows, 0 without one.
+int report(Session& session, const std::vector<Diagnostic>& diagnostics);
+
+/// session.style for text of which a program may read a line: wrapped on a terminal only.
+Style line_style(const Session& session);
 
 /// Writes all of `text` to session.out. False: the reader is gone or the disk is full.
 bool print(Session& session, const std::string& text);

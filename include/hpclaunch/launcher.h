@@ -83,6 +83,9 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
 std::optional<LauncherIdentity> identify_launcher_by_path(
     std::string_view real_path, bool (*is_executable)(const std::string& path));
 
+/// True for a variable by which some launcher tells its ranks who they are: rank_variables and identity of all.
+bool is_rank_variable(std::string_view name);
+
 /// "inside-a-rank": `env` is that of a rank (Launcher::rank_mark).
 std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env);
 

@@ -229,6 +229,8 @@ std::string plan_to_json(const Plan& plan);
 /// The name has TOKEN, SECRET, PASSWORD, PASSWD, CREDENTIAL, API_KEY, PRIVATE_KEY or ACCESS_KEY in it:
 /// its value is never printed.
 bool is_secret(std::string_view name);
+/// The same, or a URL with a password, "http://user:password@host".
+bool is_secret(std::string_view name, std::string_view value);
 
 /// True when a printer must not show this decision: a secret name, and a value that the user gave.
 bool is_hidden(std::string_view name, const Decision& decision);

@@ -9,7 +9,7 @@
 
 namespace hpclaunch {
 
-/// Which libraries of device vendors a probe opens (NVML, Level Zero, AMD SMI, ROCm SMI). Each costs from some
+/// Which libraries of device vendors a probe opens (NVML, Level Zero, ROCm SMI). Each costs from some
 /// milliseconds to seconds.
 enum class VendorLibraries {
   none,

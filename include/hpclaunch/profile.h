@@ -1,13 +1,13 @@
 #pragma once
 // Profiles: what a site recommends, as data. docs/reference/profile-format.md is the manual, profiles/schema.json the
 // schema. Pure: nothing here reads a file or asks the machine, and nothing in a profile is executed.
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "hpclaunch/cpuset.h"
@@ -31,7 +31,7 @@ struct Test {
 /// All must hold. Empty: always.
 using When = std::vector<Test>;
 
-/// A name that conditions and ${...} may use.
+/// A name that conditions and ${...} may use; docs/reference/profile-format.md has their meanings.
 struct FactInfo {
   enum class Scope {
     job,    ///< the same for every rank
@@ -41,7 +41,6 @@ struct FactInfo {
   };
   std::string_view name;
   Scope scope;
-  std::string_view what;  ///< one sentence for the manual and for hover help
 };
 
 /// Ascending name.
@@ -285,6 +284,10 @@ struct ParsedProfile {
   Profile profile;
   std::vector<Error> problems;
 };
+
+/// Of network interfaces (docs/reference/topology.md), best first.
+inline constexpr std::array<std::string_view, 6> kNicKinds = {"slingshot", "efa",  "infiniband",
+                                                              "omni-path", "roce", "ethernet"};
 
 /// "0000:18:00.0", as profiles write it.
 bool is_pci_address(std::string_view text);

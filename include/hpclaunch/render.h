@@ -80,12 +80,12 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
 std::string topology_tree(const Topology& topology, const Style& style);
 
 /// The plan as a screen for people: ranks -> CPUs, the variables that a plain launch does not set, and the command
-/// line (the plan's own command when `argv` is empty); `verbose`: all variables with their reasons. No line is wider
-/// than style.width, if that is 60 or more; what is cut is marked with its length. `topology` names what a rank
-/// spans and may be empty.
+/// line (the plan's own command when `argv` is empty); `verbose`: all variables with their reasons and the whole
+/// command. No line is wider than style.width, if that is 60 or more; what is cut is marked with its length.
+/// `topology` names what a rank spans and may be empty. `above`: lines before it on the screen.
 std::string plan_table(const Plan& plan, const Topology& topology,
                        const std::vector<std::string>& argv, const Style& style,
-                       bool verbose = false);
+                       bool verbose = false, int above = 0);
 
 /// Before a start: one line about the job, one with the launch command; words above 120 columns are cut.
 std::string launch_text(const Plan& plan, const std::vector<std::string>& argv);

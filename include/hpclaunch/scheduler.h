@@ -42,6 +42,8 @@ struct Scheduler {
   std::string_view name;                    ///< as profiles spell it: "pbs"
   std::string_view title;                   ///< "PBS"
   std::string_view job_variable;            ///< holds the job id; set in every job
+  std::string_view task_variable = {};      ///< number, from 1, of this job in an array of jobs
+  std::string_view task_form = {};          ///< "{}[{}]": job id of such a job, by both
   std::string_view instance_variable = {};  ///< set in every instance of a nested system (Flux)
   std::string_view outer_variable = {};     ///< job id where job_variable is not set
   bool nested = false;                      ///< runs inside another system's job

@@ -82,6 +82,7 @@ struct Nic {
   /// `numa`, which has none; empty where `numa` says it, and when unknown.
   CpuSet pus = {};
 
+  bool on_fabric() const { return !kind.empty() && kind != "ethernet"; }
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 

@@ -34,7 +34,14 @@ void declare_launch_options(Parser& parser, Request& request);
 /// An indented label and, from `column` on, the words of `text`.
 std::string entry(const std::string& label, std::string_view text, int column, const Style& style);
 
-/// {"rule", "severity", "message", "fix"} for each, as every --json has them.
+/// A decision of a plan that is no variable, as `explain` takes it.
+struct ChoiceName {
+  const char* name;
+  const char* what;
+};
+std::span<const ChoiceName> choice_names();
+
+/// {"id", "severity", "message", "fix"} for each, as every --json has them.
 nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics);
 
 Error stopped(const char* what);  ///< "not started": because of errors, without --force

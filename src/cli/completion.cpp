@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cli/command.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/launcher_traits.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -35,19 +37,31 @@ Words profile_names(const EnvSnapshot& env) {
   return names;
 }
 
-void add_profiles(const EnvSnapshot& env, Offers& offers) {
-  for (const std::string& name : profile_names(env)) offers.add(name);
+// Those that --profile takes: sites, and no parts that only other profiles use.
+std::vector<Profile> sites(const Words& names, const EnvSnapshot& env) {
+  std::vector<Profile> out;
+  for (const std::string& name : names)
+    if (Result<Profile> profile = job::load_profile(name, env); profile && !profile->part)
+      out.push_back(std::move(*profile));
+  return out;
+}
+
+void add_sites(const EnvSnapshot& env, Offers& offers) {
+  Words names = profile_names(env);
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(offers.begins); });
+  for (const Profile& site : sites(names, env)) offers.add(site.name, site.doc);
   offers.shell("@files");
 }
 
-// What the typed profile, else each profile, has of that kind.
+// What the typed profile, else each site, has of that kind; a name that several have is offered once.
 template <class Member>
 void add_parts(const Words& line, const EnvSnapshot& env, Member member, Offers& offers) {
   const auto typed = std::ranges::find(line, "--profile");
   const bool one = typed != line.end() && typed + 1 != line.end();
-  for (const std::string& name : one ? Words{*(typed + 1)} : profile_names(env))
-    if (const Result<Profile> profile = job::load_profile(name, env))
-      for (const auto& part : (*profile).*member) offers.add(part.name, name);
+  std::map<std::string, Words> owners;
+  for (const Profile& site : sites(one ? Words{*(typed + 1)} : profile_names(env), env))
+    for (const auto& part : site.*member) owners[part.name].push_back(site.name);
+  for (const auto& [name, names] : owners) offers.add(name, hpclaunch::joined(names, ", "));
 }
 
 void add_variables(std::string_view suffix, Offers& offers) {
@@ -61,11 +75,13 @@ void add_values(const OptionInfo& option, const Words& line, const EnvSnapshot& 
                 Offers& offers) {
   const std::string& name = option.positional() ? option.value_name : option.names.back();
   for (const std::string& choice : option.choices) offers.add(choice);
-  if (name == "--profile") return offers.add("none", "no profile"), add_profiles(env, offers);
+  if (name == "--profile") return offers.add("none", "no profile"), add_sites(env, offers);
   if (name == "--stack") return add_parts(line, env, &Profile::stacks, offers);
   if (name == "--node-type") return add_parts(line, env, &Profile::nodes, offers);
   if (name == "--device-mode") return add_parts(line, env, &Profile::device_modes, offers);
   if (name == "--set") return add_variables("=", offers);
+  if (name == "NAME")
+    for (const ChoiceName& choice : choice_names()) offers.add(choice.name, choice.what);
   if (name == "--unset" || name == "NAME") add_variables("", offers);
   if (name == "--launcher")
     for (const std::string_view launcher : kLauncherNames) offers.add(launcher);
@@ -112,8 +128,10 @@ void complete_command(const Command& command, const Words& line, const std::stri
   if (takes_program) offers.shell("@files");
   if (positional.empty()) return;
   const OptionInfo& here = *positional[std::min(words, positional.size() - 1)];
-  if (here.choices.empty() && std::string_view(command.name) == "profile")
-    return add_profiles(env, offers);
+  if (here.choices.empty() && std::string_view(command.name) == "profile") {
+    for (const std::string& name : profile_names(env)) offers.add(name);
+    return offers.shell("@files");
+  }
   if (words == 0 || here.repeatable) add_values(here, line, env, offers);
 }
 
@@ -153,7 +171,8 @@ Runner declare_completion(Parser& parser) {
   parser.word(*shell, "SHELL", {"bash", "zsh", "fish"}, "bash, zsh or fish");
   parser.footer(
       "bash: source <(hpclaunch completion bash); fish: hpclaunch completion fish | source;\n"
-      "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install installs all three.");
+      "zsh: write it to _hpclaunch in a directory of $fpath. cmake --install installs all three.\n"
+      "Exit status: 0 printed, 2 not.");
   return [shell](Session& session) {
     return print_all(session, *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
   };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,33 @@ namespace hpclaunch::cli {
 
 namespace {
 
-constexpr int kColumn = 13;  // where the reasons of explain begin
+constexpr int kColumn = 14;  // where values and reasons begin, as in hpclaunch::explain
+
+// Some are decided only where something asks for them. Options of launchers and batch systems are decisions as well,
+// under their own names.
+constexpr std::array kChoiceNames = {
+    ChoiceName{"profile", "the site profile"},
+    ChoiceName{"stack", "the software stack of the profile"},
+    ChoiceName{"device-mode", "the part of a device that a rank gets"},
+    ChoiceName{"gpu-view", "the devices that a rank sees"},
+    ChoiceName{"granted-devices", "the devices that the batch system granted"},
+    ChoiceName{"nodes", "how many nodes"},
+    ChoiceName{"ranks-per-node", "how many ranks each node gets"},
+    ChoiceName{"ranks", "how many ranks"},
+    ChoiceName{"placement", "cores, device and network interface of each rank"},
+    ChoiceName{"devices", "the devices of each rank"},
+    ChoiceName{"nics", "the network interface of each rank"},
+    ChoiceName{"launcher", "what starts the ranks"},
+    ChoiceName{"hosts", "the nodes of the job"},
+    ChoiceName{"cpu-bind", "the CPUs of each rank"},
+    ChoiceName{"bind-via", "who binds the ranks"},
+    ChoiceName{"supervise", "whether hpclaunch monitors the job"},
+    ChoiceName{"signal", "the signal before the allocation ends"},
+    ChoiceName{"inside-step", "whether this shell is a step of the job"},
+    ChoiceName{"core-limit", "the size limit of core files"},
+    ChoiceName{"directories", "directories that the ranks make"},
+    ChoiceName{"network", "the network that the batch system is asked for"},
+};
 
 struct Args {
   Request launch;
@@ -50,6 +77,13 @@ std::string known_as(const Plan& plan, const std::string& name) {
 std::string heading(const std::string& title, const Style& style) {
   return style.color ? fmt::format("\n\x1b[1m== {} ==\x1b[0m\n\n", title)
                      : fmt::format("\n== {} ==\n\n", title);
+}
+
+// A choice that nothing asked for; "" for a name of something else.
+std::string undecided_text(const std::string& name, const Style& style) {
+  const auto choice = std::ranges::find(kChoiceNames, name, &ChoiceName::name);
+  if (choice == kChoiceNames.end()) return "";
+  return name + "\n  nothing decided here\n" + rows({{"what", choice->what}}, style);
 }
 
 // A note of the profile; "" when there is none of this name.
@@ -99,6 +133,8 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
   fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n",
              render::printable(name),
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  fmt::print(session.err, "hpclaunch: try: hpclaunch explain{}\n",
+             meant.empty() ? "" : " " + meant);
 }
 
 // Rules of the profile that set it under other conditions.
@@ -106,9 +142,9 @@ std::string inactive(const Plan& plan, const std::string& name) {
   std::string text;
   for (const IdleRule& idle : plan.idle) {
     if (idle.variable != name) continue;
-    text += fmt::format("  inactive    rule {} of profile {}, {}:{}\n", idle.rule, idle.profile,
-                        idle.where.file, idle.where.line);
-    text += fmt::format("              needs {}\n", idle.needs);
+    text += fmt::format("  {:<{}}rule {} of profile {}, {}:{}\n", "inactive", kColumn - 2,
+                        idle.rule, idle.profile, idle.where.file, idle.where.line);
+    text += fmt::format("{:{}}needs {}\n", "", kColumn, idle.needs);
   }
   return text;
 }
@@ -122,16 +158,16 @@ std::string one_name(const Prepared& prepared, const std::string& name, const En
   const std::string others = inactive(plan, name);
   const std::string note = note_text(prepared, name, style);
   const std::string facts = catalogue_text(name, style) + note;
-  if (others.empty() && facts.empty()) return text;
+  if (others.empty() && facts.empty()) return text.empty() ? undecided_text(name, style) : text;
   if (text.empty() && others.empty() && facts == note) {
     text = name + "\n";
   } else if (text.empty()) {
     const std::string* exported = env.find(name);
-    text =
-        fmt::format("{}\n  not set by hpclaunch{}\n", render::printable(name),
-                    exported == nullptr ? ""
-                    : is_secret(name)   ? "; exported as <hidden>"
-                                        : "; exported as \"" + render::printable(*exported) + "\"");
+    text = fmt::format("{}\n  not set by hpclaunch{}\n", render::printable(name),
+                       exported == nullptr ? ""
+                       : is_secret(name, *exported)
+                           ? "; exported as <hidden>"
+                           : "; exported as \"" + render::printable(*exported) + "\"");
   }
   return text + others + facts;
 }
@@ -176,13 +212,14 @@ int explain_names(const Args& args, Session& session) {
 
 }  // namespace
 
+std::span<const ChoiceName> choice_names() { return kChoiceNames; }
+
 Runner declare_explain(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Names");
   parser.words(args->names, "NAME",
-               "Variables, choices such as cpu-bind, launcher and ranks, or notes of the profile "
-               "(default: all)");
+               "Variables, choices (cpu-bind, ranks, ...), profile notes; default: all");
   parser.flag("--json", args->json, "Print the decisions as JSON");
   parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };

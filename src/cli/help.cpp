@@ -1,6 +1,5 @@
 // The text of --help and the manual page (man(7) macros), both from the option tree.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +21,7 @@ constexpr std::array<std::string_view, 7> kFirst = {
 
 std::string spelling(const OptionInfo& option) {
   if (option.positional()) return option.value_name + (option.repeatable ? "..." : "");
-  std::string text = fmt::format("{}", fmt::join(option.names, ", "));
+  std::string text = joined(option.names, ", ");
   if (!option.value_name.empty()) text += " " + option.value();
   return text;
 }
@@ -31,7 +30,7 @@ std::string spelling(const OptionInfo& option) {
 std::string choices_of(const OptionInfo& option) {
   const auto& choices = option.choices;
   if (choices.empty() || option.description.find(choices.front()) != std::string::npos) return "";
-  return fmt::format("{}", fmt::join(choices, ", "));
+  return joined(choices, ", ");
 }
 
 std::string description(const OptionInfo& option) {
@@ -57,6 +56,7 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
   narrow.width = std::min(style.width, kWidest);
   std::string text = fmt::format("hpclaunch {}: {}\n\nUsage: hpclaunch {} {}\n", command.name,
                                  command.summary, command.name, command.usage);
+  bool complete = true;
   for (auto option = command.options.begin(); option != command.options.end();) {
     const std::string& group = option->group;
     text += fmt::format("\n{}:\n", group);
@@ -66,11 +66,11 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
         others.push_back(option->names.back());
       else
         text += entry(spelling(*option), description(*option), kColumn, narrow);
-    if (!others.empty())
-      text += paragraph("  also ", fmt::format("{}", fmt::join(others, ", ")), narrow);
+    if (others.empty()) continue;
+    text += paragraph("  also ", joined(others, ", "), narrow);
+    complete = false;
   }
-  if (brief && command.options.back().names != command.options.front().names)
-    text += fmt::format("\nAll options: hpclaunch {} --help\n", command.name);
+  if (!complete) text += fmt::format("\nAll options: hpclaunch {} --help\n", command.name);
   for (const std::string_view line : split(command.footer, '\n'))
     if (!line.empty()) text += "\n" + paragraph("", line, narrow);
   return text;
@@ -115,13 +115,24 @@ std::string option_items(const CommandTree& command, bool shared) {
   return text;
 }
 
+// Of the lines at the end of its help: that about the exit status, or the others.
+std::string footer_lines(const CommandTree& command, bool status) {
+  constexpr std::string_view kStatus = "Exit status: ";
+  std::string text;
+  for (const std::string_view line : split(command.footer, '\n'))
+    if (!line.empty() && line.starts_with(kStatus) == status)
+      text += roff(std::string(line.substr(status ? kStatus.size() : 0))) + "\n";
+  return text;
+}
+
 std::string command_section(const CommandTree& command) {
   std::string text = fmt::format(".SS hpclaunch {} {}\n{}\n", roff(command.name),
                                  roff(command.usage), roff(command.summary));
   text += option_items(command, false);
   if (std::ranges::any_of(command.options, &OptionInfo::shared))
     text += ".PP\nTakes the shared options as well.\n";
-  if (!command.footer.empty()) text += ".PP\n" + roff(command.footer) + "\n";
+  const std::string notes = footer_lines(command, false);
+  if (!notes.empty()) text += ".PP\n" + notes;
   return text;
 }
 
@@ -130,6 +141,7 @@ std::string manual() {
   std::string synopsis;
   std::string shared;
   std::string sections;
+  std::string statuses;
   for (const Command& command : commands()) {
     if (command.hidden) continue;
     Parser parser(command);
@@ -138,12 +150,14 @@ std::string manual() {
     synopsis += fmt::format(".B hpclaunch {}\n{}\n.br\n", roff(tree.name), roff(tree.usage));
     if (shared.empty()) shared = option_items(tree, true);
     sections += command_section(tree);
+    statuses += fmt::format(".TP\n.B {}\n{}", roff(tree.name), footer_lines(tree, true));
   }
   std::string page(kManual);
   const std::pair<std::string_view, std::string> marks[] = {{"@version@", HPCLAUNCH_VERSION},
                                                             {"@synopsis@\n", synopsis},
                                                             {"@shared@\n", shared},
-                                                            {"@commands@\n", sections}};
+                                                            {"@commands@\n", sections},
+                                                            {"@statuses@\n", statuses}};
   for (const auto& [mark, text] : marks) page.replace(page.find(mark), mark.size(), text);
   return page;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "cli/command.h"
 #include "hpclaunch/sys.h"
@@ -58,20 +59,22 @@ std::string overview() {
   return text;
 }
 
-// COLUMNS where it is set, else what the terminal says.
-int width_of(const EnvSnapshot& env, int otherwise) {
-  constexpr long kNarrowest = 40;
-  if (const auto typed = parse_natural(env.get("COLUMNS")); typed && *typed >= kNarrowest)
-    return static_cast<int>(*typed);
+// Of a terminal: COLUMNS where it is set, else what the terminal says.
+std::optional<int> columns_of(const EnvSnapshot& env, int fd) {
+  constexpr int kNarrowest = 40;
+  constexpr int kMost = 10'000;
+  if (isatty(fd) == 0) return std::nullopt;
   winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowest;
-  return known ? size.ws_col : otherwise;
+  int columns = ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  if (const auto typed = parse_natural(env.get("COLUMNS"), kMost); typed && *typed > 0)
+    columns = static_cast<int>(*typed);
+  return columns == 0 ? Style{}.width : std::max(columns, kNarrowest);
 }
 
 // Unicode and colour need a terminal; files and pipes get plain bytes, the same everywhere.
-Style style_of(const EnvSnapshot& env) {
+Style style_of(const EnvSnapshot& env, std::optional<int> columns) {
   Style style;
-  if (isatty(STDOUT_FILENO) == 0) return style;
+  if (!columns) return style;
   const auto has = [](std::string_view text, std::initializer_list<std::string_view> parts) {
     return std::ranges::any_of(
         parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
@@ -84,7 +87,7 @@ Style style_of(const EnvSnapshot& env) {
   style.color = env.get("NO_COLOR").empty() && term != "dumb";
   style.rich = style.color && (has(term, {"256color", "direct", "kitty", "truecolor"}) ||
                                has(env.get("COLORTERM"), {"truecolor", "24bit"}));
-  style.width = width_of(env, style.width);
+  style.width = *columns;
   return style;
 }
 
@@ -111,7 +114,9 @@ int run_command(const Command& command, std::vector<std::string> words, Session&
 int main_of(const std::vector<std::string>& words) {
   Session session;
   session.env = sys::environment();
-  session.style = style_of(session.env);
+  session.columns = columns_of(session.env, STDOUT_FILENO);
+  session.err_columns = columns_of(session.env, STDERR_FILENO);
+  session.style = style_of(session.env, session.columns);
   if (words.empty()) {
     std::fputs(overview().c_str(), stderr);
     return job::exit_status(ErrorKind::usage, ExitRules::report);

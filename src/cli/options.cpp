@@ -1,12 +1,10 @@
 // The options that commands share.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "hpclaunch/launcher_traits.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
 
@@ -50,19 +48,18 @@ void declare_site(Parser& parser, Request& request) {
   parser.choice("--gpu-view", request.gpu_view, "VIEW", {"own", "all", "launcher"},
                 "Devices visible to a rank: its own, all, or as set by the launcher");
   parser.choice("--local-rank", request.local_rank, "WHAT", {"device", "node"},
-                "Meaning of LOCAL_RANK: index of the visible device, or place on the node");
+                "LOCAL_RANK: index of the visible device, or place on the node");
 }
 
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
   constexpr int kMostSeconds = 86'400;
   parser.group("Launch", true);
-  parser.text("--launcher", request.launcher, "NAME",
-              fmt::format("Launcher ({}), or its path", fmt::join(kLauncherNames, ", ")));
+  parser.text("--launcher", request.launcher, "NAME|PATH", joined(kLauncherNames, ", "));
   parser.list("--launcher-arg", request.launcher_args, "ARG",
               "Pass ARG to the launcher, as in --launcher-arg=-v; repeatable");
   parser.named("--verify", request.verify, "HOW", {Verify::warn, Verify::strict, Verify::off},
-               "Wrong CPUs on a rank: warn (and rebind), strict (stop) or off");
+               "Wrong CPUs on a rank: warn, strict (stop), off");
   parser.named("--on-drift", request.on_drift, "HOW",
                {OnDrift::warn, OnDrift::fail, OnDrift::replan},
                "Node differs from the plan: warn, fail, or replan for it");
@@ -75,9 +72,9 @@ void declare_launch(Parser& parser, Request& request) {
   parser.flag("--label", request.output.label, "Prefix output lines with the rank");
   parser.text("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", request.output.grace_seconds,
-                 "Seconds between SIGTERM and SIGKILL when ranks are stopped");
+                 "Seconds from SIGTERM to SIGKILL when ranks are stopped");
   parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
-                "Stop when a node has not started by then; 0: never (600; none under srun)");
+                "Time for every node to start; 0: no limit (600; 0 under srun)");
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");
@@ -109,7 +106,7 @@ job::OtherLines other_lines(const Session& session) {
 nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics) {
   auto list = nlohmann::ordered_json::array();
   for (const Diagnostic& one : diagnostics)
-    list.push_back({{"rule", one.id},
+    list.push_back({{"id", one.id},
                     {"severity", to_string(one.severity)},
                     {"message", one.message},
                     {"fix", one.fix}});
@@ -118,14 +115,14 @@ nlohmann::ordered_json json_of(const std::vector<Diagnostic>& diagnostics) {
 
 void declare_picture(Parser& parser, PictureArgs& args) {
   parser.flag("--picture", args.terminal, "Draw the node in the terminal");
-  parser.text_or("--svg", args.svg, "-", "FILE",
-                 "Draw the node as SVG to FILE, or to standard output");
+  parser.text("--svg", args.svg, "FILE", "Draw the node as SVG to FILE, or to standard output",
+              "-");
 }
 
 Status check_picture(const PictureArgs& args, int others) {
   if (others + (args.terminal ? 1 : 0) + (args.svg.empty() ? 0 : 1) > 1)
     return Error{ErrorKind::usage, "only one of --json, --xml, --picture and --svg is accepted",
-                 "choose one of them"};
+                 "omit all but one, as --picture"};
   if (args.svg.empty() || args.svg == "-") return Done{};
   return job::check_file("--svg", args.svg);
 }

@@ -1,7 +1,6 @@
 #include "cli/parser.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,33 +14,46 @@ namespace {
 
 constexpr double kDay = 86400;
 
+// What CLI11 calls an option, and the user reads: its first long name, else the first one.
+std::string shown_name(const std::string& spec) {
+  const std::vector<std::string_view> all = split(spec, ',');
+  const auto is_long = [](std::string_view name) { return name.starts_with("--"); };
+  const auto found = std::ranges::find_if(all, is_long);
+  return std::string(found == all.end() ? all.front() : *found);
+}
+
 // CLI11 itself reads "010" as octal, and accepts "nan" in any range.
-CLI::Validator whole_number(int low, int high) {
+CLI::Validator whole_number(const std::string& name, int low, int high) {
   return CLI::Validator(
-      [low, high](const std::string& text) {
+      [name, low, high](const std::string& text) {
         const std::optional<long> value = parse_natural(text, high);
         const bool octal = text.size() > 1 && text.front() == '0';
         if (value && *value >= low && !octal) return std::string{};
-        return fmt::format("must be an integer from {1} to {2}, not \"{0}\"", text, low, high);
+        return fmt::format("{} must be an integer from {} to {}, not \"{}\"", name, low, high,
+                           text);
       },
       "");
 }
 
-std::string seconds_of_a_day(const std::string& text) {
-  const std::size_t other = text.find_first_not_of("0123456789.");
-  double value = -1;
-  const bool number = other == std::string::npos && CLI::detail::lexical_cast(text, value);
-  return number && value >= 0 && value <= kDay
-             ? ""
-             : fmt::format("must be a number of seconds from 0 to {1}, not \"{0}\"", text, kDay);
+CLI::Validator seconds_of_a_day(const std::string& name) {
+  return CLI::Validator(
+      [name](const std::string& text) {
+        const std::size_t other = text.find_first_not_of("0123456789.");
+        double value = -1;
+        const bool number = other == std::string::npos && CLI::detail::lexical_cast(text, value);
+        if (number && value >= 0 && value <= kDay) return std::string{};
+        return fmt::format("{} must be a number of seconds from 0 to {}, not \"{}\"", name, kDay,
+                           text);
+      },
+      "");
 }
 
-CLI::Validator one_of(const std::vector<std::string>& choices) {
+CLI::Validator one_of(const std::string& name, const std::vector<std::string>& choices) {
   return CLI::Validator(
-      [choices](const std::string& text) {
+      [name, choices](const std::string& text) {
         if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string{};
         const auto near = nearest(text, choices);
-        return fmt::format("invalid value \"{}\" ({}){}", text, fmt::join(choices, ", "),
+        return fmt::format("invalid value \"{}\" for {} ({}){}", text, name, joined(choices, ", "),
                            near ? fmt::format("; did you mean {}?", *near) : "");
       },
       "");
@@ -72,16 +84,23 @@ std::optional<std::string> without_value(const CommandTree& command, const std::
 }
 
 // CLI11 takes any next word for a value: "--svg -n 2" would draw into a file "-n".
-CLI::Validator some_value(const CommandTree& command) {
+CLI::Validator some_value(const std::string& name, const CommandTree& command) {
   return CLI::Validator(
-      [&command](const std::string& value) -> std::string {
-        if (value.empty()) return "the value must not be empty";
+      [name, &command](const std::string& value) -> std::string {
+        if (value.empty()) return name + " needs a value, not an empty one";
         for (const OptionInfo& option : command.options)
           if (names(option, value.substr(0, value.find('='))))
-            return fmt::format("needs a value, not the option {}", value);
+            return fmt::format("{} needs a value, not the option {}", name, value);
         return "";
       },
       "");
+}
+
+// Our validators name the option in their sentences; CLI11 writes it before them, too.
+std::string sentence(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const bool ours = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  return ours ? text.substr(text.find(": ") + 2) : text;
 }
 
 // Scripts append options to a line that may have them already: the last one wins.
@@ -93,7 +112,7 @@ CLI::Option* last_wins(CLI::Option* option) {
 template <class Value, class Check>
 auto declaring(const std::string& spec, Value& value, Check check) {
   return [spec, &value, check](CLI::App& app) -> CLI::Option* {
-    return last_wins(app.add_option(spec, value))->check(check());
+    return last_wins(app.add_option(spec, value))->check(check(shown_name(spec)));
   };
 }
 
@@ -103,7 +122,7 @@ Parser::Parser(const Command& command) {
   tree_.name = command.name;
   tree_.summary = command.summary;
   tree_.usage = command.usage;
-  describe("-h,--help", "", "Show a short help, or all options", [](CLI::App&) {});
+  describe("-h,--help", "", "-h: short help; --help: all options", [](CLI::App&) {});
 }
 
 OptionInfo& Parser::describe(const std::string& spec, const std::string& value_name,
@@ -130,27 +149,26 @@ void Parser::flag(const std::string& spec, bool& value, const std::string& help)
 
 void Parser::number(const std::string& spec, std::optional<int>& value,
                     const std::string& value_name, int low, int high, const std::string& help) {
-  describe(spec, value_name, help,
-           declaring(spec, value, [low, high] { return whole_number(low, high); }));
+  describe(spec, value_name, help, declaring(spec, value, [low, high](const std::string& name) {
+             return whole_number(name, low, high);
+           }));
 }
 
 void Parser::seconds(const std::string& spec, double& value, const std::string& help) {
-  describe(spec, "SECONDS", help, declaring(spec, value, [] { return &seconds_of_a_day; }))
-      .default_text = fmt::format("{}", value);
+  describe(spec, "SECONDS", help, declaring(spec, value, seconds_of_a_day)).default_text =
+      fmt::format("{}", value);
 }
 
 void Parser::text(const std::string& spec, std::string& value, const std::string& value_name,
-                  const std::string& help) {
-  describe(spec, value_name, help, declaring(spec, value, [this] { return some_value(tree_); }))
-      .default_text = value;
-}
-
-void Parser::text_or(const std::string& spec, std::string& value, const std::string& bare,
-                     const std::string& value_name, const std::string& help) {
-  const auto declare = declaring(spec, value, [this] { return some_value(tree_); });
-  describe(spec, value_name, help, [declare, bare](CLI::App& app) {
-    declare(app)->expected(0, 1)->default_str(bare);
-  }).bare = bare;
+                  const std::string& help, const std::string& bare) {
+  const auto declare =
+      declaring(spec, value, [this](const std::string& name) { return some_value(name, tree_); });
+  OptionInfo& info = describe(spec, value_name, help, [declare, bare](CLI::App& app) {
+    CLI::Option* option = declare(app);
+    if (!bare.empty()) option->expected(0, 1)->default_str(bare);
+  });
+  info.default_text = value;
+  info.bare = bare;
 }
 
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
@@ -167,7 +185,8 @@ void Parser::choice_of(const std::string& spec, const std::string& preset,
     take(static_cast<std::size_t>(at - choices.begin()));
   };
   OptionInfo& info = describe(spec, value_name, help, [spec, choices, found](CLI::App& app) {
-    last_wins(app.add_option_function<std::string>(spec, found))->check(one_of(choices));
+    last_wins(app.add_option_function<std::string>(spec, found))
+        ->check(one_of(shown_name(spec), choices));
   });
   info.default_text = preset;
   info.choices = choices;
@@ -180,10 +199,10 @@ void Parser::assignments(const std::string& spec,
     for (const std::string& text : typed)
       values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
   };
-  const auto check = [](const std::string& text) {
+  const auto check = [spec](const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals != 0 && equals != std::string::npos) return std::string();
-    return fmt::format("must be NAME=VALUE, not \"{}\"", text);
+    return fmt::format("{} must be NAME=VALUE, not \"{}\"", shown_name(spec), text);
   };
   describe(spec, value_name, help, [spec, take, check](CLI::App& app) {
     app.add_option_function<std::vector<std::string>>(spec, take)
@@ -220,7 +239,7 @@ void Parser::words(std::vector<std::string>& values, const std::string& value_na
 void Parser::word(std::string& value, const std::string& value_name,
                   const std::vector<std::string>& choices, const std::string& help) {
   describe("word", value_name, help, [value_name, &value, choices](CLI::App& app) {
-    app.add_option(value_name, value)->required()->check(one_of(choices));
+    app.add_option(value_name, value)->required()->check(one_of(value_name, choices));
   }).choices = choices;
 }
 
@@ -240,7 +259,7 @@ Error Parser::unknown(const std::string& word) const {
   std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
   const bool is_long = name.starts_with("--");  // one letter is as near to any other
   if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
-  return Error{ErrorKind::usage, fmt::format("{}: unknown option {}", tree_.name, name), hint};
+  return Error{ErrorKind::usage, fmt::format("unknown option {}", name), hint};
 }
 
 Result<std::string> Parser::parse(std::vector<std::string> line) {
@@ -262,8 +281,7 @@ Result<std::string> Parser::parse(std::vector<std::string> line) {
   } catch (const CLI::ParseError& error) {
     const bool mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
     const auto lacking = mismatch ? without_value(tree_, last) : std::nullopt;
-    return Error{ErrorKind::usage,
-                 fmt::format("{}: {}", tree_.name, lacking.value_or(error.what())),
+    return Error{ErrorKind::usage, lacking.value_or(sentence(error)),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   }
   if (const Status taken = take_program(app.remaining()); !taken) return taken.error();
@@ -275,11 +293,11 @@ Status Parser::take_program(std::vector<std::string> rest) {
   const std::string first = rest.empty() ? "" : rest.front();
   if (first.starts_with('-') && first != "-" && first != "--") return unknown(first);
   if (program_ == nullptr && !rest.empty())
-    return Error{ErrorKind::usage, fmt::format("{}: unexpected argument \"{}\"", tree_.name, first),
+    return Error{ErrorKind::usage, fmt::format("unexpected argument \"{}\"", first),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   if (first == "--") rest.erase(rest.begin());
   if (rest.empty() && program_required_)
-    return Error{ErrorKind::usage, fmt::format("{}: PROGRAM is missing", tree_.name),
+    return Error{ErrorKind::usage, "PROGRAM is missing",
                  fmt::format("hpclaunch {} {}", tree_.name, tree_.usage)};
   if (program_ != nullptr) *program_ = std::move(rest);
   return Done{};

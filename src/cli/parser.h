@@ -60,10 +60,9 @@ class Parser {
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
   void seconds(const std::string& spec, double& value, const std::string& help);  ///< 0 to a day
+  /// A value that is empty, or an option of the command, is refused. `bare`: what the option without one means.
   void text(const std::string& spec, std::string& value, const std::string& value_name,
-            const std::string& help);  ///< refused when empty, or an option of the command
-  void text_or(const std::string& spec, std::string& value, const std::string& bare,
-               const std::string& value_name, const std::string& help);
+            const std::string& help, const std::string& bare = "");
   void choice(const std::string& spec, std::string& value, const std::string& value_name,
               const std::vector<std::string>& choices, const std::string& help);
   /// The same for the values of an enumeration, which to_string names.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -17,17 +16,17 @@ struct Args {
 std::string as_json(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
   document["argv"] = prepared.argv;
-  document["findings"] = json_of(prepared.diagnostics);
+  document["diagnostics"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
 }
 
-std::string as_text(const Args& args, const Prepared& prepared, const Style& style) {
+std::string as_text(const Args& args, const Prepared& prepared, const Style& style, int above) {
   if (args.json) return as_json(prepared);
   if (args.picture.terminal)
     return plan_picture(prepared.plan, prepared.node, prepared.marks, style);
-  return plan_table(prepared.plan, prepared.node, prepared.argv, style, args.verbose);
+  return plan_table(prepared.plan, prepared.node, prepared.argv, style, args.verbose, above);
 }
 
 int plan(const Args& args, Session& session) {
@@ -35,10 +34,10 @@ int plan(const Args& args, Session& session) {
     return report(session, good.error());
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
   if (!prepared) return report(session, prepared.error());
-  if (!args.json) report(session, prepared->diagnostics);
+  const int above = args.json ? 0 : report(session, prepared->diagnostics);
   const int status =
       args.picture.svg.empty()
-          ? print_all(session, as_text(args, *prepared, session.style))
+          ? print_all(session, as_text(args, *prepared, session.style, above))
           : write_svg(args.picture, plan_svg(prepared->plan, prepared->node, prepared->marks),
                       session);
   if (status != 0) return status;

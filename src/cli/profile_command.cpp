@@ -10,7 +10,6 @@ namespace hpclaunch::cli {
 namespace {
 
 using authoring::Args;
-using authoring::plain;
 
 struct Action {
   const char* name;
@@ -65,17 +64,17 @@ int profile(const Args& args, Session& session) {
     return report(session, Error{ErrorKind::usage, args.action + " takes no " + *option,
                                  "hpclaunch profile --help"});
   if (!args.today.empty() && !is_day(args.today))
-    return report(session,
-                  Error{ErrorKind::usage,
-                        "--today must be a date YYYY-MM-DD, not \"" + plain(args.today) + "\"",
-                        "--today 2026-01-31"});
+    return report(session, Error{ErrorKind::usage,
+                                 "--today must be a date YYYY-MM-DD, not \"" +
+                                     render::printable(args.today) + "\"",
+                                 "--today 2026-01-31"});
   const bool takes_names = args.action != "list" && args.action != "new" && args.action != "schema";
   if (!takes_names && !args.names.empty())
-    return report(session,
-                  Error{ErrorKind::usage,
-                        args.action + " takes no argument \"" + plain(args.names.front()) + "\"",
-                        args.action == "new" ? "hpclaunch profile new --name NAME"
-                                             : "hpclaunch profile show NAME"});
+    return report(session, Error{ErrorKind::usage,
+                                 args.action + " takes no argument \"" +
+                                     render::printable(args.names.front()) + "\"",
+                                 args.action == "new" ? "hpclaunch profile new --name NAME"
+                                                      : "hpclaunch profile show NAME"});
   for (const Action& action : kActions)
     if (args.action == action.name) return action.run(args, session);
   return exit_status(ErrorKind::usage, session.exit_rules);

@@ -106,7 +106,7 @@ Runner declare_run(Parser& parser) {
   parser.group("Run");
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose,
-              "Print the launch command before the start; with --dry-run, add reasons as comments");
+              "Print the launch command first; with --dry-run, reasons as comments");
   parser.flag("--show-secrets", args->show_secrets,
               "With --dry-run: print tokens, keys and passwords");
   parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");

@@ -64,7 +64,7 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
     document["reports"].push_back(
         Json::parse(report_to_json(one, place, report, result.seen.module)));
   }
-  document["findings"] = json_of(prepared.diagnostics);
+  document["diagnostics"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }

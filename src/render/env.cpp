@@ -1,4 +1,4 @@
-// Environment changes in the formats that are no shell, the table of all formats, and the script of a launch.
+// Environment changes in every format, and the script of a launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,75 @@
 
 namespace hpclaunch {
 
-namespace render {
+using namespace render;
+
+// ---- words for sh, csh and fish ---------------------------------------------------------------------
+//
+// Sources: POSIX.1-2017, XCU 2.2 "Quoting"; tcsh(1), "Lexical structure"; fish-language(1), "Quotes" and
+// "Escaping characters". That real shells agree is tested, byte by byte (tests/render/shells.py).
+
+namespace {
+
+/// Bytes that are ordinary in every shell anywhere in a word, except '=' and '~' in front.
+bool is_plain(std::string_view text) {
+  return !text.empty() && text[0] != '=' && consists_of(text, "_./:=,+-@");
+}
+
+/// How a byte is written, and whether outside the quotes.
+struct Piece {
+  std::string text;
+  bool outside = false;
+};
+
+/// A word of which some parts are in single quotes.
+template <class Write>
+std::string quoted_word(std::string_view value, Write write) {
+  std::string text;
+  bool quoted = false;
+  for (const char c : value) {
+    const Piece piece = write(c);
+    if (quoted == piece.outside) text += '\'';
+    quoted = !piece.outside;
+    text += piece.text;
+  }
+  if (quoted) text += '\'';
+  return text.empty() ? "''" : text;
+}
+
+}  // namespace
+
+std::string quote_sh(std::string_view value) {
+  if (is_plain(value)) return std::string(value);
+  return "'" + replaced(value, {{'\'', "'\\''"}}) + "'";
+}
+
+// csh replaces '!' inside quotes too, and a newline in quotes needs a backslash. What a backslash
+// means inside quotes depends on a variable of the user's (backslash_quote), so quotes have none
+// but the one before a newline; that one is quoted apart, or a lead byte of a double-byte
+// locale before it would swallow it.
+std::string quote_csh(std::string_view value) {
+  if (is_plain(value)) return std::string(value);
+  return quoted_word(value, [](char c) -> Piece {
+    if (c == '\n') return {"'\\\n'", true};
+    if (c == '\'' || c == '!' || c == '\\') return {{'\\', c}, true};
+    return {{c}, false};
+  });
+}
+
+// Bytes above ASCII go by number: what fish reads as characters it writes again in the locale of
+// the moment, and that may have changed on the line before.
+std::string quote_fish(std::string_view value) {
+  if (is_plain(value)) return std::string(value);
+  return quoted_word(value, [](char c) -> Piece {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') return {"\\n", true};
+    if (c == '\t') return {"\\t", true};
+    if (byte < 0x20 || byte >= 0x7F)
+      return {fmt::format("\\{}{:02x}", byte < 0x80 ? 'x' : 'X', byte), true};
+    if (c == '\'' || c == '\\') return {{'\\', c}, false};
+    return {{c}, false};
+  });
+}
 
 namespace {
 
@@ -169,27 +237,25 @@ std::string command_lines(const std::vector<std::string>& argv) {
 
 }  // namespace
 
-}  // namespace render
-
 std::optional<EnvFormat> env_format_from(std::string_view name) {
-  for (const render::Format& row : render::kFormats)
+  for (const Format& row : kFormats)
     if (row.name == name) return row.format;
   return std::nullopt;
 }
 
 Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& changes,
                                bool comments) {
-  const render::Format& row = render::kFormats[static_cast<std::size_t>(format)];
-  if (row.quote == nullptr) return render::json_document(changes);
+  const Format& row = kFormats[static_cast<std::size_t>(format)];
+  if (row.quote == nullptr) return json_document(changes);
   std::string text;
   for (const EnvChange& change : changes) {
-    if (const Status fine = render::check_change(row, change); !fine) return fine.error();
+    if (const Status fine = check_change(row, change); !fine) return fine.error();
     if (change.prints == EnvChange::Prints::inherited) {
       text +=
           fmt::format("{}{} is inherited; its value is not printed\n", row.comment, change.name);
       continue;
     }
-    const std::string comment = comments ? render::comment_text(change.comment) : "";
+    const std::string comment = comments ? comment_text(change.comment) : "";
     // A Lua comment that begins with [[ would span lines; "-- " separates the bracket.
     if (!comment.empty()) text += fmt::format("{}{}\n", row.comment, comment);
     const std::string value =
@@ -213,17 +279,17 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
   for (const std::string& word : argv)
     if (word.find('\0') != std::string::npos)
       return Error{ErrorKind::unsupported,
-                   fmt::format("an argument has a zero byte: {}", render::printable(word))};
+                   fmt::format("an argument has a zero byte: {}", printable(word))};
   const Result<std::string> exports = render_env(EnvFormat::sh, changes, comments);
   if (!exports) return exports.error();
   std::string text =
       "#!/bin/sh\n"
       "# Generated by hpclaunch: does what `hpclaunch run` does, in any POSIX shell.\n";
-  for (const std::string& need : needs) text += "# " + render::printable(need) + "\n";
+  for (const std::string& need : needs) text += "# " + printable(need) + "\n";
   text += "\n";
   text += preamble;
   if (!changes.empty()) text += *exports + "\n";
-  return text + "exec " + render::command_lines(argv);
+  return text + "exec " + command_lines(argv);
 }
 
 }  // namespace hpclaunch

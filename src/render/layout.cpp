@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "hpclaunch/text.h"
 #include "render/text.h"
 
 namespace hpclaunch::render {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "render/layout.h"
-#include "render/text.h"
 
 namespace hpclaunch::render {
 

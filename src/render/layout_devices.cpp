@@ -5,7 +5,6 @@
 
 #include "hpclaunch/text.h"
 #include "render/layout.h"
-#include "render/text.h"
 
 namespace hpclaunch::render {
 

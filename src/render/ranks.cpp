@@ -118,7 +118,7 @@ std::string kind_title(const Kind& kind, const Plan& plan) {
   constexpr int kHostColumns = 90;
   const Style style{true, false, kHostColumns};
   const std::string hosts = host_list(kind.hosts, kHostColumns);
-  std::string text = counted(static_cast<long>(kind.hosts.size()), "node") + ": " + hosts;
+  std::string text = counted(kind.hosts.size(), "node") + ": " + hosts;
   if (plan.nodes() > 1)
     text += fmt::format("; numbers are local ranks; local rank 0 = global {} {}",
                         kind.first_ranks.size() == 1 ? "rank" : "ranks",
@@ -155,8 +155,7 @@ std::string number_list(const std::vector<int>& numbers, const Style& style,
     even = even && numbers[i] - numbers[i - 1] == numbers[1] - numbers[0];
   const std::string text = fmt::format("{}{}{}{}{} {}", numbers[0], separator, numbers[1],
                                        separator, dots(style), numbers.back());
-  return even ? text
-              : text + fmt::format(" ({})", counted(static_cast<long>(numbers.size()), "rank"));
+  return even ? text : text + fmt::format(" ({})", counted(numbers.size(), "rank"));
 }
 
 std::string rank_tables(const Plan& plan, const Topology& node, const Style& style) {
@@ -168,9 +167,9 @@ std::string rank_tables(const Plan& plan, const Topology& node, const Style& sty
       const std::string granted =
           kind.node->granted > 0 ? fmt::format(" on {} granted", counted(kind.node->granted, "CPU"))
                                  : "";
-      const std::string title = fmt::format(
-          "on {}, {} each{}: ", counted(static_cast<long>(kind.first_ranks.size()), "node"),
-          counted(static_cast<long>(kind.node->ranks.size()), "rank"), granted);
+      const std::string title =
+          fmt::format("on {}, {} each{}: ", counted(kind.first_ranks.size(), "node"),
+                      counted(kind.node->ranks.size(), "rank"), granted);
       text += title + host_list(kind.hosts, style.width - columns(title)) + "\n";
     }
     text += table(kind, node, style);

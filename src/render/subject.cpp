@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "hpclaunch/text.h"
-#include "render/text.h"
 
 namespace hpclaunch::render {
 
@@ -95,8 +94,7 @@ std::string device_words(const Device& device) {
   append(text, "", device.model.empty() ? device.vendor : device.model);
   append(text, "partition ", device.partition);
   if (device.subdevices > 0) text += ", " + counted(device.subdevices, "sub-device");
-  if (!device.instances.empty())
-    text += ", " + counted(static_cast<long>(device.instances.size()), "instance");
+  if (!device.instances.empty()) text += ", " + counted(device.instances.size(), "instance");
   append(text, "PCI ", device.pci);
   append(text, "UUID ", device.uuid);
   if (device.numa >= 0) text += fmt::format(", NUMA node {}", device.numa);
@@ -183,7 +181,7 @@ std::vector<const Use*> far_uses(const Subject& subject) {
 
 std::string locality_text(const Subject& subject) {
   if (subject.ranks == nullptr) return "";
-  const std::string all = counted(static_cast<long>(subject.ranks->ranks.size()), "rank");
+  const std::string all = counted(subject.ranks->ranks.size(), "rank");
   const auto is_far = [](const Use& use) { return !use.far.empty(); };
   const std::set<int> far = ranks_where(subject.uses, is_far);
   const std::set<int> far_nics = ranks_where(subject.nics, is_far);

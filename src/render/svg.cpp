@@ -1,6 +1,5 @@
 // Scenes as one SVG document: <https://www.w3.org/TR/SVG2/>. No scripts, no fonts, no links.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -219,7 +218,7 @@ std::vector<Key> keys_of(const Scene& scene, const Subject& subject) {
       {Paint::rank, false, "3", "rank, by number"},
       {Paint::shared, false, "0,4", "shared by several ranks"},
       {Paint::reserved, false, "sys", "reserved for the system"},
-      {Paint::service, false, "svc", fmt::format("service: {}", fmt::join(services, ", "))},
+      {Paint::service, false, "svc", fmt::format("service: {}", joined(services, ", "))},
       {Paint::closed, false, "", "not allowed"},
       {Paint::plain, true, "FAR", "far from its rank"}};
   std::erase_if(keys, [&](const Key& key) {

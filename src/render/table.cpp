@@ -1,5 +1,5 @@
-// The plan as a screen of text. Long values and long words of the command are cut and marked; `explain`
-// and `run --dry-run` print them in full.
+// The plan as a screen of text. Long values are cut and marked, and without `verbose` long words of the command;
+// `explain` and `run --dry-run` print them in full.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,7 +37,7 @@ std::string ranks_text(const Plan& plan) {
 }
 
 /// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; 60 of 62 available cores used"; "" without a node.
-std::string machine_text(const Plan& plan, const Topology& node) {
+std::string machine_text(const Plan& plan, const Topology& node, int width) {
   if (node.cores.empty()) return "";
   std::string text = counts({{node.packages.size(), "package"},
                              {node.numa_nodes.size(), "NUMA node"},
@@ -53,8 +53,11 @@ std::string machine_text(const Plan& plan, const Topology& node) {
     allowed += core.pus.intersects(node.allowed) ? 1 : 0;
     busy += core.pus.intersects(used) ? 1 : 0;
   }
-  return text + fmt::format("; {} of {} available {} used", busy, allowed,
-                            allowed == 1 ? "core" : "cores");
+  const std::string cores = allowed == 1 ? "core" : "cores";
+  const std::string used_text = fmt::format("; {} of {} available {} used", busy, allowed, cores);
+  return text + (columns(text + used_text) <= width
+                     ? used_text
+                     : fmt::format("; {} of {} used", busy, allowed));
 }
 
 std::string choice_text(const Plan& plan, const char* name) {
@@ -98,12 +101,12 @@ std::string header(const Plan& plan, const Topology& node, const Style& style, b
   line("hosts", host_list(plan.hosts, style.width - kLabel));
   line("site", printable(site_text(plan)));
   line("devices", printable(devices_text(plan)));
-  line("job needs", printable(fmt::format("{}", fmt::join(plan.batch, " "))));
+  line("job needs", printable(joined(plan.batch, " ")));
   line("core file", plan.core_limit == "0" ? "none" : printable(plan.core_limit));
-  if (verbose) line("makes", printable(fmt::format("{}", fmt::join(plan.make_dirs, " "))));
+  if (verbose) line("makes", printable(joined(plan.make_dirs, " ")));
   line("launcher", printable(plan.launcher));
   line("binding", binding_text(plan));
-  line("node", machine_text(plan, node));
+  line("node", machine_text(plan, node, style.width - kLabel));
   return text;
 }
 
@@ -119,7 +122,10 @@ std::string short_value(const std::string& name, const Decision& decision, int w
     std::string text = fmt::format("{} / {} ({})", first, dots(style), counted(count, "item"));
     if (columns(text) <= width) return text;
   }
-  return shorten(whole, width, style);
+  const bool blanks =
+      std::holds_alternative<std::string>(decision.value) && whole.find(' ') != std::string::npos;
+  return blanks ? fmt::format("'{}'", shorten(whole, width - 2, style))
+                : shorten(whole, width, style);
 }
 
 /// Variables that are shown together: of one layer and, unless that is "", with one reason.
@@ -127,13 +133,14 @@ struct Group {
   Layer layer;
   std::string why;
   std::vector<std::string> words;  ///< NAME=value
+  int hidden = 0;                  ///< words that are not shown
 };
+
+constexpr int kIndent = 6;
 
 /// What differs from a plain launch. `verbose`: everything with its reasons, but for the numbers of a
 /// rank and a job, whose names explain them.
-std::string environment(const Plan& plan, const Style& style, bool verbose) {
-  constexpr int kIndent = 6;
-  if (plan.env.empty()) return "";
+std::vector<Group> groups_of(const Plan& plan, const Style& style, bool verbose) {
   std::vector<Group> groups;
   for (const Setting& setting : plan.env) {
     const Decision& last = setting.history.back();
@@ -148,45 +155,91 @@ std::string environment(const Plan& plan, const Style& style, bool verbose) {
     const std::string name = shorten(printable(setting.name), room / 2, style) + "=";
     group->words.push_back(name + short_value(setting.name, last, room - columns(name), style));
   }
-  std::string text =
-      "\n" + tinted("environment", Tone::strong, style) +
-      fmt::format("  {}{}\n", counted(static_cast<long>(plan.env.size()), "variable"),
-                  verbose ? "" : "; -v shows all, with reasons");
   std::stable_partition(groups.begin(), groups.end(),
                         [](const Group& one) { return !one.why.empty(); });
-  for (Group& group : groups) {
-    const std::string layer = std::string(to_string(group.layer)) + ":";
-    if (group.why.empty()) group.words.insert(group.words.begin(), layer);
-    const int indent = group.why.empty() ? 4 : 2;
-    text += hanging("  ", fill(group.words, style.width - indent, "  "), indent);
-    if (group.why.empty()) continue;
-    const auto why = wrap(layer + " " + group.why, style.width - kIndent, ' ');
-    text += hanging(std::string(kIndent, ' '), tinted(why, Tone::faint, style), kIndent);
-  }
-  return text;
+  return groups;
 }
 
-/// `verbose`: one option per line.
-std::string command(const std::vector<std::string>& argv, const Style& style, bool verbose) {
-  constexpr int kIndent = 4;
-  if (argv.empty()) return "";
-  const int room = style.width - kIndent;
-  std::vector<std::string> parts;
-  for (std::vector<std::string>& group : argument_groups(argv)) {
-    if (!verbose && group.front().ends_with("/hpclaunch-shim")) group = {"hpclaunch-shim"};
-    parts.push_back(shorten(printable(quoted_words(group)), room, style));
+std::string group_text(const Group& group, const Style& style) {
+  const std::string layer = std::string(to_string(group.layer)) + ":";
+  std::vector<std::string> words = group.words;
+  if (group.why.empty()) words.insert(words.begin(), layer);
+  if (group.hidden > 0) words.push_back(fmt::format("({} more)", group.hidden));
+  const int indent = group.why.empty() ? 4 : 2;
+  std::string text = hanging("  ", fill(words, style.width - indent, "  "), indent);
+  if (group.why.empty()) return text;
+  const auto why = wrap(layer + " " + group.why, style.width - kIndent, ' ');
+  return text + hanging(std::string(kIndent, ' '), tinted(why, Tone::faint, style), kIndent);
+}
+
+int lines_of(std::string_view text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// Takes the widest word of the groups away that are the profile's; false: each has one.
+bool take_widest(std::vector<Group>& groups) {
+  Group* from = nullptr;
+  std::size_t at = 0;
+  for (Group& group : groups) {
+    if (group.layer != Layer::profile_default && group.layer != Layer::profile_require) continue;
+    for (std::size_t i = 0; group.words.size() > 1 && i < group.words.size(); ++i)
+      if (from == nullptr || columns(group.words[i]) >= columns(from->words[at]))
+        from = &group, at = i;
   }
-  return "\n" + tinted("command", Tone::strong, style) + "\n" +
-         hanging("  ", verbose ? parts : fill(parts, room), kIndent);
+  if (from == nullptr) return false;
+  from->words.erase(from->words.begin() + static_cast<std::ptrdiff_t>(at));
+  ++from->hidden;
+  return true;
+}
+
+/// At most `most` lines where variables of the profile can be left out for that, the widest first.
+std::string environment(const Plan& plan, const Style& style, bool verbose, int most) {
+  if (plan.env.empty()) return "";
+  std::vector<Group> groups = groups_of(plan, style, verbose);
+  for (;;) {
+    std::string text = "\n" + tinted("environment", Tone::strong, style) +
+                       fmt::format("  {}{}\n", counted(plan.env.size(), "variable"),
+                                   verbose ? "" : "; -v shows all, with reasons");
+    for (const Group& group : groups) text += group_text(group, style);
+    if (verbose || lines_of(text) <= most || !take_widest(groups)) return text;
+  }
+}
+
+/// `verbose`: one option per line, each whole; else the shim and the program, which the head has, by name only.
+std::string command(const std::vector<std::string>& argv, const Style& style, bool verbose) {
+  constexpr int kContinued = 4;
+  if (argv.empty()) return "";
+  const int room = style.width - kContinued;
+  std::vector<std::string> parts;
+  for (const std::vector<std::string>& group : argument_groups(argv)) {
+    const std::string part = printable(quoted_words(group));
+    if (!verbose && group.front().ends_with("/hpclaunch-shim")) {
+      parts.insert(parts.end(), {"hpclaunch-shim", "PROGRAM"});
+      break;
+    }
+    if (verbose)
+      for (const std::string& line : flow(part, room - 2))
+        parts.push_back((part.starts_with(line) ? "" : "  ") + line);
+    else
+      parts.push_back(columns(part) <= room ? part : shorten(part, room / 2, style));
+  }
+  const std::string head = "\n" + tinted("command", Tone::strong, style);
+  return verbose ? head + "\n" + hanging("  ", parts, kContinued)
+                 : head + hanging("  ", fill(parts, room - 5), kContinued);
 }
 
 }  // namespace
 
 std::string plan_table(const Plan& plan, const Topology& topology,
-                       const std::vector<std::string>& argv, const Style& style, bool verbose) {
-  return header(plan, topology, style, verbose) + rank_tables(plan, topology, style) +
-         environment(plan, style, verbose) +
-         command(argv.empty() ? plan.command : argv, style, verbose);
+                       const std::vector<std::string>& argv, const Style& style, bool verbose,
+                       int above) {
+  constexpr int kScreen = 39;  // lines, and one for the shell's prompt
+  constexpr int kLeast = 5;    // of the environment
+  const std::string head =
+      header(plan, topology, style, verbose) + rank_tables(plan, topology, style);
+  const std::string last = command(argv.empty() ? plan.command : argv, style, verbose);
+  const int room = kScreen - above - lines_of(head) - lines_of(last);
+  return head + environment(plan, style, verbose, std::max(room, kLeast)) + last;
 }
 
 std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) {
@@ -198,7 +251,7 @@ std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) 
   const std::string site = site_text(plan);
   return fmt::format("hpclaunch: starting {} ({}) with {}{}{}\nhpclaunch: {}\n", plan_title(plan),
                      printable(host_ranges(plan.hosts, kWidth)), plan.launcher,
-                     site.empty() ? "" : ", profile ", printable(site), fmt::join(shown, " "));
+                     site.empty() ? "" : ", profile ", printable(site), joined(shown, " "));
 }
 
 }  // namespace hpclaunch

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "hpclaunch/text.h"
 #include "render/palette.h"
 #include "render/ranks.h"
 #include "render/scene.h"

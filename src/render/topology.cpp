@@ -1,6 +1,5 @@
 // The machine as a text tree, for `hpclaunch topo`.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
@@ -82,7 +81,7 @@ class Lines {
 
   /// "52 cores of 2 PUs"; `cores` have as many PUs.
   std::string counted_cores(Cores cores) const {
-    const std::string text = counted(static_cast<long>(cores.size()), "core");
+    const std::string text = counted(cores.size(), "core");
     const int each = pus(cores.front()).count();
     return each > 1 ? fmt::format("{} of {} PUs", text, each) : text;
   }
@@ -117,7 +116,7 @@ class Lines {
       all |= region->pus;
       lists.push_back(region->pus.to_list());
     }
-    std::string listed = fmt::format("{}", fmt::join(lists, " | "));
+    std::string listed = joined(lists, " | ");
     if (listed.size() > kMaxListed)
       listed = fmt::format("{} (first {}, second {})", all.to_list(), lists[0], lists[1]);
     return fmt::format("{} x {}, each {}: {}{}", run.size(), label(*run.front()),

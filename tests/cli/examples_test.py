@@ -142,7 +142,7 @@ class Examples(SiteTest):
 
         with open(os.path.join(job.folder, "plan.json")) as file:
             plan = json.load(file)
-        found = {finding["rule"]: finding for finding in plan["findings"]}
+        found = {finding["id"]: finding for finding in plan["diagnostics"]}
         self.assertLessEqual(set(found), self.expected_findings(site, job), ran.err)
         self.assertNotIn("error", [finding["severity"] for finding in found.values()])
         if "RETIRED" in text:

@@ -44,14 +44,24 @@ class Explain(Test):
                                  "CCL_WORKER_AFFINITY", env=dict(clean_env(), CCL_WORKER_AFFINITY="1")))
         self.has(done, 'exported as "1"', "rule ccl-workers", "ranks_per_node = 12, and it is 48")
 
+    def test_documented_names_that_nothing_decided(self):
+        for name in ("granted-devices", "signal", "core-limit", "device-mode", "network"):
+            done = self.ok(hpclaunch("explain", *HERE, name))
+            self.assertTrue(done.out.startswith(name + "\n  nothing decided here\n  what        "), done.out)
+        self.ok(hpclaunch("explain", *HERE, "granted-device"), 1)
+
+    def test_values_and_reasons_begin_in_one_column(self):
+        for line in hpclaunch("explain", *HERE, "OMP_NUM_THREADS").out.splitlines()[1:]:
+            self.assertRegex(line, r"^(  [\w ]{11} | {14})\S")
+
     def test_notes_of_the_profile(self):
         words = ("explain", "--profile", "aurora", "-N", "1")
         done = self.ok(hpclaunch(*words, "copper"))
-        self.assertTrue(done.out.startswith("copper\n  note       Importing Python at scale with Copper: module load copper;"), done.out)
-        self.has(done, "source     https://docs.alcf.anl.gov/aurora/data-management/copper/copper/, checked on 20")
+        self.assertTrue(done.out.startswith("copper\n  note        Importing Python at scale with Copper: module load copper;"), done.out)
+        self.has(done, "source      https://docs.alcf.anl.gov/aurora/data-management/copper/copper/, checked on 20")
         self.assertNotIn("not set by hpclaunch", done.out)
         for site, note in (("frontier", "nvme"), ("frontier", "hang"), ("frontier", "torchrun"), ("narval", "mps"), ("polaris", "mps")):
-            self.has(self.ok(hpclaunch("explain", "--profile", site, "-N", "1", note)), "\n  note       ")
+            self.has(self.ok(hpclaunch("explain", "--profile", site, "-N", "1", note)), "\n  note        ")
         self.has(self.ok(hpclaunch(*words)), "notes of the profile", "  copper               Importing Python")
         done = self.ok(hpclaunch(*words, "coper"), 1)
         self.has(done, "did you mean copper?")

@@ -104,6 +104,50 @@ class Identity(Test):
             with open(os.path.join(folder, name)) as file:
                 self.assertIsNotNone(json.load(file)["choices"]["jax"])
 
+    NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURM_LOCALID", "MPI_LOCALRANKID", "PALS_RANKID", "PALS_LOCAL_RANKID",
+             "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK", "RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_NODEID", "GROUP_RANK")
+
+    def findings(self, *words, env):
+        done = hpclaunch("plan", "--json", *words, "-N", "2", "--ppn", "2", "--", "/bin/true", env=clean_env(**env))
+        self.assertIn(done.status, (0, 1), str(done))
+        plan = json.loads(done.out)
+        return plan, {one["id"]: one["severity"] for one in plan["diagnostics"]}
+
+    def test_a_typed_rank_is_refused_under_every_launcher(self):
+        job = dict(BATCH, SLURM_JOB_NODELIST="n[1-2]", SLURM_NODELIST="n[1-2]", SLURM_JOB_NUM_NODES="2", SLURM_NNODES="2")
+        for launcher in ("flux", "hydra", "intelmpi", "jsrun", "openmpi", "pals", "prrte", "slurm"):
+            for env, profile in (({}, "frontier"), (job, "none")):
+                with self.subTest(launcher=launcher, job=bool(env)):
+                    words = ("--launcher", launcher, "--profile", profile, "--master-addr", "198.51.100.1")
+                    _, found = self.findings(*words, *(word for name in self.NAMES for word in ("--set", name + "=3")), env=env)
+                    self.assertEqual(found.get("same-on-every-rank") or found.get("identity-contradicts"), "error")
+                    for name in self.NAMES:
+                        done = hpclaunch("plan", *words, "-N", "2", "--ppn", "2", "--set", name + "=3", "--", "/bin/true", env=clean_env(**env))
+                        self.assertRegex(done.err, r"error: %s on the command line .*\[(same-on-every-rank|identity-contradicts)\]" % name)
+
+    def test_a_rule_that_sets_a_rank_is_refused(self):
+        rules = [{"id": "r%d" % i, kind: {name: "0"}, "why": "a mistake"}
+                 for i, (kind, name) in enumerate((("default", "PMI_RANK"), ("require", "SLURM_PROCID"), ("default", "OMPI_COMM_WORLD_RANK")))]
+        nodes = [{"name": "n", "packages": 1, "cores_per_numa": 4, "why": "a test"}]
+        profile = self.file("p.json", json.dumps({"schema": 1, "name": "p", "doc": "a test", "launcher": "hydra", "nodes": nodes, "rules": rules}))
+        done = hpclaunch("plan", "--profile", profile, "-N", "2", "--ppn", "2", "--", "/bin/true", env=clean_env())
+        for i, name in enumerate(("PMI_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")):
+            self.assertIn("error: %s of rule r%d of profile p contradicts the identity that a launcher gives each rank [identity-contradicts]" % (name, i), done.err)
+            self.assertIn("--unset " + name, done.err)
+        words = [word for name in ("PMI_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK") for word in ("--unset", name)]
+        done = hpclaunch("plan", "--profile", profile, "-N", "2", "--ppn", "2", *words, "--", "/bin/true", env=clean_env())
+        self.assertNotIn("identity-contradicts", done.err)
+
+    def test_an_exported_rank_reaches_no_rank(self):
+        for launcher in ("flux", "hydra", "intelmpi", "jsrun", "openmpi", "pals", "prrte", "slurm"):
+            with self.subTest(launcher=launcher):
+                exported = {name: "99" for name in self.NAMES}
+                plan, found = self.findings("--launcher", launcher, "--profile", "frontier", env=exported)
+                self.assertNotIn("identity-contradicts", found)
+                left = [one["name"] for one in plan["env"] if one["name"] in self.NAMES and one["value"] == "99"]
+                own = () if launcher != "slurm" else ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")  # srun sets these anew
+                self.assertEqual((left, {name for name in self.NAMES if name not in {one["name"] for one in plan["env"]}} - set(own)), ([], set()))
+
     def test_lightning_may_have_slurm_instead(self):
         folder = os.path.join(self.folder, "ranks")
         os.mkdir(folder)

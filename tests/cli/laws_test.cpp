@@ -102,6 +102,17 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK_THAT(made.breach("near-device"),
                ContainsSubstring("none of the idle ones near its device 1"));
   }
+  SECTION("idle cores near devices of a rank that has several") {
+    made.ranks()[0].units.push_back({1, 1, -1});
+    made.ranks().pop_back();
+    CHECK(made.breach("several-devices").empty());
+    made.asked.devices_per_rank = 2;
+    CHECK(made.breach("several-devices") == "2 cores near devices of ranks are idle");
+  }
+  SECTION("idle cores, and silent about them") {
+    made.ranks().pop_back();
+    CHECK(made.breach("idle-cores") == "2 of 3 cores are idle, and the plan does not report it");
+  }
   SECTION("no device") {
     made.ranks()[1].units.clear();
     CHECK(made.breach("own-device") == "rank 1 has no device");

@@ -193,7 +193,7 @@ class Clashes(Job):
 
     def test_a_plan_shows_them_too(self):
         plan = self.json("plan", "-n", "2", "--launcher", "slurm", *COUNTS, "--launcher-arg=--export=NONE", env=self.env())
-        self.assertEqual([(f["rule"], f["severity"]) for f in plan["findings"] if f["rule"] == "launcher-arg-clash"], [("launcher-arg-clash", "error")])
+        self.assertEqual([(f["id"], f["severity"]) for f in plan["diagnostics"] if f["id"] == "launcher-arg-clash"], [("launcher-arg-clash", "error")])
 
 
 if __name__ == "__main__":

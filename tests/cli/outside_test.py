@@ -131,6 +131,18 @@ class Script(Outside):
             self.refused(2, "env", "--format", form, "--profile", self.profile, "-N", "2", env=self.env(), says=["MASTER_ADDR", "known only in the job", "--format sh"])
 
 
+class UnknownNodes(Outside):
+    """A container may pass the job's id on and not its node file."""
+
+    def test_pbs(self):
+        for more in ({}, {"PBS_NODEFILE": ""}):
+            done = hpclaunch("plan", "--profile", "none", "-n", "2", "--oversubscribe", env=self.env(PBS_JOBID="7.server", **more))
+            self.has(done, "nodes-unknown", "PBS_NODEFILE")
+        for words, more in ((("-N", "1"), {}), (("--hostfile", self.file("hosts", "localhost\n")), {}), ((), {"PBS_NODEFILE": self.file("nodes", HOST + "\n")})):
+            done = hpclaunch("plan", "--profile", "none", "-n", "2", "--oversubscribe", *words, env=self.env(PBS_JOBID="7.server", **more))
+            self.assertNotIn("nodes-unknown", done.err)
+
+
 class Contradiction(Outside):
     def test_a_profile_of_another_site(self):
         env = self.env(PBS_JOBID="7.aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov", PBS_NODEFILE=self.file("nodes", "x4102c5s6b0n0\n"))
@@ -145,6 +157,68 @@ class Contradiction(Outside):
         self.has(hpclaunch("plan", "--profile", self.profile, env=env), "profile-elsewhere", "a PBS job")
         self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", self.profile, env=self.env(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n1")).err)
         self.assertNotIn("profile-elsewhere", hpclaunch("plan", "--profile", self.profile, env=self.env()).err)
+
+
+class Proxies(Outside):
+    """The job's nodes are reached without a proxy, whoever has exported which spelling."""
+
+    def exceptions(self, *words, nodes="n1\nn2\n", **more):
+        done = self.ok(hpclaunch("plan", "--json", "--hostfile", self.file("hosts", nodes), *words, env=self.env(**more)))
+        self.assertNotIn("export-overruled", done.err)
+        found = {setting["name"]: setting["value"] for setting in json.loads(done.out)["env"]}
+        self.assertEqual(found.get("no_proxy"), found.get("NO_PROXY"))
+        return found.get("no_proxy")
+
+    def test_each_spelling(self):
+        for name in ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            for site in ("none", "perlmutter", "polaris"):
+                self.assertEqual(self.exceptions("--profile", site, **{name: "http://p:1"}), "n1,n2")
+            self.assertEqual(self.exceptions("--profile", "none", "--set", name + "=http://p:1"), "n1,n2")
+
+    def test_what_is_kept(self):
+        self.assertEqual(self.exceptions(http_proxy="p", no_proxy="a, n2", NO_PROXY="b,a"), "a,n2,b,n1")
+        self.assertEqual(self.exceptions(http_proxy="p", NO_PROXY="b", MASTER_ADDR="10.0.0.7"), "b,10.0.0.7,n1,n2")
+        self.assertIn(".frontier.olcf.ornl.gov,b,n1,n2", self.exceptions("--profile", "frontier", HTTPS_PROXY="p", NO_PROXY="b"))
+        typed = ["--set", "no_proxy=x", "--set", "NO_PROXY=x"]
+        self.assertEqual(self.exceptions(*typed, http_proxy="p"), "x")
+
+    def test_where_nothing_is_to_do(self):
+        for more in ({}, {"http_proxy": ""}, {"http_proxy": "p", "no_proxy": "*"}):
+            self.assertIsNone(self.exceptions(**more))
+        self.assertIsNone(self.exceptions(nodes="n1\n", http_proxy="p"))
+
+    def test_a_long_list_fits(self):
+        value = self.exceptions("-N", "9000", nodes="".join("node-with-a-long-name-%05d\n" % n for n in range(9000)), http_proxy="p")
+        self.assertEqual([value.count(","), len(value) < 128 * 1024], [511, True])
+
+
+class Spellings(Outside):
+    def test_one_node_under_two_names(self):
+        for names in ("n1\nn2\nN1\n", "n1\nn1.cluster\n", "n1.cluster:2\nn1:2\n"):
+            self.refused(2, "plan", "--hostfile", self.file("hosts", names), env=self.env(), says=["are one node", "in one way"])
+        for names in ("n1.a\nn1.b\n", "10.0.0.1\n10.0.0.2\n", "n1\nn2\nn1\nn2\n"):
+            self.assertNotIn("one node", hpclaunch("plan", "--hostfile", self.file("hosts", names), env=self.env()).err)
+
+
+class Leftovers(Outside):
+    def test_of_a_slurm_step(self):
+        left = ["SLURM_GTIDS", "SLURM_STEP_ID", "SLURM_STEPID", "MPICH_LOCALRANKID"]
+        for words in (["--launcher", "local", "-n", "2"], ["--hostfile", self.file("hosts", "n1\nn2\n"), "-n", "2"]):
+            done = self.ok(hpclaunch("plan", "--json", *words, env=self.env(**dict.fromkeys(left, "0"))))
+            found = {setting["name"]: setting["value"] for setting in json.loads(done.out)["env"]}
+            self.assertEqual([found.get(name, "kept") for name in left], [None] * 4)
+
+
+class Directory(Outside):
+    def test_that_has_been_removed(self):
+        gone = os.path.join(self.folder, "gone")
+        os.mkdir(gone)
+        script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+        words = [support.HPCLAUNCH, "run", "--launcher", "local", "-n", "1", "--", "/bin/echo", "ran"]
+        done = support.execute(["/bin/sh", "-c", script, "sh", gone, *words], env=self.env())
+        self.ok(done, 125)
+        self.has(done, "working-directory-gone", "cd to one that is there")
+        self.assertEqual(done.out, "")
 
 
 class Address(Outside):

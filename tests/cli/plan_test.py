@@ -106,7 +106,14 @@ class Laws(Test):
         self.ok(done, 1)
         self.assertIn("export-overruled", done.err)
         plan = self.json("plan", "-n", "1", env=clean_env(WORLD_SIZE="9"))
-        self.assertEqual([f["rule"] for f in plan["findings"]], ["export-overruled"])
+        self.assertEqual([f["id"] for f in plan["diagnostics"]], ["export-overruled"])
+
+    def test_another_machine_gets_bare_names(self):
+        folder = os.path.dirname(self.file("srun", "#!/bin/sh\necho slurm 24.05.0\n", 0o755))
+        self.file("train", "#!/bin/sh\n", 0o755)
+        done = hpclaunch("plan", "--profile", "fir", "train", env=clean_env(PATH=folder + ":" + os.environ["PATH"]))
+        self.assertNotIn(folder, done.out)
+        self.has(done, "  srun --", "program   train")
 
     def test_a_program_that_is_not_here_is_a_remark(self):
         plan = self.json("plan", "-n", "1", "--topology", machine("laptop-8.xml"), status=0)

@@ -122,7 +122,7 @@ class Formats(Test):
             self.assertEqual(got.get(name.encode()), value, name)
         self.assertNotIn(b"GONE", got)
         self.assertEqual(got[b"WORLD_SIZE"], b"1")
-        self.assertTrue(got[b"HPCLAUNCH_PLAN"].startswith(b"hl1."))
+        self.assertTrue(got[b"HPCLAUNCH_PLAN"].startswith(b"hl2."))
 
     def test_sh(self):
         for more in ([], ["-v"]):

@@ -47,13 +47,13 @@ class ProfileTest(Test):
 
     def findings(self, action, *files, status=1):
         done = self.ok(self.profile(action, "--format", "json", *files), status)
-        return [finding for one in json.loads(done.out)["profiles"] for finding in one["findings"]]
+        return [finding for one in json.loads(done.out)["profiles"] for finding in one["diagnostics"]]
 
     def found(self, rule, profile, severity="error", says="", action="validate"):
         """Validating this profile says this, with a place; returns the finding."""
         path = self.write(profile)
         findings = self.findings(action, path)
-        fits = [f for f in findings if f["rule"] == rule and f["severity"] == severity and says in f["message"]]
+        fits = [f for f in findings if f["id"] == rule and f["severity"] == severity and says in f["message"]]
         self.assertTrue(fits, "%s/%s/%s not in %s" % (rule, severity, says, json.dumps(findings, indent=1)))
         self.assertEqual(fits[0]["where"]["file"], path)
         self.assertGreater(fits[0]["where"].get("line", 1), 0)
@@ -381,10 +381,10 @@ class Formats(ProfileTest):
         document = json.loads(self.ok(self.profile("test", "--format", "json", *self.files()), 1).out)
         self.assertEqual((document["schema"], document["action"], document["clean"]), (1, "test", False))
         self.assertEqual([one["name"] for one in document["profiles"]], ["good", "fine"])
-        self.assertEqual(document["profiles"][1]["findings"], [])
+        self.assertEqual(document["profiles"][1]["diagnostics"], [])
         self.assertEqual(document["profiles"][0]["cases"], 1)
-        self.assertGreater(document["profiles"][0]["laws"], 100)
-        self.assertIn(self.NASTY, document["profiles"][0]["findings"][0]["message"])
+        self.assertGreater(document["profiles"][0]["invariants"], 100)
+        self.assertIn(self.NASTY, document["profiles"][0]["diagnostics"][0]["message"])
 
     def test_junit(self):
         root = xml.etree.ElementTree.fromstring(self.ok(self.profile("test", "--format", "junit", *self.files()), 1).raw_out)

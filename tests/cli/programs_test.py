@@ -93,7 +93,7 @@ class Programs(Test):
     def test_one_on_each_of_several_nodes(self):
         """Without their number each node would train by itself."""
         for command, wrong in (("torchrun --nproc_per_node=4 t.py", True), ("torchrun --standalone t.py", True), ("torchrun --nnodes=4 t.py", True),
-                               ("torchrun --nnodes=2 --node_rank=0 t.py", False), ("torchrun --nnodes 1:4 t.py", False), ("accelerate launch t.py", True),
+                               ("torchrun --nnodes=2 --node_rank=0 t.py", False), ("torchrun --nproc_per_node 4 t.py --nnodes 2", True), ("torchrun --nnodes 1:4 t.py", False), ("accelerate launch t.py", True),
                                ("accelerate launch --num_machines 2 t.py", False), ("accelerate launch --config_file c.yaml t.py", False),
                                ("deepspeed --num_gpus 8 t.py", True), ("vllm serve m", False)):
             with self.subTest(command):
@@ -162,7 +162,7 @@ class Mpi(Test):
     def choice(self, *command, options=(), env=None):
         done = hpclaunch("plan", "--json", "-n", "2", "--oversubscribe", *options, "--", *command, env=env)
         plan = json.loads(done.out)
-        return plan, [one["rule"] for one in plan["findings"]]
+        return plan, [one["id"] for one in plan["diagnostics"]]
 
     def launcher(self, plan):
         return next(one["value"] for one in plan["choices"] if one["name"] == "launcher")

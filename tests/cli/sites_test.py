@@ -308,14 +308,14 @@ class Frontier(SiteTest):
                                        ({"NCCL_NET_PLUGIN": folder + "/librccl-net.so"}, False, "AWS Libfabric")):
                 done = self.job(2, LOADEDMODULES=rocm, **env).hpclaunch("plan", "--json")
                 plan = json.loads(done.out)
-                self.assertEqual(rule in [finding["rule"] for finding in plan["findings"]], missing, env)
+                self.assertEqual(rule in [finding["id"] for finding in plan["diagnostics"]], missing, env)
                 net = [s for s in plan["env"] if s["name"] == "NCCL_NET"]
                 self.assertEqual([s["history"][-1]["value"] for s in net], [name] if name else [], str(done))
 
     def test_proxies_are_the_users(self):
         exported = "http://proxy.ccs.ornl.gov:3128/"
         done = self.job(2, http_proxy=exported, no_proxy="localhost").hpclaunch("env")
-        self.has(done, "no_proxy=10.0.0.0/8,.ccs.ornl.gov,.frontier.olcf.ornl.gov,frontier00001,frontier00002,localhost")
+        self.has(done, "no_proxy=10.0.0.0/8,.ccs.ornl.gov,.frontier.olcf.ornl.gov,localhost,frontier00001,frontier00002")
         self.assertNotIn("warning", done.err)
 
     def test_alt_read_wants_its_allocation(self):
@@ -338,6 +338,7 @@ class Frontier(SiteTest):
         self.ok(started.done, 125)
         self.assertIsNone(started.argv)
         self.has(started.done, "[launcher-view-count]", "12 ranks per node")
+        self.assertNotIn("[launcher-view]", started.done.err)
 
 
 ALPS_MASKS = ",".join("0x" + "f" * 18 + "0" * (18 * module) for module in range(4))

@@ -116,7 +116,7 @@ class Beside(Test):
         os.close(silent), os.close(talker)
         self.assertEqual(run.returncode, self.report()["status"], err.decode())
         self.assertEqual(self.report()["launcher"]["signal"], "SIGKILL")
-        self.assertIn(b"hydra was ended by SIGKILL (signal 9)", err)
+        self.assertIn(b"hydra was stopped by SIGKILL (signal 9)", err)
 
     def test_signals_reach_the_ranks(self):
         ready = self.folder + "/ready"
@@ -249,9 +249,9 @@ class Notice(Test):
 
     def test_in_the_plan(self):
         plan = self.json("plan", "--signal", "sigterm@60", "--ends-in", "1-00:00:00")
-        self.assertEqual(plan["notice"]["signal"], "SIGTERM")
-        self.assertLess(abs(plan["notice"]["at"] - time.time() - 86340), 120)
-        self.assertIsNone(self.json("plan")["notice"])
+        self.assertEqual(plan["time_limit_signal"]["signal"], "SIGTERM")
+        self.assertLess(abs(plan["time_limit_signal"]["at"] - time.time() - 86340), 120)
+        self.assertIsNone(self.json("plan")["time_limit_signal"])
 
     def test_late(self):
         done = self.ok(hpclaunch("explain", "--signal", "USR1@300", "--ends-in", "0:40", "signal"))
@@ -270,7 +270,7 @@ class Notice(Test):
         plan = self.json("plan", "-n", "1", "--launcher", "local", "-N", "1", "--signal", "USR1@60",
                          env=clean_env(PATH=self.folder + "/bin:/usr/bin:/bin", **env))
         [setting] = [s for s in plan["choices"] if s["name"] == "signal"]
-        return plan["notice"]["at"] - time.time() + 60, setting["history"][-1]["why"]
+        return plan["time_limit_signal"]["at"] - time.time() + 60, setting["history"][-1]["why"]
 
     def test_batch_systems(self):
         for program, answer, env in (("squeue", "1:00:00", {"SLURM_JOB_ID": "7"}), ("bjobs", "1:00 L", {"LSB_JOBID": "7"}),

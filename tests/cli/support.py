@@ -48,11 +48,11 @@ def clean_env(**extra):
     return {name: value for name, value in env.items() if value is not None}
 
 
-def on_terminal(*words, columns=80, rows=40, env=None):
-    """stdout of a command whose stdout is a terminal of that size."""
+def on_terminal(*words, columns=80, rows=40, env=None, err=False):
+    """stdout of a command whose stdout is a terminal of that size; with `err`, its stderr as well."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    child = subprocess.Popen([HPCLAUNCH, *words], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
+    child = subprocess.Popen([HPCLAUNCH, *words], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave if err else subprocess.DEVNULL,
                              env=env or clean_env(TERM="xterm-256color", LC_ALL="C.UTF-8"))
     os.close(slave)
     text = b""

@@ -20,6 +20,20 @@ ESCAPE = re.compile("\033\\[[0-9;]*m")
 AURORA = ("--profile", "aurora", "--ppn", "12")
 
 
+def until(fd, seen):
+    text, end = "", time.monotonic() + LIMIT
+    while not seen(text):
+        assert time.monotonic() < end, text
+        if select.select([fd], [], [], 1)[0]:
+            text += os.read(fd, 65536).decode()
+    return text
+
+
+def sites():
+    document = json.loads(hpclaunch("profile", "list", "--format", "json").out)
+    return [one["name"] for one in document["profiles"] if one["state"] != "part"]
+
+
 def widest(text):
     return max(len(line) for line in ESCAPE.sub("", text).splitlines())
 
@@ -77,6 +91,55 @@ class Width(Test):
             more = on_terminal("plan", *AURORA, "-N", "512", "--hostfile", self.hosts(names), "--", "python3", "train.py", columns=80, env=env)
             self.assertLessEqual(len(more.splitlines()), 40, more)
 
+    def test_a_plan_of_512_nodes_of_every_site_is_one_screen_with_its_diagnostics(self):
+        for site in sites():
+            for ranks in (("--ppn", "12"), ()) if site in ("aurora", "sunspot") else (("--ppn", "12"),):
+                text = on_terminal("plan", "--profile", site, *ranks, "-N", "512", "--", "python3", "train.py", columns=80, err=True)
+                self.assertLessEqual(len(text.splitlines()), 40, text)
+                self.assertLessEqual(widest(text), 80, text)
+                for words in ("on 512 nodes", "environment", "command", "train.py"):
+                    self.assertIn(words, text)
+        self.assertRegex(text, r"\(\d+ more\)|command")
+
+    def test_variables_that_were_typed_are_never_left_out(self):
+        sets = [word for i in range(30) for word in ("--set", "MINE_%02d=%s" % (i, "x" * 30))]
+        text = on_terminal("plan", *AURORA, "-N", "512", *sets, columns=80)
+        self.assertEqual(len(set(re.findall(r"MINE_\d\d=", text))), 30)
+        self.assertRegex(text, r"\(\d+ more\)")
+
+    def test_diagnostics_are_wrapped_on_a_terminal_only(self):
+        words = ("plan", "--profile", "frontier", "--ppn", "12", "-N", "2")
+        piped = hpclaunch(*words).err.splitlines()
+        self.assertGreater(max(map(len, piped)), 90)
+        self.assertTrue(all(line.startswith("hpclaunch: ") for line in piped), piped)
+        for columns in (40, 80):
+            text = on_terminal(*words, columns=columns, err=True)
+            self.assertIn(" ".join(" ".join(piped).split()), " ".join(text.split()))
+            said = text.split("program ")[0]
+            self.assertTrue(all(len(line) <= columns or len(line.split()) == 1 for line in said.splitlines()), said)
+        self.assertLessEqual(widest(on_terminal("plan", "--ranks", "two", columns=60, err=True)), 60)
+
+    def test_a_narrow_terminal_gets_narrow_text(self):
+        for columns in (20, 30, 39):
+            text = on_terminal("run", "-h", columns=columns)
+            self.assertEqual(text, on_terminal("run", "-h", columns=40))
+        self.assertEqual(on_terminal("run", "-h", columns=90, env=clean_env(COLUMNS="7")), text)
+
+    def test_profiles_are_wrapped_on_a_terminal_only(self):
+        for words in (("profile", "list"), ("profile", "show", "aurora")):
+            self.assertGreater(widest(hpclaunch(*words).out), 120)
+            text = ESCAPE.sub("", on_terminal(*words, columns=80))
+            for line in text.splitlines():
+                self.assertTrue(len(line) <= 80 or len(line.split()) <= 3, line)
+            self.assertEqual(text.split(), hpclaunch(*words).out.split())
+
+    def test_every_entry_of_the_help_is_one_line_at_100_columns(self):
+        for command in COMMANDS:
+            lines = on_terminal(command, "--help", columns=100).splitlines()
+            if command != "profile":
+                self.assertEqual([line for line in lines if line.startswith(" " * 30)], [], command)
+            self.assertLessEqual(len(on_terminal(command, "-h").splitlines()), len(on_terminal(command, "--help").splitlines()))
+
     def test_short_help_is_one_screen_and_long_help_has_all(self):
         for command in COMMANDS:
             short, long = (on_terminal(command, word, columns=80) for word in ("-h", "--help"))
@@ -100,7 +163,9 @@ class Colour(Test):
             # Letters and ground are both set, from the fixed part of the table: light and dark screens look alike.
             self.assertEqual(len(re.findall("38;5;16;48;5;", text)), len(re.findall("48;5;", text)))
             for colour in map(int, self.backgrounds(text)):
-                self.assertGreaterEqual(self.contrast_with_black(colour), 4.5)
+                black = self.contrast_with_black(colour)
+                self.assertGreaterEqual(black, 4.5)
+                self.assertGreaterEqual(21 / black, 1.25, colour)  # with white
 
     def contrast_with_black(self, colour):
         levels = (0, 95, 135, 175, 215, 255)
@@ -155,6 +220,18 @@ class Plan(Test):
             self.assertIn(one["name"] + "=", flat)
         self.assertEqual(flat.count("one thread per core, as OMP_NUM_THREADS"), 1)
         self.assertLess(len(done.out.splitlines()), 80)
+
+    def test_verbose_has_the_whole_command(self):
+        for site in ("aurora", "polaris", "beluga"):
+            words = ("--profile", site, "--ppn", "12", "-N", "4", "--", "/bin/echo", "word " * 30)
+            argv = self.json("plan", *words)["argv"]
+            flat = "".join(on_terminal("plan", "-v", *words).split("command")[-1].split()).replace("'", "")
+            self.assertIn("".join("".join(argv).split()), flat)
+            self.assertNotIn("bytes)", flat)
+
+    def test_values_with_blanks_are_quoted(self):
+        done = hpclaunch("plan", "-n", "1", "--set", "NCCL_NET=AWS Libfabric", "--set", "A=b")
+        self.has(done, "  command line:  A=b  NCCL_NET='AWS Libfabric'\n")
 
     def test_default_names_what_a_plain_launch_lacks(self):
         words = ("plan", "--topology", machine("laptop-8.xml"), "-n", "2", "--set", "MINE=7")
@@ -219,6 +296,59 @@ class Complete(Test):
         self.assertIn("NCCL_DEBUG", self.offered("explain", "NCCL_DEB"))
         self.assertEqual(self.offered("run", "--log-dir", ""), ["@directories"])
 
+    def test_profiles_that_can_be_used(self):
+        self.assertEqual(sorted(self.offered("plan", "--profile", "")), sorted([*sites(), "none", "@files"]))
+        self.assertLess(set(sites()), set(self.offered("profile", "show", "")))
+        stacks = self.offered("plan", "--stack", "")
+        self.assertEqual(len(stacks), len(set(stacks)))
+
+    def test_choices(self):
+        offered = self.offered("explain", "")
+        for site in sites():
+            for choice in self.json("plan", "--profile", site, "-N", "2")["choices"]:
+                if not re.match(r"-|batch ", choice["name"]):
+                    self.assertIn(choice["name"], offered)
+        self.assertEqual(self.offered("explain", "cpu"), ["cpu-bind"])
+
+    def in_bash(self, *lines):
+        """What an interactive bash makes of each line and TAB."""
+        folder = os.path.join(self.folder, "here")
+        for name in ("plan", "aurora", "files"):
+            os.makedirs(os.path.join(folder, name), exist_ok=True)
+        path = os.path.dirname(support.HPCLAUNCH) + ":" + os.environ["PATH"]
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x28\x00\xc8\x00" + b"\x00" * 4)
+        child = subprocess.Popen([need("bash"), "--norc", "--noprofile", "-i"], stdin=slave, stdout=slave, stderr=slave, cwd=folder,
+                                 env=clean_env(TERM="dumb", PATH=path, PS1="$ ", INPUTRC="/dev/null"), start_new_session=True,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        os.write(master, b"source <(hpclaunch completion bash); echo rea''dy\n")
+        until(master, lambda text: "ready\r\n" in text and text.endswith("$ "))
+        found = []
+        for line in lines:
+            os.write(master, line.encode() + b"\t")
+            os.write(master, b"|")  # read after the completion
+            text = until(master, lambda text: "|" in text)
+            found.append(text.split("$ ")[-1].replace("\a", "").split("|")[0].strip("\r"))
+            os.write(master, b"\x15\n")  # clears the line
+            until(master, lambda text: text.endswith("\n$ "))
+        os.write(master, b"exit\n")
+        child.wait(LIMIT)
+        os.close(master)
+        return found
+
+    def test_in_bash(self):
+        wanted = {"hpclaunch run --set OMP_NUM_TH": "hpclaunch run --set OMP_NUM_THREADS=",
+                  "hpclaunch run --set=OMP_NUM_TH": "hpclaunch run --set=OMP_NUM_THREADS=",
+                  "hpclaunch run --unset OMP_NUM_TH": "hpclaunch run --unset OMP_NUM_THREADS ",
+                  "hpclaunch pl": "hpclaunch plan ",
+                  "hpclaunch plan --profile auro": "hpclaunch plan --profile aurora ",
+                  "hpclaunch plan --profile=auro": "hpclaunch plan --profile=aurora ",
+                  "hpclaunch plan --log-dir fi": "hpclaunch plan --log-dir files/",
+                  "hpclaunch run ./pl": "hpclaunch run ./plan/",
+                  "hpclaunch explain cpu": "hpclaunch explain cpu-bind "}
+        self.assertEqual(dict(zip(wanted, self.in_bash(*wanted))), wanted)
+
     def test_words(self):
         self.assertEqual(self.offered("pl"), ["plan"])
         self.assertEqual(set(self.offered("")) - {"--help", "--version"}, set(COMMANDS))
@@ -252,22 +382,14 @@ class Run(Test):
                                      stdin=slave, stdout=slave, stderr=slave, env=clean_env(TERM="xterm"), start_new_session=True,
                                      preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
             os.close(slave)
-            text = self.until(master, lambda text: text.count("ready") == 2)
+            text = until(master, lambda text: text.count("ready") == 2)
             os.write(master, b"\003")
-            text += self.until(master, lambda text: "again to kill\r\n" in text)
+            text += until(master, lambda text: "again to kill\r\n" in text)
             self.assertIn("hpclaunch: stopping: waiting for 2 ranks; Ctrl-C again to kill\r\n", text)
             if again:
                 os.write(master, b"\003")
             self.assertGreater(child.wait(LIMIT), 100)
             os.close(master)
-
-    def until(self, fd, seen):
-        text, end = "", time.monotonic() + LIMIT
-        while not seen(text):
-            self.assertLess(time.monotonic(), end, text)
-            if select.select([fd], [], [], 1)[0]:
-                text += os.read(fd, 65536).decode()
-        return text
 
 
 class Cost(Test):

@@ -19,6 +19,16 @@ class Topo(Test):
                 self.assertEqual(first.raw_out, again.raw_out)
                 self.assertEqual(hpclaunch("topo", "--topology", machine(name)).out, hpclaunch("topo", "--topology", path).out)
 
+    def test_the_xml_of_this_node_has_its_pci_devices(self):
+        folder = "/sys/bus/pci/devices"
+        there = len(os.listdir(folder)) if os.path.isdir(folder) else 0
+        path = self.file("live.xml", self.ok(hpclaunch("topo", "--xml")).raw_out)
+        objects = [one.get("type") for one in ElementTree.parse(path).iter("object")]
+        self.assertEqual(there > 0, objects.count("PCIDev") + objects.count("Bridge") > 0)
+        from_file, live = (json.loads(hpclaunch("topo", "--json", *words).out) for words in (("--topology", path), ()))
+        on_pci = [nic["name"] for nic in live["nics"] if nic.get("pci")]
+        self.assertEqual([name for name in on_pci if name not in {nic["name"] for nic in from_file["nics"]}], [])
+
     def test_json_is_what_the_file_says(self):
         for name in machines():
             with self.subTest(name):

@@ -44,6 +44,22 @@ class Help(Test):
         self.assertIn("--dry-run", hpclaunch("run", "--help").out)
         self.assertIn("dotenv", hpclaunch("env", "--help").out)
 
+    def test_the_manual_has_the_exit_statuses_of_the_help(self):
+        page = self.ok(hpclaunch("man")).out
+        self.assertIn("\n.nh\n", page)  # or names of variables are broken with hyphens
+        sections, statuses = page.split(".SH EXIT STATUS")
+        self.assertNotIn("Exit status", sections)
+        for command in COMMANDS:
+            said = " ".join(hpclaunch(command, "--help").out.split("Exit status: ")[1].split())
+            told = re.search(r"\.B %s\n(.*)" % command, statuses).group(1).replace("\\-", "-")
+            self.assertEqual(told, said)
+
+    def test_help_says_which_is_which(self):
+        for word in ("-h", "--help"):
+            self.assertIn("-h: short help; --help: all options", hpclaunch("run", word).out)
+        self.assertEqual(hpclaunch("topo", "-h").out, hpclaunch("topo", "--help").out)
+        self.assertIn("hpclaunch run --help", hpclaunch("run", "-h").out)
+
     def test_help_with_a_command(self):
         for command in COMMANDS:
             self.assertEqual(self.ok(hpclaunch("help", command)).out, self.ok(hpclaunch(command, "--help")).out)
@@ -75,7 +91,7 @@ class Suggestions(Test):
                              ("--bindvia", "--bind-via"), ("--master-prot", "--master-port"), ("--cpu-per-rank", "--cpus-per-rank")):
             for command in LAUNCHING:
                 self.refused(125 if command == "run" else 2, command, wrong, "2",
-                             says=['%s: unknown option %s' % (command, wrong.split("=")[0]), "hpclaunch: try: %s\n" % right])
+                             says=['hpclaunch: unknown option %s' % wrong.split("=")[0], "hpclaunch: try: %s\n" % right])
         self.refused(125, "run", "--dryrun", "--", "true", says=["hpclaunch: try: --dry-run"])
         self.refused(2, "topo", "--jsno", says=["hpclaunch: try: --json"])
         for unlike in ("--zzzzzzzzzz", "-x"):

@@ -64,7 +64,7 @@ Sample two_ranks() {
                                       {"site.json", 12, 3},
                                       "would move threads out of the rank's cores"}}),
               setting("RANK", {{Layer::computed, RankFact::rank, kPlacement, ""}})};
-  plan.wire = "hl1.12:rank=PMI_RANK";
+  plan.wire = "hl2.Q_jBS:rank=PMI_RANK";
   plan.command = {"/usr/bin/python3", "train.py", "--name", "it's mine", "--lr", "-3e-4"};
   return out;
 }
