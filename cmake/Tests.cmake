@@ -1,11 +1,14 @@
 # Unit tests: one program per module, so that a module's tests build without the rest.
 # hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
+# What is tested is optimized, the tests themselves are not: that would take longer than they run.
 add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
+target_compile_options(hpclaunch_test_main PUBLIC $<$<CONFIG:Release>:-O0>)
 target_link_libraries(hpclaunch_test_main PUBLIC hpclaunch_flags Catch2::Catch2 hpclaunch::fmt)
 target_include_directories(hpclaunch_test_main PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(hpclaunch_test_main PUBLIC HPCLAUNCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 if(HPCLAUNCH_PCH)
   add_library(hpclaunch_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cpp)
+  target_compile_options(hpclaunch_test_headers PRIVATE $<$<CONFIG:Release>:-O0>)
   target_link_libraries(hpclaunch_test_headers PRIVATE hpclaunch_flags Catch2::Catch2 hpclaunch::fmt nlohmann_json::nlohmann_json)
   target_precompile_headers(hpclaunch_test_headers PRIVATE <algorithm> <map> <optional> <set> <string> <vector>
                             <fmt/format.h> <nlohmann/json.hpp> ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
