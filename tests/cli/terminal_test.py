@@ -376,19 +376,23 @@ class Run(Test):
 
     def test_ctrl_c_says_what_it_waits_for(self):
         script = "trap 'exit 3' TERM; trap : INT; echo ready; while :; do sleep 0.05; done"
-        for again in (False, True):
+        for again, grace, end in ((False, "0.5", "hpclaunch: interrupted (Ctrl-C); killed 2 ranks that still ran 0.5 s later\r\n"),
+                                  (True, "100", "hpclaunch: interrupted (Ctrl-C); killed 2 ranks\r\n")):
             master, slave = pty.openpty()
-            child = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", "--grace", "0.5" if not again else "100", "--", "/bin/sh", "-c", script],
+            child = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", "--grace", grace, "--", "/bin/sh", "-c", script],
                                      stdin=slave, stdout=slave, stderr=slave, env=clean_env(TERM="xterm"), start_new_session=True,
                                      preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
             os.close(slave)
-            text = until(master, lambda text: text.count("ready") == 2)
+            until(master, lambda text: text.count("ready") == 2)
             os.write(master, b"\003")
-            text += until(master, lambda text: "again to kill\r\n" in text)
-            self.assertIn("hpclaunch: stopping: waiting for 2 ranks; Ctrl-C again to kill\r\n", text)
+            text = until(master, lambda text: "again to kill\r\n" in text)
+            self.assertIn("hpclaunch: stopping: waiting up to %s s for 2 ranks; Ctrl-C again to kill\r\n" % grace, text)
             if again:
                 os.write(master, b"\003")
-            self.assertGreater(child.wait(LIMIT), 100)
+            text = until(master, lambda text: "killed 2 ranks" in text and text.endswith("\n"))
+            self.assertTrue(text.endswith(end), text)
+            self.assertNotIn("failed", text)
+            self.assertEqual(child.wait(LIMIT), 128 + signal.SIGKILL)
             os.close(master)
 
 

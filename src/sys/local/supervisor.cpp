@@ -76,6 +76,7 @@ void Supervisor::forward(int signal) {
     return;
   }
   if (signal == SIGINT && std::exchange(int_seen_, true)) {
+    killed_at_once_ = true;
     kill_ranks();
     return;
   }
@@ -83,8 +84,8 @@ void Supervisor::forward(int signal) {
   signal_ranks(signal);
   if (!ends) return;
   if (signal == SIGINT)
-    say(fmt::format("hpclaunch: stopping: waiting for {}; Ctrl-C again to kill\n",
-                    counted(by_pid_.size(), "rank")));
+    say(fmt::format("hpclaunch: stopping: waiting up to {:g} s for {}; Ctrl-C again to kill\n",
+                    job_.plan.output.grace_seconds, counted(by_pid_.size(), "rank")));
   interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
 }
@@ -111,7 +112,8 @@ void Supervisor::note(const RankExit& end) {
     return;
   }
   const bool by_us = phase_ == Phase::stopping || phase_ == Phase::killed;
-  if (by_us && (first_ || !interrupted_)) {
+  const bool killed = phase_ == Phase::killed && end.signal == SIGKILL;
+  if (by_us && (first_ || !interrupted_ || killed)) {
     ++counts_.ended;
     return;
   }
@@ -213,7 +215,15 @@ void Supervisor::report() {
   reported_ = true;
   lines_.end_open_line(Stream::err, pieces_);
   if (!clean_) add(pieces_, Stream::err, kUnkillable);
-  if (!first_ || not_started_) return;
+  if (not_started_) return;
+  if (!first_ && interrupted_ && counts_.ended > 0)
+    add(pieces_, Stream::err,
+        fmt::format("hpclaunch: {}; killed {}{}\n", forwarded_text(counts_.passed_on),
+                    counted(counts_.ended, "rank"),
+                    killed_at_once_ ? ""
+                                    : fmt::format(" that still ran {:g} s later",
+                                                  job_.plan.output.grace_seconds)));
+  if (!first_) return;
   const Ending end = ending();
   const bool by_signal = interrupted_ || first_->signal == end.passed_on;
   const std::vector<std::string>& logs = job_.logs.paths;
@@ -224,11 +234,11 @@ void Supervisor::report() {
 
 Ending Supervisor::ending() const {
   Ending ending = counts_;
-  ending.status = first_                  ? first_->status()
-                  : screen_.reader_gone() ? 128 + SIGPIPE
-                  : !clean_               ? 128 + SIGKILL
-                  : output_lost_          ? kOutputLostStatus
-                                          : 0;
+  ending.status = first_                                           ? first_->status()
+                  : screen_.reader_gone()                          ? 128 + SIGPIPE
+                  : !clean_ || (interrupted_ && counts_.ended > 0) ? 128 + SIGKILL
+                  : output_lost_                                   ? kOutputLostStatus
+                                                                   : 0;
   if (!first_) return ending;
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;

@@ -95,6 +95,7 @@ class Supervisor {
   bool childless_ = false;
   bool interrupted_ = false;  // the user has sent something that ends programs
   bool int_seen_ = false;
+  bool killed_at_once_ = false;  // at the second Ctrl-C
   bool log_failed_ = false;
   bool output_lost_ = false;
   bool reported_ = false;

@@ -175,8 +175,9 @@ class Monitor {
       signal_launcher(sent);
     }
     if (signal == SIGINT)
-      say(fmt::format("hpclaunch: stopping: waiting for {} to end {}; Ctrl-C again to kill\n",
-                      plan_.launcher, counted(plan_.world_size(), "rank")));
+      say(fmt::format(
+          "hpclaunch: stopping: waiting up to {:g} s for {} to end {}; Ctrl-C again to kill\n",
+          plan_.output.grace_seconds, plan_.launcher, counted(plan_.world_size(), "rank")));
     if (!ends_programs(signal) || end_at_ != kNever) return;
     end_at_ = clock_ms() + static_cast<long>(plan_.output.grace_seconds * 1000);
   }
