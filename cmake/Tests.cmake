@@ -1,5 +1,6 @@
 # Unit tests: one program per module, so that a module's tests build without the rest.
-# hpclaunch_unit_test(NAME [LABEL label] SOURCES... LINK...)
+# hpclaunch_unit_test(NAME [APART] [LABEL label] SOURCES... LINK...)
+# APART: sources with the same local names, compiled one by one also with HPCLAUNCH_UNITY.
 # What is tested is optimized, the tests themselves are not: that would take longer than they run.
 add_library(hpclaunch_test_main STATIC tests/support/main.cpp tests/support/golden.cpp)
 target_compile_options(hpclaunch_test_main PUBLIC $<$<CONFIG:Release>:-O0>)
@@ -15,7 +16,7 @@ if(HPCLAUNCH_PCH)
 endif()
 
 function(hpclaunch_unit_test name)
-  cmake_parse_arguments(T "" "LABEL" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(T "APART" "LABEL" "SOURCES;LINK" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
@@ -23,6 +24,9 @@ function(hpclaunch_unit_test name)
   target_link_libraries(test_${name} PRIVATE hpclaunch_test_main ${T_LINK})
   if(HPCLAUNCH_PCH)
     target_precompile_headers(test_${name} REUSE_FROM hpclaunch_test_headers)
+  endif()
+  if(NOT T_APART)
+    set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${HPCLAUNCH_UNITY})
   endif()
   add_test(NAME unit.${name} COMMAND test_${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 300)
@@ -50,7 +54,7 @@ if(TARGET hpclaunch)
   set_tests_properties(house.install PROPERTIES LABELS house TIMEOUT 120)
 endif()
 
-hpclaunch_unit_test(render SOURCES
+hpclaunch_unit_test(render APART SOURCES
   tests/render/env_test.cpp
   tests/render/explain_test.cpp
   tests/render/plans.cpp
@@ -99,7 +103,7 @@ add_test(NAME job.hostlists-as-slurm
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/model/hostlist_test.py
                  $<TARGET_FILE:hostlist_driver>)
 set_tests_properties(job.hostlists-as-slurm PROPERTIES LABELS unit TIMEOUT 300)
-hpclaunch_unit_test(place SOURCES
+hpclaunch_unit_test(place APART SOURCES
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
   tests/plan/place_test.cpp
@@ -110,7 +114,7 @@ hpclaunch_unit_test(place SOURCES
   LINK hpclaunch_plan hpclaunch_probe hpclaunch::fmt)
 hpclaunch_unit_test(forward SOURCES tests/plan/forward_test.cpp LINK hpclaunch_plan)
 hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp LINK hpclaunch_plan)
-hpclaunch_unit_test(make_plan SOURCES
+hpclaunch_unit_test(make_plan APART SOURCES
   tests/plan/device_groups_test.cpp
   tests/plan/devices_per_rank_test.cpp
   tests/plan/grants_law_test.cpp
@@ -133,7 +137,7 @@ hpclaunch_unit_test(compare SOURCES
   tests/check/compare_test.cpp
   tests/model/report_test.cpp
   LINK hpclaunch_check)
-hpclaunch_unit_test(launcher SOURCES
+hpclaunch_unit_test(launcher APART SOURCES
   tests/launcher/clashes_test.cpp
   tests/launcher/table_test.cpp
   tests/launcher/launch_lines_test.cpp
@@ -148,7 +152,7 @@ hpclaunch_unit_test(topology SOURCES
   tests/support/json_position.cpp
   tests/support/random_topology.cpp
   LINK hpclaunch_model)
-hpclaunch_unit_test(probe SOURCES
+hpclaunch_unit_test(probe APART SOURCES
   tests/probe/child_test.cpp
   tests/probe/devices_test.cpp
   tests/probe/libfabric_test.cpp
@@ -166,7 +170,7 @@ target_compile_definitions(test_probe PRIVATE FAKE_LIBFABRIC="$<TARGET_FILE:fake
 add_dependencies(test_probe fake_libfabric fake_libfabric_without)
 
 # Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
-hpclaunch_unit_test(vendor SOURCES
+hpclaunch_unit_test(vendor APART SOURCES
   tests/vendor/amd_test.cpp
   tests/vendor/level_zero_test.cpp
   tests/vendor/live_test.cpp
@@ -217,7 +221,7 @@ foreach(vendor level_zero nvml rocm_smi)
 endforeach()
 add_executable(probe_bench EXCLUDE_FROM_ALL tests/probe/bench.cpp)
 target_link_libraries(probe_bench PRIVATE hpclaunch_probe)
-hpclaunch_unit_test(topology_tree SOURCES
+hpclaunch_unit_test(topology_tree APART SOURCES
   tests/render/picture_test.cpp
   tests/render/topology_test.cpp
   tests/support/random_topology.cpp

@@ -33,7 +33,7 @@ bool is_strange(char c) {
          std::string_view("-._:%").find(c) == std::string_view::npos;
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_space_or_tab(char c) { return c == ' ' || c == '\t'; }
 
 // "slots=4 max_slots = 8", as Open MPI reads them. Its limit for --oversubscribe does not count: hpclaunch counts the
 // ranks. What is not understood, or "".
@@ -42,7 +42,7 @@ std::string_view read_counts(std::string_view rest, std::string_view& slots, boo
     const std::size_t equals = std::min(rest.find('='), rest.size());
     const std::string_view key = trim(rest.substr(0, equals));
     const std::string_view behind = trim(rest.substr(std::min(equals + 1, rest.size())));
-    const std::string_view value = behind.substr(0, first_of(behind, is_blank));
+    const std::string_view value = behind.substr(0, first_of(behind, is_space_or_tab));
     const bool limit = key == "max_slots" || key == "max-slots";
     if (equals == rest.size() || (!limit && key != "slots")) return rest;
     if (!limit) slots = value;
@@ -59,7 +59,7 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
                  fmt::format("host file: {} in \"{}\"", what, shown(line, kMostOfLine)),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
-  const std::size_t blank = first_of(line, is_blank);
+  const std::size_t blank = first_of(line, is_space_or_tab);
   std::string_view name = line.substr(0, blank);
   std::string_view slots;
   bool has_slots = false;

@@ -175,12 +175,12 @@ std::string summary(const Topology& topology) {
 
 // ---- printing --------------------------------------------------------------------------------------
 
-struct Strokes {
+struct Branches {
   std::string_view fork, corner, bar, blank;
 };
 
-constexpr Strokes kPlain{"|- ", "`- ", "|  ", "   "};
-constexpr Strokes kBox{"├─ ", "└─ ", "│  ", "   "};
+constexpr Branches kAsciiBranches{"|- ", "`- ", "|  ", "   "};
+constexpr Branches kBranches{"├─ ", "└─ ", "│  ", "   "};
 
 /// The prefix of a line, its left part omitted where it would take more than half of the width.
 std::string_view fitting(std::string_view prefix, int width) {
@@ -188,7 +188,7 @@ std::string_view fitting(std::string_view prefix, int width) {
   return excess <= 0 ? prefix : prefix.substr(prefix_bytes(prefix, excess));
 }
 
-void print(const std::vector<Branch>& branches, const std::string& prefix, const Strokes& strokes,
+void print(const std::vector<Branch>& branches, const std::string& prefix, const Branches& strokes,
            int width, std::string& out) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const bool last = i + 1 == branches.size();
@@ -221,7 +221,7 @@ std::string topology_tree(const Topology& topology, const Style& style) {
   }
   for (const Device& device : topology.devices) branches.push_back({device_words(device), {}});
   for (const Nic& nic : topology.nics) branches.push_back({nic_words(nic), {}});
-  print(branches, "", style.unicode ? kBox : kPlain, width, out);
+  print(branches, "", style.unicode ? kBranches : kAsciiBranches, width, out);
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace hpclaunch::sys {
 namespace {
 
 constexpr std::size_t kPerPump = 256 * 1024;
-constexpr std::size_t kMost = 64 * 1024;  ///< in one call
+constexpr std::size_t kMostAtOnce = 64 * 1024;  ///< in one call
 
 bool ready(int fd) {
   pollfd wanted{fd, POLLOUT, 0};
@@ -25,7 +25,7 @@ bool ready(int fd) {
 
 // How much to write in one call: whole lines where they fit, and at most what cannot block.
 std::size_t portion(std::string_view bytes, bool waits) {
-  const std::size_t most = waits ? PIPE_BUF : kMost;
+  const std::size_t most = waits ? PIPE_BUF : kMostAtOnce;
   if (bytes.size() <= most) return bytes.size();
   const std::size_t newline = bytes.substr(0, most).rfind('\n');
   return newline == std::string_view::npos ? most : newline + 1;
