@@ -1,17 +1,22 @@
 #!/bin/bash -l
-# ALCF Aurora: 2 nodes, a rank for each of the 12 tiles of a node. Submit with: qsub aurora.sh
-#PBS -A PROJECT
-#PBS -q debug-scaling
-#PBS -l select=2
+# aurora: 2 nodes, at most 01:00:00, queue debug, 24 ranks
+# Written by: hpclaunch script --profile aurora -N 2 -t 1h -- python3 train_ddp.py
+# Submit with: qsub FILE
+# -l place=scatter, -k doe: one chunk per node; output grows while the job runs
 #PBS -l place=scatter
-#PBS -l walltime=00:30:00
-#PBS -l filesystems=home:flare
 #PBS -k doe
+#PBS -l select=2
+#PBS -l walltime=01:00:00
+#PBS -A PROJECT
+#PBS -q debug
+#PBS -l filesystems=flare
+#PBS -N train_ddp
 #PBS -j oe
 
 cd "$PBS_O_WORKDIR" || exit 1
-module load frameworks
 
-# 12 ranks per node, oneCCL's settings, the list of cores and --pmi=pmix follow from the profile;
-# "hpclaunch explain" says why, "hpclaunch plan" shows where each rank will be.
-hpclaunch run -- python3 train_ddp.py
+# Stack frameworks-2025.3 of aurora.
+module load frameworks || exit 1
+
+# The job ends with the exit status of this line. hpclaunch plan shows what it does.
+hpclaunch run --profile aurora -- python3 train_ddp.py

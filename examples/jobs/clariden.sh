@@ -1,14 +1,23 @@
-#!/bin/bash
-# CSCS Clariden (Alps): 2 nodes, a rank for each of the 4 GH200 of a node. Submit with: sbatch clariden.sh
-#SBATCH --account=PROJECT
-#SBATCH --job-name=train
-#SBATCH --output=%x-%j.out
-#SBATCH --partition=normal
-#SBATCH --time=00:30:00
-#SBATCH --nodes=2
-#SBATCH --gpus-per-node=4
-#SBATCH --uenv=pytorch/v2.9.1:v2
+#!/bin/bash -l
+# clariden: 2 nodes, at most 01:00:00, queue normal, 8 ranks
+# Written by: hpclaunch script --profile clariden -N 2 -t 1h -- python3 train_ddp.py
+# Submit with: sbatch FILE
+# --uenv=pytorch/v2.8.0:/user-environment, --view=default: PyTorch and its libraries are in this image; the view
+# puts them on the paths
+# --gpus-per-node=4: srun takes the GPUs from what sbatch was asked for; hpclaunch orders or masks them itself
+#SBATCH --uenv=pytorch/v2.8.0:/user-environment
 #SBATCH --view=default
+#SBATCH --gpus-per-node=4
+#SBATCH -N 2
+#SBATCH -t 01:00:00
+#SBATCH -A PROJECT
+#SBATCH -p normal
+#SBATCH -J train_ddp
 
-# The uenv of the job is what PyTorch comes from, and srun gives it to the ranks.
-hpclaunch run -- python3 train_ddp.py
+cd "$SLURM_SUBMIT_DIR" || exit 1
+
+# A job submitted with --export=NONE would keep its variables from the ranks.
+export SLURM_EXPORT_ENV=ALL
+
+# The job ends with the exit status of this line. hpclaunch plan shows what it does.
+hpclaunch run --profile clariden -- python3 train_ddp.py

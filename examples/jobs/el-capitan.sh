@@ -1,16 +1,13 @@
-#!/bin/bash
-# LLNL El Capitan: 2 nodes, a rank for each of the 4 MI300A of a node. Submit with: flux batch el-capitan.sh
-# flux: --nodes=2
+#!/bin/bash -l
+# el-capitan: 2 nodes, at most 01:00:00, queue pbatch, 8 ranks
+# Written by: hpclaunch script --profile el-capitan -N 2 -t 1h -- python3 train_ddp.py
+# Submit with: flux batch FILE
+# --exclusive: ranks are placed on whole nodes
 # flux: --exclusive
-# flux: --queue=pbatch
-# flux: --bank=BANK
-# flux: --time-limit=30m
-# flux: --job-name=train
-# flux: --output=train-{{id}}.out
+# flux: -N 2
+# flux: -t 60m
+# flux: -q pbatch
+# flux: --job-name=train_ddp
 
-module load rocm
-source "$HOME/envs/torch/bin/activate"
-
-# Inside the job's own Flux instance, "flux run" with its map of cores; --setattr=rdzv_get_en=0 goes with alt_read.
-# With partitioned APUs, # flux: --amd-gpumode=TPX above and --node-type tpx here.
-hpclaunch run -- python3 train_ddp.py
+# The job ends with the exit status of this line. hpclaunch plan shows what it does.
+hpclaunch run --profile el-capitan -- python3 train_ddp.py

@@ -1,16 +1,22 @@
-#!/bin/bash
-# OLCF Frontier: 2 nodes, a rank for each of the 8 GCDs of a node. Submit with: sbatch frontier.sh
-#SBATCH -A PROJECT
-#SBATCH -J train
-#SBATCH -o %x-%j.out
-#SBATCH -p batch
-#SBATCH -t 00:30:00
-#SBATCH -N 2
-# The profile sets FI_CXI_RDZV_PROTO=alt_read, which needs an allocation with this:
+#!/bin/bash -l
+# frontier: 2 nodes, at most 01:00:00, queue batch, 16 ranks
+# Written by: hpclaunch script --profile frontier -N 2 -t 1h -- python3 train_ddp.py
+# Submit with: sbatch FILE
+# --network=disable_rdzv_get: alt_read needs an allocation whose network has no rendezvous get
 #SBATCH --network=disable_rdzv_get
+#SBATCH -N 2
+#SBATCH -t 01:00:00
+#SBATCH -A PROJECT
+#SBATCH -p batch
+#SBATCH -J train_ddp
 
-module load PrgEnv-gnu/8.7.0 cpe/26.03 miniforge3/23.11.0-0 rocm/7.1.1 rccl-net-plugin craype-accel-amd-gfx90a
-source activate "$HOME/envs/torch"
+cd "$SLURM_SUBMIT_DIR" || exit 1
 
-# -c7 --gpus-per-task=1 --gpu-bind=closest; MIOpen's cache is made on every node, for this job alone.
-hpclaunch run -- python3 train_ddp.py
+# A job submitted with --export=NONE would keep its variables from the ranks.
+export SLURM_EXPORT_ENV=ALL
+
+# Stack rocm-7.1 of frontier.
+module load PrgEnv-gnu/8.7.0 cpe/26.03 miniforge3/23.11.0-0 rocm/7.1.1 rccl-net-plugin craype-accel-amd-gfx90a || exit 1
+
+# The job ends with the exit status of this line. hpclaunch plan shows what it does.
+hpclaunch run --profile frontier -- python3 train_ddp.py

@@ -1,17 +1,27 @@
-#!/bin/bash
-# Alliance, Nibi: 2 nodes with 8 H100 each, 14 cores for each. Submit with: sbatch nibi.sh
-#SBATCH --account=def-PROJECT
-#SBATCH --job-name=train
-#SBATCH --output=%x-%j.out
-#SBATCH --time=00:30:00
-#SBATCH --nodes=2
+#!/bin/bash -l
+# nibi: 2 nodes, at most 01:00:00, 16 ranks
+# Written by: hpclaunch script --profile nibi -N 2 -t 1h -- python3 train_ddp.py
+# Submit with: sbatch FILE
+# --gpus-per-node=h100:8: whole nodes, by the GPU's model: without it a job may be refused or start on another
+# model
+# --ntasks-per-node=8, -c 14, --mem=0: a job gets the cores that it asks for and 256 MB with each; --mem=0 is
+# all memory of the node
 #SBATCH --gpus-per-node=h100:8
 #SBATCH --ntasks-per-node=8
-#SBATCH --cpus-per-task=14
-#SBATCH --mem=2000G
+#SBATCH -c 14
+#SBATCH --mem=0
+#SBATCH -N 2
+#SBATCH -t 01:00:00
+#SBATCH -A def-PROJECT
+#SBATCH -J train_ddp
 
-module load StdEnv/2023 python/3.11
-# Made beforehand: virtualenv --no-download, then pip install --no-index torch (2.5.1 or newer for H100).
-source "$HOME/envs/torch/bin/activate"
+cd "$SLURM_SUBMIT_DIR" || exit 1
 
-hpclaunch run -- python3 train_ddp.py
+# A job submitted with --export=NONE would keep its variables from the ranks.
+export SLURM_EXPORT_ENV=ALL
+
+# Stack StdEnv-2023 of nibi.
+module load StdEnv/2023 python/3.11 cuda/12.6 || exit 1
+
+# The job ends with the exit status of this line. hpclaunch plan shows what it does.
+hpclaunch run --profile nibi -- python3 train_ddp.py

@@ -20,6 +20,10 @@
 #include "hpclaunch/sys.h"
 #include "hpclaunch/topology.h"
 
+namespace hpclaunch {
+struct Scheduler;
+}
+
 namespace hpclaunch::job {
 
 // ---- what a command may touch -------------------------------------------------------------------
@@ -182,6 +186,37 @@ Result<std::string> known_xml(const std::string& file);
 /// Starts the job and waits for it, or replaces this process by the launcher (returns only on
 /// errors).
 Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env);
+
+// ---- batch scripts ------------------------------------------------------------------------------
+
+/// What `script` and `submit` take beside a Request; "": not typed.
+struct BatchRequest {
+  std::string scheduler;  ///< "pbs", "slurm", ...
+  std::string time;       ///< as parse_time_limit takes it
+  std::string account, queue, filesystems, constraint, name;
+  std::string output;                  ///< file of the job's output
+  std::vector<std::string> run_words;  ///< options of `hpclaunch run` in the script
+  std::vector<std::string> typed;      ///< the whole command line, for a comment
+};
+
+struct BatchScript {
+  std::string text;
+  const Scheduler* scheduler = nullptr;
+  std::string output;  ///< as the batch system was told; "" for its own choice
+  std::vector<Diagnostic> diagnostics;
+};
+
+/// The script for the site of the profile, else for the batch system that this machine has. `start`: it is about to be
+/// submitted. Errors: `usage` when no batch system is known or no queue takes the job; those of the plan.
+Result<BatchScript> batch_script(const Request& request, const BatchRequest& wanted,
+                                 const EnvSnapshot& env, Purpose purpose);
+
+/// Hands it to the batch system; the job id. Errors: as sys::find_program; `system` with the batch system's message.
+Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env);
+
+/// Prints states of the job to session.err and its output to session.out until it ends or the user interrupts; its exit
+/// status, or 128+n. Errors: `system` when the batch system does not know the job (any more).
+Result<int> follow(const BatchScript& script, const std::string& id, Session& session);
 
 /// --report FILE: how a job went. docs/supervise.md has the keys.
 struct RunRecord {

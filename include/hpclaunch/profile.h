@@ -114,10 +114,22 @@ struct NodeModel {
   Origin origin;
 };
 
+/// The environment modules that make a stack: words of `module` and conda, never executed as anything else.
+struct Modules {
+  bool purge = false;             ///< `module purge` first
+  std::vector<std::string> use;   ///< directories
+  std::vector<std::string> load;  ///< "rocm/7.1.1", in this order
+  std::string conda;              ///< environment to activate; "" none
+};
+
+/// "module load x", "conda activate y": lines of sh.
+std::vector<std::string> module_lines(const Modules& modules);
+
 struct Stack {
   std::string name;
   std::string doc;
   std::vector<When> when;  ///< chosen when one of them holds and --stack was not typed
+  Modules modules;
   Origin origin;
 };
 
@@ -243,6 +255,34 @@ const Entry* find_named(const std::vector<Entry>& entries, std::string_view name
   return nullptr;
 }
 
+/// A queue (partition, QOS) and the jobs that it takes. Several entries may have one name: a larger job, another limit.
+struct Queue {
+  std::string name;
+  std::string option;  ///< that names it, as in "-q"; "" for the batch system's own
+  int least_nodes = 1;
+  int most_nodes = 0;  ///< 0: no limit
+  long least_seconds = 0;
+  long most_seconds = 0;  ///< 0: no limit
+  Origin origin;
+};
+
+/// What the site asks of every batch job, beside the "batch" directives of rules.
+struct JobNeeds {
+  std::string account;      ///< stands for the account, which is mandatory; "": there is a default
+  std::string filesystems;  ///< of a job that names none
+  std::string constraint;
+  std::vector<Queue> queues;  ///< the first that fits is taken; inherited as one list
+};
+
+bool takes(const Queue& queue, int nodes, long seconds);
+
+/// "2-256 nodes, 5 min to 1 h"
+std::string limits_text(const Queue& queue);
+
+/// The first queue that takes such a job; nullptr where the profile lists none. Errors: `usage` with all limits and the
+/// nearest job that fits.
+Result<const Queue*> choose_queue(const JobNeeds& job, int nodes, long seconds);
+
 struct Profile {
   std::string name;
   std::string doc;
@@ -253,7 +293,7 @@ struct Profile {
   std::string launcher;                 ///< launcher; "" for any
   std::string scheduler;                ///< one of kSchedulers (src/profile/parse.h); "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
-  std::string submit;        ///< options of sbatch, qsub, ... that every job needs: "-A PROJECT"
+  JobNeeds job;
   std::string example_host;  ///< a compute node as the batch system names it; "" not said
   int ranks_per_device = 0;  ///< 0: not said
   std::string gpu_view;      ///< "own", "all", "launcher"; "" not said

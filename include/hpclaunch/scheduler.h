@@ -37,6 +37,44 @@ struct TimeLeft {
       since;  ///< `seconds` count from this local time ("Sat Nov 21 13:12:27 2026"); "": now
 };
 
+/// How a system's batch script spells options: the text of a directive, with {} for the value; "": it has none.
+struct Directives {
+  std::string_view sentinel = {};  ///< what each line begins with: "#PBS "
+  std::string_view nodes = {};
+  std::string_view time = {};
+  std::string (*time_text)(long seconds) = nullptr;  ///< the value of `time`
+  std::string_view account = {};
+  std::string_view queue = {};
+  std::string_view name = {};
+  std::string_view output = {};
+  std::string_view filesystems = {};
+  std::string_view constraint = {};  ///< one that begins with ':' is part of `nodes`
+  std::string_view always = {};      ///< needs no value
+};
+
+/// What a batch system says of a job that was submitted.
+struct JobState {
+  enum class Phase { waiting, running, ended };
+  Phase phase = Phase::waiting;
+  std::string name;                ///< in the system's word: "PENDING"
+  std::string why = {};            ///< why it waits, or why it ended; "" where it does not say
+  std::string starts = {};         ///< expected start; "": unknown
+  std::string output = {};         ///< path of the job's output; "": not said
+  std::optional<int> status = {};  ///< of an ended job, as a shell has it; nullopt: it has none
+};
+
+/// A command that asks for a job's state, and what reads its answer. nullopt: the answer says nothing.
+struct StateQuestion {
+  std::span<const std::string_view> command;  ///< "{job}" is the job id
+  std::optional<JobState> (*read)(std::string_view text);
+};
+
+/// Part of a message of a submit command, and what to do then.
+struct SubmitHint {
+  std::string_view message;
+  std::string_view hint;
+};
+
 /// One batch system: a row of the table.
 struct Scheduler {
   std::string_view name;                    ///< as profiles spell it: "pbs"
@@ -68,9 +106,22 @@ struct Scheduler {
   std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
 
-  std::string_view launcher = {};    ///< its own launcher
-  std::string_view allocate = {};    ///< interactive job: {nodes} nodes, one hour
-  std::string_view submit = {};      ///< command that queues a script
+  std::string_view launcher = {};  ///< its own launcher
+  Directives directives = {};
+  std::string_view allocate = {};  ///< command for an interactive job; {} stands for its options
+  std::string_view submit = {};    ///< command that queues a script
+  std::string_view submit_options =
+      {};  ///< with them it reads the script from stdin and prints the job id alone
+  bool submits_stdin = true;                ///< false: it needs a file
+  std::string_view account_variable = {};   ///< names the account where no option does
+  std::string_view enter_directory = {};    ///< line of a script: goes to where it was submitted
+  std::string_view clean_environment = {};  ///< line of a script: undoes --export=NONE for steps
+  std::span<const SubmitHint> submit_hints = {};
+  std::span<const StateQuestion> ask_state = {};  ///< the first that answers
+  std::string_view unknown_job = {};              ///< in the answer for a job that it has forgotten
+  std::string_view output_name =
+      {};                        ///< file of the output where no option names it, {} is the job id
+  std::string_view cancel = {};  ///< command, before the job id
   std::string_view first_host = {};  ///< shell command in a job's script: prints its first host
   /// With `submit` on PATH and one of these files (the first may be named by `configured_by`) this machine
   /// belongs to such a system.
@@ -121,5 +172,33 @@ void drop_launch_node(std::optional<bool> by_profile, bool jsrun_here, HostList&
 /// "HH:MM:SS", "MM:SS", with "D-" or "D:" in front of three: the forms of Slurm and PBS. In seconds.
 /// nullopt for anything else, also for a bare number: Slurm reads minutes, PBS seconds.
 std::optional<long> parse_duration(std::string_view text);
+
+/// What --time takes: "H:MM:SS", "D-HH:MM:SS", "90m", "1h30m", "2d"; in seconds. Errors: `usage`, with what was probably
+/// meant: batch systems differ about bare numbers and "30:00".
+Result<long> parse_time_limit(const std::string& text);
+
+/// "1:30:00"
+std::string clock_text(long seconds);
+
+/// What is asked of a batch system for a job; "" and 0: nothing.
+struct JobOptions {
+  int nodes = 1;
+  long seconds = 0;
+  std::string account;
+  std::string queue;
+  std::string queue_option;  ///< instead of the system's own, as in "-q"
+  std::string name;
+  std::string output;
+  std::string filesystems;
+  std::string constraint;
+};
+
+/// Each as a directive without its sentinel, and as the submit command takes it. Errors: `unsupported` for an option
+/// that the system does not have, `usage` for a value that cannot stand in a directive.
+Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
+                                                const JobOptions& options);
+
+/// The job id in the output of the submit command: "123.server", "Job <123> is ...", "123;cluster". "": there is none.
+std::string submitted_job(std::string_view output);
 
 }  // namespace hpclaunch

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/env.h"
@@ -56,9 +57,26 @@ struct Captured {
   std::string complaint() const;  ///< first line of `err`; where that is empty, of `out`
 };
 
-/// Runs a command with an empty stdin to its end, whatever its exit status.
+/// Runs a command with `input` as its stdin to its end, whatever its exit status.
 /// Errors: as exec; `system` when it runs past the limit (it is killed then).
-Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds);
+Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
+                         std::string_view input = {});
+
+/// A file that others write: it may appear late, shrink, or be replaced by another one, which then counts from its
+/// first byte. Opened for each look, so that a network file system asks its server.
+class GrowingFile {
+ public:
+  explicit GrowingFile(std::string path) : path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+  /// What is new, at most 1 MiB; "" for nothing.
+  std::string more();
+  bool seen() const { return inode_ != 0; }  ///< it has been there
+
+ private:
+  std::string path_;
+  unsigned long long device_ = 0, inode_ = 0;
+  long long offset_ = 0;
+};
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
 /// Descriptors in `keep` stay open in the new program; whatever else we opened does not.

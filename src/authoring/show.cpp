@@ -114,6 +114,23 @@ void describe(const Stack& stack, Shown& out) {
     out.line("when", when_text(when));
     out.object["when"].push_back(as_json(when));
   }
+  Json modules = Json::object();
+  if (stack.modules.purge) modules["purge"] = true;
+  put(modules, "use", stack.modules.use);
+  put(modules, "load", stack.modules.load);
+  put(modules, "conda", stack.modules.conda);
+  out.add("modules", "modules", joined(module_lines(stack.modules), "; "), modules);
+}
+
+void describe(const Queue& queue, Shown& out) {
+  constexpr long kMinute = 60;
+  const auto range = [](long least, long most) {
+    return Json{least, most == 0 ? Json() : Json(most)};
+  };
+  out.add("option", "option", queue.option);
+  out.line("takes", limits_text(queue));
+  out.object["nodes"] = range(queue.least_nodes, queue.most_nodes);
+  out.object["minutes"] = range(queue.least_seconds / kMinute, queue.most_seconds / kMinute);
 }
 
 void describe(const DeviceMode& mode, Shown& out) {
@@ -281,7 +298,8 @@ std::string head_text(const Profile& profile, const std::string& file, const Sty
   line("launcher", profile.launcher);
   line("scheduler", profile.scheduler);
   if (profile.lsf_launch_node) line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false");
-  line("submit", profile.submit);
+  line("account", profile.job.account.empty() ? "" : "mandatory");
+  line("file system", profile.job.filesystems);
   line("example host", profile.example_host);
   line("stack", profile.stack);
   line("mode", profile.device_mode);
@@ -300,6 +318,8 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
   for (const Signal& signal : profile.detect)
     text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
                         printable(signal.like), signal.proves ? "" : " (hint only)");
+  if (!profile.job.queues.empty()) heading("queues (the first that fits is used)");
+  for (const Shown& queue : all(profile.job.queues, style)) text += queue.text;
   for (const Section& section : sections(profile, style)) {
     if (!section.entries.empty()) heading(section.heading);
     for (const Shown& entry : section.entries) text += entry.text;
@@ -324,7 +344,12 @@ Json as_object(const Profile& profile, const std::string& file) {
   put(object, "launcher", profile.launcher);
   put(object, "scheduler", profile.scheduler);
   if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
-  put(object, "submit", profile.submit);
+  Json job = Json::object();
+  put(job, "account", profile.job.account);
+  put(job, "filesystems", profile.job.filesystems);
+  put(job, "constraint", profile.job.constraint);
+  for (Shown& queue : all(profile.job.queues, {})) job["queues"].push_back(std::move(queue.object));
+  put(object, "job", std::move(job));
   put(object, "example_host", profile.example_host);
   Json& defaults = object["defaults"] = Json::object();
   if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;

@@ -71,6 +71,8 @@ extern const char* const kManual;
 std::span<const Command> commands();
 
 Runner declare_run(Parser& parser);
+Runner declare_script(Parser& parser);
+Runner declare_submit(Parser& parser);
 Runner declare_plan(Parser& parser);
 Runner declare_env(Parser& parser);
 Runner declare_explain(Parser& parser);

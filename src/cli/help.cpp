@@ -62,7 +62,8 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
     text += fmt::format("\n{}:\n", group);
     std::vector<std::string> others;
     for (; option != command.options.end() && option->group == group; ++option)
-      if (brief && option->shared && std::ranges::count(kFirst, option->names.back()) == 0)
+      if (brief && (option->rare ||
+                    (option->shared && std::ranges::count(kFirst, option->names.back()) == 0)))
         others.push_back(option->names.back());
       else
         text += entry(spelling(*option), description(*option), kColumn, narrow);

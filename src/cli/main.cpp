@@ -21,6 +21,10 @@ constexpr const char* kProgram = "[OPTIONS] [--] [PROGRAM [ARG...]]";
 constexpr std::array kCommands = {
     Command{"run", "start a program on every rank", "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch,
             false, declare_run},
+    Command{"script", "print a batch script that runs a program", "[OPTIONS] [--] PROGRAM [ARG...]",
+            kReport, false, declare_script},
+    Command{"submit", "submit it to the batch system, and follow the job",
+            "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch, false, declare_submit},
     Command{"plan", "show which rank gets which CPUs and variables", kProgram, kReport, false,
             declare_plan},
     Command{"env", "print the environment for a batch script", kProgram, kReport, false,

@@ -134,13 +134,15 @@ OptionInfo& Parser::describe(const std::string& spec, const std::string& value_n
   info.description = help;
   info.group = group_;
   info.shared = shared_;
+  info.rare = rare_;
   declare_.push_back(std::move(declare));
   return info;
 }
 
-void Parser::group(const std::string& name, bool shared) {
+void Parser::group(const std::string& name, bool shared, bool rare) {
   group_ = name;
   shared_ = shared;
+  rare_ = rare;
 }
 
 void Parser::flag(const std::string& spec, bool& value, const std::string& help) {
@@ -273,6 +275,7 @@ Result<std::string> Parser::parse(std::vector<std::string> line) {
   for (std::size_t i = 0; i < declare_.size(); ++i)
     if (is_typed(tree_.options[i], line)) declare_[i](app);
   const std::string last = line.empty() ? "" : line.back();
+  typed_ = line;
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
   try {
     app.parse(line);
@@ -284,8 +287,31 @@ Result<std::string> Parser::parse(std::vector<std::string> line) {
     return Error{ErrorKind::usage, lacking.value_or(sentence(error)),
                  fmt::format("hpclaunch {} --help", tree_.name)};
   }
+  keep_shared(app);
   if (const Status taken = take_program(app.remaining()); !taken) return taken.error();
   return help;
+}
+
+void Parser::keep_shared(const CLI::App& app) {
+  for (const OptionInfo& one : tree_.options) {
+    const CLI::Option* option = one.shared ? app.get_option_no_throw(one.names.back()) : nullptr;
+    if (option == nullptr || option->count() == 0) continue;
+    std::vector<std::string> values = option->results();
+    if (!one.repeatable) values = {values.back()};
+    if (one.value_name.empty()) values = {""};
+    for (const std::string& value : values) shared_typed_.emplace_back(one.names.back(), value);
+  }
+}
+
+std::vector<std::string> Parser::shared_words(std::string_view except) const {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : shared_typed_) {
+    if (name == except) continue;
+    const bool dash = value.starts_with('-');  // would be taken for an option
+    words.push_back(dash ? fmt::format("{}={}", name, value) : name);
+    if (!dash && !value.empty()) words.push_back(value);
+  }
+  return words;
 }
 
 // What is left of the line: options that do not exist, or the program.

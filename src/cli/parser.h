@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ struct OptionInfo {
   std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool repeatable = false;
   bool shared = false;  ///< by the commands that plan
+  bool rare = false;    ///< not described in the brief help
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
   bool positional() const { return names.empty(); }
@@ -55,7 +57,8 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  void group(const std::string& name, bool shared = false);  ///< of the options that follow
+  /// Of the options that follow; `rare`: the brief help names them only.
+  void group(const std::string& name, bool shared = false, bool rare = false);
   void flag(const std::string& spec, bool& value, const std::string& help);
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
@@ -103,6 +106,11 @@ class Parser {
 
   const CommandTree& tree() const { return tree_; }
 
+  /// The command line that was parsed.
+  const std::vector<std::string>& typed() const { return typed_; }
+  /// Its shared options but `except`, spelled in full; of a repeated one the value that counts.
+  std::vector<std::string> shared_words(std::string_view except) const;
+
  private:
   using Declare = std::function<void(CLI::App&)>;
   OptionInfo& describe(const std::string& spec, const std::string& value_name,
@@ -112,13 +120,17 @@ class Parser {
                  const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
   Status take_program(std::vector<std::string> rest);
+  void keep_shared(const CLI::App& app);
 
   CommandTree tree_;
   std::vector<Declare> declare_;  ///< of each option in tree_
   std::string group_ = "Options";
   bool shared_ = false;
+  bool rare_ = false;
   std::vector<std::string>* program_ = nullptr;
   bool program_required_ = false;
+  std::vector<std::string> typed_;
+  std::vector<std::pair<std::string, std::string>> shared_typed_;  ///< name and value of each
 };
 
 /// The text of `hpclaunch COMMAND --help`; `brief`: that of -h, one screen.

@@ -15,8 +15,38 @@ namespace hpclaunch::job {
 
 namespace {
 
-// The batch system that this machine can submit to: its configuration and its command are here. In this order, since
-// PATH may be long.
+// "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
+std::string how_to_get_one(const Scheduler& system, const Request& request,
+                           const Profile* profile) {
+  JobOptions options;
+  options.nodes = requested_nodes(request);
+  options.seconds = 3600;
+  std::vector<std::string> rules;
+  if (profile != nullptr) {
+    const Queue* own = find_named(profile->job.queues, "interactive");
+    if (own != nullptr && takes(*own, options.nodes, options.seconds)) {
+      options.queue = own->name;
+      options.queue_option = own->option;
+    }
+    (void)add_job_needs(profile->job, options);  // without a queue where none fits
+    if (const auto made = prepare_elsewhere(request, EnvSnapshot{}, *profile, {}))
+      rules = made->plan.batch;
+  }
+  std::vector<std::string> words;
+  if (const auto known = job_directives(system, options)) words = *known;
+  for (const std::string& option : rules)
+    if (std::ranges::count(words, option) == 0) words.push_back(option);
+  const std::string line = fmt::format(fmt::runtime(system.allocate), fmt::join(words, " "));
+  return fmt::format("{}, or hpclaunch submit for a script; --force starts here", line);
+}
+
+const Scheduler* of_profile(const Profile* profile) {
+  return profile == nullptr ? nullptr : find_scheduler(profile->scheduler);
+}
+
+}  // namespace
+
+// In the table's order, since PATH may be long.
 const Scheduler* installed(const EnvSnapshot& env) {
   std::error_code unreadable;
   const auto exists = [&](std::string_view path) {
@@ -32,25 +62,24 @@ const Scheduler* installed(const EnvSnapshot& env) {
   return nullptr;
 }
 
-// "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
-std::string how_to_get_one(const Scheduler& system, const Request& request,
-                           const Profile* profile) {
-  std::string line =
-      fmt::format(fmt::runtime(system.allocate), fmt::arg("nodes", requested_nodes(request)));
-  if (profile != nullptr && !profile->submit.empty()) line += " " + profile->submit;
-  if (profile != nullptr)
-    if (const auto made = prepare_elsewhere(request, EnvSnapshot{}, *profile, {}))
-      for (const std::string& option : made->plan.batch)
-        if (line.find(option) == std::string::npos) line += " " + option;
-  return fmt::format("{}, or {} with these options for a script; --force starts here", line,
-                     system.submit);
+Status add_job_needs(const JobNeeds& needs, JobOptions& options) {
+  if (options.account.empty()) options.account = needs.account;
+  if (options.filesystems.empty()) options.filesystems = needs.filesystems;
+  if (options.constraint.empty()) options.constraint = needs.constraint;
+  const Queue* queue = find_named(needs.queues, options.queue);
+  if (options.queue.empty()) {
+    const Result<const Queue*> chosen = choose_queue(needs, options.nodes, options.seconds);
+    if (!chosen) return chosen.error();
+    queue = *chosen;
+  }
+  if (queue != nullptr) {
+    options.queue = queue->name;
+    options.queue_option = queue->option;
+  } else if (!needs.queues.empty() && options.queue_option.empty()) {
+    options.queue_option = needs.queues.front().option;
+  }
+  return Done{};
 }
-
-const Scheduler* of_profile(const Profile* profile) {
-  return profile == nullptr ? nullptr : find_scheduler(profile->scheduler);
-}
-
-}  // namespace
 
 Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
                         Purpose purpose, Diagnostics& diagnostics) {

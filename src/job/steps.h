@@ -149,6 +149,12 @@ void check_address(const Plan& plan, const Request& request, Purpose purpose,
 Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
                         Purpose purpose, Diagnostics& diagnostics);
 
+/// The batch system that this machine can submit to: its configuration and its command are here. nullptr: none.
+const Scheduler* installed(const EnvSnapshot& env);
+
+/// What every job of the site needs, where `options` does not say so. Errors: as choose_queue, where no queue is named.
+Status add_job_needs(const JobNeeds& needs, JobOptions& options);
+
 /// For invented hosts: how a script finds the first one in its job.
 LateHost late_host(const Site& site, const Plan& plan);
 

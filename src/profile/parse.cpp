@@ -80,7 +80,7 @@ Note parse_note(const Item& at) {
 
 Stack parse_stack(const Item& at) {
   return {at.need("name").word(), at["doc"].text(), parse_whens(at["when"], {.never = "stack"}),
-          parse_origin(at)};
+          parse_modules(at["modules"]), parse_origin(at)};
 }
 
 DeviceMode parse_mode(const Item& at) {
@@ -138,7 +138,7 @@ void parse_members(const Item& at, Cases cases, Profile& profile) {
   profile.launcher = at["launcher"].choice(kLauncherNames);
   profile.scheduler = at["scheduler"].choice(kSchedulers);
   if (const Item launch_node = at["lsf_launch_node"]) profile.lsf_launch_node = launch_node.truth();
-  profile.submit = at["submit"].text();
+  profile.job = parse_job(at["job"]);
   profile.example_host = at["example_host"].text();
   parse_defaults(at["defaults"], profile);
   parse_detect(at, profile);

@@ -59,6 +59,9 @@ Origin parse_origin(const Item& at, Why why = Why::optional);
 /// "0", a number of bytes, or "unlimited".
 std::optional<std::string> parse_core_limit(const Item& at);
 
+/// "modules" of a stack.
+Modules parse_modules(const Item& at);
+JobNeeds parse_job(const Item& at);
 NodeModel parse_node(const Item& at);
 Binding parse_binding(const Item& at);
 Rule parse_rule(const Item& at);

@@ -72,9 +72,13 @@ void merge(std::vector<Entry>& into, const std::vector<Entry>& from, std::string
 
 void merge_profile(Profile& into, const Profile& from) {
   for (std::string Profile::*text :
-       {&Profile::launcher, &Profile::scheduler, &Profile::submit, &Profile::example_host,
-        &Profile::gpu_view, &Profile::device_mode, &Profile::stack, &Profile::fill})
+       {&Profile::launcher, &Profile::scheduler, &Profile::example_host, &Profile::gpu_view,
+        &Profile::device_mode, &Profile::stack, &Profile::fill})
     if (!(from.*text).empty()) into.*text = from.*text;
+  for (std::string JobNeeds::*text :
+       {&JobNeeds::account, &JobNeeds::filesystems, &JobNeeds::constraint})
+    if (!(from.job.*text).empty()) into.job.*text = from.job.*text;
+  if (!from.job.queues.empty()) into.job.queues = from.job.queues;
   if (from.lsf_launch_node) into.lsf_launch_node = from.lsf_launch_node;
   if (from.ranks_per_device != 0) into.ranks_per_device = from.ranks_per_device;
   merge(into.nodes, from.nodes, &NodeModel::name);

@@ -1,5 +1,5 @@
 #pragma once
-// What the table's rows are made of: one pair of functions for each batch system.
+// What the table's rows are made of: functions of each batch system.
 #include "hpclaunch/scheduler.h"
 
 namespace hpclaunch {
@@ -10,5 +10,14 @@ HostsOf flux_hosts, slurm_hosts, lsf_hosts, sge_hosts;
 
 using TimeLeftOf = std::optional<TimeLeft>(std::string_view text);
 TimeLeftOf flux_time_left, pbs_time_left, slurm_time_left, lsf_time_left;
+
+using TimeText = std::string(long seconds);
+TimeText minutes_time, hours_time;
+
+using StateOf = std::optional<JobState>(std::string_view text);
+StateOf pbs_state, slurm_state, slurm_accounting, flux_state;
+
+/// "    key = value" in the output of qstat -f, of which long lines are broken.
+std::string pbs_value(std::string_view text, std::string_view key);
 
 }  // namespace hpclaunch

@@ -1,4 +1,6 @@
 // What the commands of batch systems print about the time left.
+#include <algorithm>
+
 #include "hpclaunch/text.h"
 #include "scheduler/rows.h"
 
@@ -6,23 +8,29 @@ namespace hpclaunch {
 
 namespace {
 
-// "    key = value" in the output of qstat -f.
-std::string value_of(std::string_view text, std::string_view key) {
-  for (const std::string_view line : split(text, '\n')) {
-    const std::string_view trimmed = trim(line);
-    if (!trimmed.starts_with(key)) continue;
-    const std::string_view rest = trim(trimmed.substr(key.size()));
-    if (rest.starts_with('=')) return std::string(trim(rest.substr(1)));
-  }
-  return {};
-}
-
 std::optional<TimeLeft> left(std::optional<long> seconds, std::string since = "") {
   if (!seconds) return std::nullopt;
   return TimeLeft{seconds, std::move(since)};
 }
 
 }  // namespace
+
+std::string pbs_value(std::string_view text, std::string_view key) {
+  std::string value;
+  bool found = false;
+  for (const std::string_view line : split(text, '\n')) {
+    const bool more = line.starts_with('\t');  // of a line that was broken anywhere, at a blank too
+    if (found && !more) break;
+    if (found) value += line.substr(1);
+    if (more) continue;
+    const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
+    if (!line.substr(start).starts_with(key)) continue;
+    const std::string_view rest = line.substr(start + key.size());
+    found = trim(rest).starts_with('=');
+    if (found) value = rest.substr(rest.find('=') + 1);
+  }
+  return std::string(trim(value));
+}
 
 std::optional<long> parse_duration(std::string_view text) {
   constexpr long kMostDays = 10'000;
@@ -60,14 +68,14 @@ std::optional<TimeLeft> slurm_time_left(std::string_view text) {
 // qstat -f: Resource_List.walltime, and the start: stime (OpenPBS), start_time (Torque).
 // resources_used.walltime is minutes old, so it counts only without those.
 std::optional<TimeLeft> pbs_time_left(std::string_view text) {
-  const std::string limit = value_of(text, "Resource_List.walltime");
+  const std::string limit = pbs_value(text, "Resource_List.walltime");
   std::optional<long> seconds = parse_duration(limit);
   if (!seconds) seconds = parse_natural(limit);
   if (!seconds) return std::nullopt;
   for (const char* key : {"stime", "start_time"})
-    if (std::string start = value_of(text, key); !start.empty())
+    if (std::string start = pbs_value(text, key); !start.empty())
       return left(seconds, std::move(start));
-  const std::optional<long> used = parse_duration(value_of(text, "resources_used.walltime"));
+  const std::optional<long> used = parse_duration(pbs_value(text, "resources_used.walltime"));
   if (!used) return std::nullopt;
   return TimeLeft{*seconds - *used, ""};
 }

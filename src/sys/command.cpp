@@ -1,6 +1,7 @@
 // Runs a command whose output is read: to its end (capture), or line by line while it runs (listen_to).
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,12 +119,21 @@ class Command {
 
 }  // namespace
 
-Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds) {
+Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
+                         std::string_view text) {
   Pipe input;
   Pipe output;
   Pipe errors;
   if (!input.open() || !output.open() || !errors.open())
     return system_error("cannot create a pipe");
+  if (!text.empty()) {  // a pipe would block where the text is longer than its buffer
+    const int file = memfd_create("input", MFD_CLOEXEC);
+    const bool good = file >= 0 && write_all(file, text) && lseek(file, 0, SEEK_SET) == 0 &&
+                      dup3(file, input.read_end, O_CLOEXEC) >= 0;
+    const Error error = system_error("cannot prepare the input of a command");
+    if (file >= 0) close(file);
+    if (!good) return error;
+  }
   input.close_write();  // it reads the end of the file
   const Result<pid_t> pid =
       start_program(argv, nullptr,

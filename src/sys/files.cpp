@@ -158,6 +158,24 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
+std::string GrowingFile::more() {
+  constexpr std::size_t kMost = 1u << 20;
+  std::string text;
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  struct stat info {};
+  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    if (info.st_dev != device_ || info.st_ino != inode_ || info.st_size < offset_) offset_ = 0;
+    device_ = info.st_dev;
+    inode_ = info.st_ino;
+    text.resize(std::min(kMost, static_cast<std::size_t>(info.st_size - offset_)));
+    const ssize_t got = pread(fd, text.data(), text.size(), offset_);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    offset_ += static_cast<long long>(text.size());
+  }
+  if (fd >= 0) close(fd);
+  return text;
+}
+
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());

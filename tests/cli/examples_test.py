@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each script of examples/jobs, run by bash in a made-up job of its site, with what its own directives ask for.
+"""Each script of examples/jobs (hpclaunch script wrote it), run by bash in a made-up job of its site, with what its own directives ask for.
 
 `hpclaunch run` becomes a look at the plan, then `run --dry-run`, then the script that this prints, with a stand-in
 for the launcher: so the examples are shown to need nothing that they do not say.
@@ -12,7 +12,7 @@ import sys
 
 import support
 from site_jobs import AURORA_LIST, PALS, SiteTest, Started
-from support import HOST, ROOT, execute, need
+from support import ROOT, execute, need
 
 JOBS = os.path.join(ROOT, "examples", "jobs")
 FLUX_MAP = "map:0-23,96-119;24-47,120-143;48-71,144-167;72-95,168-191"
@@ -34,9 +34,6 @@ LINES = {
     "nibi": "srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block",
     "rorqual": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
     "trillium": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block",
-    "cedar": "srun --nodes=1 --ntasks=1 --ntasks-per-node=1",
-    "graham": "srun --nodes=1 --ntasks=1 --ntasks-per-node=1",
-    "beluga": "srun --nodes=1 --ntasks=4 --ntasks-per-node=4",
     "el-capitan": "flux run -N 2 -n 8 -o cpu-affinity=" + FLUX_MAP,
     "tuolumne": "flux run -N 2 -n 8 -o cpu-affinity=" + FLUX_MAP,
 }
@@ -48,7 +45,6 @@ SLURM = {"frontier": ("frontier0000%d", {"LMOD_SYSTEM_NAME": "frontier"}), "lumi
          "perlmutter": ("nid00100%d", {"NERSC_HOST": "perlmutter"}), "daint": ("nid00500%d", {"CLUSTER_NAME": "daint"}),
          "clariden": ("nid00600%d", {"CLUSTER_NAME": "clariden"})}
 FLUX = {"el-capitan": "elcap[1001-100%d]", "tuolumne": "tuolumne[1001-100%d]"}
-PART_OF_A_NODE = ("cedar", "graham")
 
 # What a login shell has: modules, conda, and the hpclaunch under test, whose run starts nothing by itself.
 SHELL = """
@@ -104,16 +100,14 @@ class Examples(SiteTest):
             return self.flux(FLUX[site] % nodes)
         env = {"SLURM_CLUSTER_NAME": site, "CC_CLUSTER": site} if site not in SLURM else dict(SLURM[site][1])
         host = SLURM[site][0] if site in SLURM else "node%d"
-        hosts = HOST if site in PART_OF_A_NODE else ",".join(host % (node + 1) for node in range(nodes))
-        for name, option in (("SLURM_NETWORK", "--network"), ("SLURM_CPUS_PER_TASK", "--cpus-per-task")):
+        hosts = ",".join(host % (node + 1) for node in range(nodes))
+        for name, option in (("SLURM_NETWORK", "--network"), ("SLURM_CPUS_PER_TASK", "-c")):
             if asked(words, option):
                 env[name] = asked(words, option)
         per_node = asked(words, "--ntasks-per-node")
         if per_node:
             env.update(SLURM_NTASKS_PER_NODE=per_node, SLURM_NTASKS=str(nodes * int(per_node)),
                        SLURM_TASKS_PER_NODE="%s(x%d)" % (per_node, nodes) if nodes > 1 else per_node)
-        if site in PART_OF_A_NODE:
-            env.update(CUDA_VISIBLE_DEVICES="0", SLURM_GPUS_ON_NODE="1")
         return self.slurm(hosts, nodes, CLOSEST, **env)
 
     def text(self, site):
@@ -122,9 +116,7 @@ class Examples(SiteTest):
 
     def expected_findings(self, site, job):
         """All that hpclaunch may remark in an example's job."""
-        remarks = {"mask-restricts"}  # jobs for a part of a node have the batch system's mask
-        if "RETIRED" in self.text(site):
-            remarks.add("site-retired")
+        remarks = set()
         if "SLURM_CPUS_PER_TASK" in job.env:
             remarks.add("export-overruled")  # srun gets -c from the plan and not from sbatch
         return remarks
@@ -136,7 +128,7 @@ class Examples(SiteTest):
         programs = os.path.dirname(job.program)
         for name in ("python3", "singularity"):
             os.symlink(job.program, os.path.join(programs, name))
-        job.env.update(PATH=job.env["PATH"] + ":" + programs, PBS_O_WORKDIR=job.folder)
+        job.env.update(PATH=job.env["PATH"] + ":" + programs, PBS_O_WORKDIR=job.folder, SLURM_SUBMIT_DIR=job.folder)
         job.env["BASH_ENV"] = self.file("shell-%s.sh" % site, SHELL % {"hpclaunch": shlex.quote(support.HPCLAUNCH)})
         ran = self.ok(execute([need("bash"), os.path.join(JOBS, site + ".sh")], job.env, cwd=job.folder))
 
@@ -145,10 +137,7 @@ class Examples(SiteTest):
         found = {finding["id"]: finding for finding in plan["diagnostics"]}
         self.assertLessEqual(set(found), self.expected_findings(site, job), ran.err)
         self.assertNotIn("error", [finding["severity"] for finding in found.values()])
-        if "RETIRED" in text:
-            date = re.search(r"RETIRED on (\S+),", text).group(1)
-            self.assertIn(date, found["site-retired"]["message"])
-        self.assertEqual([one for one in plan["batch"] if one not in words], [], "not asked for in the script")
+        self.assertEqual([one for one in plan["batch"] if not set(one.split()) <= set(words)], [], "not asked for in the script")
 
         line = LINES[site].split()
         got = [os.path.basename(plan["argv"][0]), *plan["argv"][1:]]
@@ -168,8 +157,6 @@ class Examples(SiteTest):
 
     def test_every_site_has_a_script_and_every_script_a_test(self):
         scripts = {name[:-3] for name in os.listdir(JOBS) if name.endswith(".sh")}
-        profiles = {name[:-5] for name in os.listdir(os.path.join(ROOT, "profiles", "site")) if name.endswith(".json")}
-        self.assertEqual(scripts, profiles)
         self.assertEqual(scripts, set(LINES))
         with open(os.path.join(JOBS, "README.md"), encoding="utf-8") as file:
             self.assertEqual(set(re.findall(r"\]\(([a-z-]+)\.sh\)", file.read())), scripts)
@@ -185,8 +172,8 @@ class Examples(SiteTest):
     def test_accounts_are_placeholders(self):
         for site in LINES:
             words = directives(self.text(site))
-            account = asked(words, "-A", "--account", "--bank")
-            self.assertRegex(account, r"^(def-|project_)?(PROJECT|BANK)$", site)
+            account = asked(words, "-A")
+            self.assertIn(account, ("PROJECT", "def-PROJECT", "project_PROJECT", None), site)
 
 
 def add_one_test_for_each():

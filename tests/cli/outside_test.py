@@ -7,7 +7,7 @@ import subprocess
 import support
 from support import HOST, Test, clean_env, execute, hpclaunch
 
-PROFILE = {"schema": 1, "name": "site", "doc": "x", "launcher": "slurm", "scheduler": "slurm", "submit": "-A PROJECT",
+PROFILE = {"schema": 1, "name": "site", "doc": "x", "launcher": "slurm", "scheduler": "slurm", "job": {"account": "PROJECT"},
            "nodes": [{"name": "compute", "doc": "x", "use": "model", "packages": 1, "cores_per_numa": 4}]}
 
 
@@ -34,7 +34,7 @@ class Login(Outside):
         self.assertEqual([done.out, self.started()], ["", False])
 
     def test_by_the_profile(self):
-        self.refused_here("--profile", self.profile, says=["outside a Slurm job of site", "salloc -N 1 -t 01:00:00 -A PROJECT", "sbatch", "--force"])
+        self.refused_here("--profile", self.profile, says=["outside a Slurm job of site", "salloc -N 1 -t 01:00:00 -A PROJECT, or hpclaunch submit", "--force"])
         self.refused_here("--profile", self.profile, "-N", "2", says=["salloc -N 2"])
         self.refused_here("--profile", "aurora", "-N", "2", says=["qsub -I -l select=2 -l walltime=01:00:00 -A PROJECT", "filesystems=flare"])
         self.refused_here("--profile", "el-capitan", says=["flux alloc -N 1"])

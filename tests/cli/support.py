@@ -24,8 +24,8 @@ LIMIT = 120  # seconds; far above what any command here needs
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "USER")
 
 HPCLAUNCH = None
-COMMANDS = ("run", "plan", "env", "explain", "verify", "topo", "profile", "completion")
-LAUNCHING = ("run", "plan", "env", "explain", "verify")
+COMMANDS = ("run", "script", "submit", "plan", "env", "explain", "verify", "topo", "profile", "completion")
+LAUNCHING = ("run", "script", "submit", "plan", "env", "explain", "verify")
 
 
 class Done:

@@ -90,7 +90,7 @@ class Suggestions(Test):
         for wrong, right in (("--rnaks", "--ranks"), ("--oversubscribed", "--oversubscribe"), ("--hostfiel=x", "--hostfile"),
                              ("--bindvia", "--bind-via"), ("--master-prot", "--master-port"), ("--cpu-per-rank", "--cpus-per-rank")):
             for command in LAUNCHING:
-                self.refused(125 if command == "run" else 2, command, wrong, "2",
+                self.refused(125 if command in ("run", "submit") else 2, command, wrong, "2",
                              says=['hpclaunch: unknown option %s' % wrong.split("=")[0], "hpclaunch: try: %s\n" % right])
         self.refused(125, "run", "--dryrun", "--", "true", says=["hpclaunch: try: --dry-run"])
         self.refused(2, "topo", "--jsno", says=["hpclaunch: try: --json"])

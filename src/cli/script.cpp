@@ -1,0 +1,103 @@
+// `hpclaunch script` and `hpclaunch submit`: a batch script for this command line.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+struct Args {
+  Request launch;
+  job::BatchRequest batch;
+  std::string file;
+  bool follow = false;
+};
+
+void declare_batch(Parser& parser, Args& args) {
+  job::BatchRequest& batch = args.batch;
+  parser.group("Batch job");
+  parser.text("-t,--time", batch.time, "TIME", "Time limit: 1:30:00, 90m or 1h30m");
+  parser.text("-A,--account", batch.account, "NAME", "Account, project or bank");
+  parser.text("-q,--queue", batch.queue, "NAME",
+              "Queue, partition or QOS; else the first that fits");
+  parser.group("Batch job", false, true);
+  parser.text("--filesystems", batch.filesystems, "LIST", "File systems that the job needs (PBS)");
+  parser.text("--constraint", batch.constraint, "TEXT",
+              "Kind of node, as the batch system names it");
+  parser.text("--name", batch.name, "NAME", "Name of the job");
+  parser.text("--output", batch.output, "FILE", "File for the output of the job");
+  parser.choice("--scheduler", batch.scheduler, "NAME",
+                {"pbs", "slurm", "flux", "lsf", "cobalt", "sge"},
+                "Batch system, without a profile");
+}
+
+Result<job::BatchScript> make(Args& args, const Parser& parser, Purpose purpose,
+                              const char* not_done, Session& session) {
+  args.batch.run_words = parser.shared_words("--nodes");  // the allocation decides
+  args.batch.typed = {"hpclaunch", parser.tree().name};
+  args.batch.typed.insert(args.batch.typed.end(), parser.typed().begin(), parser.typed().end());
+  Result<job::BatchScript> script =
+      job::batch_script(args.launch, args.batch, session.env, purpose);
+  if (!script) return script;
+  report(session, script->diagnostics);
+  if (any_from(Severity::error, script->diagnostics) && !args.launch.force)
+    return stopped(not_done);
+  return script;
+}
+
+int write_script(Args& args, const Parser& parser, Session& session) {
+  if (!args.file.empty())
+    if (const Status good = job::check_file("--write", args.file); !good)
+      return report(session, good.error());
+  const Result<job::BatchScript> script = make(args, parser, Purpose::show, "no script", session);
+  if (!script) return report(session, script.error());
+  if (args.file.empty()) return print_all(session, script->text);
+  const Status written = job::write_file("--write", args.file, script->text);
+  return written ? 0 : report(session, written.error());
+}
+
+int submit_script(Args& args, const Parser& parser, Session& session) {
+  const Result<job::BatchScript> script =
+      make(args, parser, Purpose::start, "not submitted", session);
+  if (!script) return report(session, script.error());
+  const Result<std::string> id = job::submit(*script, session.env);
+  if (!id) return report(session, id.error());
+  if (!job::print(session, *id + "\n") || !args.follow) return 0;
+  std::fflush(session.out);
+  const Result<int> status = job::follow(*script, *id, session);
+  return status ? *status : report(session, status.error());
+}
+
+}  // namespace
+
+Runner declare_script(Parser& parser) {
+  auto args = std::make_shared<Args>();
+  declare_batch(parser, *args);
+  parser.group("Batch job");
+  parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
+  parser.flag("--force", args->launch.force, "Print the script in spite of errors");
+  declare_launch_options(parser, args->launch);
+  parser.takes_program(args->launch.command, true);
+  parser.footer("Exit status: 0 printed, 2 no script could be made.");
+  return [args, &parser](Session& session) { return write_script(*args, parser, session); };
+}
+
+Runner declare_submit(Parser& parser) {
+  auto args = std::make_shared<Args>();
+  declare_batch(parser, *args);
+  parser.group("Batch job");
+  parser.flag("--follow", args->follow, "Show the state of the job, then its output, to its end");
+  parser.flag("--force", args->launch.force, "Submit in spite of errors");
+  declare_launch_options(parser, args->launch);
+  parser.takes_program(args->launch.command, true);
+  parser.footer(
+      "Exit status: 0 submitted; 125 not submitted, 127 no batch system; with --follow the job's "
+      "(128+n "
+      "for signal n), 125 unknown, 130 after Ctrl-C.");
+  return [args, &parser](Session& session) { return submit_script(*args, parser, session); };
+}
+
+}  // namespace hpclaunch::cli

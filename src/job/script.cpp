@@ -1,0 +1,280 @@
+// A batch script: directives from what was typed, the profile and its rules; modules; and `hpclaunch run`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+#include "job/steps.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+constexpr long kDefaultSeconds = 1800;
+
+struct Draft {
+  const Scheduler* system = nullptr;
+  ChosenProfile chosen;
+  JobOptions options;
+  const Stack* stack = nullptr;                              // of the profile
+  std::optional<Prepared> prepared;                          // where the profile knows the nodes
+  std::vector<std::string> directives;                       // without sentinel
+  std::vector<std::pair<std::string, std::string>> reasons;  // directives of a rule, and why
+  Diagnostics diagnostics;
+
+  const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
+};
+
+bool on_path(const Scheduler& system, const EnvSnapshot& env) {
+  const std::string command(system.submit.substr(0, system.submit.find(' ')));
+  return sys::find_program(command, env.get("PATH")).has_value();
+}
+
+Result<const Scheduler*> choose_system(const BatchRequest& wanted, const EnvSnapshot& env,
+                                       const Profile* profile) {
+  const std::string name =
+      wanted.scheduler.empty() && profile != nullptr ? profile->scheduler : wanted.scheduler;
+  if (const Scheduler* named = find_scheduler(name)) return named;
+  if (const Scheduler* here = installed(env)) return here;
+  for (const Scheduler& one : schedulers())
+    if (on_path(one, env)) return &one;
+  return Error{ErrorKind::usage, "no batch system found (looked for sbatch, qsub, flux, bsub)",
+               "--profile NAME of a site, or --scheduler slurm"};
+}
+
+Status find_system(const Request& request, const BatchRequest& wanted, const EnvSnapshot& env,
+                   Draft& draft) {
+  Result<ChosenProfile> chosen =
+      choose_profile(request.profile, env, {sys::host_name()},
+                     request.profile.empty() && wanted.scheduler.empty(), draft.diagnostics);
+  if (!chosen) return chosen.error();
+  draft.chosen = std::move(*chosen);
+  if (const Profile* profile = draft.profile(); profile != nullptr && profile->retired) {
+    const Retirement& end = *profile->retired;
+    return Error{ErrorKind::usage, fmt::format("{} was retired on {}", profile->name, end.date),
+                 end.successor.empty() ? "hpclaunch profile list" : "--profile " + end.successor};
+  }
+  const Result<const Scheduler*> system = choose_system(wanted, env, draft.profile());
+  if (!system) return system.error();
+  draft.system = *system;
+  return Done{};
+}
+
+// "train" of "python3 -u src/train.py": what every batch system takes for a name.
+std::string job_name(const std::vector<std::string>& command) {
+  constexpr std::size_t kMost = 15;  // what qstat shows, and what older PBS takes
+  const auto script =
+      std::ranges::find_if(command, [](const std::string& word) { return word.ends_with(".py"); });
+  std::string name = script == command.end() ? command.front() : *script;
+  name = name.substr(name.rfind('/') + 1);
+  name = name.substr(0, std::min(name.find('.'), kMost));
+  for (char& c : name)
+    if (!consists_of(std::string_view(&c, 1), "_-")) c = '_';
+  const bool letter = !name.empty() && consists_of(name.substr(0, 1), "") && name.front() > '9';
+  return letter ? name : "job";
+}
+
+// The stack that was named, else the profile's default one: its modules are what the job loads.
+const Stack* stack_of(const Request& request, const Profile& profile) {
+  const std::string& name = request.stack.empty() ? profile.stack : request.stack;
+  if (const Stack* named = profile.find_stack(name)) return named;
+  return profile.stacks.empty() || !name.empty() ? nullptr : &profile.stacks.front();
+}
+
+Status plan_job(const Request& request, Draft& draft) {
+  const Profile* profile = draft.profile();
+  draft.options.nodes = requested_nodes(request);
+  if (profile == nullptr) return Done{};
+  draft.stack = stack_of(request, *profile);
+  if (profile->nodes.empty()) return Done{};
+  std::string loaded;
+  if (draft.stack != nullptr) loaded = joined(draft.stack->modules.load, ":");
+  std::vector<std::string> hosts;
+  if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
+  Result<Prepared> prepared =
+      prepare_elsewhere(request, EnvSnapshot({"LOADEDMODULES=" + loaded}), *profile, hosts);
+  if (!prepared) return prepared.error();
+  std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
+  draft.options.nodes = prepared->plan.nodes();
+  draft.prepared = std::move(*prepared);
+  return Done{};
+}
+
+void check_queue(const Profile& profile, const JobOptions& options, Diagnostics& diagnostics) {
+  std::vector<std::string> limits;
+  std::vector<std::string> names;
+  for (const Queue& queue : profile.job.queues) {
+    if (!queue.name.empty()) names.push_back(queue.name);
+    if (queue.name != options.queue) continue;
+    if (takes(queue, options.nodes, options.seconds)) return;
+    limits.push_back(limits_text(queue));
+  }
+  if (!limits.empty())
+    diagnostics.push_back({"queue-limit", Severity::warning,
+                           fmt::format("queue {} may refuse {} for {}: it takes {}", options.queue,
+                                       counted(options.nodes, "node"), clock_text(options.seconds),
+                                       joined(limits, "; ")),
+                           "omit -q for a queue that fits"});
+  else if (!names.empty())
+    diagnostics.push_back({"queue-unknown", Severity::note,
+                           fmt::format("the profile of {} does not list queue {} ({})",
+                                       profile.name, options.queue, joined(names, ", "))});
+}
+
+Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpose purpose,
+                      Draft& draft) {
+  JobOptions& options = draft.options;
+  options.seconds = kDefaultSeconds;
+  if (!wanted.time.empty()) {
+    const Result<long> typed = parse_time_limit(wanted.time);
+    if (!typed) return typed.error();
+    options.seconds = *typed;
+  } else {
+    draft.diagnostics.push_back({"time-limit-default", Severity::note,
+                                 "no --time: the job ends after 30 minutes", "-t 1:30:00"});
+  }
+  options.account = wanted.account;
+  options.queue = wanted.queue;
+  options.filesystems = wanted.filesystems;
+  options.constraint = wanted.constraint;
+  options.name = wanted.name;
+  options.output = wanted.output;
+  if (const Profile* profile = draft.profile()) {
+    if (const Status added = add_job_needs(profile->job, options); !added) return added.error();
+    if (!wanted.queue.empty()) check_queue(*profile, options, draft.diagnostics);
+  }
+  if (!wanted.account.empty() || options.account.empty()) return Done{};
+  if (env.has(draft.system->account_variable))
+    options.account.clear();
+  else
+    draft.diagnostics.push_back({"account-missing",
+                                 purpose == Purpose::start ? Severity::error : Severity::warning,
+                                 fmt::format("{} needs an account; the script has {}",
+                                             draft.profile()->name, options.account),
+                                 "-A ACCOUNT"});
+  return Done{};
+}
+
+// Rules first: of two equal options the later one counts.
+Status make_directives(Draft& draft) {
+  if (draft.prepared)
+    for (const std::string& directive : draft.prepared->plan.batch) {
+      draft.directives.push_back(directive);
+      const Setting* choice =
+          draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));
+      const std::string why = choice == nullptr ? "" : choice->history.back().why;
+      if (!draft.reasons.empty() && draft.reasons.back().second == why)
+        draft.reasons.back().first += ", " + directive;
+      else if (!why.empty())
+        draft.reasons.emplace_back(directive, why);
+    }
+  Result<std::vector<std::string>> own = job_directives(*draft.system, draft.options);
+  if (!own) return own.error();
+  if (const std::string_view always = draft.system->directives.always; !always.empty())
+    own->emplace_back(always);
+  std::ranges::copy(*own, std::back_inserter(draft.directives));
+  for (const std::string& directive : draft.directives)
+    if (directive != render::printable(directive))
+      return Error{
+          ErrorKind::invalid,
+          fmt::format("the directive \"{}\" has a control character", render::printable(directive)),
+          "change the rule of the profile"};
+  return Done{};
+}
+
+// In lines of a page's width.
+std::string comment(const std::string& line) {
+  constexpr int kWidth = 110;
+  const std::string safe = render::printable(line);
+  const std::vector<std::string_view> words = split(safe, ' ');
+  std::string text;
+  for (const std::string& part : render::fill({words.begin(), words.end()}, kWidth))
+    text += "# " + part + "\n";
+  return text;
+}
+
+// A secret is not written into a file that others may read: the job has it in its environment.
+std::string script_word(const std::string& word) {
+  const std::string pair = word.starts_with("--set=") ? word.substr(6) : word;
+  const std::string name = pair.substr(0, pair.find('='));
+  if (name == pair || !is_identifier(name) || !is_secret(name, pair.substr(name.size() + 1)))
+    return quote_sh(word);
+  return fmt::format("{}\"{}=${}\"", pair == word ? "" : "--set=", name, name);
+}
+
+std::string heading(const Draft& draft, const BatchRequest& wanted) {
+  const JobOptions& options = draft.options;
+  std::string what = fmt::format(
+      "{}: {}, at most {}",
+      draft.profile() != nullptr ? draft.profile()->name : std::string(draft.system->title),
+      counted(options.nodes, "node"), clock_text(options.seconds));
+  if (!options.queue.empty()) what += ", queue " + options.queue;
+  if (draft.prepared)
+    what += fmt::format(", {}", counted(draft.prepared->plan.world_size(), "rank"));
+  std::string text = "#!/bin/bash -l\n" + comment(what);
+  std::vector<std::string> typed;
+  for (const std::string& word : wanted.typed) typed.push_back(script_word(word));
+  text += comment("Written by: " + joined(typed, " "));
+  text += comment(fmt::format("Submit with: {} FILE", draft.system->submit));
+  for (const auto& [directives, why] : draft.reasons) text += comment(directives + ": " + why);
+  return text;
+}
+
+std::string body(const Draft& draft, const Request& request, const BatchRequest& wanted,
+                 const EnvSnapshot& env) {
+  const Scheduler& system = *draft.system;
+  std::string text;
+  const auto line = [&](std::string_view before, std::string_view words) {
+    if (!words.empty()) text += fmt::format("\n{}{}\n", before, words);
+  };
+  line("", system.enter_directory);
+  line("# A job submitted with --export=NONE would keep its variables from the ranks.\n",
+       system.clean_environment);
+  std::vector<std::string> modules;
+  if (draft.stack != nullptr) modules = module_lines(draft.stack->modules);
+  for (std::string& one : modules) one += " || exit 1";
+  if (!modules.empty())
+    line(fmt::format("# Stack {} of {}.\n", draft.stack->name, draft.profile()->name),
+         joined(modules, "\n"));
+  // Another machine has its own installation.
+  std::vector<std::string> words = {
+      on_path(system, env) ? sys::own_directory() + "/hpclaunch" : "hpclaunch", "run"};
+  std::ranges::copy(wanted.run_words, std::back_inserter(words));
+  words.emplace_back("--");
+  std::ranges::copy(request.command, std::back_inserter(words));
+  for (std::string& word : words) word = script_word(word);
+  line("# The job ends with the exit status of this line. hpclaunch plan shows what it does.\n",
+       joined(words, " "));
+  return text;
+}
+
+}  // namespace
+
+Result<BatchScript> batch_script(const Request& request, const BatchRequest& wanted,
+                                 const EnvSnapshot& env, Purpose purpose) {
+  Draft draft;
+  if (const Status found = find_system(request, wanted, env, draft); !found) return found.error();
+  if (const Status planned = plan_job(request, draft); !planned) return planned.error();
+  if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)
+    return chosen.error();
+  if (draft.options.name.empty()) draft.options.name = job_name(request.command);
+  if (const Status made = make_directives(draft); !made) return made.error();
+  BatchScript script;
+  script.text = heading(draft, wanted);
+  for (const std::string& one : draft.directives)
+    script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
+  script.text += body(draft, request, wanted, env);
+  script.scheduler = draft.system;
+  script.output = draft.options.output;
+  script.diagnostics = std::move(draft.diagnostics);
+  return script;
+}
+
+}  // namespace hpclaunch::job

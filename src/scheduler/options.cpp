@@ -1,0 +1,120 @@
+// What is asked of a batch system for a job: options in its own words, and the id of the job in its answer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "hpclaunch/text.h"
+#include "scheduler/rows.h"
+
+namespace hpclaunch {
+
+namespace {
+
+// A value as directives and shells read it. No system expands variables there.
+Result<std::string> quoted(const char* option, const std::string& value) {
+  if (consists_of(value, "._-+=/:,@%{}^~")) return value;
+  const auto bad = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f' ||
+           std::string_view("\"\\$`'!").find(c) != std::string_view::npos;
+  };
+  if (std::ranges::none_of(value, bad)) return '"' + value + '"';
+  return Error{ErrorKind::usage,
+               fmt::format("{} \"{}\" cannot stand in a batch directive", option, shown(value)),
+               "write it without quotes, $, `, ! and control characters"};
+}
+
+struct Wanted {
+  const char* option;  // of hpclaunch
+  std::string_view directive;
+  std::string value;
+};
+
+std::string minutes_of(long seconds, const char* form) {
+  const long minutes = (seconds + 59) / 60;
+  return fmt::format(fmt::runtime(form), minutes, minutes / 60, minutes % 60);
+}
+
+}  // namespace
+
+std::string clock_text(long seconds) {
+  return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+std::string minutes_time(long seconds) { return minutes_of(seconds, "{0}m"); }
+std::string hours_time(long seconds) { return minutes_of(seconds, "{1}:{2:02}"); }
+
+Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
+                                                const JobOptions& options) {
+  const Directives& known = scheduler.directives;
+  const std::string own_queue =
+      options.queue_option.empty() ? std::string(known.queue) : options.queue_option + " {}";
+  std::string nodes = std::to_string(options.nodes);
+  std::string constraint = options.constraint;
+  if (known.constraint.starts_with(':') && !constraint.empty())
+    nodes += ":" + std::exchange(constraint, "");
+  if (known.nodes.empty() && options.nodes == 1) nodes.clear();  // it counts slots, not nodes
+  const Wanted all[] = {
+      {"--nodes", known.nodes, nodes},
+      {"--time", known.time, options.seconds > 0 ? known.time_text(options.seconds) : ""},
+      {"--account", known.account, options.account},
+      {"--queue", own_queue, options.queue},
+      {"--filesystems", known.filesystems, options.filesystems},
+      {"--constraint", known.constraint, constraint},
+      {"--name", known.name, options.name},
+      {"--output", known.output, options.output}};
+  std::vector<std::string> made;
+  for (const auto& [option, directive, value] : all) {
+    if (value.empty()) continue;
+    if (directive.empty())
+      return Error{ErrorKind::unsupported,
+                   fmt::format("{} has no directive for {} {}", scheduler.title, option, value),
+                   fmt::format("omit {}, or add a \"batch\" rule to a site profile", option)};
+    const Result<std::string> word = quoted(option, value);
+    if (!word) return word.error();
+    made.push_back(fmt::format(fmt::runtime(directive), *word));
+  }
+  return made;
+}
+
+Result<long> parse_time_limit(const std::string& text) {
+  constexpr long kMost = 10'000L * 86'400;
+  constexpr std::pair<char, long> kUnits[] = {{'d', 86'400}, {'h', 3'600}, {'m', 60}, {'s', 1}};
+  const auto colons = std::ranges::count(text, ':');
+  if (const auto clock = colons == 2 ? parse_duration(text) : std::nullopt; clock && *clock > 0)
+    return *clock;
+  long seconds = 0;
+  std::size_t at = 0;
+  for (const auto& [unit, size] : kUnits) {
+    const std::size_t end = text.find(unit, at);
+    if (end == std::string::npos) continue;
+    const auto number = parse_natural(std::string_view(text).substr(at, end - at), kMost / size);
+    if (!number || end == at) break;
+    seconds += *number * size;
+    at = end + 1;
+  }
+  if (at == text.size() && seconds > 0 && seconds <= kMost) return seconds;
+  std::string meant = "--time 1:30:00, 90m or 1h30m";
+  if (parse_natural(text, kMost))
+    meant = fmt::format("--time {0}m for minutes, {0}s for seconds", text);
+  if (colons == 1 && parse_duration(text))
+    meant = fmt::format("--time 0:{0} for minutes and seconds, {0}:00 for hours and minutes", text);
+  return Error{ErrorKind::usage,
+               fmt::format("--time must be H:MM:SS or have units, not \"{}\"", shown(text)), meant};
+}
+
+std::string submitted_job(std::string_view output) {
+  std::vector<std::string_view> lines = split(output, '\n');
+  for (; !lines.empty(); lines.pop_back()) {
+    std::string_view id = trim(lines.back());
+    if (const std::size_t open = id.find('<'); open != std::string_view::npos)
+      id = id.substr(open + 1, id.find('>', open) - open - 1);
+    id = id.substr(0, id.find(';'));
+    const bool number = !id.empty() && ((id.front() >= '0' && id.front() <= '9') ||
+                                        id.front() == 'f' || id.starts_with("\u0192"));
+    if (number && id.find_first_of(" \t") == std::string_view::npos) return std::string(id);
+  }
+  return "";
+}
+
+}  // namespace hpclaunch

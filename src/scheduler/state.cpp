@@ -1,0 +1,130 @@
+// What batch systems say of a submitted job. Sources: qstat(1B) and its states in OpenPBS, scontrol(1) and sacct(1) of
+// Slurm, flux-jobs(1).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+#include "scheduler/rows.h"
+
+namespace hpclaunch {
+
+namespace {
+
+using enum JobState::Phase;
+using Names = std::initializer_list<std::string_view>;
+
+bool is_one_of(std::string_view word, Names names) { return std::ranges::count(names, word) > 0; }
+
+std::optional<int> number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const auto value = parse_natural(negative ? text.substr(1) : text, 100'000);
+  if (text.empty() || !value || (negative && text.size() == 1)) return std::nullopt;
+  return static_cast<int>(negative ? -*value : *value);
+}
+
+// " KEY=value" up to `end`, as scontrol prints it.
+std::string slurm_value(std::string_view text, std::string_view key, char end = ' ') {
+  for (std::size_t at = 0; (at = text.find(key, at)) != std::string_view::npos; ++at) {
+    if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\n') continue;
+    const std::string_view rest = text.substr(at + key.size());
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    const std::string_view value = line.substr(0, line.find(end));
+    return value == "(null)" || value == "Unknown" ? "" : std::string(value);
+  }
+  return "";
+}
+
+JobState::Phase slurm_phase(std::string_view state) {
+  if (is_one_of(state, {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL",
+                        "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"}))
+    return ended;
+  return is_one_of(state, {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING",
+                           "STAGE_OUT"})
+             ? running
+             : waiting;
+}
+
+// "3:0" is an exit status, "0:9" a signal. A job that was ended from outside may have neither.
+std::optional<int> slurm_status(std::string_view state, std::string_view code) {
+  const std::size_t colon = std::min(code.find(':'), code.size());
+  const int exit = number(code.substr(0, colon)).value_or(0);
+  const int signal = colon < code.size() ? number(code.substr(colon + 1)).value_or(0) : 0;
+  const int status = signal > 0 ? 128 + signal : exit;
+  return status == 0 && state != "COMPLETED" ? std::nullopt : std::optional(status);
+}
+
+}  // namespace
+
+std::optional<JobState> slurm_state(std::string_view text) {
+  JobState job;
+  job.name = slurm_value(text, "JobState=");
+  if (job.name.empty()) return std::nullopt;
+  job.phase = slurm_phase(job.name);
+  job.why = slurm_value(text, "Reason=");
+  if (job.why == "None") job.why.clear();
+  if (job.phase == waiting) job.starts = slurm_value(text, "StartTime=");
+  job.output = slurm_value(text, "StdOut=", '\n');
+  if (job.phase == ended) job.status = slurm_status(job.name, slurm_value(text, "ExitCode="));
+  return job;
+}
+
+// "FAILED|3:0", "CANCELLED by 1000|0:0".
+std::optional<JobState> slurm_accounting(std::string_view text) {
+  const std::string_view line = trim(text.substr(0, text.find('\n')));
+  const std::vector<std::string_view> fields = split(line, '|');
+  if (fields.size() < 2) return std::nullopt;
+  JobState job;
+  job.name = fields[0].substr(0, fields[0].find(' '));
+  job.phase = slurm_phase(job.name);
+  if (job.name != fields[0]) job.why = fields[0];
+  if (job.phase == ended) job.status = slurm_status(job.name, fields[1]);
+  return job;
+}
+
+// The script's exit status, 256+n for signal n, below 0 where the job could not start or ran into a limit.
+std::optional<JobState> pbs_state(std::string_view text) {
+  constexpr std::pair<char, const char*> kNames[] = {
+      {'Q', "queued"},    {'H', "held"},    {'W', "waiting"},  {'T', "in transit"},
+      {'M', "moved"},     {'R', "running"}, {'B', "running"},  {'S', "suspended"},
+      {'U', "suspended"}, {'E', "exiting"}, {'F', "finished"}, {'X', "finished"}};
+  const std::string letter = pbs_value(text, "job_state");
+  const auto* known = std::ranges::find(kNames, letter.empty() ? '?' : letter.front(),
+                                        &std::pair<char, const char*>::first);
+  if (known == std::end(kNames)) return std::nullopt;
+  JobState job;
+  job.name = known->second;
+  job.phase = is_one_of(letter, {"Q", "H", "W", "T", "M"}) ? waiting
+              : is_one_of(letter, {"F", "X"})              ? ended
+                                                           : running;
+  job.why = pbs_value(text, "comment");
+  job.starts = pbs_value(text, "estimated.start_time");
+  const std::string path = pbs_value(text, "Output_Path");  // "host:/path"
+  job.output = path.substr(std::min(path.find('/'), path.size()));
+  if (job.phase != ended) return job;
+  if (const auto exit = number(pbs_value(text, "Exit_status"))) {
+    if (*exit < 0) job.why = fmt::format("Exit_status {}: {}", *exit, job.why);
+    if (*exit >= 0) job.status = *exit > 255 ? 128 + *exit - 256 : *exit;
+  }
+  return job;
+}
+
+// state|result|return code|why it waits, or its nodes
+std::optional<JobState> flux_state(std::string_view text) {
+  const std::string_view line = trim(text.substr(0, text.find('\n')));
+  const std::vector<std::string_view> fields = split(line, '|');
+  if (fields.size() < 4) return std::nullopt;
+  JobState job;
+  job.name = fields[0];
+  job.phase = is_one_of(fields[0], {"RUN", "CLEANUP"}) ? running
+              : fields[0] == "INACTIVE"                ? ended
+                                                       : waiting;
+  if (job.phase == waiting) job.why = fields[3];
+  if (job.phase != ended) return job;
+  job.name = fields[1];
+  if (const auto code = number(fields[2])) job.status = *code < 0 ? 128 - *code : *code;
+  if (fields[1] != "COMPLETED" && job.status == 0) job.status.reset();
+  return job;
+}
+
+}  // namespace hpclaunch

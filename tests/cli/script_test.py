@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Batch scripts: their directives as each batch system reads them, the queue, what runs in the job."""
+import json
+import os
+import re
+import shlex
+
+import support
+from support import ROOT, Test, clean_env, execute, hpclaunch, need
+
+HERE = clean_env(PATH="/nonexistent", HPCLAUNCH_PROFILE_PATH="/nonexistent", XDG_CONFIG_HOME="/nonexistent")
+SENTINELS = {"pbs": "#PBS ", "slurm": "#SBATCH ", "flux": "# flux: "}
+ACCOUNTS = {"pbs": "-A", "slurm": "-A", "flux": "-B"}
+TIMES = {"1:30:00": 5400, "90m": 5400, "1h30m": 5400, "2d": 172800, "1-00:00:00": 86400, "1d12h": 129600, "45s": 45, "0:00:30": 30}
+
+
+def sites():
+    for name in sorted(os.listdir(os.path.join(ROOT, "profiles", "site"))):
+        with open(os.path.join(ROOT, "profiles", "site", name), encoding="utf-8") as file:
+            text = re.sub(r"(?m)^\s*//.*$", "", file.read())
+        yield json.loads(text)
+
+
+def directives(system, text):
+    """Words of the directives: lines of the sentinel before the first command, as the batch system reads them."""
+    words = []
+    for line in text.splitlines():
+        if line.startswith(SENTINELS[system]):
+            words += shlex.split(line[len(SENTINELS[system]):])
+        elif line and not line.startswith("#"):
+            break
+    return words
+
+
+def value(words, *names):
+    found = None
+    for at, word in enumerate(words):
+        name, equals, rest = word.partition("=")
+        if word in names:
+            found = words[at + 1]
+        elif equals and name in names:
+            found = rest
+    return found
+
+
+def resources(words):
+    """PBS: what the -l options ask for."""
+    asked = [words[at + 1] for at, word in enumerate(words) if word == "-l"]
+    return dict(one.split("=", 1) for one in asked), asked
+
+
+def seconds(system, text):
+    """A time limit as that system reads it."""
+    if system == "flux":
+        return int(re.fullmatch(r"(\d+)m", text).group(1)) * 60
+    parts = [int(part) for part in text.split(":")]
+    assert len(parts) == 3, text  # of two, or one, systems have different opinions
+    return parts[0] * 3600 + parts[1] * 60 + parts[2]
+
+
+class Script(Test):
+    def script(self, *words, program=("python3", "train.py"), env=HERE, says=()):
+        done = self.ok(hpclaunch("script", *words, "--", *program, env=env))
+        self.has(done, *says)
+        return done.out
+
+    def command(self, text):
+        """The words of the last line, as a shell reads them."""
+        return shlex.split(text.strip().splitlines()[-1])
+
+
+class Sites(Script):
+    def test_every_site_and_size(self):
+        made = []
+        for site in sites():
+            if "retired" in site:
+                self.refused(2, "script", "--profile", site["name"], "--", "true", env=HERE, says=["was retired on", "--profile"])
+                continue
+            for queue in site["job"]["queues"]:
+                few, many = queue.get("nodes", [1, 2])
+                short, long = queue.get("minutes", [0, None])
+                for nodes, minutes in {(max(few, 1), max(short, 30)), (min(many or 600, 600), long or 60)}:
+                    if few <= nodes and (not long or minutes <= long):
+                        made.append(self.one(site, nodes, minutes))
+        self.assertGreater(len(made), 40)
+        self.ok(execute([need("shellcheck"), "--severity=style", *made]))
+        for script in made:
+            self.ok(execute([need("bash"), "-n", script]))
+
+    def one(self, site, nodes, minutes):
+        with self.subTest(site["name"], nodes=nodes, minutes=minutes):
+            text = self.script("--profile", site["name"], "-N", str(nodes), "-t", "%dm" % minutes)
+            system = site["scheduler"]
+            words = directives(system, text)
+            self.assertTrue(text.startswith("#!/bin/bash -l\n"))
+            if system == "pbs":
+                asked, every = resources(words)
+                self.assertEqual(len(every), len(set(one.split("=")[0] for one in every)), words)
+                self.assertEqual([asked["select"].split(":")[0], asked["place"]], [str(nodes), "scatter"])
+                self.assertEqual(asked["filesystems"], site["job"]["filesystems"])
+                self.assertEqual([value(words, "-k"), value(words, "-j")], ["doe", "oe"])
+                limit = asked["walltime"]
+                self.assertIn('cd "$PBS_O_WORKDIR" || exit 1\n', text)
+            else:
+                self.assertEqual(value(words, "-N"), str(nodes))
+                limit = value(words, "-t")
+            self.assertEqual(seconds(system, limit), minutes * 60)
+            self.assertEqual(value(words, ACCOUNTS[system]), site["job"].get("account"))
+            allowed = [queue.get("name") for queue in site["job"]["queues"]
+                       if queue.get("nodes", [0, None])[0] <= nodes <= (queue.get("nodes", [0, None])[1] or nodes)
+                       and queue.get("minutes", [0, None])[0] <= minutes <= (queue.get("minutes", [0, None])[1] or minutes)]
+            self.assertEqual(value(words, "-q", "-p"), allowed[0])
+            self.assertEqual(self.command(text), ["hpclaunch", "run", "--profile", site["name"], "--", "python3", "train.py"])
+            if system == "slurm":
+                self.assertIn("\nexport SLURM_EXPORT_ENV=ALL\n", text)
+            return self.file("%s-%d-%d.sh" % (site["name"], nodes, minutes), text)
+
+    def test_modules_of_the_stack(self):
+        self.assertIn("\nmodule use /soft/modulefiles || exit 1\nmodule load conda || exit 1\nconda activate base || exit 1\n", self.script("--profile", "polaris"))
+        self.assertIn("\nmodule purge || exit 1\nmodule use /appl", self.script("--profile", "lumi-g"))
+        self.assertNotIn("module load", self.script("--profile", "polaris", "--stack", "conda-2022"))
+        self.assertIn("--uenv=", self.script("--profile", "daint"))
+        self.assertNotIn("--uenv=", self.script("--profile", "daint", "--stack", "own"))
+
+    def test_the_directives_of_rules(self):
+        text = self.script("--profile", "frontier", "-N", "2")
+        self.assertIn("#SBATCH --network=disable_rdzv_get\n", text)
+        self.assertRegex(text, r"(?m)^# --network=disable_rdzv_get: \w")
+        self.assertNotIn("disable_rdzv_get", self.script("--profile", "frontier", "-N", "1"))
+        self.assertIn("--gpus-per-node=h100:4", self.script("--profile", "trillium"))
+        self.assertIn("#SBATCH -c 12\n", self.script("--profile", "narval", "-t", "1h"))
+        self.assertNotIn("--gpus-per-node", self.script("--profile", "narval", "--node-type", "cpu", "-t", "1h"))
+        self.assertIn("# flux: --amd-gpumode=TPX\n", self.script("--profile", "tuolumne", "--node-type", "tpx"))
+
+    def test_a_plan_that_cannot_be(self):
+        self.refused(2, "script", "--profile", "aurora", "--ppn", "999", "--", "true", env=HERE)
+        self.refused(2, "script", "--profile", "perlmutter", "--gpu-view", "launcher", "--", "true", env=HERE, says=["no flags of srun"])
+
+
+class Options(Script):
+    def test_times(self):
+        for site, system in (("aurora", "pbs"), ("daint", "slurm"), ("tuolumne", "flux")):
+            for typed, wanted in TIMES.items():
+                words = directives(system, self.script("--profile", site, "-q", "any", "-t", typed))
+                limit = resources(words)[0]["walltime"] if system == "pbs" else value(words, "-t")
+                self.assertEqual(seconds(system, limit), -(-wanted // 60) * 60 if system == "flux" else wanted, typed)
+        self.assertIn("#BSUB -W 1:30\n", self.script("--scheduler", "lsf", "-t", "90m"))
+
+    def test_times_that_two_systems_read_differently(self):
+        for typed, meant in (("30", "30m"), ("30:00", "0:30:00"), ("1800", "1800s")):
+            self.refused(2, "script", "--profile", "aurora", "-t", typed, "--", "true", env=HERE, says=["--time", typed, meant])
+        for typed in ("0m", "h", "1x", "1m1h", "-5m", "1h30", "1:2:3:4", "1:99:00", "99999999999999999999d", "0:00:00"):
+            self.refused(2, "script", "--profile", "aurora", "--time=" + typed, "--", "true", env=HERE, says=["--time"])
+
+    def test_without_a_time(self):
+        self.assertIn("walltime=00:30:00", self.script("--profile", "aurora", says=["time-limit-default", "30 minutes"]))
+
+    def test_each(self):
+        text = self.script("--profile", "polaris", "-N", "2", "-t", "1h", "-A", "abc", "-q", "R123", "--filesystems", "home", "--constraint", "system=other",
+                           "--name", "exp-1", "--output", "logs/out.txt", says=["queue-unknown"])
+        for line in ("-A abc", "-q R123", "-l filesystems=home", "-l select=2:system=other", "-N exp-1", "-o logs/out.txt"):
+            self.assertIn("#PBS %s\n" % line, text)
+        text = self.script("--profile", "clariden", "--constraint", "thp_never&nvidia_vboost_enabled", "-A", "g123")
+        self.assertIn('#SBATCH -C "thp_never&nvidia_vboost_enabled"\n', text)
+
+    def test_values_that_no_directive_takes(self):
+        for option in ("-A", "-q", "--name", "--output", "--constraint"):
+            for bad in ("a\nb", "$HOME/x", 'a"b', "a`b`", "it's"):
+                self.refused(2, "script", "--profile", "frontier", option, bad, "--", "true", env=HERE, says=["cannot stand in a batch directive"])
+        self.refused(2, "script", "--profile", "frontier", "--filesystems", "home", "--", "true", env=HERE, says=["Slurm has no directive for --filesystems"])
+
+    def test_the_account(self):
+        self.script("--profile", "aurora", says=["warning", "account-missing", "-A ACCOUNT"])
+        for words, env in ((["-A", "x"], HERE), ([], dict(HERE, SBATCH_ACCOUNT="x"))):
+            done = self.ok(hpclaunch("script", "--profile", "frontier", "-t", "1h", *words, "--", "true", env=env))
+            self.assertEqual(done.err, "")
+            self.assertNotIn("PROJECT", done.out)
+        self.assertNotIn("-A", directives("slurm", self.script("--profile", "trillium")))
+
+    def test_queues(self):
+        for nodes, time, wanted in ((1, "30m", "debug"), (10, "1h", "debug-scaling"), (300, "12h", "prod"), (1025, "18h", "prod"), (4, "20h", "capacity")):
+            self.assertIn("#PBS -q %s\n" % wanted, self.script("--profile", "aurora", "-N", str(nodes), "-t", time))
+        self.refused(2, "script", "--profile", "aurora", "-N", "250", "-t", "2h", "--", "true", env=HERE,
+                     says=["no queue takes 250 nodes for 2h", "debug-scaling: 2-256 nodes, 5m to 1h", "-N 256 -t 2h for queue prod"])
+        self.script("--profile", "aurora", "-N", "10", "-q", "prod", says=["queue-limit", "256-1024 nodes"])
+        self.assertIn("#SBATCH -q debug\n", self.script("--profile", "frontier", "-q", "debug"))
+        self.assertIn("#SBATCH -q premium\n", self.script("--profile", "perlmutter", "-q", "premium"))
+        self.assertIn("#SBATCH -p extended\n", self.script("--profile", "frontier", "-t", "20h"))
+
+    def test_without_a_profile(self):
+        text = self.script("--scheduler", "slurm", "-N", "4", "-t", "1h")
+        self.assertEqual(directives("slurm", text), ["-N", "4", "-t", "01:00:00", "-J", "train"])
+        self.refused(2, "script", "--", "true", env=HERE, says=["no batch system found", "--scheduler"])
+        self.file("bin/qsub", "#!/bin/sh\n", 0o755)
+        env = dict(HERE, PATH=os.path.join(self.folder, "bin"))
+        text = self.script("-N", "2", env=env)
+        self.assertIn("#PBS -l select=2\n", text)
+        self.assertEqual(self.command(text)[0], os.path.realpath(support.HPCLAUNCH))  # this is a login node
+        self.refused(2, "script", "--scheduler", "sge", "-N", "2", "--", "true", env=HERE, says=["SGE has no directive for --nodes"])
+
+
+class Words(Script):
+    def test_options_go_on_to_run(self):
+        typed = ["-n8", "--ppn=4", "--set", "A=x y", "--set=B=-1", "--launcher-arg=-v", "--label", "--no-supervise", "--verify", "strict", "--verify", "off"]
+        run = self.command(self.script("--profile", "perlmutter", "-N", "2", *typed))
+        self.assertEqual(run, ["hpclaunch", "run", "--ranks", "8", "--ranks-per-node", "4", "--profile", "perlmutter", "--launcher-arg=-v", "--verify", "off",
+                               "--set", "A=x y", "--set", "B=-1", "--label", "--no-supervise", "--", "python3", "train.py"])
+
+    def test_any_word(self):
+        program = ["python3", "a b.py", "it's", "$HOME", "x\ny", "--time", "1", "", "*", "!!"]
+        text = self.script("--scheduler", "slurm", program=program)
+        path = self.file("job.sh", text.replace("\nhpclaunch ", "\nprintf '%s\\0' ").replace("cd ", ": cd "))
+        done = self.ok(execute([need("bash"), path], clean_env(SLURM_SUBMIT_DIR="/")))
+        self.assertEqual(done.out.split("\0")[:-1], ["run", "--", *program])
+        self.assertEqual(directives("slurm", text)[-2:], ["-J", "a_b"])
+
+    def test_secrets_stay_in_the_environment(self):
+        text = self.script("--profile", "frontier", "--set", "HF_TOKEN=hf_secret", "--set=WANDB_API_KEY=wandb_secret", "--set", "X=1")
+        self.assertNotIn("secret", text)
+        self.assertIn('"HF_TOKEN=$HF_TOKEN"', text)
+        self.ok(execute([need("shellcheck"), self.file("job.sh", text)]))
+
+    def test_names(self):
+        for program, name in ((["python", "-u", "src/train_ddp.py"], "train_ddp"), (["./a.out"], "a"), (["torchrun"], "torchrun"), (["3d.py"], "job"),
+                              (["a" * 40], "a" * 15)):
+            self.assertEqual(value(directives("slurm", self.script("--scheduler", "slurm", program=program)), "-J"), name)
+
+    def test_file(self):
+        path = os.path.join(self.folder, "job.sh")
+        done = self.ok(hpclaunch("script", "--scheduler", "slurm", "-t", "1h", "-o", path, "--", "true", env=HERE))
+        self.assertEqual([done.out, done.err], ["", ""])
+        with open(path) as file:
+            self.assertIn("#SBATCH -t 01:00:00\n", file.read())
+        self.refused(2, "script", "--scheduler", "slurm", "-o", "/nonexistent/job.sh", "--", "true", env=HERE, says=["--write"])
+        self.refused(2, "script", "--scheduler", "slurm", env=HERE, says=["PROGRAM is missing"])
+
+
+class InAJob(Script):
+    """The script under bash, with `module` and `hpclaunch` made up."""
+
+    SHELL = """
+module() { echo "module $*" >> "$LOG"; [ "$1 $2" != "load $BROKEN" ]; }
+conda() { echo "conda $*" >> "$LOG"; }
+"""
+
+    def run_job(self, status=0, **more):
+        log = os.path.join(self.folder, "log")
+        self.file("bin/hpclaunch", '#!/bin/sh\necho "$PWD: $*" >> "%s"\nexit %d\n' % (log, status), 0o755)
+        text = self.script("--profile", "polaris", program=("true",))
+        env = clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", LOG=log, BASH_ENV=self.file("shell", self.SHELL),
+                        **{"PBS_O_WORKDIR": self.folder, **more})
+        done = execute([need("bash"), self.file("job.sh", text)], env, cwd="/")
+        if not os.path.exists(log):
+            return done.status, []
+        with open(log) as file:
+            lines = file.read().splitlines()
+        return done.status, lines
+
+    def test_steps_and_status(self):
+        modules = ["module use /soft/modulefiles", "module load conda", "conda activate base"]
+        for status in (0, 1, 143):
+            self.assertEqual(self.run_job(status), (status, [*modules, self.folder + ": run --profile polaris -- true"]))
+            os.unlink(os.path.join(self.folder, "log"))
+
+    def test_what_fails_ends_it(self):
+        self.assertEqual(self.run_job(BROKEN="conda"), (1, ["module use /soft/modulefiles", "module load conda"]))
+        os.unlink(os.path.join(self.folder, "log"))
+        self.assertEqual(self.run_job(PBS_O_WORKDIR="/nonexistent"), (1, []))
+
+
+if __name__ == "__main__":
+    support.main()

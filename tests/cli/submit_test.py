@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Jobs handed to made-up batch systems, and followed to their end."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import support
+from support import LIMIT, Test, clean_env, hpclaunch
+
+# Answers in turn: `NAME.N` are its first line, the exit status, and what it prints; the last one stays. A line `sh: COMMAND` of an
+# answer is run: so a job writes its output at a known moment.
+ANSWERS = r'''
+answer() {
+  n=$(cat "$STATE/$1.count" 2>/dev/null || echo 0)
+  n=$((n + 1))
+  [ -e "$STATE/$1.$n" ] && echo "$n" > "$STATE/$1.count" || n=$((n - 1))
+  [ "$n" -gt 0 ] || { echo "$1: no answer" >&2; exit 1; }
+  sed -n 's/^sh: //p' "$STATE/$1.$n" > "$STATE/run" && . "$STATE/run"
+  sed '1d; /^sh: /d' "$STATE/$1.$n"
+  status=$(head -n 1 "$STATE/$1.$n")
+  [ "$status" -eq 0 ] || sed '1d; /^sh: /d' "$STATE/$1.$n" >&2
+  exit "$status"
+}
+echo "$(basename "$0") $*" >> "$STATE/calls"
+'''
+FAKES = {
+    "qsub": 'cat > "$STATE/script"; answer qsub',
+    "qstat": 'answer qstat',
+    "sbatch": 'cat > "$STATE/script"; answer sbatch',
+    "scontrol": 'answer scontrol',
+    "sacct": 'answer sacct',
+    "flux": 'case $1 in batch) cat > "$STATE/script"; answer batch ;; jobs) answer jobs ;; esac',
+}
+
+
+class Submit(Test):
+    def setUp(self):
+        super().setUp()
+        self.state = os.path.join(self.folder, "state")
+        os.mkdir(self.state)
+        self.output = os.path.join(self.folder, "train.o123")
+        for name, act in FAKES.items():
+            self.file("bin/" + name, "#!/bin/sh\n%s%s\n" % (ANSWERS, act), 0o755)
+        self.env = clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", STATE=self.state, HPCLAUNCH_POLL_MS="20",
+                             HPCLAUNCH_PROFILE_PATH="/nonexistent", XDG_CONFIG_HOME="/nonexistent")
+
+    def answers(self, name, *texts):
+        for number, text in enumerate(texts, 1):
+            status = re.match(r"(\d+)\|", text)
+            self.file("state/%s.%d" % (name, number), "%s\n%s\n" % (status.group(1) if status else 0, text[status.end() if status else 0:]))
+
+    def submit(self, system, *words, status=0):
+        return self.ok(hpclaunch("submit", "--scheduler", system, "-t", "1h", *words, "--", "/bin/echo", "a b", env=self.env, cwd=self.folder), status)
+
+    def calls(self):
+        with open(os.path.join(self.state, "calls")) as file:
+            return file.read().splitlines()
+
+    def job(self, letter, **more):
+        """qstat -f of job 123, long lines broken as PBS breaks them."""
+        text = "Job Id: 123.virt-pbs\n    Job_Name = train\n    job_state = %s\n    queue = small\n    Output_Path = login1:%s\n\t%s" % (
+            letter, self.output[:20], self.output[20:])
+        return text + "".join("\n    %s = %s" % one for one in more.items())
+
+
+class HandIn(Submit):
+    def test_each_system(self):
+        for system, name, printed, id in (("pbs", "qsub", "123.virt-pbs", "123.virt-pbs"), ("slurm", "sbatch", "77;virtual", "77"),
+                                          ("flux", "batch", "\u0192M7Zq9", "\u0192M7Zq9")):
+            self.answers(name, printed)
+            done = self.submit(system)
+            self.assertEqual([done.out, done.err], [id + "\n", ""])
+            with open(os.path.join(self.state, "script")) as file:
+                script = file.read()
+            self.assertTrue(script.startswith("#!/bin/bash -l\n"))
+            self.assertTrue(script.endswith("run -- /bin/echo 'a b'\n"), script)
+        self.assertEqual(self.calls(), ["qsub ", "sbatch --parsable", "flux batch"])
+
+    def test_what_the_system_says(self):
+        for text, hint in (("qsub: Account_Name is required to be set.", "-A PROJECT"), ("qsub: Resource: filesystems is required to be set.", "--filesystems"),
+                           ("qsub: something new", "hpclaunch script")):
+            self.answers("qsub", "2|" + text)
+            done = self.submit("pbs", status=125)
+            self.assertEqual(done.out, "")
+            self.has(done, text, "status 2", hint)
+        self.answers("sbatch", "1|sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
+        self.has(self.submit("slurm", status=125), "Invalid account", "sacctmgr")
+        self.answers("sbatch", "nothing that is a job")
+        self.has(self.submit("slurm", status=125), "printed no job id")
+
+    def test_words_around_the_id(self):
+        self.answers("sbatch", "Welcome to the cluster\n\n77")
+        self.assertEqual(self.submit("slurm").out, "77\n")
+
+    def test_no_account(self):
+        self.refused(125, "submit", "--profile", "aurora", "-t", "1h", "--", "true", env=self.env, says=["error", "account-missing", "not submitted"])
+        self.assertFalse(os.path.exists(os.path.join(self.state, "calls")))
+
+    def test_no_batch_system(self):
+        env = dict(self.env, PATH="/nonexistent")
+        self.refused(127, "submit", "--scheduler", "pbs", "-t", "1h", "--", "true", env=env, says=["qsub", "login node", "hpclaunch script -o FILE"])
+        self.refused(125, "submit", "--scheduler", "cobalt", "-t", "1h", "--", "true", env=self.env, says=["takes files only", "hpclaunch script -o job.sh"])
+
+    def test_follow_where_nothing_can_be_asked(self):
+        self.file("bin/bsub", "#!/bin/sh\ncat > /dev/null\necho 'Job <5> is submitted to queue <normal>.'\n", 0o755)
+        self.assertEqual(self.submit("lsf").out, "5\n")
+        done = self.submit("lsf", "--follow", status=125)
+        self.assertEqual(done.out, "5\n")
+        self.has(done, "--follow is not available for LSF")
+
+
+class Follow(Submit):
+    def test_pbs(self):
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", self.job("Q", comment="Not Running: \n\tNot enough fre\n\te nodes", **{"estimated.start_time": "Mon Nov 23 20:00:00 2026"}),
+                     self.job("R") + "\nsh: printf 'one\\n' > %s" % self.output, self.job("R") + "\nsh: printf 'two\\n' >> %s" % self.output,
+                     self.job("F", Exit_status=3) + "\nsh: printf 'end' >> %s" % self.output)
+        done = self.submit("pbs", "--follow", status=3)
+        self.assertEqual(done.out, "123.virt-pbs\none\ntwo\nend")
+        self.assertEqual([line for line in done.err.splitlines()],
+                         ["hpclaunch: job 123.virt-pbs: queued, Not Running: Not enough free nodes, expected start Mon Nov 23 20:00:00 2026",
+                          "hpclaunch: job 123.virt-pbs: running", "hpclaunch: job 123.virt-pbs: finished, exit status 3"])
+        self.assertEqual(set(self.calls()[1:]), {"qstat -x -f 123.virt-pbs"})
+
+    def test_how_a_pbs_job_ends(self):
+        self.answers("qsub", "123.virt-pbs")
+        for more, status in (({"Exit_status": 0}, 0), ({"Exit_status": 271}, 143), ({"Exit_status": 265}, 137), ({"Exit_status": -29}, 1), ({}, 1)):
+            self.answers("qstat", self.job("F", **more))
+            self.submit("pbs", "--follow", status=status)
+
+    def test_a_job_that_is_forgotten(self):
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", "153|qstat: Unknown Job Id 123.virt-pbs")
+        self.has(self.submit("pbs", "--follow", status=125), "does not know job 123.virt-pbs any more")
+        self.assertEqual(len(self.calls()), 3)
+
+    def test_a_server_that_is_away(self):
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", "153|qstat: Unknown Job Id", "255|qstat: cannot connect to server", "255|qstat: cannot connect to server", self.job("R"),
+                     "153|qstat: Unknown Job Id", self.job("F", Exit_status=0))
+        done = self.submit("pbs", "--follow")
+        self.assertEqual(done.err.count("cannot connect"), 1)
+
+    def test_output_that_is_replaced(self):
+        """A job that is put back and starts again: its file shrinks, or is another one."""
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", self.job("R") + "\nsh: echo first-try > %s" % self.output, self.job("R"), self.job("Q"),
+                     self.job("R") + "\nsh: echo b > %s" % self.output, self.job("R"),
+                     self.job("R") + "\nsh: echo other > {0}.new; mv {0}.new {0}".format(self.output), self.job("R"), self.job("F", Exit_status=0))
+        self.assertEqual(self.submit("pbs", "--follow").out, "123.virt-pbs\nfirst-try\nb\nother\n")
+
+    def test_no_output(self):
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", self.job("F", Exit_status=0))
+        self.has(self.submit("pbs", "--follow"), "no output file " + self.output)
+
+    def slurm(self, state, code="0:0", reason="None"):
+        return "JobId=77 JobName=train\n   JobState=%s Reason=%s Dependency=(null)\n   Requeue=1 ExitCode=%s\n   StartTime=Unknown EndTime=Unknown\n   StdErr=%s\n   StdOut=%s\n" % (
+            state, reason, code, self.output, self.output)
+
+    def test_slurm(self):
+        self.answers("sbatch", "77")
+        self.answers("scontrol", self.slurm("PENDING", reason="Resources"), self.slurm("RUNNING") + "sh: echo out > '%s'" % self.output, self.slurm("FAILED", "3:0", "NonZeroExitCode"))
+        done = self.submit("slurm", "--follow", status=3)
+        self.assertEqual(done.out, "77\nout\n")
+        self.has(done, "PENDING, Resources\n", "RUNNING\n", "FAILED, NonZeroExitCode, exit status 3")
+
+    def test_how_a_slurm_job_ends(self):
+        self.answers("sbatch", "77")
+        for state, code, status in (("COMPLETED", "0:0", 0), ("FAILED", "0:9", 137), ("CANCELLED", "0:0", 1), ("TIMEOUT", "0:0", 1), ("OUT_OF_MEMORY", "0:125", 253),
+                                    ("NODE_FAIL", "1:0", 1)):
+            self.answers("scontrol", self.slurm(state, code))
+            self.submit("slurm", "--follow", status=status)
+
+    def test_slurm_asks_the_accounts_of_old_jobs(self):
+        self.answers("sbatch", "77")
+        self.answers("scontrol", "1|slurm_load_jobs error: Invalid job id specified")
+        self.answers("sacct", "", "CANCELLED by 1000|0:15")
+        self.has(self.submit("slurm", "--follow", status=143), "CANCELLED, CANCELLED by 1000, exit status 143")
+
+    def test_flux(self):
+        self.answers("batch", "\u0192M7Zq9")
+        for name, code, result, status in (("\u0192M7Zq9", "3", "FAILED", 3), ("fM7Zq9", "-15", "FAILED", 143), ("\u0192M7Zq9", "0", "COMPLETED", 0), ("x", "", "CANCELED", 1)):
+            output = os.path.join(self.folder, "flux-%s.out" % name)
+            self.answers("jobs", "SCHED|||depends:after", "RUN|||n[1-2]\nsh: echo out > '%s'" % output, "INACTIVE|%s|%s|n[1-2]" % (result, code))
+            done = self.submit("flux", "--follow", status=status)
+            self.assertEqual(done.out, "\u0192M7Zq9\n" + ("" if name == "x" else "out\n"))
+            self.has(done, "SCHED, depends:after\n", "RUN\n", result)
+            os.unlink(output)
+            os.unlink(os.path.join(self.state, "jobs.count"))
+
+    def test_the_output_that_was_named(self):
+        self.answers("batch", "\u0192M7Zq9")
+        self.answers("jobs", "RUN|||\nsh: echo out > '%s/log.txt'" % self.folder, "INACTIVE|COMPLETED|0|")
+        self.assertEqual(self.submit("flux", "--output", "log.txt", "--follow").out, "\u0192M7Zq9\nout\n")
+
+    def stopped(self, number):
+        self.answers("qsub", "123.virt-pbs")
+        self.answers("qstat", self.job("R"))
+        child = subprocess.Popen([support.HPCLAUNCH, "submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--", "true"], env=self.env, cwd=self.folder,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertIn(b"running", child.stderr.readline())
+        child.send_signal(number)
+        _, err = child.communicate(timeout=LIMIT)
+        return child.returncode, err.decode()
+
+    def test_ctrl_c_leaves_the_job(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            status, err = self.stopped(number)
+            self.assertEqual(status, 128 + number)
+            self.assertIn("job 123.virt-pbs continues; cancel it with: qdel 123.virt-pbs", err)
+            self.assertNotIn("qdel", "".join(self.calls()))
+
+    def test_without_the_cap_it_is_not_polled(self):
+        """The first question comes 10 s after the submission."""
+        self.answers("qsub", "123.virt-pbs")
+        child = subprocess.Popen([support.HPCLAUNCH, "submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--", "true"],
+                                 env={name: value for name, value in self.env.items() if name != "HPCLAUNCH_POLL_MS"}, cwd=self.folder,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(child.stdout.readline(), b"123.virt-pbs\n")
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=LIMIT)
+        self.assertEqual(self.calls(), ["qsub "])
+
+
+if __name__ == "__main__":
+    support.main()
