@@ -57,8 +57,9 @@ struct Captured {
 };
 
 /// Runs a command with an empty stdin to its end, whatever its exit status.
-/// Errors: as exec; `system` when it runs past the limit (it is killed then).
-Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds);
+/// `env`: nullptr for ours. Errors: as exec; `system` when it runs past the limit (it is killed then).
+Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
+                         const EnvSnapshot* env = nullptr);
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
 /// Descriptors in `keep` stay open in the new program; whatever else we opened does not.

@@ -18,6 +18,9 @@ constexpr int kWidest = 120;  // longer lines are hard to read
 // Shared options that the brief help describes.
 constexpr std::array<std::string_view, 7> kFirst = {
     "--ranks", "--nodes", "--ranks-per-node", "--hostfile", "--profile", "--launcher", "--set"};
+// Those of one command that it only names.
+constexpr std::array<std::string_view, 5> kDetails = {
+    "--show-secrets", "--stage-from", "--stage-to", "--stage-timeout", "--stage-keep"};
 
 std::string spelling(const OptionInfo& option) {
   if (option.positional()) return option.value_name + (option.repeatable ? "..." : "");
@@ -51,6 +54,18 @@ std::string entry(const std::string& label, std::string_view text, int column, c
   return above + paragraph(lead, text, style);
 }
 
+namespace {
+
+// Of the options that the brief help names without a description.
+bool is_other(const OptionInfo& option) {
+  if (option.positional()) return false;
+  const std::string& name = option.names.back();
+  return option.shared ? std::ranges::count(kFirst, name) == 0
+                       : std::ranges::count(kDetails, name) > 0;
+}
+
+}  // namespace
+
 std::string help_text(const CommandTree& command, bool brief, const Style& style) {
   Style narrow = style;
   narrow.width = std::min(style.width, kWidest);
@@ -62,7 +77,7 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
     text += fmt::format("\n{}:\n", group);
     std::vector<std::string> others;
     for (; option != command.options.end() && option->group == group; ++option)
-      if (brief && option->shared && std::ranges::count(kFirst, option->names.back()) == 0)
+      if (brief && is_other(*option))
         others.push_back(option->names.back());
       else
         text += entry(spelling(*option), description(*option), kColumn, narrow);

@@ -50,8 +50,8 @@ Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Output");
-  parser.flag("-v,--verbose", args->verbose,
-              "Show every variable with its reason, and the whole command");
+  declare_stage_options(parser, args->launch.stage);
+  parser.flag("-v,--verbose", args->verbose, "Show all variables with reasons, the whole command");
   parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
   parser.takes_program(args->launch.command);

@@ -118,7 +118,8 @@ class Command {
 
 }  // namespace
 
-Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds) {
+Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
+                         const EnvSnapshot* env) {
   Pipe input;
   Pipe output;
   Pipe errors;
@@ -126,7 +127,7 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
     return system_error("cannot create a pipe");
   input.close_write();  // it reads the end of the file
   const Result<pid_t> pid =
-      start_program(argv, nullptr,
+      start_program(argv, env != nullptr ? &env->entries() : nullptr,
                     {.input = input.read_end,
                      .output = output.write_end,
                      .errors = errors.write_end,
