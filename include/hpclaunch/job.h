@@ -124,7 +124,29 @@ struct LateHost {
   std::string job;      ///< "Slurm job"
 };
 
+/// What --stage does on every node before the start.
+struct Stage {
+  std::string method;       ///< "sbcast", "copy", "venv", "copper"; "" for nothing
+  std::string source;       ///< absolute: an archive, an environment, or a requirements file
+  bool tree = false;        ///< `source` is an environment, which is packed first
+  std::string old_prefix;   ///< where the environment was made; "" unknown
+  std::string base;         ///< a directory of each node; of copper, where it mounts
+  std::string id;           ///< name of the copy, the same for the same source
+  std::string root;         ///< place of the environment in the archive; "" for its top
+  std::string environment;  ///< absolute path of the environment on each node
+  std::string variable;     ///< "VIRTUAL_ENV" or "CONDA_PREFIX", which names it
+  std::string sbcast;       ///< absolute
+  std::string copper;       ///< absolute: the script that starts it
+  std::string packages;     ///< for PYTHONPATH, through copper; "" none
+  std::string known_file;   ///< of the source, which copper has to show
+  int seconds = 0;          ///< for all steps
+  bool keep = false;
+};
+
 struct Prepared {
+  EnvSnapshot env;         ///< given, then activated, then with the staged environment in place
+  std::string activation;  ///< the same as lines of a POSIX shell, without staging
+  Stage stage;
   Topology node;
   Plan plan;
   PictureMarks marks;       ///< cores that the profile's node model reserves
@@ -183,9 +205,12 @@ Result<std::string> known_xml(const std::string& file);
 
 // ---- the job ------------------------------------------------------------------------------------
 
-/// Starts the job and waits for it, or replaces this process by the launcher (returns only on
-/// errors).
-Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env);
+/// A line about staging; `last`: the line that stays.
+using StageLines = std::function<void(std::string_view line, bool last)>;
+
+/// Stages, starts the job, waits for it and removes what was staged; or, without staging and supervision, replaces
+/// this process by the launcher (returns only on errors).
+Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines = {});
 
 // ---- batch scripts ------------------------------------------------------------------------------
 
@@ -245,12 +270,11 @@ using OtherLines = std::function<void(std::string_view line)>;
 /// Starts a report on each rank and compares; after Python has imported `module`, unless that is
 /// "". With ended.interrupted_by there is no comparison. Errors: as the launcher's render and
 /// sys::listen_to; `system` when no rank reported in time.
-Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
-                            const std::string& module, double limit_seconds,
-                            const OtherLines& other);
+Result<Verification> verify(const Prepared& prepared, const std::string& module,
+                            double limit_seconds, const OtherLines& other);
 
 /// The same with one unbound report per node, before a start. A diagnostic per difference.
-Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSnapshot& env,
-                                          double limit_seconds, const OtherLines& other);
+Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit_seconds,
+                                          const OtherLines& other);
 
 }  // namespace hpclaunch::job

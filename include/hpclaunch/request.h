@@ -14,6 +14,15 @@ enum class OnDrift { warn, fail, replan };
 
 std::string_view to_string(OnDrift how);
 
+/// --stage and what belongs to it.
+struct StageRequest {
+  std::string method;          ///< "auto", "none", "sbcast", "copy", "venv", "copper"
+  std::string from;            ///< archive, directory or requirements file
+  std::string to;              ///< directory of each node
+  std::optional<int> seconds;  ///< for all steps
+  bool keep = false;           ///< not removed when the program has ended
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
@@ -50,6 +59,12 @@ struct Request {
   std::string signal;   ///< "USR1@300": time-limit signal and seconds before the end
   std::string ends_in;  ///< "HH:MM:SS"
   bool force = false;   ///< start in spite of errors, and outside an allocation
+
+  std::vector<std::string> module_folders;  ///< --module-use, in order
+  std::vector<std::string> modules;         ///< --module, in order
+  std::string conda;                        ///< name or prefix
+  std::string venv;                         ///< directory
+  StageRequest stage;
 
   std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
 };

@@ -58,9 +58,9 @@ struct Captured {
 };
 
 /// Runs a command with `input` as its stdin to its end, whatever its exit status.
-/// Errors: as exec; `system` when it runs past the limit (it is killed then).
+/// `env`: nullptr for ours. Errors: as exec; `system` when it runs past the limit (it is killed then).
 Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
-                         std::string_view input = {});
+                         const EnvSnapshot* env = nullptr, std::string_view input = {});
 
 /// A file that others write: it may appear late, shrink, or be replaced by another one, which then counts from its
 /// first byte. Opened for each look, so that a network file system asks its server.

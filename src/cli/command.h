@@ -31,6 +31,9 @@ struct Command {
 /// The options that run, plan, env, explain and verify share: they fill one Request.
 void declare_launch_options(Parser& parser, Request& request);
 
+/// --stage and what belongs to it, of run, plan and explain.
+void declare_stage_options(Parser& parser, StageRequest& stage);
+
 /// An indented label and, from `column` on, the words of `text`.
 std::string entry(const std::string& label, std::string_view text, int column, const Style& style);
 

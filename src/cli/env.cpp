@@ -34,6 +34,10 @@ int env(const Args& args, Session& session) {
     return report(session, stopped("no environment printed"));
   Result<job::ShellChanges> made = job::shell_changes(*prepared, {false, args.show_secrets});
   if (!made) return report(session, made.error());
+  if (!prepared->activation.empty() && args.format != "sh")
+    return report(session,
+                  Error{ErrorKind::unsupported,
+                        "--module, --conda and --venv are lines of a POSIX shell", "--format sh"});
   if (const Status kept = keep_secrets(made->changes, session.env); !kept)
     return report(session, kept.error());
   const Result<std::string> text =
@@ -57,7 +61,7 @@ Runner declare_env(Parser& parser) {
   parser.takes_program(args->launch.command);
   parser.footer(
       "hpclaunch-shim sets the variables that differ by rank, from HPCLAUNCH_PLAN.\n"
-      "Exit status: 0 printed, 2 no plan, an error, or a value that the format cannot express.");
+      "Exit status: 0 printed, 2 no plan, an error, or a value not expressible.");
   return [args](Session& session) { return env(*args, session); };
 }
 

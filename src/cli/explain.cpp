@@ -38,6 +38,7 @@ constexpr std::array kChoiceNames = {
     ChoiceName{"inside-step", "whether this shell is a step of the job"},
     ChoiceName{"core-limit", "the size limit of core files"},
     ChoiceName{"directories", "directories that the ranks make"},
+    ChoiceName{"stage", "how software gets to the nodes before the start"},
     ChoiceName{"network", "the network that the batch system is asked for"},
 };
 
@@ -199,7 +200,7 @@ int explain_names(const Args& args, Session& session) {
   bool unknown = false;
   for (const std::string& typed : args.names) {
     names.push_back(known_as(prepared->plan, typed));
-    const std::string block = one_name(*prepared, names.back(), session.env, session.style);
+    const std::string block = one_name(*prepared, names.back(), prepared->env, session.style);
     if (block.empty()) report_unknown(*prepared, names.back(), session);
     unknown = unknown || block.empty();
     text += (text.empty() || block.empty() ? "" : "\n") + block;
@@ -217,6 +218,7 @@ std::span<const ChoiceName> choice_names() { return kChoiceNames; }
 Runner declare_explain(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
+  declare_stage_options(parser, args->launch.stage);
   parser.group("Names");
   parser.words(args->names, "NAME",
                "Variables, choices (cpu-bind, ranks, ...), profile notes; default: all");

@@ -16,8 +16,9 @@ constexpr int kColumn = 30;   // where descriptions begin
 constexpr int kWidest = 120;  // longer lines are hard to read
 
 // Shared options that the brief help describes.
-constexpr std::array<std::string_view, 7> kFirst = {
-    "--ranks", "--nodes", "--ranks-per-node", "--hostfile", "--profile", "--launcher", "--set"};
+constexpr std::array<std::string_view, 8> kFirst = {"--ranks",    "--nodes",   "--ranks-per-node",
+                                                    "--hostfile", "--profile", "--launcher",
+                                                    "--set",      "--stage"};
 
 std::string spelling(const OptionInfo& option) {
   if (option.positional()) return option.value_name + (option.repeatable ? "..." : "");
@@ -51,6 +52,15 @@ std::string entry(const std::string& label, std::string_view text, int column, c
   return above + paragraph(lead, text, style);
 }
 
+namespace {
+
+// Of the options that the brief help names without a description.
+bool is_other(const OptionInfo& option) {
+  return option.rare || (option.shared && std::ranges::count(kFirst, option.names.back()) == 0);
+}
+
+}  // namespace
+
 std::string help_text(const CommandTree& command, bool brief, const Style& style) {
   Style narrow = style;
   narrow.width = std::min(style.width, kWidest);
@@ -62,8 +72,7 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
     text += fmt::format("\n{}:\n", group);
     std::vector<std::string> others;
     for (; option != command.options.end() && option->group == group; ++option)
-      if (brief && (option->rare ||
-                    (option->shared && std::ranges::count(kFirst, option->names.back()) == 0)))
+      if (brief && is_other(*option))
         others.push_back(option->names.back());
       else
         text += entry(spelling(*option), description(*option), kColumn, narrow);

@@ -51,6 +51,13 @@ void declare_site(Parser& parser, Request& request) {
                 "LOCAL_RANK: index of the visible device, or place on the node");
 }
 
+void declare_environment(Parser& parser, Request& request) {
+  parser.list("--module", request.modules, "NAME", "Load module NAME first; repeatable");
+  parser.list("--module-use", request.module_folders, "DIR", "Search DIR for modules; repeatable");
+  parser.text("--conda", request.conda, "NAME", "Activate a conda environment (name or prefix)");
+  parser.text("--venv", request.venv, "DIR", "Activate a virtual environment");
+}
+
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
   constexpr int kMostSeconds = 86'400;
@@ -90,7 +97,23 @@ void declare_launch(Parser& parser, Request& request) {
 void declare_launch_options(Parser& parser, Request& request) {
   declare_placement(parser, request);
   declare_site(parser, request);
+  declare_environment(parser, request);
   declare_launch(parser, request);
+}
+
+void declare_stage_options(Parser& parser, StageRequest& stage) {
+  constexpr int kMostSeconds = 86'400;
+  parser.group("Staging", true);
+  parser.choice("--stage", stage.method, "METHOD",
+                {"auto", "none", "sbcast", "copy", "venv", "copper"},
+                "Copy the software to the nodes first (not env, verify)");
+  parser.text("--stage-from", stage.from, "PATH",
+              "Archive, environment, requirements.txt; default: the active one");
+  parser.text("--stage-to", stage.to, "DIR",
+              "Directory of each node; default: SLURM_TMPDIR, else /tmp");
+  parser.number("--stage-timeout", stage.seconds, "SECONDS", 1, kMostSeconds,
+                "Time limit of all steps (600)");
+  parser.flag("--stage-keep", stage.keep, "Keep the copies for later launches");
 }
 
 Error stopped(const char* what) {

@@ -17,13 +17,28 @@ struct Args {
 
 constexpr double kPreflightSeconds = 120;
 
+// On a terminal one line that changes; else those that stay.
+job::StageLines stage_lines(const Session& session) {
+  return [&session](std::string_view line, bool last) {
+    if (!session.err_columns && !last) return;
+    const auto width = static_cast<std::size_t>(session.err_columns.value_or(0));
+    constexpr std::size_t kLead = 12;  // "hpclaunch: ", and the cursor
+    if (!last && width > kLead) line = line.substr(0, width - kLead);
+    fmt::print(session.err, "{}{}{}{}", session.err_columns ? "\r\x1b[K" : "",
+               line.empty() ? "" : "hpclaunch: ", line, last ? "\n" : "");
+    std::fflush(session.err);
+  };
+}
+
 // What the exports and the launch line do not show.
-std::vector<std::string> script_notes(const Plan& plan) {
+std::vector<std::string> script_notes(const Plan& plan, const Request& request) {
   std::vector<std::string> notes;
   for (const std::string& directive : plan.batch)
     notes.push_back("Submit the job with: " + directive);
   if (!plan.core_limit.empty())
     notes.push_back("Core limit of every rank: ulimit -S -c " + plan.core_limit);
+  if (!request.stage.method.empty())
+    notes.push_back("Staging is left out: hpclaunch run --stage does it");
   for (const std::string& directory : plan.make_dirs)
     notes.push_back("Directory created by the ranks on every node: " + directory);
   if (!plan.output.report.empty())
@@ -36,7 +51,7 @@ std::vector<std::string> script_notes(const Plan& plan) {
 int dry_run(const Args& args, const Prepared& prepared, Session& session) {
   const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
-  std::vector<std::string> notes = script_notes(prepared.plan);
+  std::vector<std::string> notes = script_notes(prepared.plan, args.launch);
   if (!prepared.late_host.job.empty())
     notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",
                                 prepared.late_host.job));
@@ -55,7 +70,9 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
 // Until the job has ended; fills `record` on the way.
 int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecord& record) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
-  Result<Prepared> made = job::prepare(args.launch, session.env, purpose);
+  Request request = args.launch;
+  if (args.dry_run) request.stage = {};
+  Result<Prepared> made = job::prepare(request, session.env, purpose);
   if (!made) return fail(record, made.error(), session);
   prepared = std::move(*made);
   record.plan = &prepared.plan;
@@ -67,14 +84,14 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   if (args.dry_run) return dry_run(args, prepared, session);
   if (args.preflight) {
     const Result<std::vector<Diagnostic>> found =
-        job::preflight(prepared, session.env, kPreflightSeconds, other_lines(session));
+        job::preflight(prepared, kPreflightSeconds, other_lines(session));
     if (!found) return fail(record, found.error(), session);
     report(session, *found);
     if (any_from(Severity::error, *found) && !args.launch.force)
       return fail(record, stopped("not started"), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
-  Result<sys::Ending> ending = job::start(prepared, session.env);
+  Result<sys::Ending> ending = job::start(prepared, stage_lines(session));
   if (!ending) return fail(record, ending.error(), session);
   record.ending = std::move(*ending);
   return record.ending->status;
@@ -103,14 +120,15 @@ int run(const Args& args, Session& session) {
 Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
+  declare_stage_options(parser, args->launch.stage);
   parser.group("Run");
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
-  parser.flag("-v,--verbose", args->verbose,
-              "Print the launch command first; with --dry-run, reasons as comments");
-  parser.flag("--show-secrets", args->show_secrets,
-              "With --dry-run: print tokens, keys and passwords");
+  parser.flag("-v,--verbose", args->verbose, "Print the launch command; with --dry-run: reasons");
   parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
   parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
+  parser.group("Run", false, true);
+  parser.flag("--show-secrets", args->show_secrets,
+              "With --dry-run: print tokens, keys and passwords");
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "

@@ -101,7 +101,7 @@ int verify(const Args& args, Session& session) {
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("not started"));
   const Result<job::Verification> result =
-      job::verify(*prepared, session.env, args.module, args.timeout_seconds, other_lines(session));
+      job::verify(*prepared, args.module, args.timeout_seconds, other_lines(session));
   if (!result) return report(session, result.error());
   constexpr int kSignalled = 128;
   if (result->ended.interrupted_by != 0) return kSignalled + result->ended.interrupted_by;

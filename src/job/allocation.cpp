@@ -178,6 +178,7 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
     if (const Status done = use_first_host(prepared, needs.argv, made); !done) return done.error();
   if (needs.argv && !prepared.foreign.empty())
     made.preamble = remove_foreign(prepared.foreign) + made.preamble;
+  made.preamble = prepared.activation + made.preamble;
   return made;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 6;
 
-std::string shown(const std::vector<Diagnostic>& drifts) {
+std::string listed(const std::vector<Diagnostic>& drifts) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMostShown, drifts.size()); ++i)
     text += (i == 0 ? "" : "; ") + drifts[i].message;
@@ -69,7 +69,7 @@ bool judge_drift(const Topology& planned, const Topology& live, const std::strin
   if (drifts.empty()) return false;
   const std::string what =
       fmt::format("this node ({}) differs from {} ({}): {}", node_fingerprint(live), planned_as,
-                  node_fingerprint(planned), shown(drifts));
+                  node_fingerprint(planned), listed(drifts));
   if (how == OnDrift::replan) {
     diagnostics.push_back(
         {"node-differs", Severity::note, what + "; planned for this node (--on-drift replan)", ""});

@@ -35,7 +35,7 @@ std::string file_key(const std::string& path) {
 
 // What `PROGRAM --version` prints. Asked once for each file: the answer stays in a file of the user's own, with a zero
 // byte at its end, without which it is not whole.
-std::optional<std::string> version_text(const std::string& path) {
+std::optional<std::string> version_text(const std::string& path, const EnvSnapshot& env) {
   constexpr double kSeconds = 5;
   const std::string key = file_key(path);
   const int kept = key.empty() ? -1 : sys::open_private("version-" + key);
@@ -43,7 +43,7 @@ std::optional<std::string> version_text(const std::string& path) {
   text.resize(
       static_cast<std::size_t>(std::max<ssize_t>(0, pread(kept, text.data(), text.size(), 0))));
   if (!text.ends_with('\0')) {
-    const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds);
+    const Result<sys::Captured> said = sys::capture({path, "--version"}, kSeconds, &env);
     text = said ? said->out + said->err + '\0' : "";
     if (said && said->status == 0 && kept >= 0 && ftruncate(kept, 0) == 0)
       sys::write_all(kept, text);
@@ -53,18 +53,19 @@ std::optional<std::string> version_text(const std::string& path) {
 }
 
 // What a program with a launcher's name says it is; nullopt without an answer.
-std::optional<LauncherIdentity> ask(const std::string& path) {
-  const std::optional<std::string> text = version_text(path);
+std::optional<LauncherIdentity> ask(const std::string& path, const EnvSnapshot& env) {
+  const std::optional<std::string> text = version_text(path, env);
   return text ? identify_launcher(sys::real_path(path), *text) : std::nullopt;
 }
 
 // By the path alone, without running it, often without an answer; first by its own words where it is asked.
-std::optional<LauncherIdentity> look_at(const std::string& path, bool and_ask) {
-  if (auto said = and_ask ? ask(path) : std::nullopt) return said;
+std::optional<LauncherIdentity> look_at(const std::string& path, const EnvSnapshot& env,
+                                        bool and_ask) {
+  if (auto said = and_ask ? ask(path, env) : std::nullopt) return said;
   return identify_launcher_by_path(sys::real_path(path), sys::is_executable);
 }
 
-std::string shown(const LauncherIdentity& identity) {
+std::string described(const LauncherIdentity& identity) {
   return identity.name + (identity.version.empty() ? "" : " " + identity.version);
 }
 
@@ -86,8 +87,8 @@ ChosenLauncher local_launcher(std::string why, std::string remark = "") {
                         std::move(remark)};
 }
 
-std::string shown(const std::string& path, const std::optional<LauncherIdentity>& identity) {
-  return fmt::format("{} ({})", path, identity ? shown(*identity) : "unknown");
+std::string described(const std::string& path, const std::optional<LauncherIdentity>& identity) {
+  return fmt::format("{} ({})", path, identity ? described(*identity) : "unknown");
 }
 
 // One launcher, by what its program is called. Where several have such a name, `verify` asks it which one it is; else
@@ -99,17 +100,17 @@ Result<ChosenLauncher> by_name(const Launcher& launcher, const EnvSnapshot& env,
     const Result<std::string> path = sys::find_program(std::string(program), env.get("PATH"));
     if (!path) continue;
     const bool must_say = launcher.shared_names && verify;
-    const auto identity = must_say ? ask(*path) : look_at(*path, launcher.by_version);
+    const auto identity = must_say ? ask(*path, env) : look_at(*path, env, launcher.by_version);
     const bool is_it = identity ? identity->name == launcher.name : !must_say;
     if (is_it || !launcher.shared_names) {
       const std::string version = is_it && identity ? identity->version : "";
       return ChosenLauncher{
           &launcher,
           {*path, version},
-          fmt::format("{}: {} is {}", who, *path, shown({std::string(launcher.name), version})),
+          fmt::format("{}: {} is {}", who, *path, described({std::string(launcher.name), version})),
           ""};
     }
-    instead.push_back(shown(*path, identity));
+    instead.push_back(described(*path, identity));
   }
   return no_launcher(instead, launcher.name);
 }
@@ -134,15 +135,15 @@ std::vector<std::string> candidates(const EnvSnapshot& env) {
 Result<ChosenLauncher> search(const EnvSnapshot& env, const MpiLibrary& mpi) {
   std::vector<std::string> instead;
   for (const std::string& path : candidates(env)) {
-    const auto identity = ask(path);
+    const auto identity = ask(path, env);
     const Launcher* found = identity ? find_launcher(identity->name) : nullptr;
     if (found != nullptr && fits(*found, mpi))
       return ChosenLauncher{
           found,
           {path, identity->version},
-          fmt::format("first supported launcher on PATH: {} is {}", path, shown(*identity)),
+          fmt::format("first supported launcher on PATH: {} is {}", path, described(*identity)),
           ""};
-    instead.push_back(shown(path, identity));
+    instead.push_back(described(path, identity));
   }
   return no_launcher(instead, "");
 }
@@ -150,7 +151,7 @@ Result<ChosenLauncher> search(const EnvSnapshot& env, const MpiLibrary& mpi) {
 Result<ChosenLauncher> at_path(const std::string& program, const EnvSnapshot& env) {
   const Result<std::string> path = sys::find_program(program, env.get("PATH"));
   if (!path) return path.error();
-  const std::optional<LauncherIdentity> identity = look_at(*path, true);
+  const std::optional<LauncherIdentity> identity = look_at(*path, env, true);
   const Launcher* launcher = identity ? find_launcher(identity->name) : nullptr;
   if (launcher == nullptr)
     return Error{ErrorKind::unsupported,

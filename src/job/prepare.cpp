@@ -11,8 +11,10 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "job/activate.h"
 #include "job/node.h"
 #include "job/programs.h"
+#include "job/stage.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -30,13 +32,15 @@ Result<std::string> find_shim() {
 // The program as execve(2) needs it. A plan for another machine may name a program that is not
 // here.
 Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
-                                         Purpose purpose, Diagnostics& diagnostics) {
+                                         Purpose purpose, const Stage& stage,
+                                         Diagnostics& diagnostics) {
   std::vector<std::string> command = request.command;
   if (command.empty()) return command;
   std::string path = env.get("PATH");
   for (const auto& [name, value] : request.set)
     if (name == "PATH") path = value;
   const Result<std::string> found = sys::find_program(command.front(), path);
+  if (!found && staged_program(command.front(), "", stage) != "") return command;
   if (!found && purpose == Purpose::start) return found.error();
   if (found)
     command.front() = *found;
@@ -50,11 +54,16 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
 Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpose, const Site& site,
                   PlanInput& input, Prepared& prepared, MpiLibrary& mpi) {
   input.request = request;
-  Result<std::vector<std::string>> command = resolve(request, env, purpose, prepared.diagnostics);
+  Result<std::vector<std::string>> command =
+      resolve(request, env, purpose, prepared.stage, prepared.diagnostics);
   if (!command) return command.error();
   // A plan for a machine that is not here: its programs lie elsewhere.
   const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
   input.request.command = elsewhere ? request.command : *command;
+  input.request.stage.method = prepared.stage.method;
+  if (!command->empty() && !elsewhere)
+    input.request.command.front() =
+        staged_program(request.command.front(), command->front(), prepared.stage);
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   mpi = mpi_of(*command, env);
   Result<ChosenLauncher> launcher =
@@ -206,13 +215,20 @@ Status complete(const PlanInput& input, Prepared& prepared) {
 
 }  // namespace
 
-Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose purpose) {
+Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
+  EnvSnapshot env = given;
+  if (const Status active = activate(request, purpose, env, prepared.diagnostics); !active)
+    return active.error();
+  prepared.activation = activation_lines(request);
   Site site;
   if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
     return found.error();
   const Status inside = check_allocation(request, env, site, purpose, prepared.diagnostics);
   if (!inside) return inside.error();
+  Result<std::optional<Setting>> stage = find_stage(request, site, env, prepared);
+  if (!stage) return stage.error();
+  prepared.env = staged_environment(env, prepared.stage);
   PlanInput input;
   MpiLibrary mpi;
   Status means = Error{};
@@ -222,10 +238,14 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose
   Result<JobNode> node = find_node(request, env, site, meanwhile, prepared.diagnostics);
   if (!means) return means.error();
   if (!node) return node.error();
-  add_site(env, site, std::move(*node), prepared.launcher, input);
+  add_site(prepared.env, site, std::move(*node), prepared.launcher, input);
   input.libraries = find_libraries(site.profile(), env);
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
   if (const Status done = complete(input, prepared); !done) return done.error();
+  if (*stage) prepared.plan.choices.push_back(std::move(**stage));
+  if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
+    return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
+                 "--stage copy"};
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);

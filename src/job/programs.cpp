@@ -178,7 +178,7 @@ std::optional<Found> find_row(const Words& command) {
 }
 
 // Values of NAME=VALUE and --NAME VALUE are hidden where the name is a secret's.
-std::string shown(const Words& words) {
+std::string typed_words(const Words& words) {
   std::string line;
   bool hide = false;
   for (const std::string& word : words) {
@@ -218,7 +218,7 @@ std::size_t each_option(const Found& found, Use use) {
 std::string meant(const Found& found) {
   const std::string_view row = found.row;
   const Words& command = found.command;
-  if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + shown(command);
+  if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + typed_words(command);
   constexpr std::pair<const char*, const char*> kCounts[] = {
       {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
   std::string line = "hpclaunch run";
@@ -236,7 +236,7 @@ std::string meant(const Found& found) {
   if (!is_program) words.push_back(found.python);
   if (module) words.emplace_back("-m");
   words.insert(words.end(), command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
-  return line + " --" + shown(words);
+  return line + " --" + typed_words(words);
 }
 
 // Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows; or a file may.

@@ -94,8 +94,8 @@ Status plan_job(const Request& request, Draft& draft) {
   if (profile == nullptr) return Done{};
   draft.stack = stack_of(request, *profile);
   if (profile->nodes.empty()) return Done{};
-  std::string loaded;
-  if (draft.stack != nullptr) loaded = joined(draft.stack->modules.load, ":");
+  std::string loaded = joined(request.modules, ":");
+  if (draft.stack != nullptr && loaded.empty()) loaded = joined(draft.stack->modules.load, ":");
   std::vector<std::string> hosts;
   if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
   Result<Prepared> prepared =
@@ -238,7 +238,8 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
   line("# A job submitted with --export=NONE would keep its variables from the ranks.\n",
        system.clean_environment);
   std::vector<std::string> modules;
-  if (draft.stack != nullptr) modules = module_lines(draft.stack->modules);
+  if (draft.stack != nullptr && request.modules.empty())  // else hpclaunch run loads them
+    modules = module_lines(draft.stack->modules);
   for (std::string& one : modules) one += " || exit 1";
   if (!modules.empty())
     line(fmt::format("# Stack {} of {}.\n", draft.stack->name, draft.profile()->name),

@@ -14,6 +14,9 @@ namespace hpclaunch::job {
 
 using Diagnostics = std::vector<Diagnostic>;
 
+/// One rank per node, not bound, with the constants of the job.
+Plan one_rank_per_node(const Plan& plan);
+
 bool is_here(std::string_view host);    ///< a name of this machine
 bool only_here(const HostList& hosts);  ///< this machine is the one host
 HostList invented_hosts(

@@ -240,7 +240,7 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {
         program.error().kind, program.error().message,
         "run this on a login node of the site, or write the script: hpclaunch script -o FILE"};
   words.front() = *program;
-  const Result<sys::Captured> done = sys::capture(words, kSubmitLimit, script.text);
+  const Result<sys::Captured> done = sys::capture(words, kSubmitLimit, nullptr, script.text);
   if (!done) return done.error();
   if (done->status != 0) return refused(system, *done);
   std::string id = submitted_job(done->out);

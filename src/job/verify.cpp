@@ -105,7 +105,8 @@ std::string report_fields(const Plan& plan, const Topology& node, const Observed
   return text;
 }
 
-// One rank per node, not bound, with the constants of the job.
+}  // namespace
+
 Plan one_rank_per_node(const Plan& plan) {
   Plan one = plan;
   one.classes = {NodeClass{{RankPlan{}}}};
@@ -121,6 +122,8 @@ Plan one_rank_per_node(const Plan& plan) {
   });
   return one;
 }
+
+namespace {
 
 // A node may have another name than in the host list: then its addresses decide. A look-up may take
 // seconds where a name service does not answer, so their number and time are limited.
@@ -255,10 +258,10 @@ Result<std::string> python_for(const std::vector<std::string>& command, const En
 
 }  // namespace
 
-Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
-                            const std::string& module, double limit_seconds,
-                            const OtherLines& other) {
+Result<Verification> verify(const Prepared& prepared, const std::string& module,
+                            double limit_seconds, const OtherLines& other) {
   const Plan& plan = prepared.plan;
+  const EnvSnapshot& env = prepared.env;
   Verification asked;
   asked.seen.env = env;
   asked.seen.module = module;
@@ -269,15 +272,16 @@ Result<Verification> verify(const Prepared& prepared, const EnvSnapshot& env,
   return ask_ranks(plan, prepared, std::move(asked), *python, limit_seconds, other, "no rank");
 }
 
-Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSnapshot& env,
-                                          double limit_seconds, const OtherLines& other) {
+Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit_seconds,
+                                          const OtherLines& other) {
   constexpr std::size_t kRowsPerKind = 8;
   Verification asked;
-  asked.seen.env = env;
+  asked.seen.env = prepared.env;
   asked.seen.one_per_node = true;
-  const Result<Verification> result =
-      ask_ranks(one_rank_per_node(prepared.plan), prepared, std::move(asked), "", limit_seconds,
-                other, "preflight: no node");
+  Plan plan = one_rank_per_node(prepared.plan);
+  if (!prepared.stage.method.empty()) plan.command.clear();  // it is not there yet
+  const Result<Verification> result = ask_ranks(std::move(plan), prepared, std::move(asked), "",
+                                                limit_seconds, other, "preflight: no node");
   if (!result) return result.error();
   if (result->ended.interrupted_by != 0)
     return Error{ErrorKind::system,
@@ -290,27 +294,6 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, const EnvSna
                      one.found, one.what.message),
          one.what.fix});
   return diagnostics;
-}
-
-Result<sys::Ending> start(const Prepared& prepared, const EnvSnapshot& env) {
-  if (prepared.plan.launcher == "local")
-    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
-  Plan plan = prepared.plan;
-  if (std::string& logs = plan.output.log_dir;
-      !logs.empty()) {  // not where those of earlier launches are
-    Result<std::string> place = sys::claim_log_directory(logs, plan.world_size());
-    if (!place) return place.error();
-    logs = *std::move(place);
-    const LauncherTraits& traits = prepared.launcher.launcher->traits;
-    Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
-    if (!wire) return wire.error();
-    plan.wire = *std::move(wire);
-  }
-  const EnvSnapshot changed = launch_environment(plan, env);
-  if (plan.supervise) return sys::run_supervised(plan, prepared.argv, changed);
-  std::vector<int> keep;
-  if (prepared.port_lock >= 0) keep.push_back(prepared.port_lock);
-  return sys::exec(prepared.argv, changed, keep);
 }
 
 }  // namespace hpclaunch::job

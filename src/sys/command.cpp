@@ -120,7 +120,7 @@ class Command {
 }  // namespace
 
 Result<Captured> capture(const std::vector<std::string>& argv, double limit_seconds,
-                         std::string_view text) {
+                         const EnvSnapshot* env, std::string_view text) {
   Pipe input;
   Pipe output;
   Pipe errors;
@@ -136,7 +136,7 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
   }
   input.close_write();  // it reads the end of the file
   const Result<pid_t> pid =
-      start_program(argv, nullptr,
+      start_program(argv, env != nullptr ? &env->entries() : nullptr,
                     {.input = input.read_end,
                      .output = output.write_end,
                      .errors = errors.write_end,

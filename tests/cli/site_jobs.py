@@ -217,8 +217,10 @@ class SiteTest(Test):
     def caches(self, job, *more, gloo="hsn0"):
         """Compilers' caches of this job on each node, and Gloo's interface where there are several nodes."""
         folder = "/tmp/%s-cache-%s" % (USER, job.env.get("PBS_JOBID") or job.env["SLURM_JOB_ID"])
-        wanted = {"TRITON_CACHE_DIR": folder + "/triton", "TORCHINDUCTOR_CACHE_DIR": folder + "/inductor"}
+        wanted = {"TRITON_CACHE_DIR": folder + "/triton", "TORCHINDUCTOR_CACHE_DIR": folder + "/inductor", "NUMBA_CACHE_DIR": folder + "/numba"}
         wanted.update({name: folder + "/" + part for name, part in more})
+        if "SYCL_CACHE_DIR" in wanted:
+            wanted["SYCL_CACHE_PERSISTENT"] = "1"
         return {**wanted, "GLOO_SOCKET_IFNAME": gloo} if gloo else wanted
 
     def comparable(self, env):

@@ -1,0 +1,158 @@
+#include "job/activate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "hpclaunch/render.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+constexpr double kActivateSeconds = 120;
+
+struct Item {
+  const char* kind;  // as activate.bash has it
+  const char* option;
+  std::string typed;
+  std::string value;  // a path is absolute
+};
+
+std::string absolute(const std::string& path) {
+  std::string text = std::filesystem::absolute(path).lexically_normal();
+  if (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+std::vector<Item> items_of(const Request& request) {
+  std::vector<Item> items;
+  for (const std::string& folder : request.module_folders)
+    items.push_back({"use", "--module-use", folder, absolute(folder)});
+  for (const std::string& name : request.modules)
+    items.push_back({"module", "--module", name, name});
+  if (const std::string& name = request.conda; !name.empty())
+    items.push_back(
+        {"conda", "--conda", name, name.find('/') == std::string::npos ? name : absolute(name)});
+  if (!request.venv.empty())
+    items.push_back({"venv", "--venv", request.venv, absolute(request.venv)});
+  return items;
+}
+
+// They are words of a shell's command, never its text; an option of `module` or `conda` is not a name.
+Status check(const Item& item) {
+  const bool name = item.value.find('/') != 0;
+  const bool plain =
+      name ? consists_of(item.value, "_./+:=@~^-")
+           : std::ranges::none_of(item.value, [](char c) { return c < ' ' && c >= 0; });
+  if (plain && !item.value.empty() && item.value.front() != '-') return Done{};
+  return Error{ErrorKind::usage,
+               fmt::format("{} must be a name, not \"{}\"", item.option, shown(item.typed)),
+               fmt::format("{} NAME, once for each", item.option)};
+}
+
+// In one line.
+std::string words_of_tool(std::string_view text) {
+  text.remove_prefix(std::min(text.rfind('\001') + 1, text.size()));
+  std::string line;
+  for (const std::string_view part : split(text, '\n'))
+    if (const std::string_view words = trim(part); !words.empty())
+      line += (line.empty() ? "" : " ") + std::string(words);
+  return shown(line, 400);
+}
+
+Error cannot_activate(const Item& item, const sys::Captured& said) {
+  const std::string_view kind = item.kind;
+  const std::string hint = kind == "module"
+                               ? "module avail, or --module-use DIR with its modulefiles"
+                           : kind == "conda" ? "conda env list, or --conda PREFIX"
+                           : kind == "venv"  ? "python3 -m venv DIR"
+                                             : "name a directory of modulefiles";
+  std::string words = words_of_tool(said.err);
+  if (words.empty()) words = fmt::format("the activation ended with status {}", said.status);
+  return Error{ErrorKind::not_found, fmt::format("{} {}: {}", item.option, item.typed, words),
+               hint};
+}
+
+// What bash says of itself stays as it was.
+EnvSnapshot changed(const EnvSnapshot& env, const std::string& entries) {
+  std::vector<std::string> list;
+  for (const std::string_view entry : split(entries, '\0')) list.emplace_back(entry);
+  const EnvSnapshot after(std::move(list));
+  std::map<std::string, std::optional<std::string>> changes;
+  const auto own = [](const std::string& name) {
+    return name == "_" || name == "SHLVL" || name == "PWD" || name == "OLDPWD";
+  };
+  for (const auto& [name, value] : after.values())
+    if (!own(name) && (!env.has(name) || env.get(name) != value)) changes[name] = value;
+  for (const auto& [name, value] : env.values())
+    if (!own(name) && !after.has(name) && is_identifier(name)) changes[name] = std::nullopt;
+  return env.with(changes);
+}
+
+Status run(const std::vector<Item>& items, EnvSnapshot& env) {
+  for (const Item& item : items)
+    if (Status good = check(item); !good) return good;
+  const Result<std::string> bash = sys::find_program("bash", env.get("PATH") + ":/bin:/usr/bin");
+  if (!bash) return bash.error();
+  std::vector<std::string> argv = {*bash, "--noprofile", "--norc",
+                                   "-c",  kActivate,     "hpclaunch-activate"};
+  for (const Item& item : items) argv.insert(argv.end(), {item.kind, item.value});
+  const Result<sys::Captured> said = sys::capture(argv, kActivateSeconds, &env);
+  if (!said) return said.error();
+  if (said->status == 0 && said->out.ends_with('\0')) {
+    env = changed(env, said->out);
+    return Done{};
+  }
+  const auto at = static_cast<std::size_t>(parse_natural(trim(said->out)).value_or(0));
+  return cannot_activate(items[std::min(at, items.size() - 1)], *said);
+}
+
+}  // namespace
+
+Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
+                Diagnostics& diagnostics) {
+  const std::vector<Item> items = items_of(request);
+  if (items.empty()) return Done{};
+  const Status done = run(items, env);
+  if (done || purpose == Purpose::start || done.error().kind == ErrorKind::usage) return done;
+  diagnostics.push_back(
+      {"environment-not-here", Severity::warning, done.error().message, done.error().hint});
+  std::string loaded = env.get("LOADEDMODULES");
+  for (const std::string& name : request.modules) loaded += (loaded.empty() ? "" : ":") + name;
+  if (!request.modules.empty()) env = env.with({{"LOADEDMODULES", loaded}});
+  return Done{};
+}
+
+std::string activation_lines(const Request& request) {
+  const std::vector<Item> items = items_of(request);
+  if (items.empty()) return "";
+  std::string text;
+  const auto add = [&](const std::string& command) { text += command + " || exit 125\n"; };
+  if (!request.modules.empty() || !request.module_folders.empty())
+    text +=
+        "if ! command -v module >/dev/null; then\n"
+        "  for init in \"$LMOD_PKG/init/sh\" \"$MODULESHOME/init/sh\" /etc/profile.d/*modules*.sh "
+        "/etc/profile.d/*lmod*.sh; do\n"
+        "    if [ -r \"$init\" ]; then . \"$init\"; fi\n"
+        "  done\n"
+        "fi\n";
+  for (const Item& item : items) {
+    const std::string_view kind = item.kind;
+    const std::string value = quote_sh(item.value);
+    const bool packed = sys::is_executable(item.value + "/bin/conda-unpack");
+    if (kind == "use") add("module use " + value);
+    if (kind == "module") add("module load " + value);
+    if (kind == "venv" || packed) add(fmt::format(". {}/bin/activate", value));
+    if (kind == "conda" && !packed)
+      add("eval \"$(\"${CONDA_EXE:-conda}\" shell.posix hook)\" && conda activate " + value);
+  }
+  return text + "\n";
+}
+
+}  // namespace hpclaunch::job

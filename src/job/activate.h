@@ -1,0 +1,20 @@
+#pragma once
+// The environment that --module, --conda and --venv ask for: what the user would have exported by activating it.
+#include <string>
+
+#include "job/steps.h"
+
+namespace hpclaunch::job {
+
+extern const char* const kActivate;  ///< activate.bash
+
+/// Replaces `env` by what bash has after the activation. Before a start a failure is the error; else a warning
+/// "environment-not-here", and modules count as loaded where this machine has none. Errors: `usage` for a name that is
+/// not one, `not_found` with the tool's own words.
+Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
+                Diagnostics& diagnostics);
+
+/// The same as lines of a POSIX shell; "" for none.
+std::string activation_lines(const Request& request);
+
+}  // namespace hpclaunch::job

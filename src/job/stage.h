@@ -1,0 +1,48 @@
+#pragma once
+// --stage: software copied to every node before the program starts. stage_choice.cpp decides what, stage.cpp does it,
+// stage.sh is what runs on a node.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/steps.h"
+
+namespace hpclaunch::job {
+
+extern const char* const kStageSteps;  ///< stage.sh
+
+/// What is known before the choice.
+struct StageFacts {
+  int nodes = 1;
+  bool requirements = false;  ///< the source is a requirements file
+  std::string source;         ///< "" for none
+  bool tree = false;          ///< the source is a directory
+  std::string no_sbcast;      ///< why sbcast cannot be used; "": it can
+  bool copper = false;        ///< its start script is on PATH
+};
+
+struct StageMethod {
+  std::string name;  ///< "none", "sbcast", "copy", "venv", "copper"
+  std::string why;
+};
+
+/// `typed`: --stage. Errors: `usage` for a method that cannot be used here.
+Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& facts);
+
+/// Fills prepared.stage and returns the choice for the plan; nullopt where --stage is not typed. `env` is activated.
+Result<std::optional<Setting>> find_stage(const Request& request, const Site& site,
+                                          const EnvSnapshot& env, Prepared& prepared);
+
+/// `env` with the paths of the old environment replaced by those of the staged one, which is active.
+EnvSnapshot staged_environment(const EnvSnapshot& env, const Stage& stage);
+
+/// `resolved` where it is staged; a bare name for a program that was not found.
+std::string staged_program(const std::string& typed, const std::string& resolved,
+                           const Stage& stage);
+
+/// Stages, runs `job`, and removes what was staged, also where staging or `job` fails. The status is 128+n after signal
+/// n. Errors: `system` with node and step.
+Result<sys::Ending> staged(const Prepared& prepared, const StageLines& lines,
+                           const std::function<Result<sys::Ending>()>& job);
+
+}  // namespace hpclaunch::job

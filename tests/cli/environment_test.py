@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""--module, --conda and --venv: what ranks get, what the plan sees, what a dry run prints, and what is refused."""
+import json
+import os
+import subprocess
+import sys
+
+import support
+from support import HOST, Test, clean_env, execute, hpclaunch
+
+# As Lmod and Environment Modules have it: a shell function, files below MODULEPATH, words on stderr and a status.
+MODULES = """
+module() {
+  case $1 in
+    use) export MODULEPATH=$2:$MODULEPATH ;;
+    load)
+      for folder in ${MODULEPATH//:/ }; do
+        if [ -r "$folder/$2" ]; then
+          . "$folder/$2"
+          export LOADEDMODULES=${LOADEDMODULES:+$LOADEDMODULES:}$2
+          return 0
+        fi
+      done
+      echo "Lmod has detected the following error:" >&2
+      echo "  The following module(s) are unknown: \\"$2\\"" >&2
+      return 1 ;;
+  esac
+}
+echo "a banner on stdout"
+"""
+SHOW = "import os, sys; os.write(1, ' '.join([sys.prefix] + [os.environ.get(name, '-') for name in sys.argv[1:]]).encode() + b'\\n')"
+PROFILE = {"schema": 1, "name": "here", "doc": "x",
+           "stacks": [{"name": "new", "doc": "x", "when": [{"module.tools": {"ge": "2"}}]}, {"name": "old", "doc": "x"}], "defaults": {"stack": "old"},
+           "rules": [{"id": "of-new", "when": {"stack": "new"}, "default": {"OF_STACK": "new"}, "why": "x"}]}
+
+
+class Environment(Test):
+    def setUp(self):
+        super().setUp()
+        self.file("lmod/init/bash", MODULES)
+        self.file("lmod/init/sh", MODULES)
+        self.file("modules/tools/2", "export TOOL_HOME=/opt/tools LD_LIBRARY_PATH=/opt/tools/lib; unset NOT_WANTED\n")
+        self.modules = os.path.join(self.folder, "modules")
+
+    def env(self, **more):
+        return clean_env(MODULESHOME=os.path.join(self.folder, "lmod"), **more)
+
+    def venv(self, name="venv"):
+        path = os.path.join(self.folder, name)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", path], check=True)
+        return path
+
+    def conda_pack(self, *parts):
+        """A virtual environment with the files by which conda's are known."""
+        path = self.venv("packed")
+        os.unlink(os.path.join(path, "pyvenv.cfg"))
+        self.file("packed/conda-meta/history", "")
+        self.file("packed/bin/activate", 'export CONDA_PREFIX=%s PATH="%s/bin:$PATH"\n' % (path, path))
+        self.file("packed/bin/conda-unpack", "", 0o755)
+        return path
+
+
+class Modules(Environment):
+    def test_ranks_have_what_it_sets_and_not_what_it_unsets(self):
+        env = self.ranks_environment("run", "-n", "2", "--module-use", self.modules, "--module", "tools/2", env=self.env(NOT_WANTED="1", KEPT="a b\n c"))
+        for rank in (0, 1):
+            self.assertEqual(env[rank][b"TOOL_HOME"], b"/opt/tools")
+            self.assertEqual(env[rank][b"KEPT"], b"a b\n c")
+            self.assertNotIn(b"NOT_WANTED", env[rank])
+        self.assertNotIn("banner", self.last.out)
+
+    def test_choose_the_stack(self):
+        words = ["explain", "--profile", self.file("here.json", json.dumps(PROFILE)), "--module-use", self.modules]
+        self.has(self.ok(hpclaunch(*words, "OF_STACK", env=self.env()), 0), "needs stack")
+        self.has(self.ok(hpclaunch(*words, "--module", "tools/2", "OF_STACK", env=self.env())), "new")
+
+    def test_named_to_a_launcher_that_needs_names(self):
+        hosts = self.file("hosts", "nodeA\nnodeB\n")
+        plan = self.json("plan", "--launcher", "openmpi", "--hostfile", hosts, "--oversubscribe", "--ppn", "1", "--master-addr", "198.51.100.1",
+                         "--module-use", self.modules, "--module", "tools/2", "--", "/bin/true", env=self.env())
+        named = [plan["argv"][i + 1] for i, word in enumerate(plan["argv"]) if word == "-x"]
+        self.assertTrue({"TOOL_HOME", "LD_LIBRARY_PATH", "LOADEDMODULES"} <= set(named), named)
+
+    def test_its_libraries_do_not_reach_our_own_commands(self):
+        log = os.path.join(self.folder, "log")
+        self.file("bin/squeue", '#!/bin/sh\necho "libraries=$LD_LIBRARY_PATH" >%s\necho 1:00:00\n' % log, 0o755)
+        env = self.env(PATH="%s/bin:/usr/bin:/bin" % self.folder, SLURM_JOB_ID="7", SLURM_JOB_NODELIST=HOST, LD_LIBRARY_PATH="")
+        done = hpclaunch("run", "-n", "1", "--launcher", "local", "--signal", "USR1@60", "--module-use", self.modules, "--module", "tools/2",
+                         "--", "/bin/sh", "-c", "echo $LD_LIBRARY_PATH", env=env)
+        self.assertEqual(self.ok(done).out, "/opt/tools/lib\n")
+        with open(log) as file:
+            self.assertEqual(file.read(), "libraries=\n")
+
+    def test_unknown(self):
+        self.refused(125, "run", "-n", "1", "--module", "tols", "--", "/bin/true", env=self.env(),
+                     says=["--module tols: Lmod has detected the following error: The following module(s) are unknown: \"tols\"", "module avail"])
+        self.refused(125, "run", "-n", "1", "--module", "tools", "--", "/bin/true", env=clean_env(MODULESHOME="/nowhere", LMOD_PKG=None),
+                     says=["--module tools: "])
+
+    def test_no_words_of_a_shell(self):
+        for word in "tools;touch x", "$(touch x)", "-tools", "a b":
+            self.refused(125, "run", "-n", "1", "--module=" + word, "--", "/bin/true", env=self.env(), says=["--module must be a name"])
+
+    def test_a_plan_for_elsewhere_counts_it_as_loaded(self):
+        done = hpclaunch("explain", "--profile", self.file("here.json", json.dumps(PROFILE)), "--module", "tools/2.1", "OF_STACK",
+                         env=clean_env(MODULESHOME="/nowhere"))
+        self.has(self.ok(done), "[environment-not-here]", "new")
+
+
+class Venv(Environment):
+    def test_the_program_is_found_in_it(self):
+        venv = self.venv()
+        done = hpclaunch("run", "-n", "2", "--venv", venv, "--", "python", "-c", SHOW, "VIRTUAL_ENV", env=clean_env(PYTHONHOME=None))
+        self.assertEqual(self.ok(done).out, ("%s %s\n" % (venv, venv)) * 2)
+
+    def test_moved(self):
+        venv = self.venv("old")
+        moved = os.path.join(self.folder, "new")
+        os.rename(venv, moved)
+        done = hpclaunch("run", "-n", "1", "--venv", moved, "--", "python", "-c", SHOW, "VIRTUAL_ENV")
+        self.assertEqual(self.ok(done).out, "%s %s\n" % (moved, moved))
+
+    def test_what_is_none(self):
+        self.refused(125, "run", "--venv", self.folder, "--", "/bin/true", says=["--venv %s: " % self.folder, "it has no pyvenv.cfg", "python3 -m venv"])
+        venv = self.venv()
+        os.unlink(os.path.join(venv, "bin", "python"))
+        self.refused(125, "run", "--venv", venv, "--", "/bin/true", says=["bin/python is missing"])
+
+    def test_a_dry_run_activates_and_does_the_same(self):
+        venv = self.venv()
+        words = ["--module-use", self.modules, "--module", "tools/2", "--venv", venv, "-n", "1", "--", "python", "-c", SHOW, "VIRTUAL_ENV", "TOOL_HOME"]
+        script = self.ok(hpclaunch("run", "--dry-run", *words, env=self.env())).out
+        self.assertIn("module load tools/2 || exit 125\n", script)
+        self.assertNotIn("export TOOL_HOME", script)
+        done = execute(["/bin/bash", self.file("script", script)], env=self.env())
+        self.assertEqual(self.ok(done).out.splitlines()[-1], "%s %s /opt/tools" % (venv, venv))
+
+    def test_env_prints_it_for_sh_only(self):
+        venv = self.venv()
+        self.has(self.ok(hpclaunch("env", "--venv", venv)), ". %s/bin/activate" % venv)
+        self.refused(2, "env", "--venv", venv, "--format", "csh", says=["--format sh"])
+
+
+class Conda(Environment):
+    def test_a_pack_has_its_own_script(self):
+        pack = self.conda_pack()
+        done = hpclaunch("run", "-n", "1", "--conda", pack, "--", "/bin/sh", "-c", "echo $CONDA_PREFIX; command -v python", env=self.env())
+        self.assertEqual(self.ok(done).out, "%s\n%s/bin/python\n" % (pack, pack))
+
+    def test_without_conda(self):
+        pack = self.conda_pack()
+        os.unlink(pack + "/bin/activate")
+        self.file("packed/etc/conda/activate.d/one.sh", "export FROM_ACTIVATE_D=1\n")
+        done = hpclaunch("run", "-n", "1", "--conda", pack, "--", "/bin/sh", "-c", "echo $CONDA_PREFIX $FROM_ACTIVATE_D", env=self.env())
+        self.assertEqual(self.ok(done).out, "%s 1\n" % pack)
+
+    def test_by_name(self):
+        hook = ('#!/bin/sh\ncat <<\'END\'\nconda() { if [ "$2" = train ]; then export CONDA_PREFIX=/envs/train; else echo '
+                '"EnvironmentNameNotFound: Could not find conda environment: $2" >&2; return 1; fi; }\nEND\n')
+        env = self.env(CONDA_EXE=self.file("conda", hook, 0o755))
+        done = hpclaunch("run", "-n", "1", "--conda", "train", "--", "/bin/sh", "-c", "echo $CONDA_PREFIX", env=env)
+        self.assertEqual(self.ok(done).out, "/envs/train\n")
+        self.refused(125, "run", "--conda", "tran", "--", "/bin/true", env=env,
+                     says=["--conda tran: EnvironmentNameNotFound: Could not find conda environment: tran", "conda env list"])
+
+    def test_what_is_none(self):
+        self.refused(125, "run", "--conda", self.folder, "--", "/bin/true", env=self.env(), says=["it has no conda-meta"])
+        self.refused(125, "run", "--conda", "train", "--", "/bin/true", env=self.env(PATH="/usr/bin:/bin", CONDA_EXE=None), says=["no conda found"])
+
+
+if __name__ == "__main__":
+    support.main()
