@@ -8,6 +8,7 @@
 #SBATCH -t 01:00:00
 #SBATCH -A PROJECT
 #SBATCH -p batch
+#SBATCH -C nvme
 #SBATCH -J train_ddp
 
 cd "$SLURM_SUBMIT_DIR" || exit 1

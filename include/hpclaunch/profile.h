@@ -271,6 +271,7 @@ struct JobNeeds {
   std::string account;      ///< stands for the account, which is mandatory; "": there is a default
   std::string filesystems;  ///< of a job that names none
   std::string constraint;
+  std::string local;          ///< template: a disk of each node, for --stage
   std::vector<Queue> queues;  ///< the first that fits is taken; inherited as one list
 };
 

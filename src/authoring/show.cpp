@@ -348,6 +348,7 @@ Json as_object(const Profile& profile, const std::string& file) {
   put(job, "account", profile.job.account);
   put(job, "filesystems", profile.job.filesystems);
   put(job, "constraint", profile.job.constraint);
+  put(job, "local", profile.job.local);
   for (Shown& queue : all(profile.job.queues, {})) job["queues"].push_back(std::move(queue.object));
   put(object, "job", std::move(job));
   put(object, "example_host", profile.example_host);

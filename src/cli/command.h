@@ -31,8 +31,8 @@ struct Command {
 /// The options that run, plan, env, explain and verify share: they fill one Request.
 void declare_launch_options(Parser& parser, Request& request);
 
-/// --stage and what belongs to it, of run, plan and explain.
-void declare_stage_options(Parser& parser, StageRequest& stage);
+/// Errors: `usage` where --stage was typed for a command that starts no program of the user.
+Status without_stage(const Request& request, const char* command);
 
 /// An indented label and, from `column` on, the words of `text`.
 std::string entry(const std::string& label, std::string_view text, int column, const Style& style);

@@ -218,7 +218,6 @@ std::span<const ChoiceName> choice_names() { return kChoiceNames; }
 Runner declare_explain(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
-  declare_stage_options(parser, args->launch.stage);
   parser.group("Names");
   parser.words(args->names, "NAME",
                "Variables, choices (cpu-bind, ranks, ...), profile notes; default: all");

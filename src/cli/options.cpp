@@ -1,5 +1,7 @@
 // The options that commands share.
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -92,6 +94,20 @@ void declare_launch(Parser& parser, Request& request) {
               "Time left for --signal, where no batch system reports it");
 }
 
+void declare_stage(Parser& parser, StageRequest& stage) {
+  constexpr int kMostSeconds = 86'400;
+  parser.choice("--stage", stage.method, "METHOD",
+                {"auto", "none", "sbcast", "copy", "venv", "copper"},
+                "Put software on nodes first");
+  parser.text("--stage-from", stage.from, "PATH",
+              "Archive, environment, requirements.txt; default: the active one");
+  parser.text("--stage-to", stage.to, "DIR",
+              "Directory of each node; default: SLURM_TMPDIR, the site's, /tmp");
+  parser.number("--stage-timeout", stage.seconds, "SECONDS", 1, kMostSeconds,
+                "Time limit of all steps (600)");
+  parser.flag("--stage-keep", stage.keep, "Keep the copies for later launches");
+}
+
 }  // namespace
 
 void declare_launch_options(Parser& parser, Request& request) {
@@ -99,21 +115,13 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_site(parser, request);
   declare_environment(parser, request);
   declare_launch(parser, request);
+  declare_stage(parser, request.stage);
 }
 
-void declare_stage_options(Parser& parser, StageRequest& stage) {
-  constexpr int kMostSeconds = 86'400;
-  parser.group("Staging", true);
-  parser.choice("--stage", stage.method, "METHOD",
-                {"auto", "none", "sbcast", "copy", "venv", "copper"},
-                "Copy the software to the nodes first (not env, verify)");
-  parser.text("--stage-from", stage.from, "PATH",
-              "Archive, environment, requirements.txt; default: the active one");
-  parser.text("--stage-to", stage.to, "DIR",
-              "Directory of each node; default: SLURM_TMPDIR, else /tmp");
-  parser.number("--stage-timeout", stage.seconds, "SECONDS", 1, kMostSeconds,
-                "Time limit of all steps (600)");
-  parser.flag("--stage-keep", stage.keep, "Keep the copies for later launches");
+Status without_stage(const Request& request, const char* command) {
+  if (request.stage.method.empty()) return Done{};
+  return Error{ErrorKind::usage, fmt::format("{} puts nothing on the nodes: --stage", command),
+               "omit it; hpclaunch explain with the same options shows the method"};
 }
 
 Error stopped(const char* what) {

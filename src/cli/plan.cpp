@@ -49,7 +49,6 @@ int plan(const Args& args, Session& session) {
 Runner declare_plan(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
-  declare_stage_options(parser, args->launch.stage);
   parser.group("Output");
   parser.flag("-v,--verbose", args->verbose, "Show all variables with reasons, the whole command");
   parser.flag("--json", args->json, "Print the plan as JSON, with every decision");

@@ -120,7 +120,6 @@ int run(const Args& args, Session& session) {
 Runner declare_run(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
-  declare_stage_options(parser, args->launch.stage);
   parser.group("Run");
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose, "Print the launch command; with --dry-run: reasons");

@@ -80,7 +80,6 @@ Runner declare_script(Parser& parser) {
   parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
   parser.flag("--force", args->launch.force, "Print the script in spite of errors");
   declare_launch_options(parser, args->launch);
-  declare_stage_options(parser, args->launch.stage);
   parser.takes_program(args->launch.command, true);
   parser.footer("Exit status: 0 printed, 2 no script could be made.");
   return [args, &parser](Session& session) { return write_script(*args, parser, session); };
@@ -93,7 +92,6 @@ Runner declare_submit(Parser& parser) {
   parser.flag("--follow", args->follow, "Show the state of the job, then its output, to its end");
   parser.flag("--force", args->launch.force, "Submit in spite of errors");
   declare_launch_options(parser, args->launch);
-  declare_stage_options(parser, args->launch.stage);
   parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: 0 submitted; 125 not submitted, 127 no batch system; with --follow the job's "

@@ -95,6 +95,8 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
 }
 
 int verify(const Args& args, Session& session) {
+  if (const Status good = without_stage(args.launch, "verify"); !good)
+    return report(session, good.error());
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);

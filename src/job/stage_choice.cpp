@@ -146,11 +146,23 @@ Result<std::string> find_source(const Request& request, const EnvSnapshot& env, 
   return stage.source;
 }
 
+// --stage-to, the job's own directory of each node, the site's disk where it is there or this is no node, /tmp.
+std::string base_of(const Request& request, const EnvSnapshot& env, const Site& site) {
+  namespace fs = std::filesystem;
+  if (!request.stage.to.empty()) return fs::absolute(request.stage.to).lexically_normal();
+  if (const std::string own = env.get("SLURM_TMPDIR"); own.starts_with('/')) return own;
+  if (site.profile() == nullptr) return "/tmp";
+  Facts facts;
+  facts.job["user"] = site.facts.user;
+  std::error_code failed;
+  const Result<std::string> disk = expand(site.profile()->job.local, facts);
+  return disk && !disk->empty() && (!site.is_here || fs::is_directory(*disk, failed)) ? *disk
+                                                                                      : "/tmp";
+}
+
 // Fills in what follows from the method.
-Status complete(const Request& request, const EnvSnapshot& env, Stage& stage) {
-  const std::string local = env.get("SLURM_TMPDIR");
-  stage.base = !request.stage.to.empty() ? request.stage.to : !local.empty() ? local : "/tmp";
-  stage.base = std::filesystem::absolute(stage.base).lexically_normal();
+Status complete(const Request& request, const EnvSnapshot& env, const Site& site, Stage& stage) {
+  stage.base = base_of(request, env, site);
   stage.keep = request.stage.keep;
   std::string kind = "venv";
   if (stage.tree) {
@@ -232,7 +244,7 @@ Result<std::optional<Setting>> find_stage(const Request& request, const Site& si
     stage.method = method->name;
     stage.seconds = request.stage.seconds.value_or(kFindSeconds);
     const Status done = stage.method == "copper" ? complete_copper(request, site, stage)
-                                                 : complete(request, env, stage);
+                                                 : complete(request, env, site, stage);
     if (!done) return done.error();
     prepared.stage = stage;
   }

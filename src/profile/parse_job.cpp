@@ -83,8 +83,11 @@ JobNeeds parse_job(const Item& at) {
   job.account = value(at["account"]);
   job.filesystems = value(at["filesystems"]);
   job.constraint = value(at["constraint"]);
+  job.local = parse_template(at["local"], {});
+  if (!job.local.empty() && !job.local.starts_with('/'))
+    at["local"].fault("not an absolute directory", "start it with '/'");
   for (const Item& one : at["queues"].elements("objects")) job.queues.push_back(parse_queue(one));
-  at.need_one_of({"account", "filesystems", "constraint", "queues"}, "\"job\" is empty");
+  at.need_one_of({"account", "filesystems", "constraint", "local", "queues"}, "\"job\" is empty");
   return job;
 }
 

@@ -76,7 +76,7 @@ void merge_profile(Profile& into, const Profile& from) {
         &Profile::device_mode, &Profile::stack, &Profile::fill})
     if (!(from.*text).empty()) into.*text = from.*text;
   for (std::string JobNeeds::*text :
-       {&JobNeeds::account, &JobNeeds::filesystems, &JobNeeds::constraint})
+       {&JobNeeds::account, &JobNeeds::filesystems, &JobNeeds::constraint, &JobNeeds::local})
     if (!(from.job.*text).empty()) into.job.*text = from.job.*text;
   if (!from.job.queues.empty()) into.job.queues = from.job.queues;
   if (from.lsf_launch_node) into.lsf_launch_node = from.lsf_launch_node;
