@@ -57,6 +57,7 @@ Runner declare_env(Parser& parser) {
   parser.choice("--format", args->format, "FORMAT", {"sh", "csh", "fish", "dotenv", "json", "lmod"},
                 "Output format");
   parser.flag("-v,--verbose", args->verbose, "Add the reason of each variable as a comment");
+  parser.group("Output", false, true);
   parser.flag("--show-secrets", args->show_secrets,
               "Print the values of tokens, keys and passwords");
   parser.flag("--force", args->launch.force, "Print in spite of errors");

@@ -23,7 +23,7 @@ constexpr std::array kCommands = {
             false, declare_run},
     Command{"script", "print a batch script that runs a program", "[OPTIONS] [--] PROGRAM [ARG...]",
             kReport, false, declare_script},
-    Command{"submit", "submit it to the batch system, and follow the job",
+    Command{"submit", "hand that script to the batch system",
             "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch, false, declare_submit},
     Command{"plan", "show which rank gets which CPUs and variables", kProgram, kReport, false,
             declare_plan},

@@ -89,14 +89,14 @@ Runner declare_submit(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_batch(parser, *args);
   parser.group("Batch job");
-  parser.flag("--follow", args->follow, "Show the state of the job, then its output, to its end");
+  parser.flag("--follow", args->follow, "Show its state, then its output, to its end");
+  parser.group("Batch job", false, true);
   parser.flag("--force", args->launch.force, "Submit in spite of errors");
   declare_launch_options(parser, args->launch);
   parser.takes_program(args->launch.command, true);
   parser.footer(
-      "Exit status: 0 submitted; 125 not submitted, 127 no batch system; with --follow the job's "
-      "(128+n "
-      "for signal n), 125 unknown, 130 after Ctrl-C.");
+      "Exit status: 0 submitted, 125 not, 127 no batch system; with --follow the job's (128+n for "
+      "signal n), 125 unknown, 130 after Ctrl-C.");
   return [args, &parser](Session& session) { return submit_script(*args, parser, session); };
 }
 
