@@ -50,6 +50,7 @@ struct Directives {
   std::string_view filesystems = {};
   std::string_view constraint = {};  ///< one that begins with ':' is part of `nodes`
   std::string_view always = {};      ///< needs no value
+  std::string_view spread = {};      ///< each node another host, where no profile says how
 };
 
 /// What a batch system says of a job that was submitted.

@@ -332,8 +332,8 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
 
 // Each node's topology is what `hpclaunch topo --json` writes.
 Json as_object(const Profile& profile, const std::string& file) {
-  Json object = {{"name", profile.name}, {"file", file}, {"doc", profile.doc}};
-  object["part"] = profile.part;
+  Json object = {
+      {"name", profile.name}, {"file", file}, {"doc", profile.doc}, {"part", profile.part}};
   object["extends"] = profile.extends;
   if (const auto& retired = profile.retired) {
     Shown end("date", retired->date, retired->origin, {});

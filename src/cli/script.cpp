@@ -78,6 +78,8 @@ Runner declare_script(Parser& parser) {
   declare_batch(parser, *args);
   parser.group("Batch job");
   parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
+  parser.group("Batch job", false, true);
+  parser.flag("--plain", args->batch.plain, "Exports and launch line: the job needs no hpclaunch");
   parser.flag("--force", args->launch.force, "Print the script in spite of errors");
   declare_launch_options(parser, args->launch);
   parser.takes_program(args->launch.command, true);

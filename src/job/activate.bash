@@ -16,6 +16,10 @@ _hl_modules() {
   echo "no module command: LMOD_PKG and MODULESHOME are not set, and /etc/profile.d has no file for it"
   return 1
 }
+# Tcl modules before 5.0 end with 0 also where they have failed; a module may have another name than it was loaded by.
+_hl_is_loaded() {
+  [[ -n $LOADEDMODULES && $LOADEDMODULES != "$_hl_loaded" ]] || [[ :$LOADEDMODULES: == *:"$_hl_value"[:/]* ]]
+}
 # A conda-pack has a script of its own; without conda an environment is its PATH, CONDA_PREFIX and activate.d.
 _hl_conda() {
   local _hl_exe=$CONDA_EXE _hl_file
@@ -43,17 +47,18 @@ _hl_conda() {
 _hl_venv() {
   [[ -e $_hl_value/pyvenv.cfg ]] || { echo "$_hl_value is not a virtual environment: it has no pyvenv.cfg"; return 1; }
   [[ -x $_hl_value/bin/python ]] || { echo "$_hl_value/bin/python is missing, or what it links to"; return 1; }
-  [[ ! -r $_hl_value/bin/activate ]] || . "$_hl_value/bin/activate"
+  [[ ! -r $_hl_value/bin/activate ]] || . "$_hl_value/bin/activate" || return
   [[ $VIRTUAL_ENV -ef $_hl_value ]] && return
   unset PYTHONHOME
   export VIRTUAL_ENV=$_hl_value PATH=$_hl_value/bin:$PATH
 }
 for ((_hl_at = 0; _hl_at < ${#_hl_items[@]}; _hl_at += 2)); do
   _hl_value=${_hl_items[_hl_at + 1]}
+  _hl_loaded=$LOADEDMODULES
   printf '\001' >&2
   case ${_hl_items[_hl_at]} in
     use) _hl_modules && module use "$_hl_value" ;;
-    module) _hl_modules && module load "$_hl_value" ;;
+    module) _hl_modules && module load "$_hl_value" && _hl_is_loaded ;;
     conda) _hl_conda ;;
     venv) _hl_venv ;;
   esac || { echo $((_hl_at / 2)) >&3; exit 3; }

@@ -68,11 +68,11 @@ std::string words_of_tool(std::string_view text) {
 
 Error cannot_activate(const Item& item, const sys::Captured& said) {
   const std::string_view kind = item.kind;
-  const std::string hint = kind == "module"
-                               ? "module avail, or --module-use DIR with its modulefiles"
-                           : kind == "conda" ? "conda env list, or --conda PREFIX"
-                           : kind == "venv"  ? "python3 -m venv DIR"
-                                             : "name a directory of modulefiles";
+  const std::string hint =
+      kind == "module"  ? "module avail, or --module-use DIR with its modulefiles"
+      : kind == "conda" ? "conda env list, or --conda PREFIX"
+      : kind == "venv"  ? "source DIR/bin/activate shows more; python3 -m venv DIR makes one"
+                        : "name a directory of modulefiles";
   std::string words = words_of_tool(said.err);
   if (words.empty()) words = fmt::format("the activation ended with status {}", said.status);
   return Error{ErrorKind::not_found, fmt::format("{} {}: {}", item.option, item.typed, words),
@@ -104,7 +104,13 @@ Status run(const std::vector<Item>& items, EnvSnapshot& env) {
                                    "-c",  kActivate,     "hpclaunch-activate"};
   for (const Item& item : items) argv.insert(argv.end(), {item.kind, item.value});
   const Result<sys::Captured> said = sys::capture(argv, kActivateSeconds, &env);
-  if (!said) return said.error();
+  if (!said) {
+    std::string typed;
+    for (const Item& item : items) typed += fmt::format(" {} {}", item.option, item.typed);
+    return Error{said.error().kind,
+                 fmt::format("the activation of{} did not end: {}", typed, said.error().message),
+                 "activate it in the shell, and omit these options"};
+  }
   if (said->status == 0 && said->out.ends_with('\0')) {
     env = changed(env, said->out);
     return Done{};

@@ -11,6 +11,7 @@
 #include "hpclaunch/render.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
+#include "job/activate.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -88,22 +89,35 @@ const Stack* stack_of(const Request& request, const Profile& profile) {
   return profile.stacks.empty() || !name.empty() ? nullptr : &profile.stacks.front();
 }
 
-Status plan_job(const Request& request, Draft& draft) {
+Status plan_job(const Request& request, bool plain, const std::string& user, Draft& draft) {
   const Profile* profile = draft.profile();
   draft.options.nodes = requested_nodes(request);
-  if (profile == nullptr) return Done{};
-  draft.stack = stack_of(request, *profile);
-  if (profile->nodes.empty()) return Done{};
+  if (profile != nullptr) draft.stack = stack_of(request, *profile);
+  if (profile == nullptr || profile->nodes.empty()) {
+    if (!plain) return Done{};
+    return Error{ErrorKind::usage, "--plain: the nodes of the job are not known", "--profile NAME"};
+  }
   std::string loaded = joined(request.modules, ":");
   if (draft.stack != nullptr && loaded.empty()) loaded = joined(draft.stack->modules.load, ":");
   std::vector<std::string> hosts;
   if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
+  Request wanted = request;
+  if (plain) wanted.supervise = false;
+  std::vector<std::string> exported = {"LOADEDMODULES=" + loaded};
+  if (plain) {
+    exported.push_back(fmt::format("{}={}", draft.system->job_variable, kJob));
+    exported.push_back("USER=" + user);
+  }
   Result<Prepared> prepared =
-      prepare_elsewhere(request, EnvSnapshot({"LOADEDMODULES=" + loaded}), *profile, hosts);
+      prepare_elsewhere(wanted, EnvSnapshot(std::move(exported)), *profile, hosts);
   if (!prepared) return prepared.error();
   std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
   draft.options.nodes = prepared->plan.nodes();
   draft.prepared = std::move(*prepared);
+  draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
+                               std::string(draft.system->first_host),
+                               fmt::format("{} job", draft.system->title)};
+  draft.prepared->activation = activation_lines(request);
   return Done{};
 }
 
@@ -111,7 +125,8 @@ void check_queue(const Profile& profile, const JobOptions& options, Diagnostics&
   std::vector<std::string> limits;
   std::vector<std::string> names;
   for (const Queue& queue : profile.job.queues) {
-    if (!queue.name.empty()) names.push_back(queue.name);
+    if (!queue.name.empty() && std::ranges::count(names, queue.name) == 0)
+      names.push_back(queue.name);
     if (queue.name != options.queue) continue;
     if (takes(queue, options.nodes, options.seconds)) return;
     limits.push_back(limits_text(queue));
@@ -137,8 +152,15 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
     if (!typed) return typed.error();
     options.seconds = *typed;
   } else {
-    draft.diagnostics.push_back({"time-limit-default", Severity::note,
-                                 "no --time: the job ends after 30 minutes", "-t 1:30:00"});
+    if (const Profile* profile = draft.profile();
+        profile != nullptr && !profile->job.queues.empty())
+      options.seconds = std::max(
+          kDefaultSeconds,
+          std::ranges::min_element(profile->job.queues, {}, &Queue::least_seconds)->least_seconds);
+    draft.diagnostics.push_back(
+        {"time-limit-default", Severity::note,
+         fmt::format("no --time: the job ends after {} minutes", options.seconds / 60),
+         "-t 1:30:00"});
   }
   options.account = wanted.account;
   options.queue = wanted.queue;
@@ -177,8 +199,10 @@ Status make_directives(Draft& draft) {
     }
   Result<std::vector<std::string>> own = job_directives(*draft.system, draft.options);
   if (!own) return own.error();
-  if (const std::string_view always = draft.system->directives.always; !always.empty())
-    own->emplace_back(always);
+  const Directives& known = draft.system->directives;
+  if (!known.always.empty()) own->emplace_back(known.always);
+  if (!known.spread.empty() && draft.profile() == nullptr && draft.options.nodes > 1)
+    own->emplace_back(known.spread);
   std::ranges::copy(*own, std::back_inserter(draft.directives));
   for (const std::string& directive : draft.directives)
     if (directive != render::printable(directive))
@@ -195,8 +219,10 @@ std::string comment(const std::string& line) {
   const std::string safe = render::printable(line);
   const std::vector<std::string_view> words = split(safe, ' ');
   std::string text;
-  for (const std::string& part : render::fill({words.begin(), words.end()}, kWidth))
-    text += "# " + part + "\n";
+  for (const std::string& part : render::fill({words.begin(), words.end()}, kWidth)) {
+    const bool directive = part.starts_with("flux:") || part.starts_with("FLUX:");
+    text += (directive ? "# and " : "# ") + part + "\n";
+  }
   return text;
 }
 
@@ -206,7 +232,8 @@ std::string script_word(const std::string& word) {
   const std::string name = pair.substr(0, pair.find('='));
   if (name == pair || !is_identifier(name) || !is_secret(name, pair.substr(name.size() + 1)))
     return quote_sh(word);
-  return fmt::format("{}\"{}=${}\"", pair == word ? "" : "--set=", name, name);
+  return fmt::format("{0}\"{1}=${{{1}:?export it in the job, a secret is not written here}}\"",
+                     pair == word ? "" : "--set=", name);
 }
 
 std::string heading(const Draft& draft, const BatchRequest& wanted) {
@@ -244,6 +271,7 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
   if (!modules.empty())
     line(fmt::format("# Stack {} of {}.\n", draft.stack->name, draft.profile()->name),
          joined(modules, "\n"));
+  if (wanted.plain) return text;
   // Another machine has its own installation.
   std::vector<std::string> words = {
       on_path(system, env) ? sys::own_directory() + "/hpclaunch" : "hpclaunch", "run"};
@@ -261,8 +289,10 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
 Result<BatchScript> batch_script(const Request& request, const BatchRequest& wanted,
                                  const EnvSnapshot& env, Purpose purpose) {
   Draft draft;
+  if (const Status good = wanted.plain ? check_plain(request) : Done{}; !good) return good.error();
   if (const Status found = find_system(request, wanted, env, draft); !found) return found.error();
-  if (const Status planned = plan_job(request, draft); !planned) return planned.error();
+  if (const Status planned = plan_job(request, wanted.plain, env.get("USER"), draft); !planned)
+    return planned.error();
   if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)
     return chosen.error();
   if (draft.options.name.empty()) draft.options.name = job_name(request.command);
@@ -272,6 +302,12 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   for (const std::string& one : draft.directives)
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
   script.text += body(draft, request, wanted, env);
+  if (wanted.plain) {
+    const Result<std::string> launch =
+        plain_launch(*draft.prepared, *draft.profile(), *draft.system);
+    if (!launch) return launch.error();
+    script.text += *launch;
+  }
   script.scheduler = draft.system;
   script.output = draft.options.output;
   script.diagnostics = std::move(draft.diagnostics);

@@ -103,12 +103,20 @@ class Staging {
     const auto at = static_cast<std::size_t>(node);
     return at < hosts.size() ? std::string(hosts[at]) : fmt::format("node {}", node);
   }
+  std::string hint_for(const std::string& step, std::string_view words) const {
+    const auto says = [&](std::string_view text) { return words.find(text) != words.npos; };
+    if (says("Unexpected EOF") || says("unexpected end") || says("no bin/python"))
+      return "pack the environment again: the archive is incomplete";
+    if (step == "build") return "PIP_FIND_LINKS=DIR with the wheels of all packages";
+    if (step == "prepare" || step == "unpack" || step == "lock" || says("No space left") ||
+        says("Read-only"))
+      return "--stage-to DIR for another directory of each node";
+    return "--stage none, or correct the source";
+  }
   Error failure(const std::string& where, const std::string& step, const std::string& words) const {
     return {ErrorKind::system,
             fmt::format("--stage {}: {}{} failed: {}", stage_.method, where, step, words),
-            step == "prepare" || step == "unpack"
-                ? "--stage-to DIR for another directory of each node"
-                : "--stage none, or correct the source"};
+            hint_for(step, words)};
   }
   Error interrupted_error() const {
     return {ErrorKind::system, fmt::format("staging was interrupted by signal {}", interrupted_)};

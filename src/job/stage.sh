@@ -49,6 +49,17 @@ lock() {
   step=$action
 }
 is_complete() { [ -O "$place" ] && [ ! -L "$place" ] && [ "$(cat "$place/.hpclaunch-stage" 2>/dev/null)" = "$stamp" ]; }
+# KEY begins with the host and the process of hpclaunch: here it can be asked whether that lives.
+forget_dead() {
+  for mark in "$place.use"/"$(uname -n | cut -d . -f 1)".*; do
+    owner=${mark#"$place.use/"}
+    owner=${owner#*.}
+    owner=${owner%%.*}
+    case $owner in '' | *[!0-9]*) continue ;; esac
+    [ -e "/proc/$owner" ] || rm -f "$mark"
+  done
+  rmdir "$place.use" 2>/dev/null || :
+}
 use() {
   make "$place.use"
   try touch "$place.use/$key.$rank"
@@ -145,10 +156,11 @@ case $action in
       [ "$method" != copy ] || copy_file
     fi
     lock
+    forget_dead
     reuse
     make "$mine"
     if [ -e "$place/.hpclaunch-stage" ] && [ -n "$(ls "$place.use" 2>/dev/null)" ]; then
-      fail "$place has other content and is in use by another job; choose a directory with --stage-to"
+      fail "$place has other content and is in use by another job ($(ls "$place.use" | head -n 1) in $place.use)"
     fi
     rm -rf "$place"
     case $method in
@@ -185,6 +197,7 @@ case $action in
     [ -O "$folder" ] || answer "done"
     lock
     rm -rf "$shared" "$place.use/$key.$rank"
+    forget_dead
     rmdir "$place.use" 2>/dev/null
     # Under the lock a copy without a stamp is of a launch that was killed.
     if [ ! -e "$place/.hpclaunch-stage" ] || { [ "$keep" = no ] && [ ! -e "$place.use" ]; }; then

@@ -3,6 +3,7 @@
 // limit.
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpclaunch/job.h"
@@ -160,5 +161,17 @@ Status add_job_needs(const JobNeeds& needs, JobOptions& options);
 
 /// For invented hosts: how a script finds the first one in its job.
 LateHost late_host(const Site& site, const Plan& plan);
+
+// ---- script --plain -----------------------------------------------------------------------------
+
+inline constexpr std::string_view kJob =
+    "HPCLAUNCHJOBID";  ///< in a plan for --plain: the id that the job will have
+
+/// Errors: `usage` for an option that needs hpclaunch in the job.
+Status check_plain(const Request& request);
+
+/// The exports, what every rank does first, and the launch line. Errors: `unsupported` where only hpclaunch can do it.
+Result<std::string> plain_launch(const Prepared& prepared, const Profile& profile,
+                                 const Scheduler& system);
 
 }  // namespace hpclaunch::job

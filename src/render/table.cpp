@@ -100,6 +100,7 @@ std::string header(const Plan& plan, const Topology& node, const Style& style, b
   line("ranks", ranks_text(plan));
   line("hosts", host_list(plan.hosts, style.width - kLabel));
   line("site", printable(site_text(plan)));
+  line("staging", printable(choice_text(plan, "stage")));
   line("devices", printable(devices_text(plan)));
   line("job needs", printable(joined(plan.batch, " ")));
   line("core file", plan.core_limit == "0" ? "none" : printable(plan.core_limit));

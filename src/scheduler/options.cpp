@@ -24,6 +24,11 @@ Result<std::string> quoted(const char* option, const std::string& value) {
                "write it without quotes, $, `, ! and control characters"};
 }
 
+bool is_job_name(std::string_view name) {
+  constexpr std::size_t kMost = 230;  // PBS
+  return !name.empty() && name.size() <= kMost && consists_of(name, "._-+");
+}
+
 struct Wanted {
   const char* option;  // of hpclaunch
   std::string_view directive;
@@ -63,6 +68,11 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
       {"--constraint", known.constraint, constraint},
       {"--name", known.name, options.name},
       {"--output", known.output, options.output}};
+  if (!options.name.empty() && !is_job_name(options.name))
+    return Error{ErrorKind::usage, fmt::format("--name \"{}\" is no name", shown(options.name)),
+                 "use letters, digits, '.', '_', '-' and '+'"};
+  if (!options.account.empty() && trim(options.account).empty())
+    return Error{ErrorKind::usage, "--account is blank", "-A ACCOUNT"};
   std::vector<std::string> made;
   for (const auto& [option, directive, value] : all) {
     if (value.empty()) continue;

@@ -50,7 +50,8 @@ std::optional<int> slurm_status(std::string_view state, std::string_view code) {
   const std::size_t colon = std::min(code.find(':'), code.size());
   const int exit = number(code.substr(0, colon)).value_or(0);
   const int signal = colon < code.size() ? number(code.substr(colon + 1)).value_or(0) : 0;
-  const int status = signal > 0 ? 128 + signal : exit;
+  constexpr int kLastSignal = 64;  // above: OUT_OF_MEMORY has "0:125"
+  const int status = signal > kLastSignal ? 0 : signal > 0 ? 128 + signal : exit;
   return status == 0 && state != "COMPLETED" ? std::nullopt : std::optional(status);
 }
 

@@ -169,7 +169,7 @@ class Follow(Submit):
 
     def test_how_a_slurm_job_ends(self):
         self.answers("sbatch", "77")
-        for state, code, status in (("COMPLETED", "0:0", 0), ("FAILED", "0:9", 137), ("CANCELLED", "0:0", 1), ("TIMEOUT", "0:0", 1), ("OUT_OF_MEMORY", "0:125", 253),
+        for state, code, status in (("COMPLETED", "0:0", 0), ("FAILED", "0:9", 137), ("CANCELLED", "0:0", 1), ("TIMEOUT", "0:0", 1), ("OUT_OF_MEMORY", "0:125", 1),
                                     ("NODE_FAIL", "1:0", 1)):
             self.answers("scontrol", self.slurm(state, code))
             self.submit("slurm", "--follow", status=status)
