@@ -324,9 +324,8 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
     if (!section.entries.empty()) heading(section.heading);
     for (const Shown& entry : section.entries) text += entry.text;
   }
-  if (!profile.expect.empty())
-    text += fmt::format("\n{} for hpclaunch profile test\n",
-                        counted(profile.expect.size(), "golden case"));
+  if (const std::size_t cases = profile.expect.size(); cases > 0)
+    text += fmt::format("\n{} for hpclaunch profile test\n", counted(cases, "golden case"));
   return text;
 }
 
