@@ -125,7 +125,7 @@ Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
                 Diagnostics& diagnostics) {
   const std::vector<Item> items = items_of(request);
   if (items.empty()) return Done{};
-  const Status done = run(items, env);
+  Status done = run(items, env);
   if (done || purpose == Purpose::start || done.error().kind == ErrorKind::usage) return done;
   diagnostics.push_back(
       {"environment-not-here", Severity::warning, done.error().message, done.error().hint});

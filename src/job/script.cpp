@@ -250,7 +250,8 @@ std::string heading(const Draft& draft, const BatchRequest& wanted) {
   for (const std::string& word : wanted.typed) typed.push_back(script_word(word));
   text += comment("Written by: " + joined(typed, " "));
   text += comment(fmt::format("Submit with: {} FILE", draft.system->submit));
-  for (const auto& [directives, why] : draft.reasons) text += comment(directives + ": " + why);
+  for (const auto& [directives, why] : draft.reasons)
+    text += comment(fmt::format("{}: {}", directives, why));
   return text;
 }
 

@@ -61,16 +61,16 @@ class Staging {
 
   Status in() {
     if (!stage_.copper.empty() && stage_.method == "copper") return start_copper();
-    if (const Status made = make_archive(); !made) return made;
+    if (Status made = make_archive(); !made) return made;
     const bool broadcasts = stage_.method == "sbcast";
     bool reused = false;
     if (broadcasts) {
-      if (const Status asked = on_nodes("prepare", reused); !asked) return asked;
+      if (Status asked = on_nodes("prepare", reused); !asked) return asked;
       if (!reused)
-        if (const Status sent = broadcast(); !sent) return sent;
+        if (Status sent = broadcast(); !sent) return sent;
     }
     if (!reused)
-      if (const Status unpacked = on_nodes("unpack", reused); !unpacked) return unpacked;
+      if (Status unpacked = on_nodes("unpack", reused); !unpacked) return unpacked;
     say(fmt::format("staged {} to {} on {}: {}", stage_.source, stage_.environment, nodes_text(),
                     reused ? "reused" : fmt::format("{}{}", method_text(), times_)),
         true);
@@ -172,7 +172,7 @@ class Staging {
     if (!started) return started.error();
     archive_ = stage_.known_file;
     bool reused = false;
-    if (const Status ready = on_nodes("ready", reused); !ready) return ready;
+    if (Status ready = on_nodes("ready", reused); !ready) return ready;
     say(fmt::format("copper shows {} below {} on {}{}", stage_.source, stage_.base, nodes_text(),
                     times_),
         true);
@@ -207,7 +207,7 @@ class Staging {
 
   // The file that is copied, its size and its stamp.
   Status make_archive() {
-    if (const Status made = make_own(); !made) return made;
+    if (Status made = make_own(); !made) return made;
     archive_ = stage_.source;
     const EnvSnapshot plain({"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"});
     if (stage_.tree) {
@@ -314,7 +314,7 @@ class Staging {
     if (!ended) return ended.error();
     if (ended->interrupted_by != 0) interrupted_ = ended->interrupted_by;
     if (ended->interrupted_by != 0) return interrupted_error();
-    if (const Status answered = check(step, answers, *ended); !answered) return answered;
+    if (Status answered = check(step, answers, *ended); !answered) return answered;
     reused =
         std::ranges::all_of(answers, [](const auto& one) { return one.second.word == "reused"; });
     took(step);

@@ -92,7 +92,7 @@ std::string find_copper(const EnvSnapshot& env) {
     const Result<std::vector<std::string>> names = sys::list_directory(std::string(folder));
     if (folder.empty() || !names) continue;
     for (const std::string& name : *names)
-      if (const std::string file = fmt::format("{}/{}", folder, name);
+      if (std::string file = fmt::format("{}/{}", folder, name);
           name.starts_with("launch_copper") && name.ends_with(".sh") && sys::is_executable(file))
         return file;
   }
@@ -150,7 +150,7 @@ Result<std::string> find_source(const Request& request, const EnvSnapshot& env, 
 std::string base_of(const Request& request, const EnvSnapshot& env, const Site& site) {
   namespace fs = std::filesystem;
   if (!request.stage.to.empty()) return fs::absolute(request.stage.to).lexically_normal();
-  if (const std::string own = env.get("SLURM_TMPDIR"); own.starts_with('/')) return own;
+  if (std::string own = env.get("SLURM_TMPDIR"); own.starts_with('/')) return own;
   if (site.profile() == nullptr) return "/tmp";
   Facts facts;
   facts.job["user"] = site.facts.user;

@@ -90,7 +90,7 @@ class Follower {
     const bool wide = id_.starts_with("\u0192");
     const std::string digits = id_.substr(wide ? std::string_view("\u0192").size() : 1);
     for (const char* letter : {"\u0192", "f"})
-      outputs_.emplace_back(before + letter + digits + after);
+      outputs_.emplace_back(fmt::format("{}{}{}{}", before, letter, digits, after));
   }
 
   // A signal that ends it, or 0.

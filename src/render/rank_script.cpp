@@ -68,6 +68,7 @@ Result<std::string> render_rank_script(const Plan& plan, std::string_view rank_v
   const bool binds = plan.bind_via == BindVia::shim;
   if (binds) {
     std::vector<std::string> lists;
+    lists.reserve(ranks.size());
     for (const RankPlan& rank : ranks) lists.push_back(rank.cpus.to_list());
     columns.differing.emplace_back("cpus", std::move(lists));
   }
