@@ -69,7 +69,8 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
       {"--name", known.name, options.name},
       {"--output", known.output, options.output}};
   if (!options.name.empty() && !is_job_name(options.name))
-    return Error{ErrorKind::usage, fmt::format("--name \"{}\" is no name", shown(options.name)),
+    return Error{ErrorKind::usage,
+                 fmt::format("--name \"{}\" cannot name a job", shown(options.name)),
                  "use letters, digits, '.', '_', '-' and '+'"};
   if (!options.account.empty() && trim(options.account).empty())
     return Error{ErrorKind::usage, "--account is blank", "-A ACCOUNT"};

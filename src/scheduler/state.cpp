@@ -55,6 +55,11 @@ std::optional<int> slurm_status(std::string_view state, std::string_view code) {
   return status == 0 && state != "COMPLETED" ? std::nullopt : std::optional(status);
 }
 
+// Of the first line.
+std::vector<std::string_view> fields_of(std::string_view text) {
+  return split(trim(text.substr(0, text.find('\n'))), '|');
+}
+
 }  // namespace
 
 std::optional<JobState> slurm_state(std::string_view text) {
@@ -72,8 +77,7 @@ std::optional<JobState> slurm_state(std::string_view text) {
 
 // "FAILED|3:0", "CANCELLED by 1000|0:0".
 std::optional<JobState> slurm_accounting(std::string_view text) {
-  const std::string_view line = trim(text.substr(0, text.find('\n')));
-  const std::vector<std::string_view> fields = split(line, '|');
+  const std::vector<std::string_view> fields = fields_of(text);
   if (fields.size() < 2) return std::nullopt;
   JobState job;
   job.name = fields[0].substr(0, fields[0].find(' '));
@@ -112,8 +116,7 @@ std::optional<JobState> pbs_state(std::string_view text) {
 
 // state|result|return code|why it waits, or its nodes
 std::optional<JobState> flux_state(std::string_view text) {
-  const std::string_view line = trim(text.substr(0, text.find('\n')));
-  const std::vector<std::string_view> fields = split(line, '|');
+  const std::vector<std::string_view> fields = fields_of(text);
   if (fields.size() < 4) return std::nullopt;
   JobState job;
   job.name = fields[0];

@@ -97,6 +97,15 @@ class Modules(Environment):
         self.refused(125, "run", "-n", "1", "--module", "tools", "--", "/bin/true", env=clean_env(MODULESHOME="/nowhere", LMOD_PKG=None),
                      says=["--module tools: "])
 
+    def test_a_failure_with_status_0(self):
+        """As Environment Modules before 5.0 end where a module cannot be loaded."""
+        self.file("old/init/bash", 'module() { echo "ERROR:105: Unable to locate a modulefile for \'$2\'" >&2; }\n')
+        for loaded in None, "other/1":
+            self.refused(125, "run", "-n", "1", "--module", "tools", "--", "/bin/true",
+                         env=clean_env(MODULESHOME=os.path.join(self.folder, "old"), LOADEDMODULES=loaded), says=["--module tools: ERROR:105: Unable to locate"])
+        done = hpclaunch("run", "-n", "1", "--module-use", self.modules, "--module", "tools/2", "--", "/bin/true", env=self.env(LOADEDMODULES="tools/2"))
+        self.ok(done)  # loaded already
+
     def test_no_words_of_a_shell(self):
         for word in "tools;touch x", "$(touch x)", "-tools", "a b":
             self.refused(125, "run", "-n", "1", "--module=" + word, "--", "/bin/true", env=self.env(), says=["--module must be a name"])
@@ -125,6 +134,12 @@ class Venv(Environment):
         venv = self.venv()
         os.unlink(os.path.join(venv, "bin", "python"))
         self.refused(125, "run", "--venv", venv, "--", "/bin/true", says=["bin/python is missing"])
+
+    def test_a_broken_script(self):
+        venv = self.venv()
+        for text, says in (("return 3\n", "status 3"), ("syntax error (\n", "syntax error")):
+            self.file("venv/bin/activate", text)
+            self.refused(125, "run", "--venv", venv, "--", "/bin/true", says=["--venv %s: " % venv, says])
 
     def test_a_dry_run_activates_and_does_the_same(self):
         venv = self.venv()

@@ -167,7 +167,7 @@ class Options(Script):
     def test_values_that_no_directive_takes(self):
         for option in ("-A", "-q", "--name", "--output", "--constraint"):
             for bad in ("a\nb", "$HOME/x", 'a"b', "a`b`", "it's"):
-                self.refused(2, "script", "--profile", "frontier", option, bad, "--", "true", env=HERE, says=["is no name" if option == "--name" else "cannot stand in a batch directive"])
+                self.refused(2, "script", "--profile", "frontier", option, bad, "--", "true", env=HERE, says=["cannot name a job" if option == "--name" else "cannot stand in a batch directive"])
         self.refused(2, "script", "--profile", "frontier", "--filesystems", "home", "--", "true", env=HERE, says=["Slurm has no directive for --filesystems"])
 
     def test_the_account(self):

@@ -326,6 +326,12 @@ class Faults(Stage):
         shutil.rmtree(self.nodes)
         self.fails("%s is not a directory of this node" % self.nodes, "--stage-to", words=words)
 
+    def test_what_starts_no_program(self):
+        for command in "env", "verify":
+            done = hpclaunch(command, "-n", "1", "--stage", "copy", "--venv", self.venv(command), "--", "python", env=self.env())
+            self.assertNotEqual(done.status, 0)
+            self.has(done, "%s puts nothing on the nodes: --stage" % command)
+
     def interrupted(self, number):
         """A launch whose staging is in its last step, stopped there by a signal."""
         mark = os.path.join(self.folder, "mark")
@@ -349,6 +355,22 @@ class Faults(Stage):
     def test_killed_and_started_again(self):
         self.assertEqual(self.interrupted(signal.SIGKILL)[0], -signal.SIGKILL)
         self.staged(hpclaunch(*self.words("--stage-from", self.archive("print('well')\n"), "--", "python", "-c", PREFIX), env=self.env()))
+
+    def test_the_copy_of_a_killed_launch_does_not_block_its_place(self):
+        """Killed while the program runs, hpclaunch removes nothing; its process is gone, so its use counts no more."""
+        mark = os.path.join(self.folder, "mark")
+        venv = self.venv()
+        program = "open(%r, 'w').close(); import time; time.sleep(600)" % mark
+        child = subprocess.Popen([support.HPCLAUNCH, *self.words("-n", "1", "--venv", venv, "--", "python", "-c", program)], env=self.env(),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.until(lambda: os.path.exists(mark))
+        child.kill()
+        child.wait(support.LIMIT)
+        self.assertTrue([name for name in self.left() if name.endswith(".use")])
+        self.file("venv/bin/tool", "#!/bin/sh\necho changed\n", 0o755)
+        done = hpclaunch(*self.words("--venv", venv, "--", "tool"), env=self.env())
+        self.assertEqual(self.ok(done).out, "changed\n" * 2)
+        self.assertEqual(os.listdir(self.place), [])
 
     def test_a_signal_to_the_program(self):
         mark = os.path.join(self.folder, "mark")
