@@ -337,6 +337,7 @@ if(TARGET hpclaunch AND NOT HPCLAUNCH_SANITIZE)
   hpclaunch_engine_test(faults 900)
   hpclaunch_engine_test(waits 600)
   hpclaunch_engine_test(submit 300)
+  hpclaunch_engine_test(restart 600)
   hpclaunch_engine_test(stage 600)
   set_tests_properties(engines.waits PROPERTIES COST 1000)  # idle: first, beside the short ones
   # The second shape takes minutes more; scripts/emulated-node has both.

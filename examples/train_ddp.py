@@ -30,9 +30,12 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps (%(default)s)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda", "xpu"], default="auto",
                         help="cuda also means ROCm (%(default)s: a GPU when there is one)")
+    parser.add_argument("--checkpoint", metavar="FILE",
+                        help="rank 0 saves each step to FILE, and all ranks continue from it; on a shared file system")
     fail = parser.add_argument_group("to see how a launcher reports a failure")
     fail.add_argument("--fail-rank", type=int, metavar="RANK", help="this rank fails")
     fail.add_argument("--fail-at", type=int, default=5, metavar="STEP", help="before this step (%(default)s)")
+    fail.add_argument("--fail-attempts", type=int, metavar="N", help="in the first N attempts (all of them)")
     fail.add_argument("--fail-how", choices=["exit", "raise", "segv", "hang"], default="exit",
                       help="status 17, an exception, a segmentation fault, or sleep for ever (%(default)s)")
     options = parser.parse_args()
@@ -111,6 +114,17 @@ def fail(how):
         time.sleep(60)
 
 
+def fails_in_this_attempt(options):
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return options.fail_attempts is None or attempt < options.fail_attempts
+
+
+def save(file, state):
+    """A file that is complete whenever it is there: written beside it, then renamed."""
+    torch.save(state, file + ".new")
+    os.replace(file + ".new", file)
+
+
 def train(options, rank, world, device):
     """Loss of the first and the last step, averaged over the ranks, and the trained model."""
     torch.manual_seed(1)  # the same first weights everywhere
@@ -120,8 +134,18 @@ def train(options, rank, world, device):
     data = torch.Generator().manual_seed(100 + rank)  # each rank draws its own samples
     truth = torch.linspace(-1, 1, FEATURES).unsqueeze(1)
     losses = []
-    for step in range(options.steps):
-        if rank == options.fail_rank and step == options.fail_at:
+    if options.checkpoint and os.path.exists(options.checkpoint):
+        state = torch.load(options.checkpoint, map_location=device)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        losses = state["losses"]
+        for _ in losses:  # the samples that the steps before have used
+            torch.randn(BATCH, FEATURES, generator=data)
+        if rank == 0:
+            say("continues after step %d of %s" % (len(losses) - 1, options.checkpoint))
+    dist.barrier()  # all have read it
+    for step in range(len(losses), options.steps):
+        if rank == options.fail_rank and step == options.fail_at and fails_in_this_attempt(options):
             fail(options.fail_how)
         x = torch.randn(BATCH, FEATURES, generator=data)
         loss = torch.nn.functional.mse_loss(ddp(x.to(device)), (x @ truth).to(device))
@@ -131,6 +155,8 @@ def train(options, rank, world, device):
         mean = loss.detach().clone()
         dist.all_reduce(mean)
         losses.append(mean.item() / world)
+        if options.checkpoint and rank == 0:
+            save(options.checkpoint, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "losses": losses})
         if rank == 0 and (step % max(1, options.steps // 5) == 0 or step == options.steps - 1):
             say("step %3d  loss %.4f" % (step, losses[-1]))
     return losses, model

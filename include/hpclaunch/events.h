@@ -103,6 +103,9 @@ class KeepExitStatuses {
   struct sigaction before_ {};
 };
 
+/// INT, TERM, HUP, QUIT: the ranks are expected to end.
+bool ends_programs(int signal);
+
 /// "SIGSEGV", "SIGRTMIN+3"; "signal 99" when it has no name.
 std::string signal_name(int signal);
 

@@ -3,6 +3,7 @@
 // report. Knows no command line; cli and authoring print what it returns.
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -143,6 +144,8 @@ struct Stage {
   bool keep = false;
 };
 
+struct Means;
+
 struct Prepared {
   EnvSnapshot env;         ///< given, then activated, then with the staged environment in place
   std::string activation;  ///< the same as lines of a POSIX shell, without staging
@@ -159,6 +162,7 @@ struct Prepared {
   /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
   std::vector<std::string> foreign;
   int port_lock = -1;  ///< see sys::PortClaim
+  std::shared_ptr<Means> means;  ///< of `plan`, for an attempt after it
 };
 
 /// `start` requires that program and launcher exist; `show` plans for other machines too.
@@ -208,9 +212,19 @@ Result<std::string> known_xml(const std::string& file);
 /// A line about staging; `last`: the line that stays.
 using StageLines = std::function<void(std::string_view line, bool last)>;
 
-/// Stages, starts the job, waits for it and removes what was staged; or, without staging and supervision, replaces
-/// this process by the launcher (returns only on errors).
-Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines = {});
+/// One start of all ranks.
+struct Attempt {
+  std::vector<std::string> argv;  ///< of the launcher
+  double started = 0;             ///< UNIX time
+  double ended = 0;
+  sys::Ending ending;
+};
+
+/// Stages, starts the job, waits for it, starts it again after a failure as often as the request allows, with a
+/// new plan in `prepared`, and removes what was staged; or, without staging and supervision, replaces
+/// this process by the launcher (returns only on errors). `attempts` gets each that was started.
+Result<sys::Ending> start(Prepared& prepared, const StageLines& lines,
+                          std::vector<Attempt>& attempts);
 
 // ---- batch scripts ------------------------------------------------------------------------------
 
@@ -244,7 +258,7 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env);
 /// status, or 128+n. Errors: `system` when the batch system does not know the job (any more).
 Result<int> follow(const BatchScript& script, const std::string& id, Session& session);
 
-/// --report FILE: how a job went. docs/supervise.md has the keys.
+/// --report FILE: how a job went. docs/reference/supervise.md has the keys.
 struct RunRecord {
   std::vector<std::string> command;  ///< as typed, or resolved
   const Plan* plan = nullptr;        ///< nullptr: there is none
@@ -252,7 +266,7 @@ struct RunRecord {
   double started = 0;                ///< UNIX time
   double ended = 0;
   int status = 0;
-  std::optional<sys::Ending> ending;  ///< nullopt: nothing was started, and `error` says why
+  std::vector<Attempt> attempts;      ///< empty: nothing was started, and `error` says why
   std::optional<Error> error;
 };
 

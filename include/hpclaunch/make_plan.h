@@ -61,6 +61,7 @@ struct PlanInput {
   std::string launcher_why;
   Rendezvous rendezvous;
   Request request;  ///< what was typed; the program resolved
+  int restart = 0;  ///< attempts of this launch before
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
 };

@@ -56,6 +56,7 @@ struct Request {
   std::optional<int> master_port;
   OutputOptions output;
   std::optional<bool> supervise;
+  std::optional<int> max_restarts;  ///< of the whole job, after a rank has failed
   std::string signal;   ///< "USR1@300": time-limit signal and seconds before the end
   std::string ends_in;  ///< "HH:MM:SS"
   bool force = false;   ///< start in spite of errors, and outside an allocation

@@ -62,6 +62,7 @@ void declare_environment(Parser& parser, Request& request) {
 
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
+  constexpr int kMostRestarts = 1000;
   constexpr int kMostSeconds = 86'400;
   parser.group("Launch", true);
   parser.text("--launcher", request.launcher, "NAME|PATH", joined(kLauncherNames, ", "));
@@ -87,6 +88,8 @@ void declare_launch(Parser& parser, Request& request) {
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");
+  parser.number("--max-restarts", request.max_restarts, "N", 0, kMostRestarts,
+                "Start all ranks again after a failure, up to N times");
   parser.text("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
   parser.text("--signal", request.signal, "SIGNAL@SECONDS",
               "Signal every rank before the allocation ends, as in USR1@300");

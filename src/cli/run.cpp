@@ -43,6 +43,8 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
     notes.push_back("Directory created by the ranks on every node: " + directory);
   if (!plan.output.report.empty())
     notes.push_back("hpclaunch run writes a report to: " + plan.output.report);
+  if (request.max_restarts.value_or(0) > 0)
+    notes.push_back("Restarts are left out: hpclaunch run --max-restarts does them");
   if (plan.supervise)
     notes.push_back("hpclaunch run monitors the job: first failure, exact status");
   return notes;
@@ -91,10 +93,8 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
       return fail(record, stopped("not started"), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
-  Result<sys::Ending> ending = job::start(prepared, stage_lines(session));
-  if (!ending) return fail(record, ending.error(), session);
-  record.ending = std::move(*ending);
-  return record.ending->status;
+  const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
+  return ending ? ending->status : fail(record, ending.error(), session);
 }
 
 // The exit status is the job's, also when the report cannot be written.

@@ -49,6 +49,7 @@ Status check_plain(const Request& request) {
                                       {!request.signal.empty(), "--signal"},
                                       {!output.log_dir.empty(), "--log-dir"},
                                       {!output.report.empty(), "--report"},
+                                      {request.max_restarts.value_or(0) > 0, "--max-restarts"},
                                       {output.label, "--label"},
                                       {request.supervise.value_or(false), "--supervise"},
                                       {request.launcher == "local", "--launcher local"}})

@@ -1,5 +1,6 @@
 // From a Request to a plan and its launch line: the steps of steps.h in their order.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -221,7 +222,8 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpo
   if (const Status active = activate(request, purpose, env, prepared.diagnostics); !active)
     return active.error();
   prepared.activation = activation_lines(request);
-  Site site;
+  prepared.means = std::make_shared<Means>();
+  Site& site = prepared.means->site;
   if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
     return found.error();
   const Status inside = check_allocation(request, env, site, purpose, prepared.diagnostics);
@@ -229,7 +231,7 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpo
   Result<std::optional<Setting>> stage = find_stage(request, site, env, prepared);
   if (!stage) return stage.error();
   prepared.env = staged_environment(env, prepared.stage);
-  PlanInput input;
+  PlanInput& input = prepared.means->input;
   MpiLibrary mpi;
   Status means = Error{};
   const auto meanwhile = [&] {
@@ -254,7 +256,27 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpo
     for (const LauncherTraits::ConflictingVariable& one : input.launcher.conflicting)
       if (!one.shapes_step || prepared.plan.gpu_view != "launcher")
         prepared.foreign.push_back(one.name + (one.prefix ? "*" : ""));
+  if (request.max_restarts.value_or(0) == 0) prepared.means.reset();
   return prepared;
+}
+
+Status plan_restart(Prepared& prepared) {
+  auto& [site, input] = *prepared.means;
+  ++input.restart;
+  Diagnostics known;  // the user has read them
+  if (!input.request.master_port && input.env.find("MASTER_PORT") == nullptr) {
+    int lock = -1;  // the old one is held until there is another
+    site.hosts.names = input.hosts;
+    Result<Rendezvous> rendezvous = choose_rendezvous(input.request, input.env, site, lock, known);
+    if (!rendezvous) return rendezvous.error();
+    input.rendezvous = *std::move(rendezvous);
+    if (prepared.port_lock >= 0) close(prepared.port_lock);
+    prepared.port_lock = lock;
+  }
+  known.swap(prepared.diagnostics);
+  const Status done = complete(input, prepared);
+  known.swap(prepared.diagnostics);
+  return done;
 }
 
 Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,

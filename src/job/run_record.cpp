@@ -46,35 +46,56 @@ Json failure_json(const sys::RankFailure& first) {
               {"last_lines", first.last_lines}};
 }
 
-// What is unknown is null.
-void add_ending(const RunRecord& record, Json& out) {
+// What is unknown is null; nullptr: nothing was started.
+Json ending_json(const sys::Ending* ending) {
+  Json out;
+  for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
+  out["silent"] = Json::array();
+  out["passed_on"] = nullptr;
+  if (ending == nullptr) return out;
+  if (ending->first) out["first_failure"] = failure_json(*ending->first);
+  int silent = 0;
+  for (const sys::SilentRanks& node : ending->silent) {
+    silent += node.count;
+    out["silent"].push_back(Json{{"host", node.host}, {"ranks", node.ranks}});
+  }
+  out["ranks"] = {
+      {"ok", ending->ok}, {"failed", ending->failed}, {"ended", ending->ended}, {"silent", silent}};
+  if (ending->passed_on != 0) out["passed_on"] = signal_json(ending->passed_on);
+  return out;
+}
+
+Json launcher_json(const RunRecord& record, const Attempt* attempt) {
   Json launcher = {
       {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
   if (record.plan != nullptr) launcher["name"] = record.plan->launcher;
-  if (record.ending && record.ending->launcher_exit)
-    launcher["exit_status"] = *record.ending->launcher_exit;
-  if (record.ending && record.ending->launcher_signal)
-    launcher["signal"] = signal_json(*record.ending->launcher_signal);
-  out["launcher"] = std::move(launcher);
+  if (attempt == nullptr) return launcher;
+  launcher["argv"] = attempt->argv;
+  if (attempt->ending.launcher_exit) launcher["exit_status"] = *attempt->ending.launcher_exit;
+  if (attempt->ending.launcher_signal)
+    launcher["signal"] = signal_json(*attempt->ending.launcher_signal);
+  return launcher;
+}
+
+// The last attempt at the top, and all of them.
+void add_attempts(const RunRecord& record, Json& out) {
+  const Attempt* last = record.attempts.empty() ? nullptr : &record.attempts.back();
+  out["launcher"] = launcher_json(record, last);
   Json hosts = Json::array();
   if (record.plan != nullptr)
     for (const std::string& host : record.plan->hosts) hosts.push_back(host);
   out["hosts"] = std::move(hosts);
   out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
-  for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
-  out["silent"] = Json::array();
-  out["passed_on"] = nullptr;
-  if (!record.ending) return;
-  const sys::Ending& ending = *record.ending;
-  if (ending.first) out["first_failure"] = failure_json(*ending.first);
-  int silent = 0;
-  for (const sys::SilentRanks& node : ending.silent) {
-    silent += node.count;
-    out["silent"].push_back(Json{{"host", node.host}, {"ranks", node.ranks}});
+  out.update(ending_json(last == nullptr ? nullptr : &last->ending));
+  out["attempts"] = Json::array();
+  for (const Attempt& attempt : record.attempts) {
+    Json one = {{"status", attempt.ending.status},
+                {"started", instant(attempt.started)},
+                {"seconds", milliseconds(attempt.ended - attempt.started)},
+                {"launcher", launcher_json(record, &attempt)}};
+    one.update(ending_json(&attempt.ending));
+    out["attempts"].push_back(std::move(one));
   }
-  out["ranks"] = {
-      {"ok", ending.ok}, {"failed", ending.failed}, {"ended", ending.ended}, {"silent", silent}};
-  if (ending.passed_on != 0) out["passed_on"] = signal_json(ending.passed_on);
 }
 
 }  // namespace
@@ -90,7 +111,7 @@ std::string run_record_json(const RunRecord& record) {
   out["error"] = !record.error
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
-  add_ending(record, out);
+  add_attempts(record, out);
   // What a program wrote or a user typed need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

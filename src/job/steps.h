@@ -60,6 +60,25 @@ struct Site {
   const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
 };
 
+/// From what the plan was made.
+struct Means {
+  Site site;
+  PlanInput input;  ///< points into `site`
+};
+
+/// Plans the next attempt: restart count and, unless the user chose one, a new MASTER_PORT. Errors: as prepare.
+Status plan_restart(Prepared& prepared);
+
+/// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
+bool can_restart(const sys::Ending& ending);
+
+/// "rank 3 on n1: exit status 1", of an ending that can_restart.
+std::string failure_text(const sys::Ending& ending);
+
+/// The last attempt failed as one before it did: the same rank, in the same way, in the same place of its traceback if
+/// it left one. What it was; "" for anything else.
+std::string same_fault(const std::vector<Attempt>& attempts);
+
 JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env);
 
 /// Fills `site`, which must not move afterwards: `model` points into it. Hosts are invented where a

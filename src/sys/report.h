@@ -43,9 +43,6 @@ bool is_crash(const RankExit& end);
 /// the exit statuses of the ranks that lost their connection to it; then the lower rank.
 bool explains_better(const RankExit& later, const RankExit& first);
 
-/// INT, TERM, HUP, QUIT: the ranks are expected to end.
-bool ends_programs(int signal);
-
 /// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks".
 std::string forwarded_text(int signal);
 

@@ -37,8 +37,6 @@ constexpr Row kOwn[] = {
 // TORCHELASTIC_RUN_ID, and from the batch system or MPI when they do not.
 constexpr std::pair<const char*, const char*> kTorchrun[] = {
     {"ROLE_NAME", "default"},
-    {"TORCHELASTIC_MAX_RESTARTS", "0"},
-    {"TORCHELASTIC_RESTART_COUNT", "0"},
     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
 };
 
@@ -87,7 +85,15 @@ void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& setting
   for (const Row& row : kOwn)
     settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
   for (const auto& [name, value] : kTorchrun)
-    settings.add(name, Layer::computed, std::string(value), "as torchrun sets it for one attempt");
+    settings.add(name, Layer::computed, std::string(value), "as torchrun sets it");
+  const std::string restart = std::to_string(input.restart);
+  settings.add("TORCHELASTIC_MAX_RESTARTS", Layer::computed,
+               std::to_string(input.request.max_restarts.value_or(0)),
+               "--max-restarts, as torchrun sets it");
+  settings.add("TORCHELASTIC_RESTART_COUNT", Layer::computed, restart,
+               "attempts before, as torchrun sets it");
+  if (input.request.max_restarts.value_or(0) > 0)
+    settings.add("HPCLAUNCH_RESTART", Layer::computed, restart, "attempts before");
   settings.add(
       "TORCHELASTIC_RUN_ID", Layer::computed, input.job.id,
       "Lightning and idr_torch then read RANK and LOCAL_RANK, not the batch system's names");
