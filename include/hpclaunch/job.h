@@ -1,8 +1,11 @@
 #pragma once
 // From a Request to a job: what is asked of this machine, the plan, its start, and what its ranks
 // report. Knows no command line; cli and authoring print what it returns.
+#include <array>
 #include <cstdio>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -147,6 +150,7 @@ struct Prepared {
   EnvSnapshot env;         ///< given, then activated, then with the staged environment in place
   std::string activation;  ///< the same as lines of a POSIX shell, without staging
   Stage stage;
+  std::string useful_stage;  ///< for --profile-start: what to type
   Topology node;
   Plan plan;
   PictureMarks marks;       ///< cores that the profile's node model reserves
@@ -244,6 +248,35 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env);
 /// status, or 128+n. Errors: `system` when the batch system does not know the job (any more).
 Result<int> follow(const BatchScript& script, const std::string& id, Session& session);
 
+/// What --profile-start measures of a rank, in seconds and in this order; docs/reference/start-profile.md.
+inline constexpr const char* kStartPhases[] = {"launch",     "interpreter", "import",
+                                               "rendezvous", "collective",  "output"};
+inline constexpr std::size_t kStartPhaseCount = std::size(kStartPhases);
+
+struct RankStart {
+  std::string host;  ///< "" where nothing is known of the rank
+  std::array<std::optional<double>, kStartPhaseCount> seconds = {};
+  std::optional<double> ran, delayed;  ///< of the import: running, and ready without a processor
+  std::string import_from;             ///< directory of the package
+  bool python = false;                 ///< an interpreter has started
+
+  double waited() const;  ///< of the import, for files; 0 unknown
+};
+
+struct StartProfile {
+  std::vector<RankStart> ranks;                     ///< index = rank
+  std::map<std::string, std::string> file_systems;  ///< type by directory
+  std::vector<Diagnostic> diagnostics;              ///< which staging would help
+};
+
+/// Gathers what the ranks have written, and removes it on every node.
+StartProfile start_profile(const Prepared& prepared, const sys::Ending& ending,
+                           const std::function<void(std::string_view line)>& other);
+
+/// The table, whole lines.
+std::string start_profile_text(const StartProfile& profile, const Plan& plan);
+std::string start_profile_json(const StartProfile& profile, const Plan& plan);
+
 /// --report FILE: how a job went. docs/supervise.md has the keys.
 struct RunRecord {
   std::vector<std::string> command;  ///< as typed, or resolved
@@ -254,6 +287,7 @@ struct RunRecord {
   int status = 0;
   std::optional<sys::Ending> ending;  ///< nullopt: nothing was started, and `error` says why
   std::optional<Error> error;
+  std::optional<StartProfile> start;
 };
 
 std::string run_record_json(const RunRecord& record);

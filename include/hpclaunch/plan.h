@@ -126,6 +126,10 @@ enum class Verify { off, warn, strict };
 
 std::string_view to_string(Verify verify);
 
+/// Where the shim and Python write the times of --profile-start, one file per rank, on each node.
+inline constexpr const char* kStartFolder = "HPCLAUNCH_START";
+inline constexpr const char* kStartRank = "HPCLAUNCH_START_RANK";
+
 /// Output of the ranks, and how they are stopped.
 struct OutputOptions {
   bool label = false;                     ///< prefix each line with the rank

@@ -91,6 +91,8 @@ std::string run_record_json(const RunRecord& record) {
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
   add_ending(record, out);
+  out["start"] =
+      record.start ? Json::parse(start_profile_json(*record.start, *record.plan)) : Json(nullptr);
   // What a program wrote or a user typed need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

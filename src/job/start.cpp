@@ -29,11 +29,36 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   return sys::exec(prepared.argv, changed, keep);
 }
 
+Result<sys::Ending> start_at(const Prepared& prepared) {
+  const double now = sys::wall_clock();
+  Result<sys::Ending> ending = start_ranks(prepared);
+  if (ending) ending->started = now;
+  return ending;
+}
+
 }  // namespace
 
+Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command) {
+  constexpr double kGraceSeconds = 5;
+  Plan plan = one_rank_per_node(prepared.plan);
+  plan.verify = Verify::off;
+  plan.output = OutputOptions{false, "", kGraceSeconds};
+  plan.supervise = false;
+  plan.time_limit_signal = {};
+  plan.command = std::move(command);
+  const LauncherTraits& traits = prepared.launcher.launcher->traits;
+  Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+  if (!wire) return wire.error();
+  plan.wire = *std::move(wire);
+  Result<Argv> argv =
+      prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
+  if (!argv) return argv.error();
+  return NodeStep{*std::move(argv), launch_environment(plan, prepared.env)};
+}
+
 Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines) {
-  if (prepared.stage.method.empty()) return start_ranks(prepared);
-  return staged(prepared, lines, [&] { return start_ranks(prepared); });
+  if (prepared.stage.method.empty()) return start_at(prepared);
+  return staged(prepared, lines, [&] { return start_at(prepared); });
 }
 
 }  // namespace hpclaunch::job

@@ -47,6 +47,9 @@ Decision decided_by_rule(Layer layer, Value value, const std::string& id, const 
 /// Facts that are known before ranks are placed.
 Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts);
 
+/// What --profile-start needs on every rank, after all rules.
+void add_start_profile(const PlanInput& input, Plan& plan, EnvSettings& settings);
+
 /// Adds the facts of placed ranks: min_cores, cores_divide.
 void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
 

@@ -14,6 +14,7 @@ std::string needed_by(const PlanInput& input) {
   if (input.time_limit_signal.signal != 0) return "--signal";
   if (!input.request.output.log_dir.empty()) return "--log-dir";
   if (!input.request.stage.method.empty()) return "--stage";
+  if (input.request.profile_start) return "--profile-start";
   return input.request.output.report.empty() ? "" : "--report";
 }
 
