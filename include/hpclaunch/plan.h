@@ -227,6 +227,12 @@ struct Plan {
   const Setting* find_choice(std::string_view name) const;
 };
 
+/// The ranks of a node share devices by NVIDIA's MPS, which hpclaunch starts.
+inline bool uses_mps(const Plan& plan) {
+  const Setting* mps = plan.find_choice("mps");
+  return mps != nullptr && mps->value() == Value("on");
+}
+
 /// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/reference/plan.md.
 std::string plan_to_json(const Plan& plan);
 

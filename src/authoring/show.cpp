@@ -306,6 +306,7 @@ std::string head_text(const Profile& profile, const std::string& file, const Sty
   line("gpu view", profile.gpu_view);
   if (profile.ranks_per_device > 0) line("per device", counted(profile.ranks_per_device, "rank"));
   line("fill", profile.fill);
+  line("mps", profile.mps);
   return text;
 }
 
@@ -357,6 +358,7 @@ Json as_object(const Profile& profile, const std::string& file) {
   put(defaults, "device_mode", profile.device_mode);
   put(defaults, "stack", profile.stack);
   put(defaults, "fill", profile.fill);
+  put(defaults, "mps", profile.mps);
   Json& detect = object["detect"] = Json::array();
   for (const Signal& signal : profile.detect) {
     Json one = Json::object();

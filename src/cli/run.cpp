@@ -40,6 +40,8 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
     notes.push_back("Core limit of every rank: ulimit -S -c " + plan.core_limit);
   if (!request.stage.method.empty())
     notes.push_back("Staging is left out: hpclaunch run --stage does it");
+  if (request.mps == "on")
+    notes.push_back("NVIDIA's MPS is left out: hpclaunch run --mps on starts it");
   if (request.profile_start)
     notes.push_back("Nothing is measured: hpclaunch run --profile-start does it");
   for (const std::string& directory : plan.make_dirs)
@@ -87,6 +89,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   Request request = args.launch;
   if (args.dry_run) {
     request.stage = {};
+    request.mps = "off";
     request.profile_start = false;
   }
   Result<Prepared> made = job::prepare(request, session.env, purpose);

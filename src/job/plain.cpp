@@ -50,6 +50,7 @@ Status check_plain(const Request& request) {
                                       {!output.log_dir.empty(), "--log-dir"},
                                       {!output.report.empty(), "--report"},
                                       {output.label, "--label"},
+                                      {request.mps == "on", "--mps on"},
                                       {request.supervise.value_or(false), "--supervise"},
                                       {request.launcher == "local", "--launcher local"}})
     if (typed)

@@ -26,7 +26,7 @@ constexpr std::size_t kImport = 2;  // of kStartPhases
 // Once on every node. awk and find may not be on the PATH of the program.
 constexpr const char* kGather =
     "PATH=$PATH:/usr/bin:/bin\n"
-    "find /tmp -maxdepth 1 -name \"hpclaunch-start-$(id -u)-*\" -user \"$(id -u)\" -mtime +0"
+    "find /dev/shm -maxdepth 1 -name \"hpclaunch-start-$(id -u)-*\" -user \"$(id -u)\" -mtime +0"
     " -exec rm -rf {} + 2>/dev/null\n"
     "cd \"$1\" 2>/dev/null || exit 0\n"
     "awk '{ print \"hpclaunch-start\", FILENAME, $0 }' [0-9]*\n"
@@ -120,7 +120,7 @@ void advise(const Prepared& prepared, StartProfile& profile) {
   if (missing > 0)
     profile.diagnostics.push_back(
         {"start-unknown", Severity::warning,
-         fmt::format("no times of {}: {} did not start, or {} /tmp is not writable",
+         fmt::format("no times of {}: {} did not start, or {} /dev/shm is not writable",
                      counted(missing, "rank"), missing == 1 ? "it" : "they",
                      missing == 1 ? "its" : "their"),
          "read the messages of the launch above"});

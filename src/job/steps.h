@@ -18,6 +18,8 @@ using Diagnostics = std::vector<Diagnostic>;
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
 
+extern const char* const kMpsSteps;  ///< mps.sh
+
 /// A command that runs once on every node of the plan, through its launcher.
 struct NodeStep {
   Argv argv;

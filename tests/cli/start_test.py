@@ -38,7 +38,7 @@ class Start(Test):
             return json.load(file)
 
     def tearDown(self):
-        self.assertEqual(glob.glob("/tmp/hpclaunch-start-%d-*/%s*" % (os.getuid(), "0")), [])
+        self.assertEqual(glob.glob("/dev/shm/hpclaunch-start-%d-*/%s*" % (os.getuid(), "0")), [])
 
     def known(self, rank, *phases):
         """These and no others, none of them negative."""
