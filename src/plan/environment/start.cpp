@@ -27,8 +27,8 @@ std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Pl
     plan.reports.push_back({"mps", Severity::note, std::move(message), fix});
     return std::nullopt;
   };
-  const bool shared = units.vendor->syntax == MaskSyntax::cuda &&
-                      std::ranges::any_of(plan.classes, share_a_device);
+  const bool shared =
+      units.vendor->syntax == MaskSyntax::cuda && std::ranges::any_of(plan.classes, share_a_device);
   if (!shared && on) return note("--mps on: no two ranks share a GPU of NVIDIA's", "omit it");
   if (!shared) return std::nullopt;
   if (units.instances()) {
