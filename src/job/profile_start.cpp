@@ -120,9 +120,8 @@ void advise(const Prepared& prepared, StartProfile& profile) {
   if (missing > 0)
     profile.diagnostics.push_back(
         {"start-unknown", Severity::warning,
-         fmt::format("no times of {}: {} did not start, or {} /dev/shm is not writable",
-                     counted(missing, "rank"), missing == 1 ? "it" : "they",
-                     missing == 1 ? "its" : "their"),
+         fmt::format("no times of {}: not started, or no place in /dev/shm",
+                     counted(missing, "rank")),
          "read the messages of the launch above"});
   if (const std::vector<int> imports = slowest_first(profile, kImport); !imports.empty())
     return profile.diagnostics.push_back(staging_advice(profile, prepared, imports.front()));

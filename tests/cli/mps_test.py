@@ -175,6 +175,22 @@ class Choice(Mps):
         self.assertEqual((found, [one["fix"] for one in reports]), ([], ["omit it"]))
         self.assertEqual(self.choice(gpus=2, mps="auto"), ([], []))
 
+    def test_instances_of_one_gpu(self):
+        node = self.json("topo")
+        node["devices"] = [{"index": 0, "vendor": "nvidia", "model": "A100", "pci": "0000:01:00.0", "numa": 0, "partition": "MIG",
+                            "instances": ["MIG-11111111-aaaa", "MIG-22222222-bbbb"]}]
+        words = ["--topology", self.file("node.json", json.dumps(node)), "-n", "2", "--oversubscribe", "--launcher", "local"]
+        plan = self.json("plan", *words, "--mps", "on", "--", "/bin/true")
+        mask = [one["value"]["per_rank"] for one in plan["env"] if one["name"] == "CUDA_VISIBLE_DEVICES"]
+        self.assertEqual(mask, [[["MIG-11111111-aaaa", "MIG-22222222-bbbb"]]])
+        fixes = {one["id"]: one["fix"] for one in plan["reports"] if one["id"] in ("mps", "mig-nccl")}
+        self.assertEqual(fixes, {"mps": "omit it",
+                                 "mig-nccl": "back end gloo or mpi, or one rank per GPU"})
+        self.assertEqual([one for one in plan["env"] if "MPS" in one["name"]], [])
+        self.refused(2, "plan", *words, "--devices-per-rank", "2", "--", "/bin/true", says=["a process can use one instance only"])
+        alone = self.json("plan", *words[:2], "-n", "1", "--launcher", "local", "--", "/bin/true")
+        self.assertNotIn("mig-nccl", [one["id"] for one in alone["reports"]])
+
     def test_a_dry_run_starts_none(self):
         done = self.ok(hpclaunch("run", "--dry-run", "--launcher", "local", *self.words(), env=self.env))
         self.has(done, "NVIDIA's MPS is left out: hpclaunch run --mps on starts it")

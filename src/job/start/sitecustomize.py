@@ -68,7 +68,8 @@ class _Timed:
                 _stamp("imported", time.monotonic(), ran - processor[0], delayed - processor[1],
                        os.path.dirname(getattr(module, "__file__", None) or ""))
             else:
-                _watch(module)
+                _wrap(module, ["init_process_group"], "rendezvous")
+                _wrap(module, _COLLECTIVES, "collective")
 
         try:
             loader.exec_module = exec_module
@@ -83,16 +84,12 @@ monitored_barrier reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_ba
 _broadcast_coalesced _verify_params_across_processes""".split()
 
 
-def _watch(module):
-    """The first call of init_process_group, and the first of any collective."""
-    _wrap(module, ["init_process_group"], "rendezvous")
-    _wrap(module, _COLLECTIVES, "collective")
-
-
 def _wrap(module, names, word):
+    import functools
     originals = {name: getattr(module, name) for name in names if callable(getattr(module, name, None))}
 
     def wrapper_of(name, original):
+        @functools.wraps(original)
         def first_call(*arguments, **keywords):
             if word in _seen:
                 return original(*arguments, **keywords)
@@ -103,9 +100,6 @@ def _wrap(module, names, word):
             _stamp(word, begun, time.monotonic(), name)
             return result
 
-        for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__dict__"):
-            if hasattr(original, attribute):
-                setattr(first_call, attribute, getattr(original, attribute))
         return first_call
 
     for name, original in originals.items():
@@ -114,11 +108,9 @@ def _wrap(module, names, word):
 
 def _others_own():
     """Runs the sitecustomize that this one hides."""
-    rest = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one != _here]
+    rest = os.pathsep.join(one for one in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if one != _here)
     if rest:
-        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+        os.environ["PYTHONPATH"] = rest
     sys.path[:] = [one for one in sys.path if os.path.abspath(one) != _here]
     import _frozen_importlib as machinery
     for finder in sys.meta_path:
