@@ -18,5 +18,10 @@ cd "$PBS_O_WORKDIR" || exit 1
 # Stack frameworks-2025.3 of aurora.
 module load frameworks || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile aurora -- python3 train_ddp.py

@@ -19,5 +19,10 @@ cd "$SLURM_SUBMIT_DIR" || exit 1
 # A job submitted with --export=NONE would keep its variables from the ranks.
 export SLURM_EXPORT_ENV=ALL
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile daint -- python3 train_ddp.py

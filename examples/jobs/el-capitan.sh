@@ -9,5 +9,10 @@
 # flux: -q pbatch
 # flux: --job-name=train_ddp
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile el-capitan -- python3 train_ddp.py

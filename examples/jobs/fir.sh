@@ -23,5 +23,10 @@ export SLURM_EXPORT_ENV=ALL
 # Stack StdEnv-2023 of fir.
 module load StdEnv/2023 python/3.11 cuda/12.6 || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile fir -- python3 train_ddp.py

@@ -19,5 +19,10 @@ export SLURM_EXPORT_ENV=ALL
 # Stack rocm-7.1 of frontier.
 module load PrgEnv-gnu/8.7.0 cpe/26.03 miniforge3/23.11.0-0 rocm/7.1.1 rccl-net-plugin craype-accel-amd-gfx90a || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile frontier -- python3 train_ddp.py

@@ -23,5 +23,10 @@ module purge || exit 1
 module use /appl/local/laifs/modules || exit 1
 module load lumi-aif-singularity-bindings || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile lumi-g -- singularity run container.sif python3 train_ddp.py

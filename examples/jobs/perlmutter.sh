@@ -20,5 +20,10 @@ export SLURM_EXPORT_ENV=ALL
 # Stack pytorch of perlmutter.
 module load pytorch/2.8.0 || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile perlmutter -- python3 train_ddp.py

@@ -20,5 +20,10 @@ module use /soft/modulefiles || exit 1
 module load conda || exit 1
 conda activate base || exit 1
 
+command -v hpclaunch >/dev/null || {
+  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2
+  exit 127
+}
+
 # The job ends with the exit status of this line. hpclaunch plan shows what it does.
 hpclaunch run --profile polaris -- python3 train_ddp.py

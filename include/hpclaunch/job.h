@@ -1,8 +1,11 @@
 #pragma once
 // From a Request to a job: what is asked of this machine, the plan, its start, and what its ranks
 // report. Knows no command line; cli and authoring print what it returns.
+#include <array>
 #include <cstdio>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -150,6 +153,7 @@ struct Prepared {
   EnvSnapshot env;         ///< given, then activated, then with the staged environment in place
   std::string activation;  ///< the same as lines of a POSIX shell, without staging
   Stage stage;
+  std::string useful_stage;  ///< for --profile-start: what to type
   Topology node;
   Plan plan;
   PictureMarks marks;       ///< cores that the profile's node model reserves
@@ -161,7 +165,7 @@ struct Prepared {
   LateHost late_host;  ///< where the hosts of the plan are invented
   /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
   std::vector<std::string> foreign;
-  int port_lock = -1;  ///< see sys::PortClaim
+  int port_lock = -1;            ///< see sys::PortClaim
   std::shared_ptr<Means> means;  ///< of `plan`, for an attempt after it
 };
 
@@ -215,9 +219,8 @@ using StageLines = std::function<void(std::string_view line, bool last)>;
 /// One start of all ranks.
 struct Attempt {
   std::vector<std::string> argv;  ///< of the launcher
-  double started = 0;             ///< UNIX time
-  double ended = 0;
   sys::Ending ending;
+  double ended = 0;  ///< UNIX time
 };
 
 /// Stages, starts the job, waits for it, starts it again after a failure as often as the request allows, with a
@@ -258,6 +261,35 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env);
 /// status, or 128+n. Errors: `system` when the batch system does not know the job (any more).
 Result<int> follow(const BatchScript& script, const std::string& id, Session& session);
 
+/// What --profile-start measures of a rank, in seconds and in this order; docs/reference/supervise.md.
+inline constexpr const char* kStartPhases[] = {"launch",     "interpreter", "import",
+                                               "rendezvous", "collective",  "output"};
+inline constexpr std::size_t kStartPhaseCount = std::size(kStartPhases);
+
+struct RankStart {
+  std::string host;  ///< "" where nothing is known of the rank
+  std::array<std::optional<double>, kStartPhaseCount> seconds = {};
+  std::optional<double> ran, delayed;  ///< of the import: running, and ready without a processor
+  std::string import_from;             ///< directory of the package
+  bool python = false;                 ///< an interpreter has started
+
+  double waited() const;  ///< of the import, for files; 0 unknown
+};
+
+struct StartProfile {
+  std::vector<RankStart> ranks;                     ///< index = rank
+  std::map<std::string, std::string> file_systems;  ///< type by directory
+  std::vector<Diagnostic> diagnostics;              ///< which staging would help
+};
+
+/// Gathers what the ranks have written, and removes it on every node.
+StartProfile start_profile(const Prepared& prepared, const sys::Ending& ending,
+                           const std::function<void(std::string_view line)>& other);
+
+/// The table, whole lines.
+std::string start_profile_text(const StartProfile& profile, const Plan& plan);
+std::string start_profile_json(const StartProfile& profile, const Plan& plan);
+
 /// --report FILE: how a job went. docs/reference/supervise.md has the keys.
 struct RunRecord {
   std::vector<std::string> command;  ///< as typed, or resolved
@@ -266,8 +298,9 @@ struct RunRecord {
   double started = 0;                ///< UNIX time
   double ended = 0;
   int status = 0;
-  std::vector<Attempt> attempts;      ///< empty: nothing was started, and `error` says why
+  std::vector<Attempt> attempts;  ///< empty: nothing was started, and `error` says why
   std::optional<Error> error;
+  std::optional<StartProfile> start;
 };
 
 std::string run_record_json(const RunRecord& record);

@@ -64,6 +64,8 @@ struct PlanInput {
   int restart = 0;  ///< attempts of this launch before
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
+  std::string start_hook;      ///< directory of the module that --profile-start lets Python import
+  std::string launch_key;      ///< for names of directories of this launch alone: "1000-3fd2a7c1"
 };
 
 /// Facts in, plan out. Pure.

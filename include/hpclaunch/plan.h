@@ -126,6 +126,10 @@ enum class Verify { off, warn, strict };
 
 std::string_view to_string(Verify verify);
 
+/// Where the shim and Python write the times of --profile-start, one file per rank, on each node.
+inline constexpr const char* kStartFolder = "HPCLAUNCH_START";
+inline constexpr const char* kStartRank = "HPCLAUNCH_START_RANK";
+
 /// Output of the ranks, and how they are stopped.
 struct OutputOptions {
   bool label = false;                     ///< prefix each line with the rank
@@ -222,6 +226,12 @@ struct Plan {
   const Setting* find_env(std::string_view name) const;
   const Setting* find_choice(std::string_view name) const;
 };
+
+/// The ranks of a node share devices by NVIDIA's MPS, which hpclaunch starts.
+inline bool uses_mps(const Plan& plan) {
+  const Setting* mps = plan.find_choice("mps");
+  return mps != nullptr && mps->value() == Value("on");
+}
 
 /// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/reference/plan.md.
 std::string plan_to_json(const Plan& plan);

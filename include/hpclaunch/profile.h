@@ -300,6 +300,7 @@ struct Profile {
   std::string gpu_view;      ///< "own", "all", "launcher"; "" not said
   std::string device_mode;   ///< the default one; "" for the first
   std::string stack;         ///< the default one; "" for the first
+  std::string mps;           ///< NVIDIA's MPS where ranks share a device: "on", "off"; "" not said
   std::string fill;  ///< devices of fewer ranks than devices: "spread", "compact"; "" not said
   std::vector<NodeModel> nodes;  ///< the first is the default
   std::vector<Stack> stacks;

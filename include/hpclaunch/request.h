@@ -66,6 +66,8 @@ struct Request {
   std::string conda;                        ///< name or prefix
   std::string venv;                         ///< directory
   StageRequest stage;
+  std::string mps;             ///< "auto", "on", "off": NVIDIA's MPS for ranks that share a device
+  bool profile_start = false;  ///< measure exec, interpreter, import, rendezvous, first collective
 
   std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
 };

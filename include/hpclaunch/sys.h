@@ -176,7 +176,8 @@ struct SilentRanks {
 
 /// How a job went; --report writes it.
 struct Ending {
-  int status = 0;  ///< for our own exit
+  int status = 0;      ///< for our own exit
+  double started = 0;  ///< UNIX time; 0: unknown
   std::optional<RankFailure> first;
   int ok = 0;                        ///< ranks that ended with 0
   int failed = 0;                    ///< on their own, `first` included

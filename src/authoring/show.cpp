@@ -306,6 +306,7 @@ std::string head_text(const Profile& profile, const std::string& file, const Sty
   line("gpu view", profile.gpu_view);
   if (profile.ranks_per_device > 0) line("per device", counted(profile.ranks_per_device, "rank"));
   line("fill", profile.fill);
+  line("mps", profile.mps);
   return text;
 }
 
@@ -353,10 +354,9 @@ Json as_object(const Profile& profile, const std::string& file) {
   put(object, "example_host", profile.example_host);
   Json& defaults = object["defaults"] = Json::object();
   if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;
-  put(defaults, "gpu_view", profile.gpu_view);
-  put(defaults, "device_mode", profile.device_mode);
-  put(defaults, "stack", profile.stack);
-  put(defaults, "fill", profile.fill);
+  const auto add = [&](const char* key, const std::string& text) { put(defaults, key, text); };
+  add("gpu_view", profile.gpu_view), add("device_mode", profile.device_mode);
+  add("stack", profile.stack), add("fill", profile.fill), add("mps", profile.mps);
   Json& detect = object["detect"] = Json::array();
   for (const Signal& signal : profile.detect) {
     Json one = Json::object();

@@ -22,6 +22,8 @@ void declare_placement(Parser& parser, Request& request) {
   parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
   parser.number("--ranks-per-device", request.ranks_per_device, "K", 1, kMostCores,
                 "Ranks per device, or per part of it under --device-mode");
+  parser.choice("--mps", request.mps, "HOW", {"auto", "on", "off"},
+                "Start NVIDIA's MPS where ranks share a GPU; auto: as the profile says");
   parser.number("--devices-per-rank", request.devices_per_rank, "N", 0, kMostCores,
                 "Devices per rank, near each other; 0: none visible");
   parser.number("--cpus-per-rank", request.cores_per_rank, "N", 1, kMostCores,

@@ -13,6 +13,7 @@ struct Args {
   bool verbose = false;
   bool show_secrets = false;
   bool preflight = false;
+  std::string profile_start;  // file; "-" for none, "" where it is not typed
 };
 
 constexpr double kPreflightSeconds = 120;
@@ -39,6 +40,10 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
     notes.push_back("Core limit of every rank: ulimit -S -c " + plan.core_limit);
   if (!request.stage.method.empty())
     notes.push_back("Staging is left out: hpclaunch run --stage does it");
+  if (request.mps == "on")
+    notes.push_back("NVIDIA's MPS is left out: hpclaunch run --mps on starts it");
+  if (request.profile_start)
+    notes.push_back("Nothing is measured: hpclaunch run --profile-start does it");
   for (const std::string& directory : plan.make_dirs)
     notes.push_back("Directory created by the ranks on every node: " + directory);
   if (!plan.output.report.empty())
@@ -69,11 +74,26 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
   return report(session, error);
 }
 
+// The exit status stays the job's.
+void measure(const Args& args, const Prepared& prepared, job::RunRecord& record, Session& session) {
+  record.start = job::start_profile(prepared, record.attempts.back().ending, other_lines(session));
+  fmt::print(session.err, "{}", job::start_profile_text(*record.start, prepared.plan));
+  report(session, record.start->diagnostics);
+  if (args.profile_start == "-") return;
+  const Status written = job::write_file("--profile-start", args.profile_start,
+                                         job::start_profile_json(*record.start, prepared.plan));
+  if (!written) report(session, written.error());
+}
+
 // Until the job has ended; fills `record` on the way.
 int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecord& record) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
   Request request = args.launch;
-  if (args.dry_run) request.stage = {};
+  if (args.dry_run) {
+    request.stage = {};
+    request.mps = "off";
+    request.profile_start = false;
+  }
   Result<Prepared> made = job::prepare(request, session.env, purpose);
   if (!made) return fail(record, made.error(), session);
   prepared = std::move(*made);
@@ -94,7 +114,9 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
-  return ending ? ending->status : fail(record, ending.error(), session);
+  if (!ending) return fail(record, ending.error(), session);
+  if (request.profile_start) measure(args, prepared, record, session);
+  return ending->status;
 }
 
 // The exit status is the job's, also when the report cannot be written.
@@ -103,6 +125,10 @@ int run(const Args& args, Session& session) {
   const bool reports = !file.empty() && !args.dry_run;
   if (const Status good = reports ? job::check_file("--report", file) : Done{}; !good)
     return report(session, good.error());
+  const std::string& times = args.profile_start;
+  if (!times.empty() && times != "-" && !args.dry_run)
+    if (const Status good = job::check_file("--profile-start", times); !good)
+      return report(session, good.error());
   job::RunRecord record;
   Prepared prepared;
   record.command = args.launch.command;
@@ -124,6 +150,8 @@ Runner declare_run(Parser& parser) {
   parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args->verbose, "Print the launch command; with --dry-run: reasons");
   parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
+  parser.text("--profile-start", args->profile_start, "FILE",
+              "Measure exec, import torch, rendezvous on every rank; JSON to FILE", "-");
   parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
   parser.group("Run", false, true);
   parser.flag("--show-secrets", args->show_secrets,
@@ -132,7 +160,10 @@ Runner declare_run(Parser& parser) {
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
       "program not executable, 127 program not found.");
-  return [args](Session& session) { return run(*args, session); };
+  return [args](Session& session) {
+    args->launch.profile_start = !args->profile_start.empty();
+    return run(*args, session);
+  };
 }
 
 }  // namespace hpclaunch::cli

@@ -125,6 +125,12 @@ Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
                 Diagnostics& diagnostics) {
   const std::vector<Item> items = items_of(request);
   if (items.empty()) return Done{};
+  for (const Item& item : items)
+    if (std::error_code failed;
+        item.kind == std::string_view("use") && !std::filesystem::is_directory(item.value, failed))
+      diagnostics.push_back({"module-folder-missing", Severity::warning,
+                             fmt::format("--module-use {}: there is no such directory", item.value),
+                             "name a directory of modulefiles"});
   Status done = run(items, env);
   if (done || purpose == Purpose::start || done.error().kind == ErrorKind::usage) return done;
   diagnostics.push_back(

@@ -51,6 +51,7 @@ Status check_plain(const Request& request) {
                                       {!output.report.empty(), "--report"},
                                       {request.max_restarts.value_or(0) > 0, "--max-restarts"},
                                       {output.label, "--label"},
+                                      {request.mps == "on", "--mps on"},
                                       {request.supervise.value_or(false), "--supervise"},
                                       {request.launcher == "local", "--launcher local"}})
     if (typed)

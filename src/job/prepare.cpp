@@ -30,6 +30,14 @@ Result<std::string> find_shim() {
                "install again with cmake --install, bin and libexec together"};
 }
 
+// Equal inputs show equal plans: only a start has a key of its own.
+std::string launch_key(Purpose purpose) {
+  if (purpose == Purpose::show) return fmt::format("{}-KEY", sys::user_id());
+  const std::string launch =
+      fmt::format("{} {} {:.6f}", sys::host_name(), getpid(), sys::wall_clock());
+  return fmt::format("{}-{:08x}", sys::user_id(), fnv1a(launch));
+}
+
 // The program as execve(2) needs it. A plan for another machine may name a program that is not
 // here.
 Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
@@ -88,6 +96,8 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   Result<std::string> shim = find_shim();
   if (!shim) return shim.error();
   prepared.shim = *std::move(shim);
+  input.start_hook = prepared.shim.substr(0, prepared.shim.rfind('/')) + "/start";
+  input.launch_key = launch_key(purpose);
   Result<PlannedSignal> signal = find_signal(request, env, site.batch, prepared.diagnostics);
   if (!signal) return signal.error();
   input.time_limit_signal = signal->signal;
@@ -231,6 +241,8 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpo
   Result<std::optional<Setting>> stage = find_stage(request, site, env, prepared);
   if (!stage) return stage.error();
   prepared.env = staged_environment(env, prepared.stage);
+  if (request.profile_start && prepared.stage.method.empty())
+    prepared.useful_stage = useful_stage(request, site, env);
   PlanInput& input = prepared.means->input;
   MpiLibrary mpi;
   Status means = Error{};

@@ -90,8 +90,8 @@ void add_attempts(const RunRecord& record, Json& out) {
   out["attempts"] = Json::array();
   for (const Attempt& attempt : record.attempts) {
     Json one = {{"status", attempt.ending.status},
-                {"started", instant(attempt.started)},
-                {"seconds", milliseconds(attempt.ended - attempt.started)},
+                {"started", instant(attempt.ending.started)},
+                {"seconds", milliseconds(attempt.ended - attempt.ending.started)},
                 {"launcher", launcher_json(record, &attempt)}};
     one.update(ending_json(&attempt.ending));
     out["attempts"].push_back(std::move(one));
@@ -112,6 +112,8 @@ std::string run_record_json(const RunRecord& record) {
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
   add_attempts(record, out);
+  out["start"] =
+      record.start ? Json::parse(start_profile_json(*record.start, *record.plan)) : Json(nullptr);
   // What a program wrote or a user typed need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -103,6 +104,7 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
   Request wanted = request;
   if (plain) wanted.supervise = false;
+  if (plain) wanted.mps = "off";
   std::vector<std::string> exported = {"LOADEDMODULES=" + loaded};
   if (plain) {
     exported.push_back(fmt::format("{}={}", draft.system->job_variable, kJob));
@@ -236,6 +238,18 @@ std::string script_word(const std::string& word) {
                      pair == word ? "" : "--set=", name);
 }
 
+// The job may run in another directory. `before`: the words in front of `word`.
+std::string with_absolute_path(const std::string& word, const std::vector<std::string>& before) {
+  for (const std::string option : {"--venv", "--module-use", "--stage-from"}) {
+    const bool apart = before.back() == option;
+    if (!apart && !word.starts_with(option + "=")) continue;
+    const std::size_t at = apart ? 0 : option.size() + 1;
+    return word.substr(0, at) +
+           std::filesystem::absolute(word.substr(at)).lexically_normal().string();
+  }
+  return word;
+}
+
 std::string heading(const Draft& draft, const BatchRequest& wanted) {
   const JobOptions& options = draft.options;
   std::string what = fmt::format(
@@ -274,9 +288,17 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
          joined(modules, "\n"));
   if (wanted.plain) return text;
   // Another machine has its own installation.
-  std::vector<std::string> words = {
-      on_path(system, env) ? sys::own_directory() + "/hpclaunch" : "hpclaunch", "run"};
-  std::ranges::copy(wanted.run_words, std::back_inserter(words));
+  const bool here = on_path(system, env);
+  if (!here)
+    text +=
+        "\ncommand -v hpclaunch >/dev/null || {\n"
+        "  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2\n"
+        "  exit 127\n"
+        "}\n";
+  std::vector<std::string> words = {here ? sys::own_directory() + "/hpclaunch" : "hpclaunch",
+                                    "run"};
+  std::ranges::transform(wanted.run_words, std::back_inserter(words),
+                         [&](const std::string& word) { return with_absolute_path(word, words); });
   words.emplace_back("--");
   std::ranges::copy(request.command, std::back_inserter(words));
   for (std::string& word : words) word = script_word(word);

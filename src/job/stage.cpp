@@ -15,7 +15,6 @@
 #include "hpclaunch/events.h"
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
-#include "hpclaunch/wire.h"
 
 namespace hpclaunch::job {
 
@@ -249,36 +248,25 @@ class Staging {
     return failure(std::string(rest.substr(0, rest.find(')'))) + ", step ", "broadcast", words);
   }
 
-  Result<Argv> line_of(const std::string& action, EnvSnapshot& env) {
-    Plan plan = one_rank_per_node(prepared_.plan);
-    plan.verify = Verify::off;
-    plan.output = OutputOptions{false, "", kStageGraceSeconds};
-    plan.supervise = false;
-    plan.time_limit_signal = {};
-    plan.command = {"/bin/sh",
-                    "-c",
-                    kStageSteps,
-                    "hpclaunch-stage",
-                    action,
-                    stage_.method,
-                    stage_.base,
-                    stage_.id,
-                    key_,
-                    stamp_,
-                    fmt::format("{}", bytes_),
-                    archive_,
-                    stage_.root,
-                    stage_.old_prefix,
-                    stage_.keep ? "yes" : "no",
-                    stage_.method == "copy" && action == "unpack" ? own_ : "",
-                    fmt::format("{}", kReaders),
-                    fmt::format("{:.0f}", std::max(1.0, left() * kOfLimit))};
-    const LauncherTraits& traits = prepared_.launcher.launcher->traits;
-    Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
-    if (!wire) return wire.error();
-    plan.wire = *std::move(wire);
-    env = launch_environment(plan, prepared_.env);
-    return prepared_.launcher.launcher->render(plan, prepared_.launcher.facts, prepared_.shim);
+  std::vector<std::string> command_of(const std::string& action) const {
+    return {"/bin/sh",
+            "-c",
+            kStageSteps,
+            "hpclaunch-stage",
+            action,
+            stage_.method,
+            stage_.base,
+            stage_.id,
+            key_,
+            stamp_,
+            fmt::format("{}", bytes_),
+            archive_,
+            stage_.root,
+            stage_.old_prefix,
+            stage_.keep ? "yes" : "no",
+            stage_.method == "copy" && action == "unpack" ? own_ : "",
+            fmt::format("{}", kReaders),
+            fmt::format("{:.0f}", std::max(1.0, left() * kOfLimit))};
   }
 
   void take(std::string_view line, std::map<int, Answer>& answers) const {
@@ -296,9 +284,8 @@ class Staging {
 
   // The same step on every node. `reused`: all of them have the content already.
   Status on_nodes(const std::string& step, bool& reused) {
-    EnvSnapshot env;
-    Result<Argv> argv = line_of(step, env);
-    if (!argv) return argv.error();
+    const Result<NodeStep> line = node_step(prepared_, command_of(step));
+    if (!line) return line.error();
     std::map<int, Answer> answers;
     const auto progress = [&] {
       say(fmt::format("staging to {}: {} {}/{} nodes", stage_.base, step, answers.size(),
@@ -306,9 +293,9 @@ class Staging {
           false);
     };
     progress();
-    const Result<sys::Ended> ended =
-        sys::listen_to(*argv, env, left(), kStageGraceSeconds, [&](std::string_view line, double) {
-          take(line, answers);
+    const Result<sys::Ended> ended = sys::listen_to(
+        line->argv, line->env, left(), kStageGraceSeconds, [&](std::string_view said, double) {
+          take(said, answers);
           progress();
         });
     if (!ended) return ended.error();

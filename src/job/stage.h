@@ -33,6 +33,9 @@ Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& fac
 Result<std::optional<Setting>> find_stage(const Request& request, const Site& site,
                                           const EnvSnapshot& env, Prepared& prepared);
 
+/// What to type for staging that helps here: "--stage sbcast".
+std::string useful_stage(const Request& request, const Site& site, const EnvSnapshot& env);
+
 /// `env` with the paths of the old environment replaced by those of the staged one, which is active.
 EnvSnapshot staged_environment(const EnvSnapshot& env, const Stage& stage);
 

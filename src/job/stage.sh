@@ -44,8 +44,11 @@ make() {
 }
 lock() {
   step=lock
-  exec 9<"$folder"
-  flock -w "$limit" 9 || fail "another launch of this user has held $folder for $limit s"
+  # Who finds it empty in the end removes it, perhaps just now.
+  # shellcheck disable=SC3013 # dash, bash and busybox have it
+  until make "$folder" && command exec 9<"$folder" && flock -w "$limit" 9 && [ "$folder" -ef /dev/fd/9 ]; do
+    [ ! -d "$folder" ] || flock -w 0 "$folder" true || fail "another launch of this user has held $folder for $limit s"
+  done
   step=$action
 }
 is_complete() { [ -O "$place" ] && [ ! -L "$place" ] && [ "$(cat "$place/.hpclaunch-stage" 2>/dev/null)" = "$stamp" ]; }
@@ -152,7 +155,9 @@ case $action in
   unpack)
     begin
     if ! is_complete; then
+      lock
       make "$mine"
+      exec 9<&-
       [ "$method" != copy ] || copy_file
     fi
     lock
@@ -205,6 +210,7 @@ case $action in
     fi
     exec 9<&-
     rm -rf "$mine"
+    flock -w 1 "$folder" rmdir "$folder" 2>/dev/null
     answer "done"
     ;;
 esac

@@ -185,7 +185,33 @@ Status complete(const Request& request, const EnvSnapshot& env, const Site& site
   return Done{};
 }
 
+// Also fills in the source and the programs.
+Result<StageFacts> find_facts(const Request& request, const Site& site, const EnvSnapshot& env,
+                              Stage& stage) {
+  Result<std::string> source = find_source(request, env, stage);
+  if (!source) return source.error();
+  StageFacts facts;
+  facts.nodes = request.nodes.value_or(static_cast<int>(site.hosts.names.size()));
+  facts.requirements = source->ends_with(".txt");
+  facts.source = *source;
+  facts.tree = stage.tree;
+  stage.copper = find_copper(env);
+  facts.copper = !stage.copper.empty();
+  facts.no_sbcast = why_no_sbcast(site, request, env, stage);
+  return facts;
+}
+
 }  // namespace
+
+std::string useful_stage(const Request& request, const Site& site, const EnvSnapshot& env) {
+  Stage stage;
+  Result<StageFacts> facts = find_facts(request, site, env, stage);
+  if (!facts || facts->source.empty()) return "--stage auto, with --venv DIR or --conda NAME";
+  facts->nodes =
+      std::max(facts->nodes, kFewestNodes);  // what was measured decides, not their number
+  const Result<StageMethod> method = choose_stage("auto", *facts);
+  return "--stage " + (method ? method->name : "auto");
+}
 
 Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& facts) {
   const auto chosen = [](const char* name, std::string why) -> Result<StageMethod> {
@@ -227,18 +253,9 @@ Result<std::optional<Setting>> find_stage(const Request& request, const Site& si
   const std::string& typed = request.stage.method;
   if (typed.empty()) return std::optional<Setting>();
   Stage stage;
-  Result<std::string> source = find_source(request, env, stage);
-  if (!source) return source.error();
-  const int hosts = static_cast<int>(site.hosts.names.size());
-  StageFacts facts;
-  facts.nodes = request.nodes.value_or(hosts);
-  facts.requirements = source->ends_with(".txt");
-  facts.source = *source;
-  facts.tree = stage.tree;
-  stage.copper = find_copper(env);
-  facts.copper = !stage.copper.empty();
-  facts.no_sbcast = why_no_sbcast(site, request, env, stage);
-  const Result<StageMethod> method = choose_stage(typed, facts);
+  const Result<StageFacts> facts = find_facts(request, site, env, stage);
+  if (!facts) return facts.error();
+  const Result<StageMethod> method = choose_stage(typed, *facts);
   if (!method) return method.error();
   if (method->name != "none") {
     stage.method = method->name;

@@ -18,6 +18,17 @@ using Diagnostics = std::vector<Diagnostic>;
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
 
+extern const char* const kMpsSteps;  ///< mps.sh
+
+/// A command that runs once on every node of the plan, through its launcher.
+struct NodeStep {
+  Argv argv;
+  EnvSnapshot env;
+};
+
+/// Errors: as the launcher's render and encode_wire.
+Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command);
+
 bool is_here(std::string_view host);    ///< a name of this machine
 bool only_here(const HostList& hosts);  ///< this machine is the one host
 HostList invented_hosts(

@@ -118,7 +118,7 @@ Plan one_rank_per_node(const Plan& plan) {
   one.launcher_args = without_placement(one.launcher, std::move(one.launcher_args));
   one.profile_args = without_placement(one.launcher, std::move(one.profile_args));
   std::erase_if(one.env, [](const Setting& setting) {
-    return std::holds_alternative<PerRank>(setting.value());
+    return std::holds_alternative<PerRank>(setting.value()) || setting.name == kStartFolder;
   });
   return one;
 }

@@ -56,6 +56,7 @@ Status add_choices(const PlanInput& input, std::optional<Setting> stack, const C
   add(device_choice(units, !input.node.links.empty() && laid.front().rules.empty(), plan));
   add(nic_choice(input, plan));
   add(placement_choice(input, plan));
+  add(mps_choice(input, units, plan));
   add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
   if (Status supervised = decide_supervise(input, plan); !supervised) return supervised;
   constexpr std::size_t kMostBytes = 2000;

@@ -79,6 +79,22 @@ void report_devices(const PlanInput& input, Plan& plan) {
        "plan with the topology of the whole node, or request CPUs on these NUMA nodes"});
 }
 
+// NCCL knows a GPU by its PCI address and refuses a second rank on it.
+// Source: NVIDIA MIG user guide: no peer-to-peer between instances; NCCL src/init.cc, "Duplicate GPU detected".
+void report_instances(const Units& units, Plan& plan) {
+  if (!units.instances()) return;
+  const bool same = std::ranges::any_of(plan.classes, [](const NodeClass& node) {
+    std::set<int> seen;
+    return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
+      return rank.device() >= 0 && !seen.insert(rank.device()).second;
+    });
+  });
+  if (same)
+    plan.reports.push_back({"mig-nccl", Severity::note,
+                            "ranks use MIG instances of one GPU, which NCCL cannot connect",
+                            "back end gloo or mpi, or one rank per GPU"});
+}
+
 void report_size(const PlanInput& input, Plan& plan) {
   const int most = input.model == nullptr ? 0 : input.model->count;
   if (most > 0 && plan.nodes() > most)
@@ -154,6 +170,7 @@ void report_placement(const PlanInput& input, const Facts& facts, const Units& u
   report_services(input, facts, plan);
   report_view(input, units, plan);
   report_order(input, units, plan);
+  report_instances(units, plan);
   report_size(input, plan);
 }
 

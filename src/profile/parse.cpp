@@ -70,6 +70,7 @@ void parse_defaults(const Item& at, Profile& profile) {
   profile.device_mode = at["device_mode"].word();
   profile.stack = at["stack"].word();
   profile.fill = at["fill"].choice(kFills);
+  profile.mps = at["mps"].choice(kOnOff);
   for (const char* key : {"device_mode", "stack"})
     if (const Item place = at[key]) profile.places[place.where().pointer] = place.where();
 }

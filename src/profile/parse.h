@@ -24,6 +24,7 @@ inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm", 
                                                                 "lsf", "cobalt", "sge"};
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
 inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
+inline constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 inline constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
 inline constexpr std::array<std::string_view, 2> kUnits = {"device", "subdevice"};
 inline constexpr std::array<std::string_view, 2> kUses = {"model", "live"};

@@ -73,7 +73,7 @@ void merge(std::vector<Entry>& into, const std::vector<Entry>& from, std::string
 void merge_profile(Profile& into, const Profile& from) {
   for (std::string Profile::*text :
        {&Profile::launcher, &Profile::scheduler, &Profile::example_host, &Profile::gpu_view,
-        &Profile::device_mode, &Profile::stack, &Profile::fill})
+        &Profile::device_mode, &Profile::stack, &Profile::fill, &Profile::mps})
     if (!(from.*text).empty()) into.*text = from.*text;
   for (std::string JobNeeds::*text :
        {&JobNeeds::account, &JobNeeds::filesystems, &JobNeeds::constraint, &JobNeeds::local})

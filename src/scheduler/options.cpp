@@ -88,20 +88,35 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
   return made;
 }
 
+// "90", "1.5" of units of `size` seconds.
+static std::optional<long> amount(std::string_view text, long size, long most) {
+  constexpr long kTens[] = {1, 10, 100, 1000};
+  const std::size_t point = text.find('.');
+  const std::string_view fraction = point == text.npos ? "0" : text.substr(point + 1);
+  const auto number = parse_natural(text.substr(0, point), most / size);
+  const auto part = parse_natural(fraction, 999);
+  if (!number || !part || point == 0 || text.empty() || fraction.empty() || fraction.size() > 3)
+    return std::nullopt;
+  return *number * size + (point == text.npos ? 0 : *part * size / kTens[fraction.size()]);
+}
+
 Result<long> parse_time_limit(const std::string& text) {
   constexpr long kMost = 10'000L * 86'400;
   constexpr std::pair<char, long> kUnits[] = {{'d', 86'400}, {'h', 3'600}, {'m', 60}, {'s', 1}};
   const auto colons = std::ranges::count(text, ':');
-  if (const auto clock = colons == 2 ? parse_duration(text) : std::nullopt; clock && *clock > 0)
+  const bool days = text.find('-') != std::string::npos && colons < 2;  // "1-12:00": no seconds
+  const std::string whole = days ? text + (colons == 1 ? ":00" : ":00:00") : text;
+  const bool is_clock = days || colons == 2;
+  if (const auto clock = is_clock ? parse_duration(whole) : std::nullopt; clock && *clock > 0)
     return *clock;
   long seconds = 0;
   std::size_t at = 0;
   for (const auto& [unit, size] : kUnits) {
     const std::size_t end = text.find(unit, at);
     if (end == std::string::npos) continue;
-    const auto number = parse_natural(std::string_view(text).substr(at, end - at), kMost / size);
-    if (!number || end == at) break;
-    seconds += *number * size;
+    const auto part = amount(std::string_view(text).substr(at, end - at), size, kMost);
+    if (!part) break;
+    seconds += *part;
     at = end + 1;
   }
   if (at == text.size() && seconds > 0 && seconds <= kMost) return seconds;

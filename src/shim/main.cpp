@@ -293,6 +293,8 @@ void set_entry(Task& task, Text entry, Text name) {
   if (reports_only) report(plan, place, task, argv, out, entry);
   if (plan.stay != Stay::no) {
     RankMonitor monitor(plan, place, recorded != nullptr);
+    const Text times = find(environment, "HPCLAUNCH_START");
+    if (times.size > 0) monitor.stamp_exec(times);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program
   }
   const long error = -call(SYS_execve, argv[1], argv + 1, out);

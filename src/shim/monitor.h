@@ -88,6 +88,21 @@ class RankMonitor {
   RankMonitor(const Plan& plan, const Place& place, bool records)
       : plan_(plan), place_(place), records_(records) {}
 
+  /// Begins FOLDER/RANK with the times of now: monotonic, and UNIX time. The first output follows in it.
+  void stamp_exec(Text folder) {
+    constinit static Buffer<kMaxPath + 32> path;
+    path.add_bytes(folder).add("/").add(place_.rank);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    const long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0600);
+    timed_ = true;
+    if (file < 0) return;
+    times_ = static_cast<int>(above_standard(file));
+    Line line("host ");
+    line.add(host_name());
+    write_all(times_, line.add_bytes("\n").text());
+    stamp("exec ", true);
+  }
+
   /// Forks. True in the child, which has its signals and stderr and execs the program.
   bool start() {
     SignalSet before;
@@ -102,7 +117,8 @@ class RankMonitor {
     signals_ = static_cast<int>(result);
     if (plan_.logs.size > 0) log_ = open_log();
     int into[2] = {-1, -1};
-    for (int i = log_ < 0 ? 1 : 0; i < 2 && result >= 0; ++i) result = open_pipe(from_[i], into[i]);
+    for (int i = log_ < 0 && times_ < 0 ? 1 : 0; i < 2 && result >= 0; ++i)
+      result = open_pipe(from_[i], into[i]);
     const int self = own_pid();
     if (result >= 0) result = child_ = fork();
     if (result < 0) not_forked(static_cast<int>(-result));
@@ -183,10 +199,10 @@ class RankMonitor {
   /// A launcher sees from its end of a pipe or socket that the program has ended: no copies of ours.
   void keep_only_own_files() {
     close(0);
-    if (log_ < 0) close(1);
+    if (from_[0] < 0) close(1);
     for (int first = kStderr + 1;;) {
       int next = -1;
-      const int own[] = {from_[0], from_[1], signals_, log_};
+      const int own[] = {from_[0], from_[1], signals_, log_, times_};
       for (const int fd : own)
         if (fd >= first && (next < 0 || fd < next)) next = fd;
       close_from(first, next < 0 ? -1 : next - 1);
@@ -202,6 +218,18 @@ class RankMonitor {
 #endif
     constexpr int kUsual = 1024;  // an old kernel: what a launcher may have left open
     for (int fd = first; fd <= (last < 0 ? kUsual : last); ++fd) close(fd);
+  }
+
+  void stamp(Text word, bool first) {
+    timespec now = {};
+    call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    Line line(word);
+    line.add_time(now, 6);
+    if (first) line.add(" ").add_time(wall_clock(), 6);
+    write_all(times_, line.add_bytes("\n").text());
+    if (first) return;
+    close(times_);
+    times_ = -1;
   }
 
   bool ended(siginfo_t& end) const {
@@ -252,6 +280,7 @@ class RankMonitor {
       }
       if (size <= 0) return;
       const Text seen(bytes, static_cast<int>(size));
+      if (times_ >= 0) stamp("output ", false);
       if (stream == 1) tail_.add(seen);
       if (log_ >= 0) write_all(log_, seen);
       write_all(stream + 1, seen);
@@ -300,7 +329,7 @@ class RankMonitor {
     if (records_ && failed) await_own_signal(end);
     if (records_)
       write_records(end, failed);
-    else if (failed)
+    else if (failed && !timed_)  // the local launcher reports it
       print_end(end);
     // Where records are read, hpclaunch stops the other ranks, with a grace period.
     if (failed && plan_.stay == Stay::kill && !records_) kill_all();
@@ -329,6 +358,8 @@ class RankMonitor {
   int child_ = -1;
   int from_[2] = {-1, -1};  // the program's stdout, where it has a log, and stderr
   int log_ = -1;
+  bool timed_ = false;
+  int times_ = -1;  // file of --profile-start, until the first output
   int signals_ = -1;
   Tail tail_;
 };

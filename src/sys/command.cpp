@@ -146,12 +146,21 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
   errors.close_write();
   Command::Stream out{output.read_end, {}};
   Command::Stream err{errors.read_end, {}};
-  const Ended ended = Command(*pid, limit_seconds, 0).run({&out, &err}, nullptr, [&] {
-    if (out.text.size() + err.text.size() < kMostCaptured) return;
-    out.fd = err.fd = -1;
-    output.close_read();  // SIGPIPE
-    errors.close_read();
-  });
+  // What the command has started ends with us, too. A caller that has blocked them hears of them itself.
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  const bool heard = sigismember(&blocked, SIGINT) == 1;
+  std::optional<Signals> signals;
+  if (!heard) signals.emplace(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
+  const Ended ended =
+      Command(*pid, limit_seconds, 0).run({&out, &err}, heard ? nullptr : &*signals, [&] {
+        if (out.text.size() + err.text.size() < kMostCaptured) return;
+        out.fd = err.fd = -1;
+        output.close_read();  // SIGPIPE
+        errors.close_read();
+      });
+  signals.reset();
+  if (ended.interrupted_by != 0) raise(ended.interrupted_by);
   if (ended.too_late)
     return Error{ErrorKind::system,
                  fmt::format("\"{}\" did not answer within {} seconds", argv[0], limit_seconds)};

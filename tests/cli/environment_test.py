@@ -2,8 +2,10 @@
 """--module, --conda and --venv: what ranks get, what the plan sees, what a dry run prints, and what is refused."""
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import support
 from support import HOST, Test, clean_env, execute, hpclaunch
@@ -68,6 +70,25 @@ class Modules(Environment):
             self.assertEqual(env[rank][b"KEPT"], b"a b\n c")
             self.assertNotIn(b"NOT_WANTED", env[rank])
         self.assertNotIn("banner", self.last.out)
+
+    def test_a_folder_of_modules_that_is_not_there(self):
+        done = self.ok(hpclaunch("run", "-n", "1", "--module-use", "/nonexistent/x", "--", "/bin/true", env=self.env()))
+        self.has(done, "--module-use /nonexistent/x: there is no such directory", "[module-folder-missing]")
+
+    def test_an_activation_that_is_interrupted(self):
+        path, mark = self.venv(), os.path.join(self.folder, "up")
+        self.file("venv/bin/activate", "sleep 601 & echo $! >%s.new; mv %s.new %s; wait\n" % (mark, mark, mark))
+        child = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--venv", path, "--", "/bin/true"], env=self.env(), stdin=subprocess.DEVNULL)
+        while not os.path.exists(mark):
+            time.sleep(0.02)
+        child.send_signal(signal.SIGTERM)
+        self.assertEqual(child.wait(support.LIMIT), -signal.SIGTERM)
+        with open(mark) as file:
+            pid = int(file.read())
+        end = time.monotonic() + support.LIMIT
+        while os.path.exists("/proc/%d" % pid):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
 
     def test_choose_the_stack(self):
         words = ["explain", "--profile", self.file("here.json", json.dumps(PROFILE)), "--module-use", self.modules]

@@ -12,7 +12,8 @@ from support import ROOT, Test, clean_env, execute, hpclaunch, need
 HERE = clean_env(PATH="/nonexistent", HPCLAUNCH_PROFILE_PATH="/nonexistent", XDG_CONFIG_HOME="/nonexistent")
 SENTINELS = {"pbs": "#PBS ", "slurm": "#SBATCH ", "flux": "# flux: "}
 ACCOUNTS = {"pbs": "-A", "slurm": "-A", "flux": "-B"}
-TIMES = {"1:30:00": 5400, "90m": 5400, "1h30m": 5400, "2d": 172800, "1-00:00:00": 86400, "1d12h": 129600, "45s": 45, "0:00:30": 30}
+TIMES = {"1:30:00": 5400, "90m": 5400, "1h30m": 5400, "2d": 172800, "1-00:00:00": 86400, "1d12h": 129600, "45s": 45, "0:00:30": 30,
+         "1.5h": 5400, "0.25d": 21600, "1-12:00": 129600, "1-12": 129600}
 
 
 def sites():
@@ -210,7 +211,7 @@ class Words(Script):
     def test_any_word(self):
         program = ["python3", "a b.py", "it's", "$HOME", "x\ny", "--time", "1", "", "*", "!!"]
         text = self.script("--scheduler", "slurm", program=program)
-        path = self.file("job.sh", text.replace("\nhpclaunch ", "\nprintf '%s\\0' ").replace("cd ", ": cd "))
+        path = self.file("job.sh", text.replace("\nhpclaunch ", "\nprintf '%s\\0' ").replace("cd ", ": cd ").replace("command -v hpclaunch", "command -v sh"))
         done = self.ok(execute([need("bash"), path], clean_env(SLURM_SUBMIT_DIR="/")))
         self.assertEqual(done.out.split("\0")[:-1], ["run", "--", *program])
         self.assertEqual(directives("slurm", text)[-2:], ["-J", "a_b"])
@@ -274,6 +275,26 @@ r=0; while [ $r -lt 8 ]; do PALS_RANKID=$r "$@" || exit; r=$((r + 1)); done
             self.assertIn("#SBATCH -t 01:00:00\n", file.read())
         self.refused(2, "script", "--scheduler", "slurm", "-o", "/nonexistent/job.sh", "--", "true", env=HERE, says=["--write"])
         self.refused(2, "script", "--scheduler", "slurm", env=HERE, says=["PROGRAM is missing"])
+
+
+class Place(Script):
+    def test_paths_are_absolute(self):
+        os.mkdir(os.path.join(self.folder, "envs"))
+        done = self.ok(hpclaunch("script", "--profile", "polaris", "--venv", "envs/../envs", "--module-use=mods", "--", "python3", "t.py", env=HERE, cwd=self.folder))
+        words = self.command(done.out)
+        folder = os.path.realpath(self.folder)
+        self.assertIn(folder + "/envs", words, str(done))
+        self.assertTrue({folder + "/mods", "--module-use=" + folder + "/mods"} & set(words), str(done))
+
+    def test_a_job_without_hpclaunch(self):
+        text = "\n".join(self.script("--profile", "polaris").split("\n\n")[-2:])  # without the site's modules
+        bare = {"PATH": "/usr/bin:/bin"}
+        done = execute(["/bin/bash", "-c", text], env=bare, cwd=self.folder)
+        self.ok(done, 127)
+        self.assertEqual(done.err, "hpclaunch is not on PATH in this job: add its directory to PATH here\n")
+        self.file("bin/hpclaunch", "#!/bin/sh\necho \"$*\"\n", 0o755)
+        done = self.ok(execute(["/bin/bash", "-c", text], env={"PATH": self.folder + "/bin:" + bare["PATH"]}, cwd=self.folder))
+        self.assertEqual(done.out, "run --profile polaris -- python3 train.py\n")
 
 
 class InAJob(Script):

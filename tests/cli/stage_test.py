@@ -110,6 +110,10 @@ class Copies(Stage):
         done = hpclaunch(*self.words("-n", "1", "--stage-from", archive, "--", "tool"), env=self.env())
         self.assertRegex(self.ok(done).out, "^tool %s/env-[0-9a-f]+/env\n$" % self.place)
 
+    def test_the_directory_goes_when_it_is_empty(self):
+        self.ok(hpclaunch(*self.words("--venv", self.venv(), "--", "/bin/true"), env=self.env()))
+        self.assertFalse(os.path.exists(self.place))
+
     def test_kept_and_found_again(self):
         words = self.words("--venv", self.venv(), "--stage-keep", "--", "python", "-c", PREFIX)
         first = self.staged(hpclaunch(*words, env=self.env()))
@@ -370,7 +374,7 @@ class Faults(Stage):
         self.file("venv/bin/tool", "#!/bin/sh\necho changed\n", 0o755)
         done = hpclaunch(*self.words("--venv", venv, "--", "tool"), env=self.env())
         self.assertEqual(self.ok(done).out, "changed\n" * 2)
-        self.assertEqual(os.listdir(self.place), [])
+        self.assertFalse(os.path.exists(self.place))
 
     def test_a_signal_to_the_program(self):
         mark = os.path.join(self.folder, "mark")

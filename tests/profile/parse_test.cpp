@@ -59,6 +59,7 @@ TEST_CASE("everything that a profile can say is read") {
   CHECK(p.device_mode == "tile");
   CHECK(p.stack == "2025");
   CHECK(p.fill == "compact");
+  CHECK(p.mps == "on");
   REQUIRE(p.detect.size() == 2);
   REQUIRE(p.nodes.size() == 1);
   CHECK(p.nodes[0].origin.source == "https://example.org/nodes");

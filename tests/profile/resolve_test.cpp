@@ -83,7 +83,7 @@ TEST_CASE("own scalars win, unsaid ones are inherited, and some are never inheri
   Library library;
   library
       .add("base", R"("doc": "base", "launcher": "pals", "scheduler": "pbs",
-        "defaults": {"ranks_per_device": 4, "gpu_view": "own", "stack": "s", "device_mode": "m", "fill": "compact"},
+        "defaults": {"ranks_per_device": 4, "gpu_view": "own", "stack": "s", "device_mode": "m", "fill": "compact", "mps": "on"},
         "detect": [{"host": "b*"}], "retired": {"date": "2024-02-29"},
         "stacks": [{"name": "s"}], "device_modes": [{"name": "m", "unit": "device"}],
         "expect": [{"name": "c", "cpus": "0"}])")
@@ -97,6 +97,7 @@ TEST_CASE("own scalars win, unsaid ones are inherited, and some are never inheri
   CHECK(own->ranks_per_device == 4);
   CHECK(own->gpu_view == "all");
   CHECK(own->fill == "compact");
+  CHECK(own->mps == "on");
   CHECK(own->stack == "s");
   CHECK(own->device_mode == "m");
   CHECK(own->detect.empty());

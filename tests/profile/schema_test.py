@@ -80,7 +80,7 @@ BAD = [
     ("/rules", {}), ("/part", "yes"), ("/part", True), ("/extends", []), ("/extends", "a"), ("/extends", ["a", "a"]),
     ("/extends", ["x/y.json"]), ("/launcher", "slrum"), ("/lsf_launch_node", "yes"), ("/scheduler", "loadleveler"),
     ("/defaults/ranks_per_device", 0), ("/defaults/ranks_per_device", "1"), ("/defaults/ranks_per_device", 1.5), ("/defaults/view", "all"),
-    ("/defaults/gpu_view", "al"), ("/defaults/fill", "x"), ("/retired/date", "2025-13-01"), ("/retired/date", DELETE),
+    ("/defaults/gpu_view", "al"), ("/defaults/fill", "x"), ("/defaults/mps", "yes"), ("/retired/date", "2025-13-01"), ("/retired/date", DELETE),
     ("/detect/0", {}), ("/detect/0/like", DELETE), ("/detect/0/env", "A=B"), ("/detect/0/host", "x"), ("/detect/0", {"host": "*"}),
     ("/detect/0", {"host": "x", "like": "y"}), ("/detect/0/proves", 1),
     ("/notes/0/why", "ends."), ("/notes/0/source", "page 7"), ("/notes/0/checked", "24-1-1"), ("/notes/0/printed_why", "x"),

@@ -168,6 +168,8 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   add_proxy_exceptions(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_rules(input, facts, true, units, plan, settings);
+  add_mps(input, plan, settings);
+  add_start_profile(input, plan, settings);
   plan.env = settings.finish();
   for (const Setting& setting : plan.env)  // the launcher may set its own again for each rank
     if (std::holds_alternative<Unset>(setting.value()) &&

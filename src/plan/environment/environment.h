@@ -47,6 +47,16 @@ Decision decided_by_rule(Layer layer, Value value, const std::string& id, const 
 /// Facts that are known before ranks are placed.
 Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts);
 
+/// Whether ranks that share a device of NVIDIA's do so by MPS; nullopt where none do, or it cannot be. Reports, where
+/// it is not used and would help, or was typed in vain.
+std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Plan& plan);
+
+/// The variables and the directory of the daemon, where the choice is "on".
+void add_mps(const PlanInput& input, Plan& plan, EnvSettings& settings);
+
+/// What --profile-start needs on every rank, after all rules.
+void add_start_profile(const PlanInput& input, Plan& plan, EnvSettings& settings);
+
 /// Adds the facts of placed ranks: min_cores, cores_divide.
 void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
 

@@ -10,30 +10,32 @@ namespace hpclaunch {
 namespace {
 
 // The option that cannot do without; "" for none.
-std::string needed_by(const PlanInput& input) {
+std::string needed_by(const PlanInput& input, const Plan& plan) {
   if (input.time_limit_signal.signal != 0) return "--signal";
   if (!input.request.output.log_dir.empty()) return "--log-dir";
   if (!input.request.stage.method.empty()) return "--stage";
   if (input.request.max_restarts.value_or(0) > 0) return "--max-restarts";
+  if (input.request.profile_start) return "--profile-start";
+  if (uses_mps(plan)) return "--mps";
   return input.request.output.report.empty() ? "" : "--report";
 }
 
 constexpr const char* kLocal = "the local launcher always supervises its ranks";
 
-Error cannot_leave(const PlanInput& input) {
+Error cannot_leave(const PlanInput& input, const Plan& plan) {
   if (input.launcher.name == "local")
     return request_error(fmt::format("--no-supervise: {}", kLocal),
                          "omit it, or choose another launcher with --launcher NAME");
-  const std::string option = needed_by(input);
+  const std::string option = needed_by(input, plan);
   return request_error(fmt::format("--no-supervise and {} exclude each other", option),
                        fmt::format("omit --no-supervise, or {}", option));
 }
 
-Setting supervise_choice(const PlanInput& input) {
+Setting supervise_choice(const PlanInput& input, const Plan& plan) {
   const auto chosen = [](bool yes, Layer layer, std::string why) {
     return choice("supervise", layer, yes ? "yes" : "no", std::move(why));
   };
-  const std::string needed = needed_by(input);
+  const std::string needed = needed_by(input, plan);
   const std::string& launcher = input.launcher.name;
   if (const std::optional<bool>& typed = input.request.supervise)
     return chosen(*typed, Layer::command_line, *typed ? "--supervise" : "--no-supervise");
@@ -57,9 +59,9 @@ Setting supervise_choice(const PlanInput& input) {
 
 Status decide_supervise(const PlanInput& input, Plan& plan) {
   const bool local = input.launcher.name == "local";
-  if (input.request.supervise == false && (local || !needed_by(input).empty()))
-    return cannot_leave(input);
-  plan.choices.push_back(supervise_choice(input));
+  if (input.request.supervise == false && (local || !needed_by(input, plan).empty()))
+    return cannot_leave(input, plan);
+  plan.choices.push_back(supervise_choice(input, plan));
   plan.supervise = !local && plan.choices.back().value() == Value("yes");
   // Where no record arrives, every node would seem not to start.
   if (input.launcher.errors_elsewhere && !plan.output.start_seconds) plan.output.start_seconds = 0;

@@ -55,7 +55,7 @@ struct Payload {
 };
 
 void add_stay(const Plan& plan, Payload& out) {
-  if (plan.supervise) {
+  if (plan.supervise || plan.find_env(kStartFolder) != nullptr) {
     out.add("stay", !plan.termination.fails_fast ? ":stay=kill" : ":stay=exit");
     if (plan.time_limit_signal.signal > 0)
       out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,

@@ -1,0 +1,75 @@
+// What is started beside the ranks, or measures their start.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "plan/environment/environment.h"
+
+namespace hpclaunch {
+
+namespace {
+
+constexpr const char* kPipe = "CUDA_MPS_PIPE_DIRECTORY";
+
+bool share_a_device(const NodeClass& node) {
+  std::set<int> taken;
+  return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
+    return rank.unit() >= 0 && !taken.insert(rank.unit()).second;
+  });
+}
+
+}  // namespace
+
+std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Plan& plan) {
+  const std::string& typed = input.request.mps;
+  const bool on = typed == "on";
+  const auto note = [&](std::string message, const char* fix) {
+    plan.reports.push_back({"mps", Severity::note, std::move(message), fix});
+    return std::nullopt;
+  };
+  const bool shared =
+      units.vendor->syntax == MaskSyntax::cuda && std::ranges::any_of(plan.classes, share_a_device);
+  if (!shared && on) return note("--mps on: no two ranks share a GPU of NVIDIA's", "omit it");
+  if (!shared) return std::nullopt;
+  if (units.instances()) {
+    if (!on) return std::nullopt;
+    return note("--mps on: each MIG instance would need a daemon of its own; none is started",
+                "start them in the batch script, or give each rank an instance");
+  }
+  if (typed == "off") return choice("mps", Layer::command_line, std::string("off"), "--mps off");
+  if (on) return choice("mps", Layer::command_line, std::string("on"), "--mps on");
+  if (const std::string own = input.env.get(kPipe); !own.empty())
+    return choice("mps", Layer::environment, std::string("off"),
+                  fmt::format("{} names a daemon of yours: {}", kPipe, own));
+  if (input.profile != nullptr && !input.profile->mps.empty())
+    return choice("mps", Layer::profile_default, input.profile->mps,
+                  "ranks share a GPU, and the profile of " + input.profile->name + " says so");
+  return note("ranks that share a GPU take turns; with MPS their kernels run side by side",
+              "--mps on");
+}
+
+// The path of a socket has 107 bytes at most.
+void add_mps(const PlanInput& input, Plan& plan, EnvSettings& settings) {
+  if (!uses_mps(plan)) return;
+  const std::string folder = "/dev/shm/hpclaunch-mps-" + input.launch_key;
+  plan.make_dirs.push_back(folder);
+  const char* kWhy = "the ranks of a GPU find each other's MPS daemon through it";
+  settings.add(kPipe, Layer::computed, folder, kWhy);
+  settings.add("CUDA_MPS_LOG_DIRECTORY", Layer::computed, folder + "/log", "logs of MPS");
+}
+
+void add_start_profile(const PlanInput& input, Plan& plan, EnvSettings& settings) {
+  if (!input.request.profile_start) return;
+  const auto add = [&](const char* name, Value value) {
+    settings.add(name, Layer::command_line, std::move(value), "--profile-start");
+  };
+  const std::string folder = "/dev/shm/hpclaunch-start-" + input.launch_key;
+  plan.make_dirs.push_back(folder);
+  add(kStartFolder, folder);
+  add(kStartRank, RankFact::rank);
+  const std::string* path = settings.so_far("PYTHONPATH");
+  const bool others = path != nullptr && !path->empty();
+  add("PYTHONPATH", others ? fmt::format("{}:{}", input.start_hook, *path) : input.start_hook);
+}
+
+}  // namespace hpclaunch
