@@ -62,6 +62,7 @@ void declare_environment(Parser& parser, Request& request) {
 
 void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostPorts = 65'535;
+  constexpr int kMostRestarts = 1'000;
   constexpr int kMostSeconds = 86'400;
   parser.group("Launch", true);
   parser.text("--launcher", request.launcher, "NAME|PATH", joined(kLauncherNames, ", "));
@@ -72,6 +73,10 @@ void declare_launch(Parser& parser, Request& request) {
   parser.named("--on-drift", request.on_drift, "HOW",
                {OnDrift::warn, OnDrift::fail, OnDrift::replan},
                "Node differs from the plan: warn, fail, or replan for it");
+  parser.list("--env", request.env, "NAME[=VALUE]",
+              "The same; without a value that of this shell; repeatable");
+  parser.list("--env-file", request.env_files, "FILE",
+              "Variables from lines NAME=VALUE (dotenv); repeatable");
   parser.assignments("--set", request.set, "NAME=VALUE",
                      "Set a variable on every rank; repeatable");
   parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
@@ -87,6 +92,8 @@ void declare_launch(Parser& parser, Request& request) {
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");
+  parser.number("--max-restarts", request.max_restarts, "N", 0, kMostRestarts,
+                "Restarts of the whole job after a failure");
   parser.text("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
   parser.text("--signal", request.signal, "SIGNAL@SECONDS",
               "Signal every rank before the allocation ends, as in USR1@300");

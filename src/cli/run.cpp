@@ -7,14 +7,6 @@ namespace hpclaunch::cli {
 
 namespace {
 
-struct Args {
-  Request launch;
-  bool dry_run = false;
-  bool verbose = false;
-  bool show_secrets = false;
-  bool preflight = false;
-};
-
 constexpr double kPreflightSeconds = 120;
 
 // On a terminal one line that changes; else those that stay.
@@ -48,7 +40,7 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
   return notes;
 }
 
-int dry_run(const Args& args, const Prepared& prepared, Session& session) {
+int dry_run(const RunArgs& args, const Prepared& prepared, Session& session) {
   const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
   std::vector<std::string> notes = script_notes(prepared.plan, args.launch);
@@ -68,7 +60,7 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
 }
 
 // Until the job has ended; fills `record` on the way.
-int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecord& record) {
+int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRecord& record) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
   Request request = args.launch;
   if (args.dry_run) request.stage = {};
@@ -78,6 +70,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.plan = &prepared.plan;
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
+  if (args.compare) args.compare(prepared);
   report(session, prepared.diagnostics);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
@@ -97,8 +90,10 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   return record.ending->status;
 }
 
+}  // namespace
+
 // The exit status is the job's, also when the report cannot be written.
-int run(const Args& args, Session& session) {
+int run(const RunArgs& args, Session& session) {
   const std::string& file = args.launch.output.report;
   const bool reports = !file.empty() && !args.dry_run;
   if (const Status good = reports ? job::check_file("--report", file) : Done{}; !good)
@@ -115,23 +110,25 @@ int run(const Args& args, Session& session) {
   return status;
 }
 
-}  // namespace
-
-Runner declare_run(Parser& parser) {
-  auto args = std::make_shared<Args>();
-  declare_launch_options(parser, args->launch);
+void declare_run_options(Parser& parser, RunArgs& args) {
+  declare_launch_options(parser, args.launch);
   parser.group("Run");
-  parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
-  parser.flag("-v,--verbose", args->verbose, "Print the launch command; with --dry-run: reasons");
-  parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
-  parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
+  parser.flag("--dry-run", args.dry_run, "Print the equivalent shell script and exit");
+  parser.flag("-v,--verbose", args.verbose, "Print the launch command; with --dry-run: reasons");
+  parser.flag("--preflight", args.preflight, "Check every node first; start only without errors");
+  parser.flag("--force", args.launch.force, "Start, or print the script, in spite of errors");
   parser.group("Run", false, true);
-  parser.flag("--show-secrets", args->show_secrets,
+  parser.flag("--show-secrets", args.show_secrets,
               "With --dry-run: print tokens, keys and passwords");
-  parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
       "program not executable, 127 program not found.");
+}
+
+Runner declare_run(Parser& parser) {
+  auto args = std::make_shared<RunArgs>();
+  declare_run_options(parser, *args);
+  parser.takes_program(args->launch.command, true);
   return [args](Session& session) { return run(*args, session); };
 }
 

@@ -37,8 +37,8 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
   std::vector<std::string> command = request.command;
   if (command.empty()) return command;
   std::string path = env.get("PATH");
-  for (const auto& [name, value] : request.set)
-    if (name == "PATH") path = value;
+  for (const TypedVariable& one : request.set)
+    if (one.name == "PATH") path = one.value;
   const Result<std::string> found = sys::find_program(command.front(), path);
   if (!found && staged_program(command.front(), "", stage) != "") return command;
   if (!found && purpose == Purpose::start) return found.error();
@@ -215,11 +215,14 @@ Status complete(const PlanInput& input, Prepared& prepared) {
 
 }  // namespace
 
-Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpose purpose) {
+Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
   EnvSnapshot env = given;
-  if (const Status active = activate(request, purpose, env, prepared.diagnostics); !active)
+  if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)
     return active.error();
+  const Result<Request> spelled = spelled_out(typed, env, prepared.diagnostics);
+  if (!spelled) return spelled.error();
+  const Request& request = *spelled;
   prepared.activation = activation_lines(request);
   Site site;
   if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
@@ -246,6 +249,12 @@ Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpo
   if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
+  if (request.max_restarts.value_or(0) > 0)
+    prepared.diagnostics.push_back(
+        {"no-restart", Severity::warning,
+         fmt::format("--max-restarts {}: the job ends with its first failure, without a restart",
+                     *request.max_restarts),
+         "let the batch system start the job again, from a checkpoint"});
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);

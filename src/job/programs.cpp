@@ -214,13 +214,14 @@ std::size_t each_option(const Found& found, Use use) {
   return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
 }
 
+constexpr std::pair<const char*, const char*> kCounts[] = {
+    {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+
 // "hpclaunch run -N 2 --ppn 8 -- python train.py"
 std::string meant(const Found& found) {
   const std::string_view row = found.row;
   const Words& command = found.command;
   if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + typed_words(command);
-  constexpr std::pair<const char*, const char*> kCounts[] = {
-      {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
   std::string line = "hpclaunch run";
   bool module = false;
   bool is_program = !has(row, "interpreter");
@@ -287,6 +288,30 @@ Words behind_wrappers(const Words& command) {
     at = past_wrapper(wrapper, command, at + 1).at;
   }
   return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
+}
+
+std::string meant_option(const std::string& word, const std::string& next) {
+  const std::size_t begin = word.find_first_not_of('-');
+  if (word.empty() || begin == 0 || begin == std::string::npos) return "";
+  const std::size_t equals = word.find('=');
+  const std::string value = equals == std::string::npos ? next : word.substr(equals + 1);
+  const auto is =
+      [&, name = replaced(word.substr(begin, equals - begin), {{'_', "-"}})](std::string_view one) {
+        return replaced(one, {{'_', "-"}}) == name;
+      };
+  for (const std::string_view row : known_programs("launchers"))
+    for (const auto& [key, ours] : kCounts)
+      if (std::ranges::any_of(words_of(row, key), is))
+        return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
+  for (const std::string_view row : known_programs("options"))
+    if (std::ranges::any_of(words_of(row, "names"), is)) {
+      std::string meant(words_of(row, "meant").front());
+      if (const std::size_t at = meant.find("{}"); at != std::string::npos)
+        return meant.replace(at, 2, word);
+      const bool alone = meant.starts_with('-') && meant.find(' ') == std::string::npos;
+      return alone && !value.empty() ? meant + typed_words({value}) : meant;
+    }
+  return "";
 }
 
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {

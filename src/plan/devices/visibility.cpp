@@ -219,7 +219,7 @@ void report_typed_masks(const PlanInput& input, const Units& units, Plan& placed
     const bool removed = units.view == "own" && name == units.mask &&
                          std::ranges::count(input.request.unset, name) > 0;
     const bool set =
-        std::ranges::any_of(input.request.set, [&](const auto& one) { return one.first == name; });
+        std::ranges::count(input.request.set, name, &TypedVariable::name) > 0;
     if (!set && !removed) continue;
     placed.reports.push_back(
         {"mask-typed", Severity::error,

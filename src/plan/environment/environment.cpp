@@ -30,8 +30,8 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan
                                               : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
-  for (const auto& [name, value] : input.request.set)
-    if (name == kLeader) typed = value;
+  for (const TypedVariable& one : input.request.set)
+    if (one.name == kLeader) typed = one.value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
   const std::string_view outer = split(*typed, ',').front();
@@ -139,8 +139,8 @@ Status check_names(const Request& options) {
     return request_error(fmt::format("{}: invalid variable name \"{}\"", option, name),
                          "a name must not be empty or contain \"=\": --set NAME=VALUE");
   };
-  for (const auto& [name, value] : options.set)
-    if (Status good = check(name, "--set"); !good) return good;
+  for (const TypedVariable& one : options.set)
+    if (Status good = check(one.name, one.option.c_str()); !good) return good;
   for (const std::string& name : options.unset)
     if (Status good = check(name, "--unset"); !good) return good;
   return Done{};
@@ -153,8 +153,8 @@ void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& s
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placed);
-  for (const auto& [name, value] : input.request.set)
-    settings.add(name, Layer::command_line, value, "--set");
+  for (const TypedVariable& one : input.request.set)
+    settings.add(one.name, Layer::command_line, one.value, one.option);
   for (const std::string& name : input.request.unset)
     settings.add(name, Layer::command_line, Unset{}, "--unset");
 }

@@ -37,7 +37,6 @@ constexpr Row kOwn[] = {
 // TORCHELASTIC_RUN_ID, and from the batch system or MPI when they do not.
 constexpr std::pair<const char*, const char*> kTorchrun[] = {
     {"ROLE_NAME", "default"},
-    {"TORCHELASTIC_MAX_RESTARTS", "0"},
     {"TORCHELASTIC_RESTART_COUNT", "0"},
     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
 };
@@ -88,6 +87,8 @@ void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& setting
     settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
   for (const auto& [name, value] : kTorchrun)
     settings.add(name, Layer::computed, std::string(value), "as torchrun sets it for one attempt");
+  settings.add("TORCHELASTIC_MAX_RESTARTS", Layer::computed,
+               std::to_string(input.request.max_restarts.value_or(0)), "--max-restarts");
   settings.add(
       "TORCHELASTIC_RUN_ID", Layer::computed, input.job.id,
       "Lightning and idr_torch then read RANK and LOCAL_RANK, not the batch system's names");
