@@ -60,7 +60,8 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  Request request;  ///< what was typed; the program resolved
+  std::vector<std::string> agent_env = {};  ///< under --agent: "NAME=VALUE", with facts as {nodes}
+  Request request;                          ///< what was typed; the program resolved
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
 };

@@ -50,7 +50,8 @@ struct Request {
   std::string stack;
   std::string node_type;
   std::string device_mode;
-  std::string gpu_view;  ///< "own", "all", "launcher"
+  std::string gpu_view;          ///< "own", "all", "launcher"
+  bool view_is_implied = false;  ///< by another option: nothing to do without devices
   std::string
       local_rank;  ///< what LOCAL_RANK is: "device" as the rank sees it, "node": place on it
 
@@ -69,6 +70,7 @@ struct Request {
   std::string signal;               ///< "USR1@300": time-limit signal and seconds before the end
   std::string ends_in;              ///< "HH:MM:SS"
   std::optional<int> max_restarts;  ///< of the whole job
+  bool agent = false;               ///< one process per node that owns the node
   bool force = false;               ///< start in spite of errors, and outside an allocation
 
   std::vector<std::string> module_folders;  ///< --module-use, in order

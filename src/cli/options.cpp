@@ -123,6 +123,7 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_environment(parser, request);
   declare_launch(parser, request);
   declare_stage(parser, request.stage);
+  parser.flag("--agent", request.agent, "One process per node that owns it, as ray or torchrun");
 }
 
 Status without_stage(const Request& request, const char* command) {

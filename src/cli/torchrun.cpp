@@ -106,7 +106,8 @@ Status read_rendezvous(const TorchrunLine& line, Request& request) {
 // Keys that torchrun's stores have; is_host, store_type and the others have no meaning without an agent.
 Status read_conf(const TorchrunLine& line, Request& request, std::vector<Diagnostic>& notes) {
   std::string ignored;
-  for (const std::string_view part : split(line.get("rdzv-conf"), ',')) {
+  const std::string typed = line.get("rdzv-conf");
+  for (const std::string_view part : split(typed, ',')) {
     const std::string_view key = trim(part.substr(0, part.find('=')));
     const auto value =
         parse_natural(trim(part.substr(std::min(part.find('='), part.size() - 1) + 1)));
@@ -158,8 +159,6 @@ Status read_output(const TorchrunLine& line, Request& request, std::vector<Diagn
 
 Status read_program(const TorchrunLine& line, const EnvSnapshot& env, Request& request) {
   request.command = line.program;
-  if (request.command.empty())
-    return Error{ErrorKind::usage, "SCRIPT is missing", "hpclaunch torchrun [OPTIONS] SCRIPT"};
   const bool module = line.has("module");
   if (line.has("no-python") && module)
     return Error{ErrorKind::usage, "--no-python and --module contradict each other",
@@ -217,7 +216,10 @@ Status apply_torchrun(const TorchrunLine& line, const EnvSnapshot& env, Request&
   for (const auto read : {read_conf, read_output})
     if (const Status good = read(line, request, notes); !good) return good;
   if (const Status good = read_backend(line); !good) return good;
-  if (line.has("virtual-local-rank")) request.gpu_view = "own";
+  if (line.has("virtual-local-rank")) {
+    request.gpu_view = "own";
+    request.view_is_implied = true;
+  }
   for (const auto& [option, name] :
        {std::pair("role", "ROLE_NAME"), {"rdzv-id", "TORCHELASTIC_RUN_ID"}})
     if (line.has(option))
@@ -250,7 +252,9 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
         fmt::format("--node-rank {} is ignored: hpclaunch starts all {} and numbers them",
                     shown(rank), counted(plan.nodes(), "node")),
         "");
-  if (const std::string host = rendezvous_of(line).first; !host.empty())
+  const std::string host = rendezvous_of(line).first;
+  // Another one of static is MASTER_ADDR, and checked as such.
+  if (!host.empty() && (static_backend(line) != "static" || is_this_node(host)))
     if (auto elsewhere = job::endpoint_elsewhere(plan, host))
       found.push_back(std::move(*elsewhere));
   return found;

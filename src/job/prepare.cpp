@@ -64,6 +64,10 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   if (!command->empty() && !elsewhere)
     input.request.command.front() =
         staged_program(request.command.front(), command->front(), prepared.stage);
+  if (request.agent) {
+    input.agent_env = agent_env(request.command);
+    input.request.command = agent_command(request.command, std::move(input.request.command));
+  }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   mpi = mpi_of(*command, env);
   Result<ChosenLauncher> launcher =

@@ -146,11 +146,15 @@ std::optional<Found> find_row(const Words& command) {
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
-    if (const auto row = row_of("launchers", "programs", name); !row.empty()) {
+    bool known = false;
+    for (const std::string_view row : known_programs("launchers")) {
+      if (!lists(row, "programs", name)) continue;
       const bool second = has(row, "words " + name);
-      if (second && !lists(row, "words " + name, next)) return std::nullopt;
-      return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+      if (!second || lists(row, "words " + name, next))
+        return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+      known = true;
     }
+    if (known) return std::nullopt;
     const std::string_view wrapper = row_of("wrappers", "programs", name);
     if (wrapper.empty()) return std::nullopt;
     const bool second = has(wrapper, "words");
@@ -221,7 +225,7 @@ constexpr std::pair<const char*, const char*> kCounts[] = {
 std::string meant(const Found& found) {
   const std::string_view row = found.row;
   const Words& command = found.command;
-  if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + typed_words(command);
+  if (lists(row, "starts", "agent")) return "hpclaunch run --agent --" + typed_words(command);
   std::string line = "hpclaunch run";
   bool module = false;
   bool is_program = !has(row, "interpreter");
@@ -314,6 +318,46 @@ std::string meant_option(const std::string& word, const std::string& next) {
   return "";
 }
 
+std::vector<std::string> agent_env(const Words& typed) {
+  std::vector<std::string> env;
+  if (const std::optional<Found> found = find_row(typed))
+    for (const std::string_view one : words_of(found->row, "agent_env")) env.emplace_back(one);
+  return env;
+}
+
+std::vector<std::string> agent_command(const Words& typed, Words command) {
+  const std::optional<Found> found = find_row(typed);
+  // The text of `sh -c` is the user's own.
+  if (!found || found->command != typed) return command;
+  const auto list = [&](const char* key) {
+    std::string text;
+    for (const std::string_view option : words_of(found->row, key)) {
+      const std::string_view name = option.substr(0, option.find('='));
+      const bool given = std::ranges::any_of(typed, [&](const std::string& word) {
+        return replaced(word.substr(0, word.find('=')), {{'_', "-"}}) ==
+               replaced(name, {{'_', "-"}});
+      });
+      if (!given) text += fmt::format(" \"{}\"", option);
+    }
+    return text;
+  };
+  const std::string all = list("agent_args");
+  const std::string first = list("agent_first");
+  const std::string others = list("agent_others");
+  if ((all + first + others).empty()) return command;
+  const auto split_at = command.begin() + static_cast<std::ptrdiff_t>(found->args);
+  std::string front;
+  for (const std::string& word : Words(command.begin(), split_at)) front += quote_sh(word) + " ";
+  Words made = {
+      "/bin/sh", "-c",
+      fmt::format("if [ \"$NODE_RANK\" = 0 ]; then set --{} \"$@\"; else set --{} \"$@\"; fi\n"
+                  "exec {}{} \"$@\"",
+                  first, others, front.substr(0, front.size() - 1), all),
+      "agent"};
+  made.insert(made.end(), split_at, command.end());
+  return made;
+}
+
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
   const std::optional<Found> found = find_row(request.command);
   if (!found) return;
@@ -322,7 +366,8 @@ void check_program(const Request& request, const Plan& plan, Diagnostics& diagno
   const bool typed = request.ranks || request.ranks_per_node;
   const bool one_each = typed && plan.max_local_size() == 1;
   const std::string_view name = words_of(row, "name").front();
-  if (one_each && agent) return;
+  const bool told = has(row, "agent_env") || has(row, "agent_args");
+  if (one_each && (agent || (request.agent && told))) return;
   if (one_each && has(row, "interpreter")) {
     if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
     diagnostics.push_back(

@@ -57,6 +57,27 @@ Result<std::string> find_python(const std::string& path, const std::string& what
                "activate an environment first: --venv DIR, --conda NAME or --module NAME"};
 }
 
+// --agent: all cores and devices of the node, whatever else decides about ranks.
+Status own_node(Request& request) {
+  for (const auto& [typed, option] : {std::pair(request.ranks.has_value(), "--ranks"),
+                                      {request.ranks_per_node.has_value(), "--ranks-per-node"},
+                                      {request.ranks_per_device.has_value(), "--ranks-per-device"},
+                                      {request.devices_per_rank.has_value(), "--devices-per-rank"},
+                                      {request.cores_per_rank.has_value(), "--cpus-per-rank"},
+                                      {!request.gpu_view.empty(), "--gpu-view"},
+                                      {request.bind_via.has_value(), "--bind-via"}})
+    if (typed)
+      return Error{
+          ErrorKind::usage,
+          fmt::format("--agent is one process with the whole node; {} contradicts it", option),
+          "omit one of them"};
+  request.ranks_per_node = 1;
+  request.gpu_view = "all";
+  request.view_is_implied = true;
+  request.bind_via = BindVia::none;
+  return Done{};
+}
+
 }  // namespace
 
 Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics& diagnostics) {
@@ -66,6 +87,8 @@ Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics
   for (const std::string& text : request.env)
     if (const Status good = add_typed(text, env, set); !good) return good.error();
   request.set.insert(request.set.begin(), set.begin(), set.end());
+  if (request.agent)
+    if (const Status alone = own_node(request); !alone) return alone.error();
   std::vector<std::string>& command = request.command;
   if (command.empty()) return request;
   std::string path = env.get("PATH");

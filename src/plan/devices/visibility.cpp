@@ -100,8 +100,13 @@ struct Order {
   bool natural = true;  // device i of the driver is already local rank i's
 };
 
-Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
+Order order_of(const Units& units, std::vector<RankPlan> ranks, bool agent) {
   Order order;
+  if (agent) {  // in the driver's own order: its workers take them by number
+    ranks.resize(units.list.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].units = {UnitRef{units.list[i].unit}};
+    std::ranges::sort(ranks, {}, &RankPlan::unit);
+  }
   const auto add = [&](int unit) {
     if (std::ranges::count(order.units, unit) == 0) order.units.push_back(unit);
   };
@@ -146,7 +151,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   bool shared = false;
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
-    Order order = order_of(units, one.ranks);
+    Order order = order_of(units, one.ranks, input.request.agent);
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
@@ -218,8 +223,7 @@ void report_typed_masks(const PlanInput& input, const Units& units, Plan& placed
   for (const std::string_view name : units.vendor->masks) {
     const bool removed = units.view == "own" && name == units.mask &&
                          std::ranges::count(input.request.unset, name) > 0;
-    const bool set =
-        std::ranges::count(input.request.set, name, &TypedVariable::name) > 0;
+    const bool set = std::ranges::count(input.request.set, name, &TypedVariable::name) > 0;
     if (!set && !removed) continue;
     placed.reports.push_back(
         {"mask-typed", Severity::error,
@@ -271,6 +275,7 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
 }
 
 void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
+  if (input.request.agent) return;  // its workers have one
   const bool sees_one = units.view == "own" || units.view == "launcher";
   if (!sees_one || input.request.local_rank == "node")
     return settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
@@ -353,8 +358,9 @@ bool differing_models(const Topology& node) {
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Units& units) {
   if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty() ||
-      std::ranges::all_of(
-          classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
+      std::ranges::all_of(classes, [&](const NodeClass& one) {
+        return order_of(units, one.ranks, input.request.agent).ascending;
+      }))
     return false;
   decide(units, Layer::computed, "own",
          "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "

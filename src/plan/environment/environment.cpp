@@ -147,7 +147,7 @@ Status check_names(const Request& options) {
 }
 
 void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  add_threads(settings, input, placed);
+  if (!input.request.agent) add_threads(settings, input, placed);
   add_identity(input, placed, settings);
   add_rendezvous(settings, input);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
@@ -166,6 +166,7 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
   add_proxy_exceptions(input, plan, settings);
+  add_agent(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_rules(input, facts, true, units, plan, settings);
   plan.env = settings.finish();
