@@ -100,13 +100,8 @@ struct Order {
   bool natural = true;  // device i of the driver is already local rank i's
 };
 
-Order order_of(const Units& units, std::vector<RankPlan> ranks, bool agent) {
+Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
   Order order;
-  if (agent) {  // in the driver's own order: its workers take them by number
-    ranks.resize(units.list.size());
-    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].units = {UnitRef{units.list[i].unit}};
-    std::ranges::sort(ranks, {}, &RankPlan::unit);
-  }
   const auto add = [&](int unit) {
     if (std::ranges::count(order.units, unit) == 0) order.units.push_back(unit);
   };
@@ -151,7 +146,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   bool shared = false;
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
-    Order order = order_of(units, one.ranks, input.request.agent);
+    Order order = order_of(units, one.ranks);
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
@@ -275,7 +270,6 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
 }
 
 void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  if (input.request.agent) return;  // its workers have one
   const bool sees_one = units.view == "own" || units.view == "launcher";
   if (!sees_one || input.request.local_rank == "node")
     return settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
@@ -358,9 +352,8 @@ bool differing_models(const Topology& node) {
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Units& units) {
   if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty() ||
-      std::ranges::all_of(classes, [&](const NodeClass& one) {
-        return order_of(units, one.ranks, input.request.agent).ascending;
-      }))
+      std::ranges::all_of(
+          classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
     return false;
   decide(units, Layer::computed, "own",
          "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
@@ -370,7 +363,7 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
                       EnvSettings& settings) {
-  add_local_rank(input, units, settings);
+  if (!input.request.agent) add_local_rank(input, units, settings);
   if (units.hidden) {
     hide_all(input.node, placed, settings);
     return Done{};
@@ -398,7 +391,8 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   report_typed_masks(input, units, placed);
   if (units.view == "launcher") remove_other_masks(input, units, settings);
   if (units.view == "own") return add_own(input, units, placed, settings);
-  if (units.view != "all") return Done{};
+  // An agent's workers take devices by the driver's numbers.
+  if (units.view != "all" || input.request.agent) return Done{};
   report_parts(units, placed);
   return add_all(input, units, placed, settings);
 }
