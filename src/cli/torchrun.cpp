@@ -20,13 +20,13 @@ Error wrong_value(std::string_view option, const std::string& value, std::string
                "hpclaunch torchrun --help"};
 }
 
-std::string static_backend(const TorchrunLine& line) {
+std::string backend_of(const TorchrunLine& line) {
   const std::string typed = line.get("rdzv-backend");
   return typed.empty() ? "static" : typed;
 }
 
 Status read_backend(const TorchrunLine& line) {
-  const std::string backend = static_backend(line);
+  const std::string backend = backend_of(line);
   if (backend == "static" || backend == "c10d") return Done{};
   return Error{ErrorKind::unsupported,
                fmt::format("--rdzv-backend {}: hpclaunch knows static and c10d; its ranks meet at "
@@ -50,8 +50,7 @@ Status read_nodes(const TorchrunLine& line, Request& request) {
                         : parse_natural(typed.substr(colon + 1), kMost).value_or(0);
   if (least < 1 || most < least) return wrong_value("nnodes", typed, "N, or MIN:MAX");
   request.nodes = static_cast<int>(most);
-  if (least < most && static_backend(line) != "static")
-    request.least_nodes = static_cast<int>(least);
+  if (least < most && backend_of(line) != "static") request.least_nodes = static_cast<int>(least);
   return Done{};
 }
 
@@ -82,7 +81,7 @@ std::pair<std::string, std::string> endpoint_of(const std::string& text) {
 std::pair<std::string, std::string> rendezvous_of(const TorchrunLine& line) {
   if (line.has("standalone")) return {};
   if (line.has("rdzv-endpoint")) return endpoint_of(line.get("rdzv-endpoint"));
-  if (static_backend(line) != "static") return {};
+  if (backend_of(line) != "static") return {};
   return {endpoint_of(line.get("master-addr")).first, line.get("master-port")};
 }
 
@@ -98,7 +97,7 @@ Status read_rendezvous(const TorchrunLine& line, Request& request) {
                        "a port from 0 to 65535");
   if (number && *number > 0 && !request.master_port)
     request.master_port = static_cast<int>(*number);
-  if (static_backend(line) == "static" && !host.empty() && !is_this_node(host))
+  if (backend_of(line) == "static" && !host.empty() && !is_this_node(host))
     request.master_addr = host;
   return Done{};
 }
@@ -212,10 +211,10 @@ Status apply_torchrun(const TorchrunLine& line, const EnvSnapshot& env, Request&
                      "torchrun removes the -- behind the script, and so does hpclaunch",
                      "hpclaunch torchrun [OPTIONS] -- SCRIPT -- ARGS keeps it"});
   for (const auto read : {read_nodes, read_ranks, read_rendezvous, read_numbers})
-    if (const Status good = read(line, request); !good) return good;
+    if (Status good = read(line, request); !good) return good;
   for (const auto read : {read_conf, read_output})
-    if (const Status good = read(line, request, notes); !good) return good;
-  if (const Status good = read_backend(line); !good) return good;
+    if (Status good = read(line, request, notes); !good) return good;
+  if (Status good = read_backend(line); !good) return good;
   if (line.has("virtual-local-rank")) {
     request.gpu_view = "own";
     request.view_is_implied = true;
@@ -254,7 +253,7 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
         "");
   const std::string host = rendezvous_of(line).first;
   // Another one of static is MASTER_ADDR, and checked as such.
-  if (!host.empty() && (static_backend(line) != "static" || is_this_node(host)))
+  if (!host.empty() && (backend_of(line) != "static" || is_this_node(host)))
     if (auto elsewhere = job::endpoint_elsewhere(plan, host))
       found.push_back(std::move(*elsewhere));
   return found;

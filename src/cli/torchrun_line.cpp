@@ -107,6 +107,7 @@ class Reader {
     if (fits.empty()) return unknown(typed);
     if (fits.size() > 1) {
       std::vector<std::string> names;
+      names.reserve(fits.size());
       for (const Option* one : fits) names.push_back(fmt::format("--{}", one->name));
       return Error{ErrorKind::usage, fmt::format("{} is short for several options", typed),
                    joined(names, " or ")};
@@ -125,7 +126,7 @@ class Reader {
       }
       const char* rest = word.c_str() + i + 1;
       if (option->value.empty() || *rest == '\0') {
-        if (const Status taken = take(*option, word, nullptr); !taken) return taken;
+        if (Status taken = take(*option, word, nullptr); !taken) return taken;
         continue;
       }
       return take(*option, word, *rest == '=' ? rest + 1 : rest);
@@ -166,6 +167,7 @@ class Reader {
 
   Error unknown(const std::string& typed) const {
     std::vector<std::string> known;
+    known.reserve(kOptions.size());
     for (const Option& one : kOptions) known.push_back(fmt::format("--{}", one.name));
     const std::string next = at_ < words_.size() ? words_[at_] : "";
     std::string hint = job::meant_option(typed, next);
