@@ -26,7 +26,7 @@ function(words_of variable row)
 endfunction()
 
 set(text "")
-foreach(list launchers mpi wrappers)
+foreach(list launchers options mpi wrappers)
   string(JSON rows LENGTH "${json}" ${list})
   math(EXPR last_row "${rows} - 1")
   foreach(row_index RANGE ${last_row})

@@ -31,6 +31,16 @@ if(TARGET hpclaunch)
   set_target_properties(hpclaunch PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS hpclaunch RUNTIME DESTINATION bin)
   install(DIRECTORY ${_generated}/ DESTINATION share PATTERN "*.tmp" EXCLUDE)
+  # For `alias torchrun=torchrun-hpclaunch`: the name by which the program is started decides.
+  foreach(_place "bin/torchrun-hpclaunch hpclaunch" "share/bash-completion/completions/torchrun-hpclaunch hpclaunch"
+                 "share/fish/vendor_completions.d/torchrun-hpclaunch.fish hpclaunch.fish" "share/man/man1/torchrun-hpclaunch.1 hpclaunch.1")
+    string(REPLACE " " ";" _place "${_place}")
+    list(GET _place 0 _link)
+    list(GET _place 1 _target)
+    install(CODE "
+      file(CREATE_LINK ${_target} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${_link}\" SYMBOLIC)
+      list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${_link}\")")
+  endforeach()
 endif()
 install(PROGRAMS ${HPCLAUNCH_SHIM} DESTINATION libexec/hpclaunch)
 install(FILES src/job/start/sitecustomize.py DESTINATION libexec/hpclaunch/start)

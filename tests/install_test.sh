@@ -48,6 +48,11 @@ launch -n 2 -- /bin/sh -c 'exit 7' || status=$?
 ln -s "$tree/bin/hpclaunch" "$work/elsewhere/hpl"
 plain ./hpl run --launcher local -n 1 -- /bin/true >"$work/out" 2>&1 || complain "through a link: $(cat "$work/out")"
 
+# As torchrun, from its own name.
+plain "$tree/bin/torchrun-hpclaunch" --nproc_per_node=2 --no-python /bin/true >"$work/out" 2>&1 || complain "torchrun-hpclaunch: $(cat "$work/out")"
+plain "$tree/bin/torchrun-hpclaunch" complete -- --nnod | grep -q '^--nnodes' || complain "torchrun-hpclaunch does not complete --nnodes"
+[ -s "$tree/share/man/man1/torchrun-hpclaunch.1" ] || complain "the man page of torchrun-hpclaunch is missing"
+
 # What was installed is removed again, and nothing else.
 "$cmake" --install "$build" --prefix "$work/again" >"$work/install.log" || complain "second install failed"
 if "$build/bin/hpclaunch" --version >/dev/null && command -v file >/dev/null; then
@@ -56,7 +61,7 @@ if "$build/bin/hpclaunch" --version >/dev/null && command -v file >/dev/null; th
 fi
 echo mine >"$work/again/share/doc/hpclaunch/mine"
 "$cmake" --build "$build" --target uninstall >"$work/uninstall.log" 2>&1 || complain "uninstall: $(cat "$work/uninstall.log")"
-rest=$(cd "$work/again" && find . -type f)
+rest=$(cd "$work/again" && find . ! -type d)
 [ "$rest" = ./share/doc/hpclaunch/mine ] || complain "uninstall left: $rest"
 [ -d "$work/again/libexec/hpclaunch" ] && complain "uninstall left the folder libexec/hpclaunch"
 [ "$failed" = 0 ] && echo "install_test: passed"

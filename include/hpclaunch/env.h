@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/result.h"
+
 namespace hpclaunch {
 
 /// The process environment as a value, captured once in main. Entries keep their order and bytes, also
@@ -30,5 +32,13 @@ class EnvSnapshot {
   std::vector<std::string> entries_;
   std::map<std::string, std::string, std::less<>> values_;
 };
+
+/// Lines NAME=VALUE of a dotenv file, in order: comments, `export`, 'literal' and "with \\n escapes" values. Nothing is
+/// expanded. Errors: `invalid` with line and column.
+struct DotenvEntry {
+  std::string name, value;
+  int line = 0;
+};
+Result<std::vector<DotenvEntry>> parse_dotenv(std::string_view text, const std::string& file);
 
 }  // namespace hpclaunch

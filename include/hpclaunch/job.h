@@ -107,6 +107,12 @@ Result<Profile> read_profile(const ProfileEntry& entry);
 /// `not_found` with a suggestion; `invalid` with the first problem, and how many more there are.
 Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env);
 
+// ---- programs -----------------------------------------------------------------------------------
+
+/// What an option of another launcher is here, for an error: "--ppn 8" for "--nproc-per-node=8", or for that word and
+/// `next`. "" for an option that is not known.
+std::string meant_option(const std::string& word, const std::string& next);
+
 // ---- the plan -----------------------------------------------------------------------------------
 
 struct ChosenLauncher {
@@ -210,6 +216,10 @@ Result<Topology> known_node(const std::string& file, Session& session);
 
 /// As topology_xml of hpclaunch/probe.h.
 Result<std::string> known_xml(const std::string& file);
+
+/// The endpoint of a typed rendezvous that is no node of the plan, or not the first one. nullopt: it is, or nothing can
+/// be said.
+std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string& host);
 
 // ---- the job ------------------------------------------------------------------------------------
 

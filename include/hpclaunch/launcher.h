@@ -46,9 +46,10 @@ struct Launcher {
   std::string_view name;                        ///< as in --launcher and in profiles
   std::vector<std::string_view> programs = {};  ///< to look for on PATH, best first; empty: none
   Recognition recognition = {};
-  bool shared_names = false;        ///< other launchers' programs have the same names
-  bool by_version = false;          ///< its flags depend on the version
-  std::string_view rank_mark = {};  ///< set in its ranks and nowhere else; "" for none
+  bool shared_names = false;         ///< other launchers' programs have the same names
+  bool by_version = false;           ///< its flags depend on the version
+  std::string_view rank_mark = {};   ///< set in its ranks and nowhere else; "" for none
+  std::string_view step_tasks = {};  ///< has the number of tasks where one of its steps is
   /// Set in its ranks, separated by blanks ("NAME*": all that begin so). Those of another launch mislead
   /// programs and are removed.
   std::string_view rank_variables = {};

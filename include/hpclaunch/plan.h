@@ -205,6 +205,7 @@ struct Plan {
   std::vector<std::string> launcher_only;  ///< the launcher's own variables, not expected in ranks
   /// Variables that this launcher must name to pass them on (docs/reference/launchers.md); ascending.
   std::vector<std::string> forward;
+  int available_nodes = 1;                 ///< hosts that the plan could have; not in the JSON
   bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
   std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
   std::vector<std::string> profile_args;   ///< launcher flags of the profile's rules

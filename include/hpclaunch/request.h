@@ -23,11 +23,19 @@ struct StageRequest {
   bool keep = false;           ///< not removed when the program has ended
 };
 
+/// A variable for every rank.
+struct TypedVariable {
+  std::string name, value;
+  std::string option = "--set";  ///< "--env-file job.env:3" says it more closely
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
   std::optional<int> ranks;  ///< world size
   std::optional<int> ranks_per_node;
+  std::string ranks_by;  ///< "gpu", "xpu", "cpu", "auto": ranks per node, as torchrun counts
+  std::optional<int> least_nodes;  ///< with `nodes`: of these at least, else all that there are
   std::optional<int> ranks_per_device;
   std::optional<int> devices_per_rank;  ///< 0: ranks get no device
   std::optional<int> cores_per_rank;
@@ -42,7 +50,8 @@ struct Request {
   std::string stack;
   std::string node_type;
   std::string device_mode;
-  std::string gpu_view;  ///< "own", "all", "launcher"
+  std::string gpu_view;          ///< "own", "all", "launcher"
+  bool view_is_implied = false;  ///< by another option: nothing to do without devices
   std::string
       local_rank;  ///< what LOCAL_RANK is: "device" as the rank sees it, "node": place on it
 
@@ -50,16 +59,19 @@ struct Request {
   std::vector<std::string> launcher_args;
   Verify verify = Verify::warn;
   std::optional<OnDrift> on_drift;
-  std::vector<std::pair<std::string, std::string>> set;  ///< --set NAME=VALUE, in order
-  std::vector<std::string> unset;                        ///< --unset NAME, in order
+  std::vector<std::string> env_files;  ///< --env-file, in order
+  std::vector<std::string> env;        ///< --env NAME[=VALUE], in order
+  std::vector<TypedVariable> set;      ///< --set NAME=VALUE, in order
+  std::vector<std::string> unset;      ///< --unset NAME, in order
   std::string master_addr;
   std::optional<int> master_port;
   OutputOptions output;
   std::optional<bool> supervise;
+  std::string signal;               ///< "USR1@300": time-limit signal and seconds before the end
+  std::string ends_in;              ///< "HH:MM:SS"
   std::optional<int> max_restarts;  ///< of the whole job, after a rank has failed
-  std::string signal;   ///< "USR1@300": time-limit signal and seconds before the end
-  std::string ends_in;  ///< "HH:MM:SS"
-  bool force = false;   ///< start in spite of errors, and outside an allocation
+  bool agent = false;               ///< one process per node that owns the node
+  bool force = false;               ///< start in spite of errors, and outside an allocation
 
   std::vector<std::string> module_folders;  ///< --module-use, in order
   std::vector<std::string> modules;         ///< --module, in order
@@ -69,7 +81,9 @@ struct Request {
   std::string mps;             ///< "auto", "on", "off": NVIDIA's MPS for ranks that share a device
   bool profile_start = false;  ///< measure exec, interpreter, import, rendezvous, first collective
 
-  std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
+  /// Program and arguments; [0] absolute once resolved. "-m" there is a Python module, "x.py" may be a script.
+  std::vector<std::string> command;
+  bool python = false;  ///< `command` begins with a script, whatever its name
 };
 
 }  // namespace hpclaunch

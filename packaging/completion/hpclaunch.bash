@@ -18,4 +18,4 @@ _hpclaunch() {
   # What ends in "=" takes a value.
   [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null
 }
-complete -F _hpclaunch hpclaunch
+complete -F _hpclaunch hpclaunch torchrun-hpclaunch

@@ -13,3 +13,4 @@ function __hpclaunch
   end
 end
 complete -c hpclaunch -f -a '(__hpclaunch)'
+complete -c torchrun-hpclaunch -f -a '(__hpclaunch)'

@@ -31,6 +31,21 @@ struct Command {
 /// The options that run, plan, env, explain and verify share: they fill one Request.
 void declare_launch_options(Parser& parser, Request& request);
 
+/// What `run` takes, and torchrun's line with it.
+struct RunArgs {
+  Request launch;
+  bool dry_run = false;
+  bool verbose = false;
+  bool show_secrets = false;
+  bool preflight = false;
+  std::string profile_start;                    ///< file; "-" for none, "" where it is not typed
+  std::function<void(Prepared&)> compare = {};  ///< adds diagnostics to the plan's
+};
+
+void declare_run_options(Parser& parser, RunArgs& args);
+
+int run(const RunArgs& args, Session& session);  ///< the exit status
+
 /// Errors: `usage` where --stage was typed for a command that starts no program of the user.
 Status without_stage(const Request& request, const char* command);
 
@@ -74,6 +89,7 @@ extern const char* const kManual;
 std::span<const Command> commands();
 
 Runner declare_run(Parser& parser);
+Runner declare_torchrun(Parser& parser);
 Runner declare_script(Parser& parser);
 Runner declare_submit(Parser& parser);
 Runner declare_plan(Parser& parser);

@@ -67,6 +67,11 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
                                  command.summary, command.name, command.usage);
   bool complete = true;
   for (auto option = command.options.begin(); option != command.options.end();) {
+    if (brief && command.brief_own && option->shared) {
+      complete = false;
+      ++option;
+      continue;
+    }
     const std::string& group = option->group;
     text += fmt::format("\n{}:\n", group);
     std::vector<std::string> others;
@@ -81,7 +86,8 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
   }
   if (!complete) text += fmt::format("\nAll options: hpclaunch {} --help\n", command.name);
   for (const std::string_view line : split(command.footer, '\n'))
-    if (!line.empty()) text += "\n" + paragraph("", line, narrow);
+    if (!line.empty())
+      text += (std::exchange(complete, true) ? "\n" : "") + paragraph("", line, narrow);
   return text;
 }
 

@@ -16,15 +16,17 @@ namespace {
 
 constexpr auto kReport = ExitRules::report;
 constexpr auto kLaunch = ExitRules::launch;
-constexpr const char* kProgram = "[OPTIONS] [--] [PROGRAM [ARG...]]";
+constexpr const char* kRequired = "[OPTIONS] [--] PROGRAM|-m MODULE [ARG...]";
+constexpr const char* kProgram = "[OPTIONS] [--] [PROGRAM|-m MODULE [ARG...]]";
 
 constexpr std::array kCommands = {
-    Command{"run", "start a program on every rank", "[OPTIONS] [--] PROGRAM [ARG...]", kLaunch,
-            false, declare_run},
-    Command{"script", "print a batch script that runs a program", "[OPTIONS] [--] PROGRAM [ARG...]",
-            kReport, false, declare_script},
-    Command{"submit", "hand that script to the batch system", "[OPTIONS] [--] PROGRAM [ARG...]",
-            kLaunch, false, declare_submit},
+    Command{"run", "start a program on every rank", kRequired, kLaunch, false, declare_run},
+    Command{"torchrun", "take torchrun's command line", "[OPTIONS] SCRIPT [ARG...]", kLaunch, false,
+            declare_torchrun},
+    Command{"script", "print a batch script that runs a program", kRequired, kReport, false,
+            declare_script},
+    Command{"submit", "hand that script to the batch system", kRequired, kLaunch, false,
+            declare_submit},
     Command{"plan", "show which rank gets which CPUs and variables", kProgram, kReport, false,
             declare_plan},
     Command{"env", "print the environment for a batch script", kProgram, kReport, false,
@@ -146,7 +148,13 @@ int main_of(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   try {
-    return hpclaunch::cli::main_of({argv + 1, argv + argc});
+    std::vector<std::string> words(argv + 1, argv + argc);
+    const std::string_view name = argc > 0 ? argv[0] : "";
+    if (name.substr(name.rfind('/') + 1) == "torchrun-hpclaunch")
+      words.insert(
+          words.begin() + (words.size() > 1 && words[0] == "complete" && words[1] == "--" ? 2 : 0),
+          "torchrun");
+    return hpclaunch::cli::main_of(words);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hpclaunch: internal error: %s\n", error.what());
     return 125;

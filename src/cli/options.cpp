@@ -75,6 +75,10 @@ void declare_launch(Parser& parser, Request& request) {
   parser.named("--on-drift", request.on_drift, "HOW",
                {OnDrift::warn, OnDrift::fail, OnDrift::replan},
                "Node differs from the plan: warn, fail, or replan for it");
+  parser.list("--env", request.env, "NAME[=VALUE]",
+              "The same; without a value that of this shell; repeatable");
+  parser.list("--env-file", request.env_files, "FILE",
+              "Variables from lines NAME=VALUE (dotenv); repeatable");
   parser.assignments("--set", request.set, "NAME=VALUE",
                      "Set a variable on every rank; repeatable");
   parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
@@ -121,6 +125,7 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_environment(parser, request);
   declare_launch(parser, request);
   declare_stage(parser, request.stage);
+  parser.flag("--agent", request.agent, "One process per node that owns it, as ray or torchrun");
 }
 
 Status without_stage(const Request& request, const char* command) {

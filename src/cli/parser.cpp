@@ -194,12 +194,11 @@ void Parser::choice_of(const std::string& spec, const std::string& preset,
   info.choices = choices;
 }
 
-void Parser::assignments(const std::string& spec,
-                         std::vector<std::pair<std::string, std::string>>& values,
+void Parser::assignments(const std::string& spec, std::vector<TypedVariable>& values,
                          const std::string& value_name, const std::string& help) {
-  const auto take = [&values](const std::vector<std::string>& typed) {
+  const auto take = [spec, &values](const std::vector<std::string>& typed) {
     for (const std::string& text : typed)
-      values.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+      values.push_back({text.substr(0, text.find('=')), text.substr(text.find('=') + 1), spec});
   };
   const auto check = [spec](const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -248,6 +247,23 @@ void Parser::word(std::string& value, const std::string& value_name,
 void Parser::takes_program(std::vector<std::string>& program, bool required) {
   program_ = &program;
   program_required_ = required;
+  OptionInfo& info =
+      describe("-m", "MODULE", "Start a Python module as the program", [](CLI::App&) {});
+  info.shared = false;
+  info.rare = true;
+}
+
+void Parser::foreign(char letter, std::string_view name, std::string_view value,
+                     std::string_view help) {
+  const std::string spec = letter == 0 ? "" : fmt::format("-{},", letter);
+  describe(fmt::format("{}--{}", spec, name), std::string(value), std::string(help),
+           [](CLI::App&) {});
+}
+
+void Parser::takes_line(Rewrite read, std::vector<std::string>& program) {
+  rewrite_ = std::move(read);
+  program_ = &program;
+  program_required_ = true;
 }
 
 void Parser::footer(const std::string& text) { tree_.footer = text; }
@@ -264,6 +280,24 @@ Error Parser::unknown(const std::string& word) const {
   return Error{ErrorKind::usage, fmt::format("unknown option {}", name), hint};
 }
 
+// Options of other launchers before the program: "-np 4" would be -n with the value "p", and "-hosts" help.
+Status Parser::refuse_foreign(const std::vector<std::string>& line) const {
+  for (std::size_t at = 0; at < line.size() && line[at].starts_with('-') && line[at] != "--";
+       ++at) {
+    const std::string name = line[at].substr(0, line[at].find('='));
+    const auto own = std::ranges::find_if(
+        tree_.options, [&](const OptionInfo& option) { return names(option, name); });
+    const std::string next = at + 1 < line.size() ? line[at + 1] : "";
+    if (own != tree_.options.end()) {
+      if (name == "-m") break;
+      at += own->value_name.empty() || name != line[at] || !own->bare.empty() ? 0 : 1;
+    } else if (const std::string meant = job::meant_option(line[at], next); !meant.empty()) {
+      return Error{ErrorKind::usage, fmt::format("unknown option {}", name), meant};
+    }
+  }
+  return Done{};
+}
+
 Result<std::string> Parser::parse(std::vector<std::string> line) {
   CLI::App app("", tree_.name);
   app.allow_extras();  // so that we can name the nearest one
@@ -274,6 +308,13 @@ Result<std::string> Parser::parse(std::vector<std::string> line) {
     app.add_flag_callback(name, [&help, name] { throw CLI::CallForHelp(help = name, 0); });
   for (std::size_t i = 0; i < declare_.size(); ++i)
     if (is_typed(tree_.options[i], line)) declare_[i](app);
+  const bool asks = !line.empty() && (line.front() == "-h" || line.front() == "--help");
+  if (rewrite_ && !asks) {
+    Result<std::vector<std::string>> own = rewrite_(line);
+    if (!own) return own.error();
+    line = *std::move(own);
+  } else if (program_ != nullptr)
+    if (const Status ours = refuse_foreign(line); !ours) return ours.error();
   const std::string last = line.empty() ? "" : line.back();
   typed_ = line;
   std::reverse(line.begin(), line.end());  // CLI11 takes them from the back
@@ -317,7 +358,8 @@ std::vector<std::string> Parser::shared_words(std::string_view except) const {
 // What is left of the line: options that do not exist, or the program.
 Status Parser::take_program(std::vector<std::string> rest) {
   const std::string first = rest.empty() ? "" : rest.front();
-  if (first.starts_with('-') && first != "-" && first != "--") return unknown(first);
+  const bool module = program_ != nullptr && first == "-m";
+  if (first.starts_with('-') && first != "-" && first != "--" && !module) return unknown(first);
   if (program_ == nullptr && !rest.empty())
     return Error{ErrorKind::usage, fmt::format("unexpected argument \"{}\"", first),
                  fmt::format("hpclaunch {} --help", tree_.name)};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hpclaunch/render.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
 
 namespace CLI {
@@ -45,6 +46,7 @@ struct CommandTree {
   std::string summary;
   std::string usage;  ///< what follows the name
   std::string footer;
+  bool brief_own = false;           ///< the brief help leaves out shared options
   std::vector<OptionInfo> options;  ///< in the order of declaration, --help first
 };
 
@@ -59,6 +61,7 @@ class Parser {
 
   /// Of the options that follow; `rare`: the brief help names them only.
   void group(const std::string& name, bool shared = false, bool rare = false);
+  void brief_own() { tree_.brief_own = true; }
   void flag(const std::string& spec, bool& value, const std::string& help);
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
@@ -83,8 +86,7 @@ class Parser {
   void list(const std::string& spec, std::vector<std::string>& values,
             const std::string& value_name,
             const std::string& help);  ///< once per value
-  void assignments(const std::string& spec,
-                   std::vector<std::pair<std::string, std::string>>& values,
+  void assignments(const std::string& spec, std::vector<TypedVariable>& values,
                    const std::string& value_name,
                    const std::string& help);  ///< NAME=VALUE, once per pair
   /// Two flags that contradict each other; nullopt when neither is typed.
@@ -98,6 +100,12 @@ class Parser {
   /// The command line may end in `[--] PROGRAM [ARG...]`, of which nothing is read as ours; where that
   /// is `required`, it must.
   void takes_program(std::vector<std::string>& program, bool required = false);
+  /// An option that takes_line reads.
+  void foreign(char letter, std::string_view name, std::string_view value, std::string_view help);
+  /// The whole command line but -h and --help is read by `read`, which returns the options of this command in it, and
+  /// the program behind "--".
+  using Rewrite = std::function<Result<std::vector<std::string>>(const std::vector<std::string>&)>;
+  void takes_line(Rewrite read, std::vector<std::string>& program);
   void footer(const std::string& text);
 
   /// The help that was asked for instead, "-h" or "--help"; "" for none. Errors: `usage`, with the nearest
@@ -119,6 +127,7 @@ class Parser {
                  const std::vector<std::string>& choices, const std::string& help,
                  const std::function<void(std::size_t)>& take);
   Error unknown(const std::string& word) const;
+  Status refuse_foreign(const std::vector<std::string>& line) const;
   Status take_program(std::vector<std::string> rest);
   void keep_shared(const CLI::App& app);
 
@@ -129,6 +138,7 @@ class Parser {
   bool rare_ = false;
   std::vector<std::string>* program_ = nullptr;
   bool program_required_ = false;
+  Rewrite rewrite_;
   std::vector<std::string> typed_;
   std::vector<std::pair<std::string, std::string>> shared_typed_;  ///< name and value of each
 };

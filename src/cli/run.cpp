@@ -7,15 +7,6 @@ namespace hpclaunch::cli {
 
 namespace {
 
-struct Args {
-  Request launch;
-  bool dry_run = false;
-  bool verbose = false;
-  bool show_secrets = false;
-  bool preflight = false;
-  std::string profile_start;  // file; "-" for none, "" where it is not typed
-};
-
 constexpr double kPreflightSeconds = 120;
 
 // On a terminal one line that changes; else those that stay.
@@ -55,7 +46,7 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
   return notes;
 }
 
-int dry_run(const Args& args, const Prepared& prepared, Session& session) {
+int dry_run(const RunArgs& args, const Prepared& prepared, Session& session) {
   const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
   std::vector<std::string> notes = script_notes(prepared.plan, args.launch);
@@ -75,7 +66,8 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
 }
 
 // The exit status stays the job's.
-void measure(const Args& args, const Prepared& prepared, job::RunRecord& record, Session& session) {
+void measure(const RunArgs& args, const Prepared& prepared, job::RunRecord& record,
+             Session& session) {
   record.start = job::start_profile(prepared, record.attempts.back().ending, other_lines(session));
   fmt::print(session.err, "{}", job::start_profile_text(*record.start, prepared.plan));
   report(session, record.start->diagnostics);
@@ -86,9 +78,10 @@ void measure(const Args& args, const Prepared& prepared, job::RunRecord& record,
 }
 
 // Until the job has ended; fills `record` on the way.
-int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecord& record) {
+int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRecord& record) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
   Request request = args.launch;
+  request.profile_start = !args.profile_start.empty();
   if (args.dry_run) {
     request.stage = {};
     request.mps = "off";
@@ -100,6 +93,7 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   record.plan = &prepared.plan;
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
+  if (args.compare) args.compare(prepared);
   report(session, prepared.diagnostics);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
@@ -119,8 +113,10 @@ int launch(const Args& args, Session& session, Prepared& prepared, job::RunRecor
   return ending->status;
 }
 
+}  // namespace
+
 // The exit status is the job's, also when the report cannot be written.
-int run(const Args& args, Session& session) {
+int run(const RunArgs& args, Session& session) {
   const std::string& file = args.launch.output.report;
   const bool reports = !file.empty() && !args.dry_run;
   if (const Status good = reports ? job::check_file("--report", file) : Done{}; !good)
@@ -141,29 +137,28 @@ int run(const Args& args, Session& session) {
   return status;
 }
 
-}  // namespace
-
-Runner declare_run(Parser& parser) {
-  auto args = std::make_shared<Args>();
-  declare_launch_options(parser, args->launch);
+void declare_run_options(Parser& parser, RunArgs& args) {
+  declare_launch_options(parser, args.launch);
   parser.group("Run");
-  parser.flag("--dry-run", args->dry_run, "Print the equivalent shell script and exit");
-  parser.flag("-v,--verbose", args->verbose, "Print the launch command; with --dry-run: reasons");
-  parser.flag("--preflight", args->preflight, "Check every node first; start only without errors");
-  parser.text("--profile-start", args->profile_start, "FILE",
+  parser.flag("--dry-run", args.dry_run, "Print the equivalent shell script and exit");
+  parser.flag("-v,--verbose", args.verbose, "Print the launch command; with --dry-run: reasons");
+  parser.flag("--preflight", args.preflight, "Check every node first; start only without errors");
+  parser.text("--profile-start", args.profile_start, "FILE",
               "Measure exec, import torch, rendezvous on every rank; JSON to FILE", "-");
-  parser.flag("--force", args->launch.force, "Start, or print the script, in spite of errors");
+  parser.flag("--force", args.launch.force, "Start, or print the script, in spite of errors");
   parser.group("Run", false, true);
-  parser.flag("--show-secrets", args->show_secrets,
+  parser.flag("--show-secrets", args.show_secrets,
               "With --dry-run: print tokens, keys and passwords");
-  parser.takes_program(args->launch.command, true);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
       "program not executable, 127 program not found.");
-  return [args](Session& session) {
-    args->launch.profile_start = !args->profile_start.empty();
-    return run(*args, session);
-  };
+}
+
+Runner declare_run(Parser& parser) {
+  auto args = std::make_shared<RunArgs>();
+  declare_run_options(parser, *args);
+  parser.takes_program(args->launch.command, true);
+  return [args](Session& session) { return run(*args, session); };
 }
 
 }  // namespace hpclaunch::cli

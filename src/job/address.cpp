@@ -120,4 +120,27 @@ void check_address(const Plan& plan, const Request& request, Purpose purpose,
   if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
+std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string& host) {
+  const std::string first = plan.hosts.front();
+  const auto holds = [&](const char* what, Severity severity) {
+    return Diagnostic{
+        "torchrun-endpoint", severity,
+        fmt::format("the endpoint {} {}: ranks meet on {}, where rank 0 runs", host, what, first),
+        severity == Severity::error ? "omit the endpoint" : ""};
+  };
+  if (same_host(host, first) || plan.invented_hosts) return std::nullopt;
+  if (is_loopback_name(host)) {
+    if (plan.nodes() == 1) return std::nullopt;
+    return holds("is loopback", Severity::note);
+  }
+  if (plan.hosts.contains(host)) return holds("is not the first node", Severity::note);
+  const Result<Addresses> found = sys::resolve(host);
+  if (!found) return holds("does not resolve here", Severity::warning);
+  if (plan.first_is_here && are_here(*found)) return std::nullopt;
+  const Result<Addresses> of_first = sys::resolve(first);
+  if (of_first && share(*found, *of_first)) return std::nullopt;
+  return holds("is no node of the job",
+               plan.first_is_here && of_first ? Severity::error : Severity::warning);
+}
+
 }  // namespace hpclaunch::job

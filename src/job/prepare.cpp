@@ -46,8 +46,8 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
   std::vector<std::string> command = request.command;
   if (command.empty()) return command;
   std::string path = env.get("PATH");
-  for (const auto& [name, value] : request.set)
-    if (name == "PATH") path = value;
+  for (const TypedVariable& one : request.set)
+    if (one.name == "PATH") path = one.value;
   const Result<std::string> found = sys::find_program(command.front(), path);
   if (!found && staged_program(command.front(), "", stage) != "") return command;
   if (!found && purpose == Purpose::start) return found.error();
@@ -73,6 +73,10 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   if (!command->empty() && !elsewhere)
     input.request.command.front() =
         staged_program(request.command.front(), command->front(), prepared.stage);
+  if (request.agent) {
+    input.agent_env = agent_env(request.command);
+    input.request.command = agent_command(request.command, std::move(input.request.command));
+  }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   mpi = mpi_of(*command, env);
   Result<ChosenLauncher> launcher =
@@ -226,11 +230,14 @@ Status complete(const PlanInput& input, Prepared& prepared) {
 
 }  // namespace
 
-Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpose purpose) {
+Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
   EnvSnapshot env = given;
-  if (const Status active = activate(request, purpose, env, prepared.diagnostics); !active)
+  if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)
     return active.error();
+  const Result<Request> spelled = spelled_out(typed, env, prepared.diagnostics);
+  if (!spelled) return spelled.error();
+  const Request& request = *spelled;
   prepared.activation = activation_lines(request);
   prepared.means = std::make_shared<Means>();
   Site& site = prepared.means->site;

@@ -146,11 +146,15 @@ std::optional<Found> find_row(const Words& command) {
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
-    if (const auto row = row_of("launchers", "programs", name); !row.empty()) {
+    bool known = false;
+    for (const std::string_view row : known_programs("launchers")) {
+      if (!lists(row, "programs", name)) continue;
       const bool second = has(row, "words " + name);
-      if (second && !lists(row, "words " + name, next)) return std::nullopt;
-      return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+      if (!second || lists(row, "words " + name, next))
+        return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+      known = true;
     }
+    if (known) return std::nullopt;
     const std::string_view wrapper = row_of("wrappers", "programs", name);
     if (wrapper.empty()) return std::nullopt;
     const bool second = has(wrapper, "words");
@@ -214,13 +218,14 @@ std::size_t each_option(const Found& found, Use use) {
   return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
 }
 
+constexpr std::pair<const char*, const char*> kCounts[] = {
+    {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+
 // "hpclaunch run -N 2 --ppn 8 -- python train.py"
 std::string meant(const Found& found) {
   const std::string_view row = found.row;
   const Words& command = found.command;
-  if (lists(row, "starts", "agent")) return "hpclaunch run --ppn 1 --" + typed_words(command);
-  constexpr std::pair<const char*, const char*> kCounts[] = {
-      {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+  if (lists(row, "starts", "agent")) return "hpclaunch run --agent --" + typed_words(command);
   std::string line = "hpclaunch run";
   bool module = false;
   bool is_program = !has(row, "interpreter");
@@ -289,6 +294,70 @@ Words behind_wrappers(const Words& command) {
   return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
 }
 
+std::string meant_option(const std::string& word, const std::string& next) {
+  const std::size_t begin = word.find_first_not_of('-');
+  if (word.empty() || begin == 0 || begin == std::string::npos) return "";
+  const std::size_t equals = word.find('=');
+  const std::string value = equals == std::string::npos ? next : word.substr(equals + 1);
+  const auto is =
+      [&, name = replaced(word.substr(begin, equals - begin), {{'_', "-"}})](std::string_view one) {
+        return replaced(one, {{'_', "-"}}) == name;
+      };
+  for (const std::string_view row : known_programs("launchers"))
+    for (const auto& [key, ours] : kCounts)
+      if (std::ranges::any_of(words_of(row, key), is))
+        return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
+  for (const std::string_view row : known_programs("options"))
+    if (std::ranges::any_of(words_of(row, "names"), is)) {
+      std::string meant(words_of(row, "meant").front());
+      if (const std::size_t at = meant.find("{}"); at != std::string::npos)
+        return meant.replace(at, 2, word);
+      const bool alone = meant.starts_with('-') && meant.find(' ') == std::string::npos;
+      return alone && !value.empty() ? meant + typed_words({value}) : meant;
+    }
+  return "";
+}
+
+std::vector<std::string> agent_env(const Words& typed) {
+  std::vector<std::string> env;
+  if (const std::optional<Found> found = find_row(typed))
+    for (const std::string_view one : words_of(found->row, "agent_env")) env.emplace_back(one);
+  return env;
+}
+
+std::vector<std::string> agent_command(const Words& typed, Words command) {
+  const std::optional<Found> found = find_row(typed);
+  // The text of `sh -c` is the user's own.
+  if (!found || found->command != typed) return command;
+  const auto list = [&](const char* key) {
+    std::string text;
+    for (const std::string_view option : words_of(found->row, key)) {
+      const std::string_view name = option.substr(0, option.find('='));
+      const bool given = std::ranges::any_of(typed, [&](const std::string& word) {
+        return replaced(word.substr(0, word.find('=')), {{'_', "-"}}) ==
+               replaced(name, {{'_', "-"}});
+      });
+      if (!given) text += fmt::format(" \"{}\"", option);
+    }
+    return text;
+  };
+  const std::string all = list("agent_args");
+  const std::string first = list("agent_first");
+  const std::string others = list("agent_others");
+  if ((all + first + others).empty()) return command;
+  const auto split_at = command.begin() + static_cast<std::ptrdiff_t>(found->args);
+  std::string front;
+  for (const std::string& word : Words(command.begin(), split_at)) front += quote_sh(word) + " ";
+  Words made = {
+      "/bin/sh", "-c",
+      fmt::format("if [ \"$NODE_RANK\" = 0 ]; then set --{} \"$@\"; else set --{} \"$@\"; fi\n"
+                  "exec {}{} \"$@\"",
+                  first, others, front.substr(0, front.size() - 1), all),
+      "agent"};
+  made.insert(made.end(), split_at, command.end());
+  return made;
+}
+
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
   const std::optional<Found> found = find_row(request.command);
   if (!found) return;
@@ -297,7 +366,8 @@ void check_program(const Request& request, const Plan& plan, Diagnostics& diagno
   const bool typed = request.ranks || request.ranks_per_node;
   const bool one_each = typed && plan.max_local_size() == 1;
   const std::string_view name = words_of(row, "name").front();
-  if (one_each && agent) return;
+  const bool told = has(row, "agent_env") || has(row, "agent_args");
+  if (one_each && (agent || (request.agent && told))) return;
   if (one_each && has(row, "interpreter")) {
     if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
     diagnostics.push_back(

@@ -23,6 +23,14 @@ bool is_python(std::string_view program);
 /// The program that ranks run, behind `env`, `timeout` and others that exec it; an interpreter stays.
 std::vector<std::string> behind_wrappers(const std::vector<std::string>& command);
 
+/// What the data has for a launcher under --agent: variables, "NAME={node}".
+std::vector<std::string> agent_env(const std::vector<std::string>& typed);
+
+/// `command`, which is `typed` resolved, with the options that tell its launcher about the nodes, as far as they are not
+/// typed; they differ by node, so that a shell adds them.
+std::vector<std::string> agent_command(const std::vector<std::string>& typed,
+                                       std::vector<std::string> command);
+
 /// "program-is-launcher": the program starts processes itself. By the names in the command, also behind `env`, `numactl`,
 /// `python -m` and others that exec.
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics);

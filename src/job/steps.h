@@ -15,6 +15,10 @@ namespace hpclaunch::job {
 
 using Diagnostics = std::vector<Diagnostic>;
 
+/// The request with its short forms spelled out: --env and --env-file become --set, "-m MODULE" and a script without
+/// "#!" get the python of PATH. Errors: those of the file; `usage` for a variable that is not set; `program_not_found`.
+Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics& diagnostics);
+
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
 

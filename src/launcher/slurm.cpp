@@ -106,6 +106,7 @@ const Launcher slurm = {
                               {"slurm-wlm ", "slurm", true},
                               {"srun: ", std::nullopt, true}},
                     .name_parts = {"srun"}},
+    .step_tasks = "SLURM_STEP_NUM_TASKS",
     .rank_variables = "SLURM_GTIDS SLURM_STEP_ID SLURM_STEPID",
     // Source: slurm src/common/env.c. A batch script has the first three as a task of its own, all 0.
     .identity = {{Identity::rank, "SLURM_PROCID"},

@@ -112,12 +112,22 @@ bool is_rank_variable(std::string_view name) {
 }
 
 std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env) {
-  for (const Launcher& one : launchers())
+  for (const Launcher& one : launchers()) {
+    const std::string tasks =
+        one.step_tasks.empty() || !env.has(one.traits.step_var) ? "" : env.get(one.step_tasks);
+    if (parse_natural(tasks).value_or(0) > 1)
+      return Diagnostic{"inside-a-rank", Severity::error,
+                        fmt::format("{}={}: this is one of the tasks of a job step, and each would "
+                                    "start the whole job",
+                                    one.step_tasks, tasks),
+                        fmt::format("omit {} before hpclaunch, which starts the ranks of all nodes",
+                                    one.programs.front())};
     if (!one.rank_mark.empty() && env.has(one.rank_mark))
       return Diagnostic{
           "inside-a-rank", Severity::error,
           std::string(one.rank_mark) + " is set: this is already a rank of a job",
           "start hpclaunch from the batch script or the login shell, or pass --force"};
+  }
   return std::nullopt;
 }
 

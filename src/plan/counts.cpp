@@ -41,6 +41,25 @@ std::vector<int> slots_of(const PlanInput& input, const Units& units, int nodes)
   return units.count() == 0 || std::ranges::max(slots) > 1 ? slots : std::vector<int>{};
 }
 
+// --nproc-per-node gpu, xpu, cpu, auto. Source: torch/distributed/run.py, determine_local_world_size.
+Result<Setting> counted_per_node(const PlanInput& input, const Units& units) {
+  const std::string& by = input.request.ranks_by;
+  const auto found = [&](int count, std::string_view what) {
+    return chosen("ranks-per-node", Layer::command_line, count,
+                  fmt::format("--nproc-per-node {}: {}", by, counted(count, what)));
+  };
+  const bool intel = units.count() > 0 && units.vendor->name == "intel";
+  const bool devices = units.count() > 0 && (by == "auto" || intel == (by == "xpu"));
+  if (by != "cpu" && devices) return found(units.count(), "device");
+  if (by == "gpu" || by == "xpu")
+    return request_error(
+        units.count() == 0
+            ? fmt::format("--nproc-per-node {}: no device on this node", by)
+            : fmt::format("--nproc-per-node {}: the devices are of {}", by, units.vendor->name),
+        "--nproc-per-node with a number, cpu or auto");
+  return found(std::max(1, input.node.allowed.count()), "allowed CPU");
+}
+
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
 Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
   const Request& typed = input.request;
@@ -74,9 +93,13 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
 Result<Setting> decide_nodes(const PlanInput& input) {
   const Request& typed = input.request;
   const int available = static_cast<int>(input.hosts.size());
-  if (typed.nodes && *typed.nodes > available)
-    return request_error(fmt::format("{} requested, {} available ({})",
-                                     counted(*typed.nodes, "node"), available, input.hosts_why),
+  const int least = typed.least_nodes.value_or(typed.nodes.value_or(1));
+  if (typed.least_nodes && least <= available)
+    return chosen("nodes", Layer::command_line, std::min(*typed.nodes, available),
+                  fmt::format("--nnodes {}:{}, {} available", least, *typed.nodes, available));
+  if (least > available)
+    return request_error(fmt::format("{} requested, {} available ({})", counted(least, "node"),
+                                     available, input.hosts_why),
                          "name the nodes with --hostfile FILE, or request fewer");
   if (typed.nodes) return chosen("nodes", Layer::command_line, *typed.nodes, "--nodes");
   if (typed.ranks && typed.ranks_per_node) {
@@ -164,7 +187,11 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
   if (!nodes) return nodes.error();
   Wanted want;
   want.nodes = number(*nodes);
-  Setting per_node = decide_per_node(input, units, want.nodes);
+  const bool by = !input.request.ranks_by.empty();
+  Result<Setting> each_node =
+      by ? counted_per_node(input, units) : decide_per_node(input, units, want.nodes);
+  if (!each_node) return each_node.error();
+  Setting per_node = *std::move(each_node);
   want.per_node = number(per_node);
   want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
   const int room = want.nodes * want.per_node;

@@ -17,6 +17,7 @@ namespace {
 void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   const bool all = nodes == static_cast<int>(input.hosts.size());
   plan.hosts = all ? input.hosts : input.hosts.first(static_cast<std::size_t>(nodes));
+  plan.available_nodes = static_cast<int>(input.hosts.size());
   plan.whole_allocation = input.job.whole_allocation && all;
   plan.invented_hosts = input.job.invented_hosts;
   plan.first_is_here = input.first_is_here;

@@ -63,6 +63,13 @@ class Training(Test):
     def test_four_ranks_hydra(self):
         self.trained(4, "hydra")
 
+    def test_through_torchrun(self):
+        """Also with what an outer torchrun left: with an agent's store no rank would open one."""
+        env = support.clean_env(PYTHON_EXEC=self.python, TORCHELASTIC_USE_AGENT_STORE="True", RANK="7", MASTER_PORT="1")
+        done = self.ok(hpclaunch("torchrun", "--standalone", "--nproc_per_node=2", EXAMPLE, "--device", "cpu", "--steps", "4", env=env))
+        self.assertEqual(sorted(re.findall(r"(?m)^rank (\d)/2  local (\d)", done.out)), [("0", "0"), ("1", "1")])
+        self.assertIn("models equal", done.out)
+
     def test_two_pretend_nodes(self):
         need("mpiexec.hydra")
         hosts = self.file("hosts", "nodeA\nnodeB\n")

@@ -53,7 +53,7 @@ class Page(Test):
         self.assertGreater(len(shared), 20)
         for command in COMMANDS:
             documented = options_of_table(parts["hpclaunch " + command]) | {"-h", "--help"}
-            if command in support.LAUNCHING:
+            if command in support.SHARING:
                 self.assertEqual(documented & shared, set(), command)
                 documented |= shared
             self.assertEqual(documented, options_of_help(command), command)
@@ -89,7 +89,7 @@ class Manual(Test):
         for command in COMMANDS:
             for option in options_of_help(command):
                 line = r"(?m)^(.*, )?%s(,| |$)" % re.escape(option)
-                self.assertRegex(by_command[command] + (shared if command in support.LAUNCHING else ""), line, command)
+                self.assertRegex(by_command[command] + (shared if command in support.SHARING else ""), line, command)
         self.assertEqual(plain.count("\n--hostfile "), 1, "shared options stand once")
         self.assertIn(".SH EXAMPLES", plain)
 
@@ -163,7 +163,7 @@ class Completion(Test):
 
     def test_zsh(self):
         text = self.ok(hpclaunch("completion", "zsh")).out
-        self.assertTrue(text.startswith("#compdef hpclaunch\n"))
+        self.assertTrue(text.startswith("#compdef hpclaunch torchrun-hpclaunch\n"))
         # bash reads the same quotes; it knows enough of the rest to find one that is left open.
         path = self.file("_hpclaunch", text)
         self.assertEqual(subprocess.run([need("bash"), "-n", path], stderr=subprocess.PIPE).stderr, b"")

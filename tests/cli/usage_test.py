@@ -94,7 +94,7 @@ class Suggestions(Test):
                              says=['hpclaunch: unknown option %s' % wrong.split("=")[0], "hpclaunch: try: %s\n" % right])
         self.refused(125, "run", "--dryrun", "--", "true", says=["hpclaunch: try: --dry-run"])
         self.refused(2, "topo", "--jsno", says=["hpclaunch: try: --json"])
-        for unlike in ("--zzzzzzzzzz", "-x"):
+        for unlike in ("--zzzzzzzzzz", "-y"):
             self.refused(2, "plan", unlike, says=["hpclaunch: try: hpclaunch plan --help"])
 
     def test_spellings_of_values(self):

@@ -194,7 +194,8 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
   const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
-  if (!input.request.cores_per_rank && whole && !asked) report_idle(input.node, units, result);
+  if (!input.request.cores_per_rank && whole && !asked && !input.request.agent)
+    report_idle(input.node, units, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
   if (result.far > 0) result.remarks.push_back(far_text(result, ""));

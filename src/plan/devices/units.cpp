@@ -79,7 +79,8 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
 Status check_typed(const PlanInput& input) {
   const Request& typed = input.request;
   const int each = typed.devices_per_rank.value_or(0);
-  if (input.node.devices.empty() && (typed.ranks_per_device || !typed.gpu_view.empty() || each > 0))
+  if (input.node.devices.empty() &&
+      (typed.ranks_per_device || (!typed.gpu_view.empty() && !typed.view_is_implied) || each > 0))
     return request_error(fmt::format("{}: the node has no known devices",
                                      typed.ranks_per_device ? "--ranks-per-device"
                                      : each > 0             ? "--devices-per-rank"

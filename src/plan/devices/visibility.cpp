@@ -218,8 +218,7 @@ void report_typed_masks(const PlanInput& input, const Units& units, Plan& placed
   for (const std::string_view name : units.vendor->masks) {
     const bool removed = units.view == "own" && name == units.mask &&
                          std::ranges::count(input.request.unset, name) > 0;
-    const bool set =
-        std::ranges::any_of(input.request.set, [&](const auto& one) { return one.first == name; });
+    const bool set = std::ranges::count(input.request.set, name, &TypedVariable::name) > 0;
     if (!set && !removed) continue;
     placed.reports.push_back(
         {"mask-typed", Severity::error,
@@ -364,7 +363,7 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
 
 Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
                       EnvSettings& settings) {
-  add_local_rank(input, units, settings);
+  if (!input.request.agent) add_local_rank(input, units, settings);
   if (units.hidden) {
     hide_all(input.node, placed, settings);
     return Done{};
@@ -392,7 +391,8 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   report_typed_masks(input, units, placed);
   if (units.view == "launcher") remove_other_masks(input, units, settings);
   if (units.view == "own") return add_own(input, units, placed, settings);
-  if (units.view != "all") return Done{};
+  // An agent's workers take devices by the driver's numbers.
+  if (units.view != "all" || input.request.agent) return Done{};
   report_parts(units, placed);
   return add_all(input, units, placed, settings);
 }

@@ -30,8 +30,8 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan
                                               : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
-  for (const auto& [name, value] : input.request.set)
-    if (name == kLeader) typed = value;
+  for (const TypedVariable& one : input.request.set)
+    if (one.name == kLeader) typed = one.value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
   const std::string_view outer = split(*typed, ',').front();
@@ -139,22 +139,22 @@ Status check_names(const Request& options) {
     return request_error(fmt::format("{}: invalid variable name \"{}\"", option, name),
                          "a name must not be empty or contain \"=\": --set NAME=VALUE");
   };
-  for (const auto& [name, value] : options.set)
-    if (Status good = check(name, "--set"); !good) return good;
+  for (const TypedVariable& one : options.set)
+    if (Status good = check(one.name, one.option.c_str()); !good) return good;
   for (const std::string& name : options.unset)
     if (Status good = check(name, "--unset"); !good) return good;
   return Done{};
 }
 
 void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  add_threads(settings, input, placed);
+  if (!input.request.agent) add_threads(settings, input, placed);
   add_identity(input, placed, settings);
   add_rendezvous(settings, input);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placed);
-  for (const auto& [name, value] : input.request.set)
-    settings.add(name, Layer::command_line, value, "--set");
+  for (const TypedVariable& one : input.request.set)
+    settings.add(one.name, Layer::command_line, one.value, one.option);
   for (const std::string& name : input.request.unset)
     settings.add(name, Layer::command_line, Unset{}, "--unset");
 }
@@ -166,6 +166,7 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
   add_proxy_exceptions(input, plan, settings);
+  add_agent(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_rules(input, facts, true, units, plan, settings);
   add_mps(input, plan, settings);

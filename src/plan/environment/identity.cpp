@@ -79,9 +79,57 @@ Value at_rank(Value value, const Plan& plan) {
   return text == nullptr ? value : Value(per_rank(plan, [&](const RankPlan&) { return *text; }));
 }
 
+// An agent gives its workers their ranks; those of another launch would be taken for theirs.
+void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+  const auto remove = [&](const std::string& name) {
+    if (input.env.has(name))
+      settings.add(name, Layer::computed, Unset{}, "--agent: the program sets it for its workers");
+  };
+  for (const Row& row : kOwn)
+    if (row.names.starts_with("HPCLAUNCH_"))
+      settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
+    else
+      remove(std::string(row.names));
+  for (const auto& [name, value] : kTorchrun) remove(name);
+  for (const char* name : {"LOCAL_RANK", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RESTART_COUNT",
+                           "TORCHELASTIC_RUN_ID"})
+    remove(name);
+  settings.add("NODE_RANK", Layer::computed, RankFact::node, "--agent: number of the node");
+  settings.add("NNODES", Layer::computed, std::to_string(plan.nodes()),
+               "--agent: nodes in the job");
+}
+
 }  // namespace
 
+void add_agent(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+  const auto known = [&](const char* name, std::string planned) {
+    const std::string* text = settings.so_far(name);
+    return text == nullptr ? planned : *text;
+  };
+  const std::size_t devices = input.node.devices.size();
+  const std::pair<std::string_view, std::string> facts[] = {
+      {"{nodes}", std::to_string(plan.nodes())},
+      {"{address}", known("MASTER_ADDR", input.rendezvous.address)},
+      {"{port}", known("MASTER_PORT", std::to_string(input.rendezvous.port))},
+      {"{id}", input.job.id},
+      {"{devices}", devices == 0 ? "" : std::to_string(devices)}};
+  for (const std::string& one : input.agent_env) {
+    const std::string name = one.substr(0, one.find('='));
+    std::string value = one.substr(name.size() + 1);
+    constexpr const char* kWhy = "--agent: the program reads it";
+    if (value == "{node}") {
+      settings.add(name, Layer::computed, RankFact::node, kWhy);
+      continue;
+    }
+    for (const auto& [fact, text] : facts)
+      if (const std::size_t at = value.find(fact); at != std::string::npos)
+        value = text.empty() ? "" : value.replace(at, fact.size(), text);
+    if (!value.empty()) settings.add(name, Layer::computed, value, kWhy);
+  }
+}
+
 void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+  if (input.request.agent) return add_agent_identity(input, plan, settings);
   for (const Row& row : kOwn)
     settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
   for (const auto& [name, value] : kTorchrun)

@@ -43,8 +43,8 @@ class Names {
 
 bool has_proxies(const PlanInput& input) {
   EnvSettings typed(input.env);
-  for (const auto& [name, value] : input.request.set)
-    typed.add(name, Layer::command_line, value, "");
+  for (const TypedVariable& one : input.request.set)
+    typed.add(one.name, Layer::command_line, one.value, "");
   for (const std::string& name : input.request.unset)
     typed.add(name, Layer::command_line, Unset{}, "");
   return std::ranges::any_of(kProxies,

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""--agent: one process per node with all of it, told about the nodes by profiles/programs/launchers.json."""
+import os
+import re
+import sys
+
+import site_jobs
+import support
+from support import HOST, Test, clean_env, hpclaunch, need
+
+LEFT = dict(RANK="5", WORLD_SIZE="9", LOCAL_RANK="5", TORCHELASTIC_RUN_ID="old", GROUP_RANK="3", TORCHELASTIC_USE_AGENT_STORE="True", PET_NNODES="7")
+
+
+class Agent(Test):
+    def setUp(self):
+        super().setUp()
+        for name in ("torchrun", "accelerate", "vllm", "ray", "tune", "llamafactory-cli", "other"):
+            self.file("bin/" + name, "#!/bin/sh\necho \"$0 $*\"\nenv | sort\ngrep Cpus_allowed_list /proc/self/status\n", 0o755)
+        self.env = clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", **LEFT)
+
+    def start(self, *command, options=("--launcher", "local")):
+        done = self.ok(hpclaunch("run", *options, "--agent", "--", *command, env=self.env))
+        lines = done.out.splitlines()
+        return os.path.relpath(lines[0], os.path.join(self.folder, "bin")), dict(line.split("=", 1) for line in lines[1:] if "=" in line), done
+
+    def test_the_whole_node(self):
+        _, env, done = self.start("other")
+        cpus = re.search(r"Cpus_allowed_list:\s*(\S+)", done.out).group(1)
+        self.assertEqual(support.cpu_list(cpus), os.sched_getaffinity(0))
+        self.assertEqual({name for name in LEFT if name in env}, {"PET_NNODES"})
+        self.assertEqual({name for name in env if name.startswith(("ROLE_", "TORCHELASTIC_")) or name.endswith("_NUM_THREADS")}, set())
+        self.assertEqual([env[name] for name in ("NNODES", "NODE_RANK", "MASTER_ADDR", "HPCLAUNCH_NODE")], ["1", "0", "127.0.0.1", "0"])
+        self.assertTrue(env["MASTER_PORT"])
+
+    def test_by_variables(self):
+        for command in (["torchrun", "--nproc_per_node", "2", "x.py"], ["tune", "run", "x"]):
+            line, env, _ = self.start(*command)
+            self.assertEqual(line, " ".join(command))
+            self.assertEqual([env["PET_" + name] for name in ("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RDZV_ID")],
+                             ["1", "0", env["MASTER_ADDR"], env["MASTER_PORT"], "0"])
+        self.assertEqual(self.start("llamafactory-cli", "train", "x")[1]["RDZV_ID"], "0")
+
+    def test_by_options(self):
+        for command, line in ((["accelerate", "launch", "a b.py", "c"], "accelerate launch --num_machines=1 --machine_rank=0 --main_process_ip=127.0.0.1 --main_process_port=@ a b.py c"),
+                              (["accelerate", "launch", "--num-machines", "3", "x"], "accelerate launch --machine_rank=0 --main_process_ip=127.0.0.1 --main_process_port=@ --num-machines 3 x"),
+                              (["env", "A=$B", "vllm", "serve", "m", "--port", "3"], "vllm serve --nnodes=1 --node-rank=0 --master-addr=127.0.0.1 --master-port=@ m --port 3"),
+                              (["ray", "start", "--block"], "ray start --head --port=@ --block")):
+            with self.subTest(command):
+                got, env, _ = self.start(*command)
+                self.assertEqual(got, line.replace("@", env["MASTER_PORT"]))
+                if command[0] == "env":
+                    self.assertEqual(env["A"], "$B")
+
+    def test_two_nodes(self):
+        need("mpiexec.hydra")
+        support.idle_stdin()
+        self.addCleanup(setattr, support, "IDLE", False)
+        hosts = self.file("hosts", "nodeA\nnodeB\n")
+        options = ("--hostfile", hosts, "--launcher", "hydra", "--launcher-arg=-launcher", "--launcher-arg=fork", "--master-addr", "127.0.0.1", "--force")
+        for command, lines in ((["ray", "start"], ["ray start --address=127.0.0.1:@", "ray start --head --port=@"]),
+                               (["torchrun", "x.py"], ["torchrun x.py"] * 2),
+                               (["vllm", "serve", "m"], ["vllm serve --nnodes=2 --node-rank=%d --master-addr=127.0.0.1 --master-port=@ %sm" % one for one in ((0, ""), (1, "--headless "))])):
+            with self.subTest(command):
+                done = self.ok(hpclaunch("run", *options, "--agent", "--", *command, env=self.env))
+                port = re.search(r"(?m)^MASTER_PORT=(\d+)", done.out).group(1)
+                front = os.path.join(self.folder, "bin", "")
+                got = sorted(line[len(front):] for line in done.out.splitlines() if line.startswith(front))
+                self.assertEqual(got, [line.replace("@", port) for line in lines])
+                self.assertEqual(sorted(re.findall(r"(?m)^NODE_RANK=(\d)", done.out)), ["0", "1"])
+                if command[0] == "torchrun":
+                    self.assertEqual(sorted(re.findall(r"(?m)^PET_(\w+=\d+)$", done.out)), ["MASTER_PORT=" + port] * 2 + ["NNODES=2"] * 2 + ["NODE_RANK=0", "NODE_RANK=1"] + ["RDZV_ID=0"] * 2)
+
+    def test_devices(self):
+        for profile, devices in (("perlmutter", 4), ("frontier", 8)):
+            done = self.ok(hpclaunch("run", "--dry-run", "--agent", "--profile", profile, "-N", "2", "--", "torchrun", "x.py", env=self.env))
+            self.assertIn("export PET_NPROC_PER_NODE=%d\n" % devices, done.out)
+            self.assertIn("export PET_NNODES=2\n", done.out)
+            self.assertRegex(done.out, r"--cpu-bind=none")
+            self.assertNotRegex(done.out, r"(?m)^export \w*(VISIBLE_DEVICES|NUM_THREADS)")
+            self.assertNotIn("idle-cores", done.err)
+
+    def test_refused(self):
+        for option in (["-n", "2"], ["--ppn", "1"], ["--devices-per-rank", "1"], ["--cpus-per-rank", "1"], ["--bind-via", "shim"]):
+            self.refused(125, "run", "--agent", *option, "--", "torchrun", says=["--agent is one process with the whole node"], env=self.env)
+        for program in ("srun", "mpiexec", "hpclaunch"):
+            self.file("bin/" + program, "#!/bin/sh\nexit 9\n", 0o755)
+            words = [program, "run"] if program == "hpclaunch" else [program, "-n", "2", "x"]
+            done = self.ok(hpclaunch("run", "--launcher", "local", "--agent", "--", *words, env=self.env), 125)
+            self.has(done, "starts ranks itself")
+        done = self.ok(hpclaunch("run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "ray", "start", env=self.env), 125)
+        self.has(done, "try: hpclaunch run --agent -- ray start")
+
+    def test_an_agent_within_an_agent(self):
+        done = hpclaunch("run", "--launcher", "local", "--agent", "--", "sh", "-c", '"$0" "$@"', support.HPCLAUNCH, "run", "--agent", "--", "other", env=self.env)
+        self.ok(done, 125)
+        self.has(done, "inside-a-rank")
+
+
+class Launchers(site_jobs.SiteTest):
+    """Under launchers that are not here, by stand-ins."""
+
+    def test_all(self):
+        program = self.file("bin/torchrun", "#!/bin/sh\necho \"agent $PET_NODE_RANK of $PET_NNODES, rank ${RANK-none}\"\n", 0o755)
+        nodes = self.file("nodes", "n1\nn2\n")
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2", "SLURM_NNODES": "2", "SLURM_NODELIST": "n[1-2]"}
+        for launcher, env in (("slurm", slurm), ("pals", {"PBS_JOBID": "7.server", "PBS_NODEFILE": nodes})):
+            with self.subTest(launcher):
+                job = site_jobs.Job(self.folder, env, launcher)
+                done = job.hpclaunch("run", "--launcher", launcher, "--profile", "none", "--master-addr", "198.51.100.1", "--agent", "--", program, "x.py")
+                self.ok(done)
+                self.assertEqual(sorted(done.out.splitlines()), ["agent 0 of 2, rank none", "agent 1 of 2, rank none"])
+
+
+if __name__ == "__main__":
+    support.main()
