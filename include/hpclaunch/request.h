@@ -23,6 +23,13 @@ struct StageRequest {
   bool keep = false;           ///< not removed when the program has ended
 };
 
+/// --container and what belongs to it.
+struct ContainerRequest {
+  std::string image;               ///< file, directory or name; "" for no container
+  std::string engine;              ///< "apptainer", ...; "" for the site's, or the one on PATH
+  std::vector<std::string> binds;  ///< "SRC" or "SRC:DST"
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
@@ -65,6 +72,7 @@ struct Request {
   std::string conda;                        ///< name or prefix
   std::string venv;                         ///< directory
   StageRequest stage;
+  ContainerRequest container;
 
   std::vector<std::string> command;  ///< program and arguments; [0] absolute once resolved
 };

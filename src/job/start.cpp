@@ -1,5 +1,6 @@
 // The start of a prepared job.
 #include "hpclaunch/wire.h"
+#include "job/container.h"
 #include "job/stage.h"
 #include "job/steps.h"
 
@@ -9,8 +10,10 @@ namespace {
 
 Result<sys::Ending> start_ranks(const Prepared& prepared) {
   const EnvSnapshot& env = prepared.env;
-  if (prepared.plan.launcher == "local")
-    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
+  if (prepared.plan.launcher == "local") {
+    const Entered entered = enter(prepared, prepared.plan);
+    return sys::run_local(entered.plan, launch_environment(prepared.plan, env), entered.first);
+  }
   Plan plan = prepared.plan;
   if (std::string& logs = plan.output.log_dir;
       !logs.empty()) {  // not where those of earlier launches are
