@@ -61,7 +61,7 @@ struct PlanInput {
   std::string launcher_why;
   Rendezvous rendezvous;
   std::string directory = {};  ///< where ranks start inside a container; "" without one
-  Request request;  ///< what was typed; the program resolved
+  Request request;             ///< what was typed; the program resolved
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
 };

@@ -12,6 +12,7 @@
 
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
 #include "hpclaunch/topology.h"
 
@@ -275,14 +276,6 @@ struct JobNeeds {
   std::vector<Queue> queues;  ///< the first that fits is taken; inherited as one list
 };
 
-/// What the site asks of a container engine.
-struct SiteContainer {
-  std::string name;                  ///< of the engine
-  std::vector<std::string> options;  ///< in place of those for devices
-  std::vector<std::string> binds;    ///< "SRC" or "SRC:DST"
-  Origin origin;
-};
-
 bool takes(const Queue& queue, int nodes, long seconds);
 
 /// "2-256 nodes, 5 min to 1 h"
@@ -316,7 +309,7 @@ struct Profile {
   std::vector<Rule> rules;        ///< all that hold, in order; later ones override earlier ones
   std::vector<Note> notes;
   std::vector<SiteContainer> containers;  ///< the first engine that is there is used
-  std::vector<Case> expect;  ///< own cases only: they are not inherited
+  std::vector<Case> expect;               ///< own cases only: they are not inherited
   SourceRef where;
   /// By JSON pointer: names of other profiles, and of defaults, for errors that need those profiles.
   std::map<std::string, SourceRef> places;

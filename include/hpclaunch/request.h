@@ -30,6 +30,14 @@ struct ContainerRequest {
   std::vector<std::string> binds;  ///< "SRC" or "SRC:DST"
 };
 
+/// What a site's profile asks of a container engine.
+struct SiteContainer {
+  std::string name;                  ///< of the engine
+  std::vector<std::string> options;  ///< in place of those for devices
+  std::vector<std::string> binds;    ///< "SRC" or "SRC:DST"
+  Origin origin;
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;

@@ -284,15 +284,14 @@ std::string_view device_options(const ContainerEngine& engine, const Prepared& p
 
 }  // namespace
 
-Status find_container(Request& request, const EnvSnapshot& env, const Site& site,
-                      const ChosenLauncher& launcher, Purpose purpose, Prepared& prepared) {
-  ContainerRequest& wanted = request.container;
-  if (wanted.image.empty()) {
-    if (wanted.engine.empty() && wanted.binds.empty()) return Done{};
-    return Error{ErrorKind::usage,
-                 fmt::format("{} without an image",
-                             wanted.engine.empty() ? "--container-bind" : "--container-engine"),
-                 "--container IMAGE"};
+Status check_container(const Request& request) {
+  if (request.container.image.empty()) {
+    if (request.container.engine.empty() && request.container.binds.empty()) return Done{};
+    return Error{
+        ErrorKind::usage,
+        fmt::format("{} without an image",
+                    request.container.engine.empty() ? "--container-bind" : "--container-engine"),
+        "--container IMAGE"};
   }
   for (const auto& [typed, option] :
        {std::pair(!request.stage.method.empty() && request.stage.method != "none", "--stage"),
@@ -302,6 +301,13 @@ Status find_container(Request& request, const EnvSnapshot& env, const Site& site
           ErrorKind::usage,
           fmt::format("{} and --container exclude each other: the image has the software", option),
           fmt::format("omit {}", option)};
+  return Done{};
+}
+
+Status find_container(Request& request, const EnvSnapshot& env, const Site& site,
+                      const ChosenLauncher& launcher, Purpose purpose, Prepared& prepared) {
+  ContainerRequest& wanted = request.container;
+  if (wanted.image.empty()) return Done{};
   const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
   const Image image(wanted.image);
   if (!elsewhere && image.is_path && !image.is_there)

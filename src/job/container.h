@@ -4,6 +4,9 @@
 
 namespace hpclaunch::job {
 
+/// Errors: `usage` for options that need --container, or that exclude it.
+Status check_container(const Request& request);
+
 /// Chooses the engine and looks for the image; makes a path among `request` absolute. Without --container nothing.
 /// Errors: `program_not_found` for an engine or an image that is not here; `unsupported` for an engine that cannot run
 /// ranks or does not take this image; `usage`.

@@ -225,6 +225,7 @@ Status complete(const PlanInput& input, const Site& site, Prepared& prepared) {
 
 Result<Prepared> prepare(const Request& request, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
+  if (const Status good = check_container(request); !good) return good.error();
   EnvSnapshot env = given;
   if (const Status active = activate(request, purpose, env, prepared.diagnostics); !active)
     return active.error();

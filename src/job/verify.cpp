@@ -299,10 +299,10 @@ Status try_container(const Prepared& prepared) {
     const std::optional<NodeFacts>& facts = (*report)->found->facts;
     const std::string problem = facts ? facts->program_problem : "";
     if (problem.empty()) return Done{};
-    return Error{
-        problem.ends_with("executable") ? ErrorKind::not_executable : ErrorKind::program_not_found,
-        fmt::format("{} in image \"{}\"", problem, use.image),
-        "a program of the image, or bind its directory with --container-bind"};
+    return Error{problem.ends_with("does not exist") ? ErrorKind::program_not_found
+                                                     : ErrorKind::not_executable,
+                 fmt::format("{} in image \"{}\"", problem, use.image),
+                 "a program of the image, or bind its directory with --container-bind"};
   }
   return Error{ErrorKind::system,
                fmt::format("{} cannot start a container of \"{}\" (status {}): {}",
