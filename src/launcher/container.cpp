@@ -93,7 +93,7 @@ constexpr ContainerEngine kEngines[] = {
     // These two take the host's variables as they are, with its search paths.
     {.name = "charliecloud",
      .programs = "ch-run",
-     .start = "--unset-env=LD_* "
+     .start = "--bind=/tmp:/tmp --unset-env=LD_* "
               "--set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
      .directory = "{} --",
      .bind = "--bind={from}:{to}",
@@ -101,7 +101,8 @@ constexpr ContainerEngine kEngines[] = {
      .write = "--write"},
     {.name = "bubblewrap",
      .programs = "bwrap",
-     .start = "--die-with-parent --unsetenv LD_LIBRARY_PATH --unsetenv LD_PRELOAD --setenv PATH "
+     .start = "--die-with-parent --unsetenv LD_LIBRARY_PATH --unsetenv LD_PRELOAD --unsetenv "
+              "TMPDIR --setenv PATH "
               "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
      .image_first = true,  // its binds go on top of its root, which is one
      .directory = "--bind {} / --dev-bind /dev /dev --proc /proc --ro-bind /sys /sys",

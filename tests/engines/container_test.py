@@ -16,7 +16,7 @@ import engines
 from engines import EXAMPLE, cpu_list, need, support, wait_until
 
 # Each rank writes its environment and CPUs beside the others.
-RECORD = "cat /proc/self/environ > env.$RANK; grep Cpus_allowed_list /proc/self/status > cpus.$RANK; hostname > host.$RANK"
+SCRIPT = "cat /proc/self/environ > env.$RANK; grep Cpus_allowed_list /proc/self/status > cpus.$RANK; hostname > host.$RANK"
 # Of the container, of this process, of this launch or of the launcher's instance.
 OWN = re.compile(r"PATH|HOME|HOSTNAME|TERM|PWD|OLDPWD|SHLVL|USER|_|CH_RUNNING|container|LD_LIBRARY_PATH|TMPDIR|MASTER_PORT|LANG|LC_ALL"
                  r"|SLURM_.*|SLURMD_.*|SRUN_.*|PMI_.*|HPCLAUNCH_LAUNCH.*|.*_OPTIONS|PYTHONDONTWRITEBYTECODE|TORCHELASTIC_RUN_ID")
@@ -48,7 +48,7 @@ def read(folder):
         if name.startswith("env."):
             rank = int(name[4:])
             with open(os.path.join(folder, name), "rb") as file:
-                env = {k.decode(): v for k, v in support.entries(file.read()).items() if not OWN.fullmatch(k.decode())}
+                env = {k.decode(): v for k, v in support.entries(file.read()).items() if not OWN.fullmatch(k.decode()) and b"/mpi-" not in v}  # a folder of this launch
             with open(os.path.join(folder, "cpus.%d" % rank)) as file, open(os.path.join(folder, "host.%d" % rank)) as host:
                 ranks[rank] = (env, cpu_list(file.read().split()[1]), host.read().strip())
     return ranks
@@ -70,7 +70,7 @@ class Container(engines.Test):
     def observed(self, name, nodes, ppn, options, engine):
         place = os.path.join(self.folder, name)
         os.mkdir(place)
-        words = ["run", "--ppn", str(ppn), "--oversubscribe", "--master-port", "29555", "--set", "ODD=a b\"$c`d'\n\\u000A,", *options, "--", "sh", "-c", RECORD]
+        words = ["run", "--ppn", str(ppn), "--oversubscribe", "--master-port", "29555", *([] if nodes == 2 else ["--launcher", "local", "--force"]), "--set", "ODD=a b\"$c`d'\n\\u000A,", *options, "--", "sh", "-c", SCRIPT]
         argv = [support.HPCLAUNCH, *words]
         argv = [*self.salloc(2), *argv] if nodes == 2 else argv
         if engine == "podman":
@@ -117,7 +117,7 @@ class Container(engines.Test):
             self.assertEqual(done.out, "4 of 4 ranks as planned on 2 nodes\n", str(done))
 
     def test_program_missing_in_the_image(self):
-        done = self.on("n1", "run", "-n", "2", "--oversubscribe", *self.options("bubblewrap"), "--", "python3")
+        done = self.on("n1", "run", "--force", "-n", "2", "--oversubscribe", *self.options("bubblewrap"), "--", "python3")
         self.assertEqual(done.status, 127, str(done))
         self.assertIn("program \"python3\" does not exist in image", done.err)
 
