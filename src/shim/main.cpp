@@ -269,8 +269,10 @@ void set_entry(Task& task, Text entry, Text name) {
 [[noreturn]] static void run(int argc, char** argv, char** environment) {
   static Plan plan;
   static Place place;
-  if (argc >= 2) find_place(environment, plan, place);
-  if (argc < 2 || (argv[1][0] != '/' && plan.image.size == 0)) {
+  const bool named = argc >= 2 && argv[1][0] != '/';  // in a container only
+  const bool planned = argc >= 2 && (!named || find(environment, "HPCLAUNCH_PLAN").at != nullptr);
+  if (planned) find_place(environment, plan, place);
+  if (!planned || (named && plan.image.size == 0)) {
     Line line("hpclaunch-shim: usage: hpclaunch-shim /ABSOLUTE/PROGRAM [ARG...]");
     stop(kFailed, line, reports(environment, {}));
   }
