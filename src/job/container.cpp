@@ -325,7 +325,7 @@ Status find_container(Request& request, const EnvSnapshot& env, const Site& site
   }
   if (!found) return found.error();
   if (!elsewhere)
-    if (const Status good = check_image(image, *found, env); !good) return good;
+    if (Status good = check_image(image, *found, env); !good) return good;
   wanted.image = image.name;
   prepared.container.engine = found->engine;
   prepared.container.program = found->program;
@@ -348,7 +348,7 @@ Status complete_container(const Request& request, const EnvSnapshot& env, const 
     for (const std::string_view word : split(device_options(*use.engine, prepared), ' '))
       if (!word.empty()) use.options.emplace_back(word);
   }
-  if (const Status bound = add_binds(request, of_site, prepared); !bound) return bound;
+  if (Status bound = add_binds(request, of_site, prepared); !bound) return bound;
   if (!use.engine->env.empty()) use.env = names_to_pass(prepared, env);
   if (!use.engine->limit.empty()) use.limits = own_limits();
   Decision decision(

@@ -177,9 +177,9 @@ Argv container_words(const ContainerUse& use) {
           "{hard}", std::to_string(limit.hard));
     });
   const std::size_t lists = words.size();
-  for (const auto& [from, to] : use.binds)
+  for (const auto& bind : use.binds)
     add(engine.bind, words, [&](std::string_view word) {
-      return replaced(replaced(word, "{from}", from), "{to}", to);
+      return replaced(replaced(word, "{from}", bind.first), "{to}", bind.second);
     });
   for (const std::string& name : use.env)
     add(engine.env, words, [&](std::string_view word) { return replaced(word, "{}", name); });
