@@ -316,10 +316,11 @@ Status find_container(Request& request, const EnvSnapshot& env, const Site& site
   Result<Found> found = !wanted.engine.empty() ? named(wanted.engine, env, launcher)
                                                : choose(image, env, site.profile(), launcher);
   const bool of_site = site.profile() != nullptr && !site.profile()->containers.empty();
-  if (!found && elsewhere && (!wanted.engine.empty() || of_site)) {  // the target machine has it
+  if (elsewhere && (wanted.engine.empty() ? of_site : !found)) {  // the target machine has it
     const ContainerEngine* engine = find_engine(
         wanted.engine.empty() ? site.profile()->containers.front().name : wanted.engine);
-    if (engine == nullptr || !engine->refused.empty()) return found.error();
+    if (engine == nullptr || !engine->refused.empty())
+      return named(wanted.engine, env, launcher).error();
     found = Found{engine, std::string(split(engine->programs, ' ').front()),
                   "assuming the target machine has it"};
   }
