@@ -123,7 +123,7 @@ class Container(engines.Test):
 
     def ended(self, how, engine="podman"):
         """A container that sleeps is ended by a signal to hpclaunch; nothing of it stays."""
-        argv = [support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", *self.options(engine), "--", "sh", "-c", "echo > begun.$RANK; sleep 1000"]
+        argv = [support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", *self.options(engine), "--", "sh", "-c", "echo > begun.$RANK; exec sleep 7%d" % os.getpid()]
         if engine == "podman":
             argv = ["unshare", "-m", "sh", "-c", CGROUP, *argv]
         process = subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -133,7 +133,7 @@ class Container(engines.Test):
             process.send_signal(how)
             start = time.monotonic()
             process.communicate(timeout=60)
-            left = lambda: subprocess.run(["pgrep", "-f", self.root + "|" + self.folder + "/begun"], stdout=subprocess.PIPE).stdout.split()
+            left = lambda: subprocess.run(["pgrep", "-f", "%s|sleep 7%d" % (self.root, os.getpid())], stdout=subprocess.PIPE).stdout.split()
             sleeping = lambda: [p for p in left() if int(p) != os.getpid()]
             wait_until(lambda: not sleeping(), 20, "left behind: %s" % sleeping())
             return process.returncode, time.monotonic() - start
