@@ -241,7 +241,7 @@ set_tests_properties(local.black-box PROPERTIES LABELS local TIMEOUT 600)
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs terminal topo devices plan drift explain prefixes local environment stage start mps hydra openmpi mpi_standins supervise launchers allocations shapes verify ddp identity programs agent torchrun outside profile profile_new sites site_choice examples script submit)
+  foreach(topic usage docs terminal topo devices plan drift explain prefixes local environment stage container start mps hydra openmpi mpi_standins supervise launchers allocations shapes verify ddp identity programs agent torchrun outside profile profile_new sites site_choice examples script submit)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
@@ -340,6 +340,7 @@ if(TARGET hpclaunch AND NOT HPCLAUNCH_SANITIZE)
   hpclaunch_engine_test(restart 600)
   hpclaunch_engine_test(stage 600)
   hpclaunch_engine_test(mps 300)
+  hpclaunch_engine_test(container 600)
   set_tests_properties(engines.waits PROPERTIES COST 1000)  # idle: first, beside the short ones
   # The second shape takes minutes more; scripts/emulated-node has both.
   hpclaunch_engine_test(emulated_node 1500 ${CMAKE_BINARY_DIR}/emulated-node OnePackage)

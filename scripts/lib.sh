@@ -54,7 +54,10 @@ clang-format|clang-format|clang-tools-extra|the format check
 clang-tidy|clang-tidy|clang-tools-extra|static analysis
 shellcheck|shellcheck|ShellCheck|the check of our own scripts
 qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
-busybox|busybox-static|busybox|the emulated node
+busybox|busybox-static|busybox|the emulated node, images of containers
+podman|podman crun catatonit|podman crun catatonit|tests with containers
+ch-run|charliecloud-runtime|charliecloud|tests with containers
+bwrap|bubblewrap|bubblewrap|tests with containers
 '
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }

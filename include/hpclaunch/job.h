@@ -166,6 +166,8 @@ struct Prepared {
   std::vector<Note> notes;  ///< of the profile
   ChosenLauncher launcher;
   std::string shim;               ///< absolute
+  ContainerUse container;         ///< without an engine: none
+  std::string container_why;      ///< why this engine
   std::vector<std::string> argv;  ///< the launch line; empty without a program
   std::vector<Diagnostic> diagnostics;
   LateHost late_host;  ///< where the hosts of the plan are invented

@@ -61,8 +61,9 @@ struct PlanInput {
   std::string launcher_why;
   Rendezvous rendezvous;
   std::vector<std::string> agent_env = {};  ///< under --agent: "NAME=VALUE", with facts as {nodes}
-  Request request;                          ///< what was typed; the program resolved
-  int restart = 0;                          ///< attempts of this launch before
+  std::string directory = {};  ///< where ranks start inside a container; "" without one
+  Request request;             ///< what was typed; the program resolved
+  int restart = 0;             ///< attempts of this launch before
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
   std::string start_hook;      ///< directory of the module that --profile-start lets Python import

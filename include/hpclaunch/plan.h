@@ -211,6 +211,8 @@ struct Plan {
   std::vector<std::string> profile_args;   ///< launcher flags of the profile's rules
   std::vector<std::string> launcher_args;  ///< of --launcher-arg, unchanged
   std::vector<std::string> batch;          ///< batch directives of the profile's rules
+  std::string image;                       ///< of the container that the ranks run in; "" for none
+  std::string directory;                   ///< where they start inside it; "" for the image's own
   std::string core_limit;              ///< of every rank: bytes, "unlimited", or "" for no change
   std::vector<std::string> make_dirs;  ///< created by the ranks on every node
   /// From rules of the profile and from the planner.

@@ -12,6 +12,7 @@
 
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
 #include "hpclaunch/topology.h"
 
@@ -308,7 +309,8 @@ struct Profile {
   std::vector<Binding> bindings;  ///< the last that holds and fits is used
   std::vector<Rule> rules;        ///< all that hold, in order; later ones override earlier ones
   std::vector<Note> notes;
-  std::vector<Case> expect;  ///< own cases only: they are not inherited
+  std::vector<SiteContainer> containers;  ///< the first engine that is there is used
+  std::vector<Case> expect;               ///< own cases only: they are not inherited
   SourceRef where;
   /// By JSON pointer: names of other profiles, and of defaults, for errors that need those profiles.
   std::map<std::string, SourceRef> places;

@@ -29,6 +29,21 @@ struct TypedVariable {
   std::string option = "--set";  ///< "--env-file job.env:3" says it more closely
 };
 
+/// --container and what belongs to it.
+struct ContainerRequest {
+  std::string image;               ///< file, directory or name; "" for no container
+  std::string engine;              ///< "apptainer", ...; "" for the site's, or the one on PATH
+  std::vector<std::string> binds;  ///< "SRC" or "SRC:DST"
+};
+
+/// What a site's profile asks of a container engine.
+struct SiteContainer {
+  std::string name;                  ///< of the engine
+  std::vector<std::string> options;  ///< in place of those for devices
+  std::vector<std::string> binds;    ///< "SRC" or "SRC:DST"
+  Origin origin;
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
@@ -80,6 +95,7 @@ struct Request {
   StageRequest stage;
   std::string mps;             ///< "auto", "on", "off": NVIDIA's MPS for ranks that share a device
   bool profile_start = false;  ///< measure exec, interpreter, import, rendezvous, first collective
+  ContainerRequest container;
 
   /// Program and arguments; [0] absolute once resolved. "-m" there is a Python module, "x.py" may be a script.
   std::vector<std::string> command;

@@ -35,7 +35,7 @@ struct RankVariables {
 };
 
 /// Encodes what differs by rank: binding, per-rank and rank-fact settings. Constants are not in it:
-/// they travel by inheritance. Equal plans give equal bytes. A column whose items are all equal
+/// they travel by inheritance, but into a container. Equal plans give equal bytes. A column whose items are all equal
 /// becomes one item. `expect` is left out under Verify::off, because nothing would read it.
 /// Errors: `unsupported` above kMaxWireBytes, with the size and what takes most of it, and above
 /// kMaxWireClasses or kMaxWireVariables; `invalid` when a directory is no absolute path of at most 4,095 bytes.

@@ -39,6 +39,7 @@ constexpr std::array kChoiceNames = {
     ChoiceName{"core-limit", "the size limit of core files"},
     ChoiceName{"directories", "directories that the ranks make"},
     ChoiceName{"stage", "how software gets to the nodes before the start"},
+    ChoiceName{"container", "the image that the ranks run in, and its engine"},
     ChoiceName{"network", "the network that the batch system is asked for"},
 };
 

@@ -103,6 +103,15 @@ void declare_launch(Parser& parser, Request& request) {
               "Time left for --signal, where no batch system reports it");
 }
 
+void declare_container(Parser& parser, ContainerRequest& container) {
+  parser.text("--container", container.image, "IMAGE",
+              "Run the ranks inside an image (file, directory, or name)");
+  parser.text("--container-engine", container.engine, "NAME",
+              "apptainer, podman, pyxis, ...; default: the site's, or the one on PATH");
+  parser.list("--container-bind", container.binds, "SRC[:DST]",
+              "Make a file or directory visible inside; repeatable");
+}
+
 void declare_stage(Parser& parser, StageRequest& stage) {
   constexpr int kMostSeconds = 86'400;
   parser.choice("--stage", stage.method, "METHOD",
@@ -124,6 +133,7 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_site(parser, request);
   declare_environment(parser, request);
   declare_launch(parser, request);
+  declare_container(parser, request.container);
   declare_stage(parser, request.stage);
   parser.flag("--agent", request.agent, "One process per node that owns it, as ray or torchrun");
 }

@@ -46,6 +46,7 @@ void use_exports(const Plan& plan, const Profile& profile, std::vector<EnvChange
 Status check_plain(const Request& request) {
   const OutputOptions& output = request.output;
   for (const auto& [typed, option] : {std::pair(!request.stage.method.empty(), "--stage"),
+                                      {!request.container.image.empty(), "--container"},
                                       {!request.signal.empty(), "--signal"},
                                       {!output.log_dir.empty(), "--log-dir"},
                                       {!output.report.empty(), "--report"},

@@ -13,6 +13,7 @@
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "job/activate.h"
+#include "job/container.h"
 #include "job/node.h"
 #include "job/programs.h"
 #include "job/stage.h"
@@ -44,7 +45,7 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
                                          Purpose purpose, const Stage& stage,
                                          Diagnostics& diagnostics) {
   std::vector<std::string> command = request.command;
-  if (command.empty()) return command;
+  if (command.empty() || !request.container.image.empty()) return command;  // the image has it
   std::string path = env.get("PATH");
   for (const TypedVariable& one : request.set)
     if (one.name == "PATH") path = one.value;
@@ -78,11 +79,17 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
     input.request.command = agent_command(request.command, std::move(input.request.command));
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
-  mpi = mpi_of(*command, env);
+  const bool contained = !request.container.image.empty();
+  mpi = mpi_of(contained ? std::vector<std::string>() : *command, env);
   Result<ChosenLauncher> launcher =
       choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   prepared.launcher = *std::move(launcher);
+  if (const Status found =
+          find_container(input.request, env, site, prepared.launcher, purpose, prepared);
+      !found)
+    return found.error();
+  if (contained) input.directory = sys::working_directory();
   std::string& program = prepared.launcher.facts.path;
   if (elsewhere && request.launcher.find('/') == std::string::npos)
     program = program.substr(program.rfind('/') + 1);
@@ -207,7 +214,7 @@ PictureMarks marks_of(const NodeModel* model) {
 }
 
 // The plan, its diagnostics, and its launch line.
-Status complete(const PlanInput& input, Prepared& prepared) {
+Status complete(const PlanInput& input, const Site& site, Prepared& prepared) {
   Result<Plan> plan = make_plan(input);
   if (!plan) return plan.error();
   prepared.node = input.node;
@@ -220,9 +227,10 @@ Status complete(const PlanInput& input, Prepared& prepared) {
   if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
   add(check_plan(prepared.plan, input.node, input.env));
   add(arg_clashes(prepared.plan));
+  if (const Status entered = complete_container(input.request, input.env, site, prepared); !entered)
+    return entered.error();
   if (prepared.plan.command.empty()) return Done{};
-  Result<Argv> argv =
-      prepared.launcher.launcher->render(prepared.plan, prepared.launcher.facts, prepared.shim);
+  Result<Argv> argv = launch_line(prepared, prepared.plan);
   if (!argv) return argv.error();
   prepared.argv = std::move(*argv);
   return Done{};
@@ -232,6 +240,7 @@ Status complete(const PlanInput& input, Prepared& prepared) {
 
 Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
+  if (const Status good = check_container(typed); !good) return good.error();
   EnvSnapshot env = given;
   if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)
     return active.error();
@@ -262,11 +271,13 @@ Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose
   add_site(prepared.env, site, std::move(*node), prepared.launcher, input);
   input.libraries = find_libraries(site.profile(), env);
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
-  if (const Status done = complete(input, prepared); !done) return done.error();
+  if (const Status done = complete(input, site, prepared); !done) return done.error();
   if (*stage) prepared.plan.choices.push_back(std::move(**stage));
   if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
+  if (purpose == Purpose::start && !any_from(Severity::error, prepared.diagnostics))
+    if (const Status tried = try_container(prepared); !tried) return tried.error();
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);
@@ -293,7 +304,7 @@ Status plan_restart(Prepared& prepared) {
     prepared.port_lock = lock;
   }
   known.swap(prepared.diagnostics);
-  const Status done = complete(input, prepared);
+  const Status done = complete(input, site, prepared);
   known.swap(prepared.diagnostics);
   return done;
 }
@@ -326,7 +337,7 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
   input.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
                       candidate_ports(profile.name, 1, 0).front(), "made up"};
   add_site(env, site, JobNode{(*model)->topology, *model}, chosen, input);
-  if (const Status done = complete(input, prepared); !done) return done.error();
+  if (const Status done = complete(input, site, prepared); !done) return done.error();
   return prepared;
 }
 

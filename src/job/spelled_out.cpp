@@ -102,7 +102,8 @@ Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics
   if (request.python && !module && request.stage.method.empty())
     if (const auto script = sys::read_file(command.front()); !script)
       return Error{ErrorKind::program_not_found, script.error().message, script.error().hint};
-  Result<std::string> python = find_python(path, what);
+  const bool contained = !request.container.image.empty();  // the image's own, found inside
+  Result<std::string> python = contained ? Result<std::string>("python3") : find_python(path, what);
   if (!python) return python.error();
   if (!request.python)
     diagnostics.push_back(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hpclaunch/wire.h"
+#include "job/container.h"
 #include "job/stage.h"
 #include "job/steps.h"
 
@@ -34,17 +35,18 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   Plan plan = prepared.plan;
   Argv line = prepared.argv;
   if (uses_mps(plan)) {
-    const Launcher& launcher = *prepared.launcher.launcher;
     const int most = plan.output.start_seconds.value_or(0);
     const auto limit = fmt::format("{}", most > 0 ? std::min(most, kMpsSeconds) : kMpsSeconds);
     const std::vector<std::string> before = mps_command({"rank", limit});
     plan.command.insert(plan.command.begin(), before.begin(), before.end());
-    Result<Argv> rendered = launcher.render(plan, prepared.launcher.facts, prepared.shim);
+    Result<Argv> rendered = launch_line(prepared, plan);
     if (!rendered) return rendered.error();
     line = *std::move(rendered);
   }
-  if (plan.launcher == "local")
-    return sys::run_local(plan, launch_environment(plan, env), prepared.shim);
+  if (plan.launcher == "local") {
+    const Entered entered = enter(prepared, plan);
+    return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
+  }
   if (std::string& logs = plan.output.log_dir;
       !logs.empty()) {  // not where those of earlier launches are
     Result<std::string> place = sys::claim_log_directory(logs, plan.world_size());

@@ -13,6 +13,7 @@
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/text.h"
 #include "hpclaunch/wire.h"
+#include "job/container.h"
 #include "job/programs.h"
 #include "job/steps.h"
 
@@ -161,7 +162,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
-  return prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
+  return launch_line(prepared, std::move(plan));
 }
 
 // Of which no rank has reported; "" for none.
@@ -250,9 +251,11 @@ Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification
   return result;
 }
 
-// The interpreter that was named, else the one on PATH.
-Result<std::string> python_for(const std::vector<std::string>& command, const EnvSnapshot& env) {
+// The interpreter that was named, else the one on PATH, of the image where there is one.
+Result<std::string> python_for(const Plan& plan, const EnvSnapshot& env) {
+  const std::vector<std::string>& command = plan.command;
   if (!command.empty() && is_python(command.front())) return command.front();
+  if (!plan.image.empty()) return std::string("python3");
   return sys::find_program("python3", env.get("PATH"));
 }
 
@@ -267,9 +270,44 @@ Result<Verification> verify(const Prepared& prepared, const std::string& module,
   asked.seen.module = module;
   asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
   Result<std::string> python = std::string();
-  if (!module.empty()) python = python_for(plan.command, env);
+  if (!module.empty()) python = python_for(plan, env);
   if (!python) return python.error();
   return ask_ranks(plan, prepared, std::move(asked), *python, limit_seconds, other, "no rank");
+}
+
+Status try_container(const Prepared& prepared) {
+  constexpr double kSeconds = 120;  // a squashed image may be unpacked
+  const ContainerUse& use = prepared.container;
+  if (use.engine == nullptr || use.program.empty() || !prepared.plan.first_is_here) return Done{};
+  Plan plan = one_rank_per_node(prepared.plan);
+  plan.command = report_command(plan, "", "", prepared.shim);
+  Observed seen;
+  seen.env = prepared.env;
+  seen.one_per_node = true;
+  if (const Result<Argv> line = report_line_of(plan, prepared, seen); !line) return line.error();
+  Argv argv = container_words(use);
+  argv.insert(argv.end(), {prepared.shim, plan.command.front()});
+  const LauncherTraits& traits = prepared.launcher.launcher->traits;
+  const EnvSnapshot env = seen.env.with({{traits.rank_var, "0"}});
+  const Result<sys::Captured> tried = sys::capture(argv, kSeconds, &env);
+  if (!tried) return tried.error();
+  ReportPieces pieces;
+  for (const std::string_view line : split(tried->out, '\n')) {
+    bool was_piece = false;
+    const std::optional<Result<RankSeen>> report = pieces.take(line, was_piece);
+    if (!report || !*report) continue;
+    const std::optional<NodeFacts>& facts = (*report)->found->facts;
+    const std::string problem = facts ? facts->program_problem : "";
+    if (problem.empty()) return Done{};
+    return Error{problem.ends_with("does not exist") ? ErrorKind::program_not_found
+                                                     : ErrorKind::not_executable,
+                 fmt::format("{} in image \"{}\"", problem, use.image),
+                 "a program of the image, or bind its directory with --container-bind"};
+  }
+  return Error{ErrorKind::system,
+               fmt::format("{} cannot start a container of \"{}\" (status {}): {}",
+                           use.engine->name, use.image, tried->status, tried->complaint()),
+               "hpclaunch run --dry-run shows the line; check the engine's options in it"};
 }
 
 Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit_seconds,

@@ -28,6 +28,8 @@ void copy_input(const PlanInput& input, int nodes, Plan& plan) {
   plan.output = input.request.output;
   plan.launcher_args = input.request.launcher_args;
   plan.command = input.request.command;
+  plan.image = input.request.container.image;
+  plan.directory = input.directory;
 }
 
 bool shares_cpus(const NodeClass& node) {

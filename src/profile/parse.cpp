@@ -148,6 +148,7 @@ void parse_members(const Item& at, Cases cases, Profile& profile) {
   profile.device_modes = parse_list(at["device_modes"], parse_mode, "name");
   profile.bindings = parse_list(at["bindings"], parse_binding, "id");
   profile.rules = parse_list(at["rules"], parse_rule, "id");
+  profile.containers = parse_list(at["containers"], parse_container, "engine");
   profile.notes = parse_list(at["notes"], parse_note, "id");
   if (const Item expect = at["expect"]; cases == Cases::read)
     profile.expect = parse_list(expect, parse_case, "name");

@@ -32,6 +32,9 @@ inline constexpr std::array<std::string_view, 2> kSiblings = {"after-all-cores",
 inline constexpr std::array<std::string_view, 4> kGroups = {"node", "package", "numa", "l3"};
 inline constexpr std::array<std::string_view, 2> kRoleOrigins = {"base", "group"};
 inline constexpr std::array<std::string_view, 3> kSeverities = {"note", "warning", "error"};
+inline constexpr std::array<std::string_view, 11> kEngines = {
+    "apptainer", "singularity",  "podman-hpc", "podman",  "pyxis", "ce",
+    "enroot",    "charliecloud", "bubblewrap", "shifter", "sarus"};
 inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
 
 inline constexpr int kMaxOffset = 4095;  ///< of a core, anywhere in a profile
@@ -63,6 +66,7 @@ std::optional<std::string> parse_core_limit(const Item& at);
 /// "modules" of a stack.
 Modules parse_modules(const Item& at);
 JobNeeds parse_job(const Item& at);
+SiteContainer parse_container(const Item& at);
 NodeModel parse_node(const Item& at);
 Binding parse_binding(const Item& at);
 Rule parse_rule(const Item& at);

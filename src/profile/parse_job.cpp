@@ -91,4 +91,18 @@ JobNeeds parse_job(const Item& at) {
   return job;
 }
 
+SiteContainer parse_container(const Item& at) {
+  SiteContainer container;
+  container.name = at.need("engine").choice(kEngines);
+  for (const Item& one : at["options"].elements("options"))
+    container.options.push_back(one.text_of(
+        "an option", [](std::string_view text) { return text.starts_with('-'); },
+        "start it with '-', and join its value with '='"));
+  for (const Item& one : at["binds"].elements("directories"))
+    container.binds.push_back(
+        one.text_of("an absolute path", is_folder, "write /SRC or /SRC:/DST, without variables"));
+  container.origin = parse_origin(at, Why::required);
+  return container;
+}
+
 }  // namespace hpclaunch::profile

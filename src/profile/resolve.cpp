@@ -86,6 +86,7 @@ void merge_profile(Profile& into, const Profile& from) {
   merge(into.device_modes, from.device_modes, &DeviceMode::name);
   merge(into.bindings, from.bindings, &Binding::id);
   merge(into.rules, from.rules, &Rule::id);
+  merge(into.containers, from.containers, &SiteContainer::name);
   merge(into.notes, from.notes, &Note::id);
 }
 
@@ -156,6 +157,7 @@ Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& fin
   resolved.bindings.clear();
   resolved.rules.clear();
   resolved.notes.clear();
+  resolved.containers.clear();
   for (const Profile& one : order.done) merge_profile(resolved, one);
   if (Status ok = check_names(resolved); !ok) return ok.error();
   if (resolved.retired && !resolved.retired->successor.empty())

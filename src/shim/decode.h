@@ -65,6 +65,8 @@ struct Plan {
   Text devices;  ///< VENDOR*FILE with '/' between: a stem in /dev, or a PCI id of render nodes
   Text gpus;     ///< PCI addresses as escaped paths, "/0000:18:00.0"
   Text usual;    ///< mark of what most reports have in common
+  Text image;    ///< escaped: what the container was made of; empty: there is none
+  Text cwd;      ///< escaped path: the working directory inside it
   bool import = false;  ///< argv imports a Python module first
   int port = 0;         ///< 0: none
   Stay stay = Stay::no;
@@ -120,7 +122,8 @@ constexpr bool read_directive(Text key, Text column, Plan& plan) {
       {"dir", &Plan::directories}, {"log", &Plan::logs},         {"layout", &Plan::layout},
       {"same", &Plan::same},       {"absent", &Plan::absent},    {"present", &Plan::present},
       {"show", &Plan::show},       {"devices", &Plan::devices},  {"gpus", &Plan::gpus},
-      {"usual", &Plan::usual},     {"hosts", &Plan::hosts},      {"order", &Plan::order}};
+      {"usual", &Plan::usual},     {"hosts", &Plan::hosts},      {"order", &Plan::order},
+      {"image", &Plan::image},     {"cwd", &Plan::cwd}};
   for (const auto& [name, text] : kTexts)
     if (key == name) return plan.*text = column, true;
   if (key == "class" && plan.classes < kMaxClasses) {

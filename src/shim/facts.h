@@ -223,11 +223,39 @@ inline void add_room(Json& out, const char* path) {
   out.add("}");
 }
 
-inline void add_program(Json& out, const char* path) {
+/// `name` by PATH, as a shell finds it; one with a '/' as it is. An empty path, which execve(2) refuses, where it is
+/// nowhere.
+inline const char* find_program(const char* name, const char* const* environment) {
+  static char path[kMaxPath];
+  constexpr int kToExecute = 1;  // X_OK
+  Text word;
+  Text rest(name);
+  if (cut(rest, '/', word)) return name;
+  rest = find(environment, "PATH");
+  if (rest.at == nullptr) rest = "/usr/local/bin:/usr/bin:/bin";
+  while (rest.size > 0) {
+    Text folder;
+    cut(rest, ':', folder);
+    if (folder.size == 0 || folder.size + word.size + 2 > kMaxPath) continue;
+    int size = 0;
+    for (int i = 0; i < folder.size; ++i) path[size++] = folder.at[i];
+    path[size++] = '/';
+    for (int i = 0; i <= word.size; ++i) path[size++] = word.at[i];  // with its zero
+    struct stat info = {};
+    if (call(SYS_newfstatat, AT_FDCWD, path, &info, 0) == 0 && S_ISREG(info.st_mode) &&
+        call(SYS_faccessat, AT_FDCWD, path, kToExecute) == 0)
+      return path;
+  }
+  path[0] = '\0';
+  return path;
+}
+
+inline void add_program(Json& out, const char* const* environment, const char* path) {
   constexpr int kToExecute = 1;  // X_OK
   struct stat info = {};
   Line line("program \"");
   line.add(path).add("\" ");
+  path = find_program(path, environment);
   const int fd = open_file(path, O_PATH);
   const long known = fd < 0 ? fd : call(SYS_newfstatat, fd, "", &info, AT_EMPTY_PATH);
   const bool runs = known == 0 && S_ISREG(info.st_mode) && may_use(fd, path, kToExecute) == 0;
@@ -265,7 +293,7 @@ inline void add_facts(Json& out, const char* const* environment, const Plan& pla
   add_interfaces(out);
   add_master(out, find(environment, "MASTER_ADDR"));
   if (place.node == 0) add_port(out, find(environment, "MASTER_PORT"));
-  add_program(out, program);
+  add_program(out, environment, program);
   const Text temporary = find(environment, "TMPDIR");
   add_room(out.add(",\"rooms\":["), "/dev/shm");
   add_room(out.add(","), temporary.size > 0 ? temporary.at : "/tmp");

@@ -97,6 +97,7 @@ void each_planned(const char* const* environment, const Plan& plan, const Task& 
     compare(
         name, [](Text a, Text b) { return a == b; }, Text(task.set[i]).from(name.size + 1));
   }
+  if (plan.image.size > 0) return;  // an image may set what the plan removes
   each_piece(plan.absent, [&](Text name) {
     const Text value = find(environment, name);
     use(name, value, value.at == nullptr ? nullptr : "set again; removed");

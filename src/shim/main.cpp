@@ -1,7 +1,7 @@
 // hpclaunch-shim /ABSOLUTE/PROGRAM [ARG...]
 //
 // Runs once per rank, between the launcher and the program. At 100,000 ranks every path it looks up
-// is looked up 100,000 times, so it looks up none: no PATH search, no configuration, no locale, no
+// is looked up 100,000 times, so it looks up none: no PATH search (but in a container, where only it can), no configuration, no locale, no
 // dynamic library, no log file. Its input is the environment, its output is execve(2).
 // tests/shim/black_box.py checks it with strace. Messages and exit codes: docs/reference/shim.md.
 #include <fcntl.h>
@@ -197,12 +197,28 @@ void check_place(char** environment, const Plan& plan, Place& place) {
   stop(kFailed, line, place.node == 0 || place.local == 0);
 }
 
+/// The plan's working directory, in a container, which starts where its image says.
+void enter_directory(const Plan& plan, const Place& place) {
+  static char path[kMaxPath];
+  if (plan.cwd.size == 0) return;
+  read_path(plan.cwd, path);
+  const long error = -call(SYS_chdir, path);
+  if (error == 0) return;
+  Line line = rank_line(place);
+  line.add("working directory ").add(path).add(" cannot be entered in the container (errno ");
+  line.add(static_cast<int>(error)).add("); bind it with --container-bind ").add(path);
+  stop(kFailed, line, place.local == 0);
+}
+
 /// Called when execve has returned. What all ranks of a node share, the node's first rank reports.
-[[noreturn]] void not_started(int error, Text program, const Place& place) {
+[[noreturn]] void not_started(int error, Text program, const Plan& plan, const Place& place) {
+  static char image[kMaxPath];
   const bool shared = error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR;
   Line line = rank_line(place);
   line.add(program).add(": ").add(reason(kNotExecuted, error, "cannot be executed"));
   line.add(" (errno ").add(error).add(")");
+  read_path(plan.image, image);
+  if (plan.image.size > 0) line.add(" in image ").add(image);
   stop(error == ENOENT ? kNotFound : kCannotRun, line, !shared || place.local == 0);
 }
 
@@ -232,7 +248,7 @@ void set_entry(Task& task, Text entry, Text name) {
     set_entry(more, lines.text(), kBefore);
     set_entry(more, plan_entry, "HPCLAUNCH_PLAN");
     compose(environment, more, out, kMaxEnvironment + 1);
-    const long error = -call(SYS_execve, argv[1], argv + 1, out);
+    const long error = -call(SYS_execve, find_program(argv[1], environment), argv + 1, out);
     problem = reason(kNotExecuted, static_cast<int>(error), "cannot be executed");
     argv += kImportWords;
     lines.cut_to(0);
@@ -251,13 +267,15 @@ void set_entry(Task& task, Text entry, Text name) {
 }  // namespace
 
 [[noreturn]] static void run(int argc, char** argv, char** environment) {
-  if (argc < 2 || argv[1][0] != '/') {
+  static Plan plan;
+  static Place place;
+  const bool named = argc >= 2 && argv[1][0] != '/';  // in a container only
+  const bool planned = argc >= 2 && (!named || find(environment, "HPCLAUNCH_PLAN").at != nullptr);
+  if (planned) find_place(environment, plan, place);
+  if (!planned || (named && plan.image.size == 0)) {
     Line line("hpclaunch-shim: usage: hpclaunch-shim /ABSOLUTE/PROGRAM [ARG...]");
     stop(kFailed, line, reports(environment, {}));
   }
-  static Plan plan;
-  static Place place;
-  find_place(environment, plan, place);
   check_place(environment, plan, place);
   const bool compares = plan.verify == Verify::warn || plan.verify == Verify::strict;
   if (compares) check_host(plan, place);
@@ -278,12 +296,14 @@ void set_entry(Task& task, Text entry, Text name) {
   const Text entry(find(environment, "HPCLAUNCH_PLAN").at - sizeof "HPCLAUNCH_PLAN");
   if (reports_only && find(environment, kBefore).at != nullptr)
     report(plan, place, task, argv, environment, entry);
-  if (reports_only) task.absent = {};  // variables that are set again are to be seen
+  if (reports_only && plan.image.size == 0)
+    task.absent = {};  // variables that are set again are to be seen
   if (!compose(environment, task, out, kMaxEnvironment + 1)) {
     Line line = rank_line(place);
     line.add("the environment has more than ").add(kMaxEnvironment).add(" entries");
     stop(kFailed, line);
   }
+  enter_directory(plan, place);
   bind(task, place, reports_only ? Verify::off : plan.verify);
   if (compares) check_memory(plan, place);
   if (compares) check_port(plan, place);
@@ -297,8 +317,8 @@ void set_entry(Task& task, Text entry, Text name) {
     if (times.size > 0) monitor.stamp_exec(times);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program
   }
-  const long error = -call(SYS_execve, argv[1], argv + 1, out);
-  not_started(static_cast<int>(error), argv[1], place);
+  const long error = -call(SYS_execve, find_program(argv[1], out), argv + 1, out);
+  not_started(static_cast<int>(error), argv[1], plan, place);
 }
 
 #ifdef HPCLAUNCH_FREESTANDING

@@ -34,12 +34,22 @@ std::string field(std::string_view key, const std::vector<std::string>& values) 
   return text;
 }
 
+/// Does a constant enter a container in the wire? There the image's ENV would override what is inherited. Secrets are
+/// named to the engine; a search path of the host's programs and libraries stays outside.
+bool enters_image(const Plan& plan, const Setting& setting) {
+  const auto* text = std::get_if<std::string>(&setting.value());
+  if (plan.image.empty() || text == nullptr || is_secret(setting.name, *text)) return false;
+  const bool search = setting.name == "PATH" || setting.name.starts_with("LD_");
+  return std::ranges::count(plan.launcher_only, setting.name) == 0 &&
+         (!search || setting.history.back().layer == Layer::command_line);
+}
+
 /// The settings that belong into the wire.
 std::vector<const Setting*> wire_settings(const Plan& plan) {
   std::vector<const Setting*> out;
   for (const Setting& setting : plan.env)
     if (std::holds_alternative<PerRank>(setting.value()) ||
-        std::holds_alternative<RankFact>(setting.value()))
+        std::holds_alternative<RankFact>(setting.value()) || enters_image(plan, setting))
       out.push_back(&setting);
   return out;
 }
@@ -70,6 +80,8 @@ void add_header(const Plan& plan, const RankVariables& names, bool report, Paylo
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
   out.add("verify", fmt::format(":verify={}", report ? "report" : to_string(plan.verify)));
+  if (!plan.image.empty()) out.add("the image", field("image", {plan.image}));
+  if (!plan.directory.empty()) out.add("the working directory", field("cwd", {plan.directory}));
   if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
   if (!plan.make_dirs.empty()) out.add("directories to create", field("dir", plan.make_dirs));
   add_stay(plan, out);
@@ -109,6 +121,7 @@ std::string host_marks(const Plan& plan) {
 
 std::string constant_marks(const Plan& plan) {
   std::string marks;
+  if (!plan.image.empty()) return marks;
   for (const Setting& setting : plan.env) {
     const auto* text = std::get_if<std::string>(&setting.value());
     // Launchers put directories of their own in front of lists of paths.
@@ -168,7 +181,7 @@ Error too_long(std::size_t size, const Payload& payload) {
 // What the shim has room for, and directories that a profile's facts or the user made up.
 Status check_limits(const Plan& plan, std::size_t variables) {
   if (variables > kMaxWireVariables)
-    return Error{ErrorKind::unsupported, fmt::format("{} variables differ by rank, the limit is {}",
+    return Error{ErrorKind::unsupported, fmt::format("{} variables for one rank, the limit is {}",
                                                      variables, kMaxWireVariables)};
   if (plan.classes.size() > kMaxWireClasses)
     return Error{ErrorKind::unsupported,
@@ -187,7 +200,7 @@ Status check_limits(const Plan& plan, std::size_t variables) {
 }  // namespace
 
 std::string wire_escape(std::string_view text) {
-  constexpr std::string_view kReserved = "%:/=@";
+  constexpr std::string_view kReserved = "%:/=@\\";  // a container engine evaluates "\u000A"
   std::string out;
   for (const char c : text) {
     const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
@@ -217,6 +230,8 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
     const std::string key = escape_key(setting->name);
     if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
       out.add(setting->name, fmt::format(":{}=@.{}", key, to_string(*fact)));
+    } else if (const auto* text = std::get_if<std::string>(&setting->value())) {
+      out.add(setting->name, field(key, {*text}));
     } else if (const auto& value = std::get<PerRank>(setting->value()); same_everywhere(value)) {
       out.add(setting->name, field(key, value.items.front()));
     }
