@@ -16,8 +16,8 @@ constexpr int kColumn = 30;   // where descriptions begin
 constexpr int kWidest = 120;  // longer lines are hard to read
 
 // Shared options that the brief help describes.
-constexpr std::array<std::string_view, 7> kFirst = {
-    "--ranks", "--nodes", "--ranks-per-node", "--hostfile", "--profile", "--launcher", "--set"};
+constexpr std::array<std::string_view, 7> kFirst = {"--ranks",   "--nodes",    "--ranks-per-node",
+                                                    "--profile", "--launcher", "--set"};
 
 std::string spelling(const OptionInfo& option) {
   if (option.positional()) return option.value_name + (option.repeatable ? "..." : "");

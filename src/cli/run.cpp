@@ -23,7 +23,7 @@ job::StageLines stage_lines(const Session& session) {
 }
 
 // What the exports and the launch line do not show.
-std::vector<std::string> script_notes(const Plan& plan, const Request& request) {
+std::vector<std::string> script_notes(const Plan& plan, const Request& request, bool measures) {
   std::vector<std::string> notes;
   for (const std::string& directive : plan.batch)
     notes.push_back("Submit the job with: " + directive);
@@ -33,8 +33,7 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
     notes.push_back("Staging is left out: hpclaunch run --stage does it");
   if (request.mps == "on")
     notes.push_back("NVIDIA's MPS is left out: hpclaunch run --mps on starts it");
-  if (request.profile_start)
-    notes.push_back("Nothing is measured: hpclaunch run --profile-start does it");
+  if (measures) notes.push_back("Nothing is measured: hpclaunch run --profile-start does it");
   for (const std::string& directory : plan.make_dirs)
     notes.push_back("Directory created by the ranks on every node: " + directory);
   if (!plan.output.report.empty())
@@ -49,7 +48,8 @@ std::vector<std::string> script_notes(const Plan& plan, const Request& request) 
 int dry_run(const RunArgs& args, const Prepared& prepared, Session& session) {
   const Result<job::ShellChanges> made = job::shell_changes(prepared, {true, args.show_secrets});
   if (!made) return report(session, made.error());
-  std::vector<std::string> notes = script_notes(prepared.plan, args.launch);
+  std::vector<std::string> notes =
+      script_notes(prepared.plan, args.launch, !args.profile_start.empty());
   if (!prepared.late_host.job.empty())
     notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",
                                 prepared.late_host.job));
@@ -143,10 +143,10 @@ void declare_run_options(Parser& parser, RunArgs& args) {
   parser.flag("--dry-run", args.dry_run, "Print the equivalent shell script and exit");
   parser.flag("-v,--verbose", args.verbose, "Print the launch command; with --dry-run: reasons");
   parser.flag("--preflight", args.preflight, "Check every node first; start only without errors");
+  parser.group("Run", false, true);
   parser.text("--profile-start", args.profile_start, "FILE",
               "Measure exec, import torch, rendezvous on every rank; JSON to FILE", "-");
   parser.flag("--force", args.launch.force, "Start, or print the script, in spite of errors");
-  parser.group("Run", false, true);
   parser.flag("--show-secrets", args.show_secrets,
               "With --dry-run: print tokens, keys and passwords");
   parser.footer(

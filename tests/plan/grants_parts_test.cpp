@@ -39,13 +39,13 @@ TEST_CASE("CUDA: names lead to devices and instances", "[grants]") {
         {},
         node.devices[0].uuid + " MIG-aa11 MIG-ab22 " + node.devices[2].uuid,
         "0 1.0 1.1 2",
-        "no-instances"},
+        "no-instances mig-nccl"},
        {"one of them", {{"CUDA_VISIBLE_DEVICES", "MIG-ab"}}, "MIG-ab", "1.1", "no-instances"},
        {"a device stands for its instances",
         {{"CUDA_VISIBLE_DEVICES", "1"}},
         "MIG-aa11 MIG-ab22",
         "1.0 1.1",
-        "no-instances"},
+        "no-instances mig-nccl"},
        {"an instance that is not there",
         {{"CUDA_VISIBLE_DEVICES", "MIG-ab22,MIG-77"}},
         "MIG-ab22",
@@ -71,44 +71,47 @@ TEST_CASE("Slurm counts instances of split devices", "[grants]") {
   node.devices[3].partition = "MIG";  // and none: Slurm does not count it
   const std::string whole = node.devices[1].uuid;
   const std::string all = "MIG-aa MIG-ab " + whole + " MIG-ca MIG-cb";
-  check_rows(
-      node, "CUDA_VISIBLE_DEVICES",
-      {{"a list, in the order of devices",
-        {{"SLURM_JOB_GPUS", "1,3-4"}},
-        "MIG-ab MIG-ca MIG-cb",
-        "0.1 2.0 2.1",
-        "no-instances grant-unclear"},
-       {"a device that is not split among them",
-        {{"SLURM_STEP_GPUS", "2"}, {"SLURM_JOB_GPUS", "0-4"}},
-        whole,
-        "1",
-        "no-instances grant-unclear"},
-       {"all of them", {{"SLURM_JOB_GPUS", "0-4"}}, all, "0.0 0.1 1 2.0 2.1", "no-instances"},
-       {"all that are here, by the numbers of a larger node",
-        {{"SLURM_JOB_GPUS", "2,6-9"}},
-        all,
-        "0.0 0.1 1 2.0 2.1",
-        "no-instances"},
-       {"numbers that nothing here has",
-        {{"SLURM_JOB_GPUS", "2,7"}},
-        "MIG-aa MIG-ab",
-        "0.0 0.1",
-        "no-instances grant-unclear"},
-       {"more than there are",
-        {{"SLURM_JOB_GPUS", "0-5"}},
-        all,
-        "0.0 0.1 1 2.0 2.1",
-        "no-instances grant-contradicts"},
-       {"a number alone",
-        {{"SLURM_GPUS_ON_NODE", "2"}},
-        "MIG-aa MIG-ab",
-        "0.0 0.1",
-        "no-instances grant-unclear"},
-       {"a mask that names them needs no list",
-        {{"SLURM_JOB_GPUS", "1"}, {"CUDA_VISIBLE_DEVICES", "MIG-cb"}},
-        "MIG-cb",
-        "2.1",
-        "no-instances"}});
+  check_rows(node, "CUDA_VISIBLE_DEVICES",
+             {{"a list, in the order of devices",
+               {{"SLURM_JOB_GPUS", "1,3-4"}},
+               "MIG-ab MIG-ca MIG-cb",
+               "0.1 2.0 2.1",
+               "no-instances grant-unclear mig-nccl"},
+              {"a device that is not split among them",
+               {{"SLURM_STEP_GPUS", "2"}, {"SLURM_JOB_GPUS", "0-4"}},
+               whole,
+               "1",
+               "no-instances grant-unclear"},
+              {"all of them",
+               {{"SLURM_JOB_GPUS", "0-4"}},
+               all,
+               "0.0 0.1 1 2.0 2.1",
+               "no-instances mig-nccl"},
+              {"all that are here, by the numbers of a larger node",
+               {{"SLURM_JOB_GPUS", "2,6-9"}},
+               all,
+               "0.0 0.1 1 2.0 2.1",
+               "no-instances mig-nccl"},
+              {"numbers that nothing here has",
+               {{"SLURM_JOB_GPUS", "2,7"}},
+               "MIG-aa MIG-ab",
+               "0.0 0.1",
+               "no-instances grant-unclear mig-nccl"},
+              {"more than there are",
+               {{"SLURM_JOB_GPUS", "0-5"}},
+               all,
+               "0.0 0.1 1 2.0 2.1",
+               "no-instances grant-contradicts mig-nccl"},
+              {"a number alone",
+               {{"SLURM_GPUS_ON_NODE", "2"}},
+               "MIG-aa MIG-ab",
+               "0.0 0.1",
+               "no-instances grant-unclear mig-nccl"},
+              {"a mask that names them needs no list",
+               {{"SLURM_JOB_GPUS", "1"}, {"CUDA_VISIBLE_DEVICES", "MIG-cb"}},
+               "MIG-cb",
+               "2.1",
+               "no-instances"}});
   PlanInput in = input(node, {{"SLURM_JOB_GPUS", "3"}});
   in.reachable = {2};  // a control group
   auto plan = make_plan(in);
@@ -119,7 +122,7 @@ TEST_CASE("Slurm counts instances of split devices", "[grants]") {
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "2.0 2.1");
-  CHECK(rules(*plan) == std::vector<std::string>{"no-instances"});
+  CHECK(rules(*plan) == std::vector<std::string>{"no-instances", "mig-nccl"});
 }
 
 TEST_CASE("instances need a mask of their own", "[grants]") {
@@ -134,7 +137,8 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   CHECK(plan->max_local_size() == 4);
   CHECK(plan->classes[0].ranks[3].package == 1);
   in.request.gpu_view = "all";
-  CHECK(rules(*make_plan(in)) == std::vector<std::string>{"far-from-device", "parts-need-masks"});
+  CHECK(rules(*make_plan(in)) ==
+        std::vector<std::string>{"far-from-device", "parts-need-masks", "mig-nccl"});
   in.request.gpu_view.clear();
   in.request.devices_per_rank = 2;
   CHECK_THAT(make_plan(in).error().message,
@@ -142,7 +146,8 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   in.request.devices_per_rank.reset();
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
-  CHECK(rules(*make_plan(in)) == std::vector<std::string>{"far-from-device", "names-of-one-node"});
+  CHECK(rules(*make_plan(in)) ==
+        std::vector<std::string>{"far-from-device", "names-of-one-node", "mig-nccl"});
   in.request.gpu_view = "launcher";
   for (const std::string& rule : rules(*make_plan(in))) CHECK(rule != "names-of-one-node");
   in.request.gpu_view.clear();

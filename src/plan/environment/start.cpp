@@ -44,8 +44,8 @@ std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Pl
   if (input.profile != nullptr && !input.profile->mps.empty())
     return choice("mps", Layer::profile_default, input.profile->mps,
                   "ranks share a GPU, and the profile of " + input.profile->name + " says so");
-  return note("ranks that share a GPU take turns; with MPS their kernels run side by side",
-              "--mps on");
+  return note("ranks share a GPU: they take turns without MPS, and NCCL refuses two of them",
+              "--mps on, with gloo or MPI between ranks of a GPU; or one rank per GPU");
 }
 
 // The path of a socket has 107 bytes at most.
