@@ -76,9 +76,8 @@ int submit_script(Args& args, const Parser& parser, Session& session) {
 Runner declare_script(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_batch(parser, *args);
-  parser.group("Batch job");
-  parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
   parser.group("Batch job", false, true);
+  parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
   parser.flag("--plain", args->batch.plain, "Exports and launch line: the job needs no hpclaunch");
   parser.flag("--force", args->launch.force, "Print the script in spite of errors");
   declare_launch_options(parser, args->launch);
@@ -96,9 +95,7 @@ Runner declare_submit(Parser& parser) {
   parser.flag("--force", args->launch.force, "Submit in spite of errors");
   declare_launch_options(parser, args->launch);
   parser.takes_program(args->launch.command, true);
-  parser.footer(
-      "Exit status: 0 submitted, 125 not, 127 no batch system; with --follow the job's (128+n for "
-      "signal n), 125 unknown, 130 after Ctrl-C.");
+  parser.footer("Exit status: 0 submitted, 125 not; --follow: the job's (128+n for signal n).");
   return [args, &parser](Session& session) { return submit_script(*args, parser, session); };
 }
 
