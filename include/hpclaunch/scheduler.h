@@ -60,9 +60,13 @@ struct JobState {
   std::string name;                ///< in the system's word: "PENDING"
   std::string why = {};            ///< why it waits, or why it ended; "" where it does not say
   std::string starts = {};         ///< expected start; "": unknown
+  std::string queue = {};          ///< where it waits; "": not said
   std::string output = {};         ///< path of the job's output; "": not said
   std::optional<int> status = {};  ///< of an ended job, as a shell has it; nullopt: it has none
 };
+
+/// "3 of 12": where `id` stands among `ids`, one on each line; "" where it does not.
+std::string place_in_queue(std::string_view ids, std::string_view id);
 
 /// A command that asks for a job's state, and what reads its answer. nullopt: the answer says nothing.
 struct StateQuestion {
@@ -119,7 +123,9 @@ struct Scheduler {
   std::string_view clean_environment = {};  ///< line of a script: undoes --export=NONE for steps
   std::span<const SubmitHint> submit_hints = {};
   std::span<const StateQuestion> ask_state = {};  ///< the first that answers
-  std::string_view unknown_job = {};              ///< in the answer for a job that it has forgotten
+  /// Prints the ids of the jobs that wait in "{queue}", the next one first.
+  std::span<const std::string_view> ask_queue = {};
+  std::string_view unknown_job = {};  ///< in the answer for a job that it has forgotten
   std::string_view output_name =
       {};                        ///< file of the output where no option names it, {} is the job id
   std::string_view cancel = {};  ///< command, before the job id

@@ -146,6 +146,18 @@ class Follower {
     return Error{ErrorKind::system, failure.empty() ? "no answer" : failure};
   }
 
+  // "3 of 12"; "" where the batch system does not say, as for a job that waits for something else than its turn.
+  std::string place(const JobState& now) const {
+    std::vector<std::string> words;
+    for (const std::string_view word : system_.ask_queue) {
+      if (word == "{queue}" && now.queue.empty()) return "";
+      words.emplace_back(word == "{queue}" ? now.queue : word);
+    }
+    if (words.empty()) return "";
+    const Result<sys::Captured> got = ask_batch_system(std::move(words), session_.env);
+    return got && got->status == 0 ? place_in_queue(got->out, id_) : "";
+  }
+
   // True once the job has ended. A server that cannot be reached says nothing about the job.
   Result<bool> ask() {
     const Result<std::optional<JobState>> got = answer();
@@ -173,6 +185,8 @@ class Follower {
     const bool waits = now.phase == JobState::Phase::waiting;
     std::string text = now.name;
     if (!now.why.empty() && now.phase != JobState::Phase::running) text += ", " + now.why;
+    if (const std::string turn = waits ? place(now) : ""; !turn.empty())
+      text += fmt::format(", {} in the queue{}", turn, now.queue.empty() ? "" : " " + now.queue);
     if (waits && !now.starts.empty()) text += ", expected start " + now.starts;
     if (now.phase != JobState::Phase::ended && text != shown_) say(text);
     shown_ = text;

@@ -69,7 +69,10 @@ std::optional<JobState> slurm_state(std::string_view text) {
   job.phase = slurm_phase(job.name);
   job.why = slurm_value(text, "Reason=");
   if (job.why == "None") job.why.clear();
-  if (job.phase == waiting) job.starts = slurm_value(text, "StartTime=");
+  if (job.phase == waiting) {
+    job.starts = slurm_value(text, "StartTime=");
+    job.queue = slurm_value(text, "Partition=");
+  }
   job.output = slurm_value(text, "StdOut=", '\n');
   if (job.phase == ended) job.status = slurm_status(job.name, slurm_value(text, "ExitCode="));
   return job;
@@ -129,6 +132,14 @@ std::optional<JobState> flux_state(std::string_view text) {
   if (const auto code = number(fields[2])) job.status = *code < 0 ? 128 - *code : *code;
   if (fields[1] != "COMPLETED" && job.status == 0) job.status.reset();
   return job;
+}
+
+std::string place_in_queue(std::string_view ids, std::string_view id) {
+  std::vector<std::string_view> waiting_jobs = split(trim(ids), '\n');
+  const auto own =
+      std::ranges::find(waiting_jobs, id, [](std::string_view one) { return trim(one); });
+  if (own == waiting_jobs.end()) return "";
+  return fmt::format("{} of {}", own - waiting_jobs.begin() + 1, waiting_jobs.size());
 }
 
 }  // namespace hpclaunch

@@ -29,6 +29,11 @@ constexpr Words kPbsState[] = {"qstat", "-x", "-f", "{job}"};
 constexpr Words kSlurmState[] = {"scontrol", "show", "job", "{job}"};
 constexpr Words kSlurmAccounting[] = {"sacct", "-X",    "-n", "-P",
                                       "-j",    "{job}", "-o", "State,ExitCode"};
+// By priority, the highest first; flux-jobs(1) lists pending jobs so by itself.
+constexpr Words kSlurmQueue[] = {"squeue", "-h",      "-t", "PENDING", "--sort=-p,i",
+                                 "-p",     "{queue}", "-o", "%A"};
+constexpr Words kFluxQueue[] = {"flux", "jobs", "-A",      "-n", "-c",
+                                "0",    "-f",   "pending", "-o", "{id}"};
 constexpr StateQuestion kAskFlux[] = {{kFluxState, flux_state}};
 constexpr StateQuestion kAskPbs[] = {{kPbsState, pbs_state}};
 constexpr StateQuestion kAskSlurm[] = {{kSlurmState, slurm_state},
@@ -77,6 +82,7 @@ constexpr Scheduler kSchedulers[] = {
      .allocate = "flux alloc {}",
      .submit = "flux batch",
      .ask_state = kAskFlux,
+     .ask_queue = kFluxQueue,
      .unknown_job = "unknown",
      .output_name = "flux-{}.out",
      .cancel = "flux cancel",
@@ -141,6 +147,7 @@ constexpr Scheduler kSchedulers[] = {
      .clean_environment = "export SLURM_EXPORT_ENV=ALL",
      .submit_hints = kSlurmHints,
      .ask_state = kAskSlurm,
+     .ask_queue = kSlurmQueue,
      .unknown_job = "Invalid job id",
      .cancel = "scancel",
      .first_host = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1",

@@ -31,7 +31,8 @@ FAKES = {
     "sbatch": 'cat > "$STATE/script"; answer sbatch',
     "scontrol": 'answer scontrol',
     "sacct": 'answer sacct',
-    "flux": 'case $1 in batch) cat > "$STATE/script"; answer batch ;; jobs) answer jobs ;; esac',
+    "squeue": '[ ! -e "$STATE/squeue.1" ] || answer squeue',
+    "flux": 'case "$*" in batch*) cat > "$STATE/script"; answer batch ;; *pending*) [ ! -e "$STATE/pending.1" ] || answer pending ;; jobs*) answer jobs ;; esac',
 }
 
 
@@ -166,6 +167,19 @@ class Follow(Submit):
         done = self.submit("slurm", "--follow", status=3)
         self.assertEqual(done.out, "77\nout\n")
         self.has(done, "PENDING, Resources\n", "RUNNING\n", "FAILED, NonZeroExitCode, exit status 3")
+
+    def test_the_place_in_the_queue(self):
+        self.answers("sbatch", "77")
+        waits = self.slurm("PENDING", reason="Priority") + "   Partition=gpu AllocNode:Sid=login:1\n"
+        self.answers("scontrol", waits, waits, waits, self.slurm("COMPLETED"))
+        self.answers("squeue", "12\n77\n9", "77\n9", "8|squeue: error: slurm_load_jobs")
+        done = self.submit("slurm", "--follow")
+        self.has(done, "PENDING, Priority, 2 of 3 in the queue gpu\n", "PENDING, Priority, 1 of 2 in the queue gpu\n", "PENDING, Priority\n")
+        self.assertIn("squeue -h -t PENDING --sort=-p,i -p gpu -o %A", self.calls())
+        self.answers("batch", "f3")
+        self.answers("jobs", "SCHED|||", "INACTIVE|COMPLETED|0|")
+        self.answers("pending", "f1\nf3")
+        self.has(self.submit("flux", "--follow"), "job f3: SCHED, 2 of 2 in the queue\n")
 
     def test_how_a_slurm_job_ends(self):
         self.answers("sbatch", "77")
