@@ -379,9 +379,10 @@ void check_program(const Request& request, const Plan& plan, Diagnostics& diagno
   }
   diagnostics.push_back(
       {"program-is-launcher", Severity::error,
-       fmt::format("{} {}; hpclaunch would start it {} times{}", name,
+       fmt::format("{} {}; hpclaunch would start it {}{}", name,
                    agent ? "serves a whole node" : "starts ranks itself",
-                   agent ? plan.max_local_size() : plan.world_size(), agent ? " there" : ""),
+                   counted(agent ? plan.max_local_size() : plan.world_size(), "time"),
+                   agent ? " there" : ""),
        meant(*found)});
 }
 
