@@ -361,6 +361,18 @@ TEST_CASE("a node has begun when a rank of it speaks", "[supervised][status]") {
   CHECK(ranks.summary({}, plain()).ending.silent.size() == 2);  // to have begun is no end
 }
 
+TEST_CASE("a crash that is known late may be the cause", "[supervised][status]") {
+  Record crash = ended(5, 2.3, 0);
+  crash.signal = SIGSEGV;
+  crash.sent = SIGTERM;
+  const std::string report = of({ended(0, 2, 1), crash}).summary(exited(1), plain()).report;
+  CHECK(report.find("rank 5 ended with SIGSEGV after it was told to stop: it may have failed "
+                    "before rank 0\n") != std::string::npos);
+  crash.signal = SIGABRT;  // as a victim ends whose connection was lost
+  CHECK(of({ended(0, 2, 1), crash}).summary(exited(1), plain()).report.find("may have") ==
+        std::string::npos);
+}
+
 TEST_CASE("a rank that the launcher ended has not failed first", "[supervised][status]") {
   const Summary all = of({stopped(0, 1), stopped(5, 1.1)}).summary(exited(143), plain());
   CHECK_FALSE(all.ending.first);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <iterator>
 
@@ -222,7 +223,24 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
   else if (ending.ended > 0)
     text += fmt::format("hpclaunch: the launcher stopped {}{}\n", counted(ending.ended, "rank"),
                         ending.node_first ? "" : "; no rank failed before");
+  if (ending.first && !facts.user_ends) text += late_crash(*ending.first);
   return ending.node_first ? text : text + silent_ranks(ending, launcher, facts);
+}
+
+// The connections of a rank end when it crashes, its process only when its core file is written: meanwhile others fail,
+// and the launcher tells it to stop.
+std::string RankStatus::late_crash(const RankFailure& first) const {
+  const auto crashed = [&](const std::optional<RankExit>& end) {
+    constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+    return end && end->rank != first.rank && end->sent != 0 &&
+           std::ranges::count(kFaults, end->signal) > 0;
+  };
+  const auto found = std::ranges::find_if(ends_, crashed);
+  if (found == ends_.end() || is_crash(first)) return {};
+  return fmt::format(
+      "hpclaunch: rank {} ended with {} after it was told to stop: it may have failed before rank "
+      "{}\n",
+      (*found)->rank, signal_name((*found)->signal), first.rank);
 }
 
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,

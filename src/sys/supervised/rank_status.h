@@ -64,6 +64,7 @@ class RankStatus {
                            const JobFacts& facts) const;
   bool node_first(const Ending& ending, const JobFacts& facts) const;
   std::string causes(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
+  std::string late_crash(const RankFailure& first) const;
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
