@@ -304,7 +304,7 @@ Status plan_restart(Prepared& prepared) {
     prepared.port_lock = lock;
   }
   known.swap(prepared.diagnostics);
-  const Status done = complete(input, site, prepared);
+  Status done = complete(input, site, prepared);
   known.swap(prepared.diagnostics);
   return done;
 }

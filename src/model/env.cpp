@@ -104,8 +104,8 @@ class Reader {
     at_ = end + 1;
     skip(kBlanks);
     const char quote = is('\'') ? '\'' : is('"') ? '"' : '\0';
-    const Status read = quote == '\0' ? plain(made.value) : quoted(quote, made.value);
-    if (!read) return read;
+    if (Status read = quote == '\0' ? plain(made.value) : quoted(quote, made.value); !read)
+      return read;
     entries_.push_back(std::move(made));
     return Done{};
   }

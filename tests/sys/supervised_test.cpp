@@ -366,7 +366,7 @@ TEST_CASE("a crash that is known late may be the cause", "[supervised][status]")
   crash.signal = SIGSEGV;
   crash.sent = SIGTERM;
   const std::string report = of({ended(0, 2, 1), crash}).summary(exited(1), plain()).report;
-  CHECK(report.find("rank 5 ended with SIGSEGV after it was told to stop: it may have failed "
+  CHECK(report.find("rank 5 ended with SIGSEGV after it was signalled to stop: it may have failed "
                     "before rank 0\n") != std::string::npos);
   crash.signal = SIGABRT;  // as a victim ends whose connection was lost
   CHECK(of({ended(0, 2, 1), crash}).summary(exited(1), plain()).report.find("may have") ==

@@ -102,7 +102,7 @@ void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& s
 }  // namespace
 
 void add_agent(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
-  const auto known = [&](const char* name, std::string planned) {
+  const auto known = [&](const char* name, const std::string& planned) {
     const std::string* text = settings.so_far(name);
     return text == nullptr ? planned : *text;
   };
