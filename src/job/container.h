@@ -17,6 +17,9 @@ Status find_container(Request& request, const EnvSnapshot& env, const Site& site
 Status complete_container(const Request& request, const EnvSnapshot& env, const Site& site,
                           Prepared& prepared);
 
+/// Makes what the image, a directory, lacks for the binds. Errors: `system`.
+Status make_bind_targets(ContainerUse& use);
+
 /// `plan` with the engine before its program; `first` is what the launcher starts.
 struct Entered {
   Plan plan;

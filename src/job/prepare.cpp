@@ -276,8 +276,10 @@ Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose
   if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
-  if (purpose == Purpose::start && !any_from(Severity::error, prepared.diagnostics))
+  if (purpose == Purpose::start && !any_from(Severity::error, prepared.diagnostics)) {
+    if (const Status made = make_bind_targets(prepared.container); !made) return made.error();
     if (const Status tried = try_container(prepared); !tried) return tried.error();
+  }
   check_program(request, prepared.plan, prepared.diagnostics);
   check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
   check_address(prepared.plan, request, purpose, prepared.diagnostics);
