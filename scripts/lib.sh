@@ -47,6 +47,7 @@ clang++|clang libclang-rt-dev|clang compiler-rt|the build with sanitizers (GCC t
 hydra|mpich|mpich|tests with MPICH Hydra
 openmpi|openmpi-bin|openmpi|tests with Open MPI
 slurmctld|slurm-wlm|slurm slurm-slurmctld slurm-slurmd|tests with Slurm on virtual nodes
+spank|libslurm-dev|slurm-devel|tests with containers that srun enters
 munged|munge|munge|tests with Slurm on virtual nodes
 ip|iproute2|iproute|virtual nodes
 nsenter|util-linux|util-linux|virtual nodes
@@ -96,6 +97,7 @@ is_there() {
     qemu) have qemu-system-x86_64 ;;
     openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;
     level-zero) includes level_zero/zes_api.h ;;
+    spank) includes slurm/spank.h ;;
     rocm_smi) includes rocm_smi/rocm_smi.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
     clang++) clang_works ;;

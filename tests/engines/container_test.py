@@ -147,6 +147,24 @@ class Container(engines.Test):
         self.assertEqual(status, 143)
         self.assertLess(seconds, 25)  # without an init process the grace of 30 s would pass
 
+    def test_calls_that_name_our_files(self):
+        """At most two more for each rank than without a container."""
+        ours = os.path.dirname(os.path.realpath(support.shim_path()))
+
+        def count(name, options, ranks):
+            trace = os.path.join(self.folder, name)
+            done = subprocess.run(["strace", "-f", "-qq", "-s", "4096", "-e", "trace=file", "-o", trace, support.HPCLAUNCH, "run", "--force", "-n", str(ranks),
+                                   "--oversubscribe", *options, "--", "sleep", "0"], cwd=self.folder, env=support.traced_env(USER="root"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(trace, errors="replace") as file:
+                return sum(1 for line in file if '"%s' % ours in line.split(", [")[0])
+
+        for engine in ("bubblewrap", "charliecloud"):
+            more = [count("%s-%d" % (engine, ranks), options, ranks) for options in ([], self.options(engine)) for ranks in (2, 6)]
+            outside, inside = (more[1] - more[0]) / 4, (more[3] - more[2]) / 4
+            self.assertGreaterEqual(outside, 1)
+            self.assertLessEqual(inside, outside + 2, engine)
+
     def test_killed_with_podman(self):
         self.assertEqual(self.ended(signal.SIGKILL)[0], -signal.SIGKILL)
 
@@ -171,6 +189,76 @@ class Container(engines.Test):
             self.assertLess(float(end[2]), float(end[1]))
             losses.add(end.groups())
         self.assertEqual(len(losses), 1)
+
+
+class EnteredBySrun(engines.Test):
+    """pyxis and CSCS's container engine, as containers_spank.c has them: real srun, slurmstepd and roots."""
+
+    nodes = 2
+    IMAGE = {"RANK": "9", "WORLD_SIZE": "9", "MASTER_ADDR": "image", "OMP_NUM_THREADS": "99", "PYTORCH_VERSION": "2.9", "PATH": "/bin", "OF_IMAGE": "1"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        plugin, images = cls.cluster.path("containers.so"), cls.cluster.path("images")
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", plugin, os.path.join(engines.HERE, "containers_spank.c")], check=True)
+        os.mkdir(images)
+        make_root(os.path.join(images, "bare"))
+        with open(os.path.join(images, "bare", "etc", "environment"), "w") as file:
+            file.writelines("%s=%s\n" % item for item in cls.IMAGE.items())
+        with open(cls.cluster.path("plugstack.conf"), "w") as file:
+            file.write("required %s %s\n" % (plugin, images))
+
+    def options(self, engine):
+        if engine == "pyxis":
+            return ["--container", "bare", "--container-engine", engine]
+        shim = os.path.dirname(os.path.realpath(support.shim_path()))
+        mounts = ", ".join('"%s:%s"' % (path, path) for path in (shim, self.folder, self.cluster.path("jobs")))
+        definition = self.file("bare.toml", 'image = "bare"\nmounts = [%s]\n' % mounts)
+        return ["--container", definition, "--container-engine", engine]
+
+    def start(self, place, ppn, options, env=()):
+        place = os.path.join(self.folder, place)
+        os.mkdir(place)
+        words = ["run", "--ppn", str(ppn), "--oversubscribe", "--master-port", "29555", "--set", "ODD=a b\"c`d'", *options, "--", "sh", "-c", SCRIPT]
+        done = self.cluster.run("login", [*self.salloc(2), support.HPCLAUNCH, *words], cwd=place, env=self.cluster.environment("login", USER="root", **dict(env)))
+        return done, place
+
+    def test_inside_as_outside(self):
+        for ppn in (1, 2, 4):
+            out = read(self.succeeds(*self.start("out-%d" % ppn, ppn, [])))
+            for engine in ("pyxis", "ce"):
+                with self.subTest(engine=engine, ppn=ppn):
+                    inside = read(self.succeeds(*self.start("%s-%d" % (engine, ppn), ppn, self.options(engine))))
+                    self.assertEqual(sorted(inside), list(range(2 * ppn)))
+                    for rank in out:
+                        self.assertEqual(inside[rank][1:], out[rank][1:], "rank %d: CPUs, host" % rank)
+                        env, want = inside[rank][0], out[rank][0]
+                        self.assertEqual(env.pop("OF_IMAGE", None), b"1")  # it was there
+                        self.assertEqual(env.pop("PYTORCH_VERSION", None), b"2.9")
+                        self.assertEqual(env, want, "rank %d" % rank)
+        self.nothing_left()
+
+    def succeeds(self, done, place):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("hpclaunch: rank", done.stderr)
+        return place
+
+    def test_verify(self):
+        for engine in ("pyxis", "ce"):
+            done = self.allocation(2, "verify", "--ppn", "2", "--oversubscribe", *self.options(engine), "--", "sh", env=self.cluster.environment("login", USER="root"))
+            self.assertEqual(done.out, "4 of 4 ranks as planned on 2 nodes\n", str(done))
+
+    def test_what_is_not_there(self):
+        done, _ = self.start("none", 1, ["--container", "other", "--container-engine", "pyxis"])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("failed to import", done.stderr)
+        done, _ = self.start("program", 1, [*self.options("pyxis"), "--verify", "off"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        words = ["run", "--ppn", "1", *self.options("pyxis"), "--", "python3"]
+        done = self.allocation(2, *words, env=self.cluster.environment("login", USER="root"))
+        self.assertEqual(done.status, 127, str(done))
+        self.assertIn("python3", done.err)
 
 
 if __name__ == "__main__":
