@@ -148,12 +148,10 @@ std::string activation_lines(const Request& request) {
   const auto add = [&](const std::string& command) { text += command + " || exit 125\n"; };
   if (!request.modules.empty() || !request.module_folders.empty())
     text +=
-        "if ! command -v module >/dev/null; then\n"
-        "  for init in \"$LMOD_PKG/init/sh\" \"$MODULESHOME/init/sh\" /etc/profile.d/*modules*.sh "
+        "for init in \"$LMOD_PKG/init/sh\" \"$MODULESHOME/init/sh\" /etc/profile.d/*modules*.sh "
         "/etc/profile.d/*lmod*.sh; do\n"
-        "    if [ -r \"$init\" ]; then . \"$init\"; fi\n"
-        "  done\n"
-        "fi\n";
+        "  if ! command -v module >/dev/null && [ -r \"$init\" ]; then . \"$init\"; fi\n"
+        "done\n";
   for (const Item& item : items) {
     const std::string_view kind = item.kind;
     const std::string value = quote_sh(item.value);
