@@ -113,6 +113,12 @@ Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env);
 /// `next`. "" for an option that is not known.
 std::string meant_option(const std::string& word, const std::string& next);
 
+/// What a framework of profiles/programs/frameworks.json reads, as label and text; empty for another name.
+std::vector<std::pair<std::string, std::string>> framework_facts(const std::string& name,
+                                                                 const Plan& plan);
+/// Which frameworks read a variable, for what and behind which others.
+std::vector<std::pair<std::string, std::string>> framework_readers(const std::string& variable);
+
 // ---- the plan -----------------------------------------------------------------------------------
 
 struct ChosenLauncher {

@@ -32,6 +32,9 @@ struct JobFacts {
   bool invented_hosts = false;    ///< they stand for those of a job that does not run yet
 };
 
+/// What a program reads, "NAME=VALUE" with facts as {nodes}, and why.
+using ProgramEnv = std::vector<std::pair<std::string, std::string>>;
+
 struct PlanInput {
   Topology node;                     ///< model of every node
   const Profile* profile = nullptr;  ///< resolved; nullptr: none
@@ -60,10 +63,10 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  std::vector<std::string> agent_env = {};  ///< under --agent: "NAME=VALUE", with facts as {nodes}
-  std::string directory = {};  ///< where ranks start inside a container; "" without one
-  Request request;             ///< what was typed; the program resolved
-  int restart = 0;             ///< attempts of this launch before
+  ProgramEnv program_env = {};  ///< by --agent and --for
+  std::string directory = {};   ///< where ranks start inside a container; "" without one
+  Request request;              ///< what was typed; the program resolved
+  int restart = 0;              ///< attempts of this launch before
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
   std::string start_hook;      ///< directory of the module that --profile-start lets Python import

@@ -34,9 +34,11 @@ enum class RankFact {
   local_rank,  ///< position on its node, from 0
   node,        ///< position of its node in Plan::hosts, from 0
   local_size,  ///< ranks on its node
+  address,     ///< IPv4 address of the node on the first interface of GLOO_SOCKET_IFNAME; no number
 };
 
-std::string_view to_string(RankFact fact);  ///< "rank", "local-rank", "node", "local-size"
+std::string_view to_string(
+    RankFact fact);  ///< "rank", "local-rank", "node", "local-size", "address"
 
 /// One value per local rank: items[node class][local rank].
 struct PerRank {

@@ -86,7 +86,8 @@ struct Request {
   std::string ends_in;              ///< "HH:MM:SS"
   std::optional<int> max_restarts;  ///< of the whole job, after a rank has failed
   bool agent = false;               ///< one process per node that owns the node
-  bool force = false;               ///< start in spite of errors, and outside an allocation
+  std::vector<std::string> frameworks;  ///< --for NAME, in order
+  bool force = false;                   ///< start in spite of errors, and outside an allocation
 
   std::vector<std::string> module_folders;  ///< --module-use, in order
   std::vector<std::string> modules;         ///< --module, in order

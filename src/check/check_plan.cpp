@@ -29,9 +29,10 @@ const std::string* exported_value(const Setting& setting) {
 std::optional<std::string> for_all_ranks(const Plan& plan, const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* fact = std::get_if<RankFact>(&value)) {
-    const int values = *fact == RankFact::rank   ? plan.world_size()
-                       : *fact == RankFact::node ? plan.nodes()
-                                                 : plan.max_local_size();
+    const bool of_node = *fact == RankFact::node || *fact == RankFact::address;
+    const int values = *fact == RankFact::rank ? plan.world_size()
+                       : of_node               ? plan.nodes()
+                                               : plan.max_local_size();
     return values > 1 ? std::nullopt : std::optional(value_on(value, {.local_size = values}));
   }
   const auto* each = std::get_if<PerRank>(&value);

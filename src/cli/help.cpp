@@ -58,6 +58,16 @@ bool is_other(const OptionInfo& option) {
   return option.rare || (option.shared && std::ranges::count(kFirst, option.names.back()) == 0);
 }
 
+// A family has one entry: "--stage, --stage-..." for --stage, --stage-from, --stage-to.
+void add_other(std::vector<std::string>& others, const std::string& name) {
+  const auto is_head = [&](const std::string& one) { return name.starts_with(one + "-"); };
+  const auto head = std::ranges::find_if(others, is_head);
+  if (head == others.end())
+    others.push_back(name);
+  else if (const std::string family = *head + "-..."; std::ranges::count(others, family) == 0)
+    others.insert(head + 1, family);
+}
+
 }  // namespace
 
 std::string help_text(const CommandTree& command, bool brief, const Style& style) {
@@ -77,7 +87,7 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
     std::vector<std::string> others;
     for (; option != command.options.end() && option->group == group; ++option)
       if (brief && is_other(*option))
-        others.push_back(option->names.back());
+        add_other(others, option->names.back());
       else
         text += entry(spelling(*option), description(*option), kColumn, narrow);
     if (others.empty()) continue;

@@ -136,6 +136,8 @@ void declare_launch_options(Parser& parser, Request& request) {
   declare_container(parser, request.container);
   declare_stage(parser, request.stage);
   parser.flag("--agent", request.agent, "One process per node that owns it, as ray or torchrun");
+  parser.list("--for", request.frameworks, "NAME",
+              "Also set what this framework reads, as jax; repeatable");
 }
 
 Status without_stage(const Request& request, const char* command) {

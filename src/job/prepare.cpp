@@ -74,8 +74,14 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   if (!command->empty() && !elsewhere)
     input.request.command.front() =
         staged_program(request.command.front(), command->front(), prepared.stage);
+  Result<ProgramEnv> wanted = framework_env(request, env);
+  if (!wanted) return wanted.error();
+  input.program_env = *std::move(wanted);
+  for (std::string& note : framework_notes(request))
+    prepared.diagnostics.push_back({"framework", Severity::note, std::move(note)});
   if (request.agent) {
-    input.agent_env = agent_env(request.command);
+    const ProgramEnv more = agent_env(request.command);
+    input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
     input.request.command = agent_command(request.command, std::move(input.request.command));
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";

@@ -318,10 +318,11 @@ std::string meant_option(const std::string& word, const std::string& next) {
   return "";
 }
 
-std::vector<std::string> agent_env(const Words& typed) {
-  std::vector<std::string> env;
+ProgramEnv agent_env(const Words& typed) {
+  ProgramEnv env;
   if (const std::optional<Found> found = find_row(typed))
-    for (const std::string_view one : words_of(found->row, "agent_env")) env.emplace_back(one);
+    for (const std::string_view one : words_of(found->row, "agent_env"))
+      env.emplace_back(one, "--agent: the program reads it");
   return env;
 }
 
@@ -337,7 +338,11 @@ std::vector<std::string> agent_command(const Words& typed, Words command) {
         return replaced(word.substr(0, word.find('=')), {{'_', "-"}}) ==
                replaced(name, {{'_', "-"}});
       });
-      if (!given) text += fmt::format(" \"{}\"", option);
+      const std::string variable(option.substr(std::min(option.find('$'), option.size())));
+      const std::string first = variable.substr(0, variable.find(':'));
+      if (!given && first.empty()) text += fmt::format(" \"{}\"", option);
+      if (!given && !first.empty())  // one that is not set has no option
+        text += fmt::format(" ${{{}:+\"{}\"}}", first.substr(1), option);
     }
     return text;
   };

@@ -23,8 +23,12 @@ bool is_python(std::string_view program);
 /// The program that ranks run, behind `env`, `timeout` and others that exec it; an interpreter stays.
 std::vector<std::string> behind_wrappers(const std::vector<std::string>& command);
 
-/// What the data has for a launcher under --agent: variables, "NAME={node}".
-std::vector<std::string> agent_env(const std::vector<std::string>& typed);
+/// What the data has for a launcher under --agent.
+ProgramEnv agent_env(const std::vector<std::string>& typed);
+
+/// What --for adds. Errors: `usage` for a name that the data lacks, and for a variable that the user must set.
+Result<ProgramEnv> framework_env(const Request& request, const EnvSnapshot& env);
+std::vector<std::string> framework_notes(const Request& request);
 
 /// `command`, which is `typed` resolved, with the options that tell its launcher about the nodes, as far as they are not
 /// typed; they differ by node, so that a shell adds them.

@@ -28,7 +28,7 @@ std::string_view to_string(Layer layer) {
 }
 
 std::string_view to_string(RankFact fact) {
-  return name_of({"rank", "local-rank", "node", "local-size"}, fact);
+  return name_of({"rank", "local-rank", "node", "local-size", "address"}, fact);
 }
 
 std::string_view to_string(BindVia via) { return name_of({"launcher", "shim", "none"}, via); }
@@ -52,7 +52,7 @@ std::string value_on(const Value& value, const RankPlace& place) {
     return each
         ->items[static_cast<std::size_t>(place.node_class)][static_cast<std::size_t>(place.local)];
   const auto* fact = std::get_if<RankFact>(&value);
-  if (fact == nullptr) return "";
+  if (fact == nullptr || *fact == RankFact::address) return "";  // which only the node knows
   return std::to_string(*fact == RankFact::rank         ? place.rank
                         : *fact == RankFact::local_rank ? place.local
                         : *fact == RankFact::node       ? place.node

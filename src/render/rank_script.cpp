@@ -21,6 +21,9 @@ std::string fact_text(RankFact fact, std::size_t local_size) {
       return "$local";
     case RankFact::node:
       return "$node";
+    case RankFact::address:
+      return "$(ip -4 -o addr show dev \"${GLOO_SOCKET_IFNAME%%,*}\" | sed -n "
+             "'s,.* inet \\([0-9.]*\\)/.*,\\1,p' | head -n 1)";
     case RankFact::local_size:
       break;
   }

@@ -37,6 +37,8 @@ constexpr bool fact(Text item, const Place& place, int& number) {
   return false;
 }
 
+constexpr Text kNodeAddress = "@.address";  ///< the node's, which is looked up
+
 enum class Verify { off, warn, strict, report };
 
 /// How long the shim is there: until the program starts, or until it has ended.

@@ -1,7 +1,9 @@
 #pragma once
 // What a rank checks before it starts the program: its CPUs, memory policy, host, environment and the
 // rendezvous port.
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "environment.h"
@@ -74,6 +76,31 @@ inline void check_host(const Plan& plan, const Place& place) {
   line.add("this host is node ").add(here).add(" of the plan, the rank belongs to node ");
   line.add(place.node).add(": the launcher uses another node order");
   differs(line, plan.verify, place, true);
+}
+
+/// The IPv4 address of the first interface in "hsn0,hsn1", in static memory; empty without one.
+inline Text address_of(Text interfaces) {
+  static char text[sizeof "255.255.255.255"];
+  ifreq asked = {};
+  int size = 0;
+  while (size < interfaces.size && interfaces.at[size] != ',' && size < IFNAMSIZ - 1) {
+    asked.ifr_name[size] = interfaces.at[size];
+    ++size;
+  }
+  const int fd = static_cast<int>(call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (fd < 0) return {};
+  const bool found = size > 0 && call(SYS_ioctl, fd, SIOCGIFADDR, &asked) == 0;
+  close(fd);
+  if (!found) return {};
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&asked.ifr_addr) + 4;
+  int used = 0;
+  for (int i = 0; i < 4; ++i) {
+    if (i > 0) text[used++] = '.';
+    if (bytes[i] >= 100) text[used++] = static_cast<char>('0' + bytes[i] / 100);
+    if (bytes[i] >= 10) text[used++] = static_cast<char>('0' + bytes[i] / 10 % 10);
+    text[used++] = static_cast<char>('0' + bytes[i] % 10);
+  }
+  return {text, used};
 }
 
 /// Gives `use` each variable that the plan fixes, its value (null: it is not set), and what is wrong with it; null:

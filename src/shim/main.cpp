@@ -286,6 +286,7 @@ void set_entry(Task& task, Text entry, Text name) {
   static char* out[kMaxEnvironment + 1];
   task.arena = arena;
   task.arena_size = kArenaBytes;
+  if (wants_address(plan)) task.address = address_of(find(environment, "GLOO_SOCKET_IFNAME"));
   const Fault fault = read_task(plan, place, task);
   if (fault.what != nullptr) {
     Line line = rank_line(place);

@@ -21,6 +21,7 @@ struct Task {
   char* arena = nullptr;  ///< given by the caller
   int arena_size = 0;
   int used = 0;
+  Text address;  ///< of the node; given by the caller where wants_address() says so
 
   constexpr bool put(char byte) {
     if (used == arena_size) return false;
@@ -45,12 +46,25 @@ constexpr bool assign(Text name, Text item, const Place& place, Task& task) {
   if (!task.put_text(name)) return false;
   const int name_size = task.used - start;
   int number = 0;
+  if (item == kNodeAddress) {
+    if (task.address.size == 0) return task.used = start, true;
+    item = task.address;
+  }
   const bool is_fact = item.size > 0 && item.at[0] == '@' && fact(item, place, number);
   if (!task.put('=') || !(is_fact ? task.put_number(number) : task.put_text(item))) return false;
   if (!task.put('\0')) return false;
   task.set[task.count] = task.arena + start;
   task.name_size[task.count++] = name_size;
   return true;
+}
+
+constexpr bool wants_address(const Plan& plan) {
+  Text rest = plan.fields;
+  Text key;
+  Text column;
+  while (take_field(rest, key, column))
+    if (column == kNodeAddress) return true;
+  return false;
 }
 
 /// Collects what concerns `place` from a plan that read_plan has accepted.

@@ -3,12 +3,29 @@
 import os
 import re
 import sys
+import unittest
 
 import site_jobs
 import support
 from support import HOST, Test, clean_env, hpclaunch, need
 
 LEFT = dict(RANK="5", WORLD_SIZE="9", LOCAL_RANK="5", TORCHELASTIC_RUN_ID="old", GROUP_RANK="3", TORCHELASTIC_USE_AGENT_STORE="True", PET_NNODES="7")
+
+
+def first_interface():
+    """An interface of this machine with an IPv4 address, which may be lo alone."""
+    import fcntl
+    import socket
+    import struct
+    for _, name in reversed(socket.if_nameindex()):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            try:
+                answer = fcntl.ioctl(asked, 0x8915, struct.pack("256s", name.encode()))  # SIOCGIFADDR
+            except OSError:
+                continue
+        if name != "lo":
+            return name, socket.inet_ntoa(answer[20:24])
+    raise unittest.SkipTest("this machine has no interface with an IPv4 address but lo")
 
 
 class Agent(Test):
@@ -50,6 +67,22 @@ class Agent(Test):
                 self.assertEqual(got, line.replace("@", env["MASTER_PORT"]))
                 if command[0] == "env":
                     self.assertEqual(env["A"], "$B")
+
+    def test_the_address_on_the_fabric(self):
+        """What vLLM and Ray take for the node's address: that of the interface that the ranks meet on."""
+        need("mpiexec.hydra")
+        support.idle_stdin()
+        self.addCleanup(setattr, support, "IDLE", False)
+        interface, address = first_interface()
+        hosts = self.file("hosts", "nodeA\nnodeB\n")
+        options = ("--hostfile", hosts, "--launcher", "hydra", "--launcher-arg=-launcher", "--launcher-arg=fork", "--master-addr", "127.0.0.1", "--force")
+        for name, want in ((interface, address), ("none0", None)):
+            with self.subTest(name):
+                _, env, done = self.start("vllm", "serve", "m", options=(*options, "--set", "GLOO_SOCKET_IFNAME=" + name))
+                self.assertEqual((env.get("VLLM_HOST_IP"), env.get("HPCLAUNCH_NODE_ADDRESS")), (want, want))
+                _, _, done = self.start("ray", "start", options=(*options, "--set", "GLOO_SOCKET_IFNAME=" + name))
+                self.assertEqual(done.out.count("--node-ip-address=%s " % address), 2 if want else 0, done.out)
+                self.assertNotIn("--node-ip-address= ", done.out)
 
     def test_two_nodes(self):
         need("mpiexec.hydra")

@@ -46,6 +46,11 @@ def wrong(folder, ranks, may_be_none=()):
             for what, value, want in zip(("rank", "size", "local rank"), choice or (), (truth["rank"], ranks, truth["local"])):
                 if value is not None and int(value) != want:
                     text.append("rank %d: %s has %s %s, not %d" % (truth["rank"], program, what, value, want))
+        for program, same in (("torch", "pytorch"), ("lightning", "lightning"), ("deepspeed", "deepspeed"), ("timm", "timm"), ("idr_torch", "idr_torch"),
+                              ("megatron", "megatron"), ("ezpz", "ezpz"), ("accelerate_cpu", "accelerate"), ("tensorflow", "tensorflow")):
+            choice, table = one["choices"][program], one["table"].get(same, [None] * 3)
+            if choice is not None and list(choice)[:2] != table[:2]:
+                text.append("rank %d: %s has %s, by the table %s" % (truth["rank"], program, choice, table))
         for program in ("torch", "lightning", "accelerate_gpu", "accelerate_cpu", "deepspeed", "timm", "idr_torch", "megatron", "ezpz"):
             if one["choices"][program] is None or None in one["choices"][program][:2]:
                 text.append("rank %d: %s finds nothing" % (truth["rank"], program))
@@ -103,6 +108,34 @@ class Identity(Test):
         for name in os.listdir(folder):
             with open(os.path.join(folder, name)) as file:
                 self.assertIsNotNone(json.load(file)["choices"]["jax"])
+
+    def test_jax_is_asked_for_without_slurm(self):
+        folder = os.path.join(self.folder, "ranks")
+        os.mkdir(folder)
+        self.ok(hpclaunch("run", "--for", "jax", "-n", str(RANKS), "--oversubscribe", "--", sys.executable, CHOOSER, folder, env=clean_env(**LEFT)))
+        self.assertEqual(wrong(folder, RANKS), "")
+        found = []
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name)) as file:
+                one = json.load(file)
+            found.append(one["choices"]["jax"])
+            self.assertEqual(one["table"]["jax"][:2], one["choices"]["jax"][:2])
+        self.assertEqual(sorted(found), [[str(rank), str(RANKS), str(rank)] for rank in range(RANKS)])
+
+    def test_for_needs_a_known_name_and_what_only_the_user_knows(self):
+        done = hpclaunch("run", "--for", "jxa", "--", "true", env=clean_env())
+        self.assertEqual((done.status, done.err), (125, "hpclaunch: invalid value \"jxa\" for --for\nhpclaunch: try: --for jax\n"))
+        done = hpclaunch("run", "--for", "torchft", "--", "true", env=clean_env())
+        self.assertEqual(done.status, 125)
+        self.assertIn("TORCHFT_LIGHTHOUSE is not set", done.err)
+        done = self.ok(hpclaunch("run", "--for", "torchft", "--set", "TORCHFT_LIGHTHOUSE=http://h:29510", "--", "env", env=clean_env()))
+        self.assertIn("\nREPLICA_GROUP_ID=0\n", "\n" + done.out)
+
+    def test_explain_knows_who_reads(self):
+        done = self.ok(hpclaunch("explain", "jax", "SLURM_PROCID", env=clean_env()))
+        self.assertIn("JAX_COORDINATOR_ADDRESS, else SLURM_STEP_NODELIST", done.out)
+        self.assertIn("megatron (rank, after RANK)", done.out)
+        self.assertIn("idr_torch (rank, if SLURM_STEP_ID is set)", done.out)
 
     NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURM_LOCALID", "MPI_LOCALRANKID", "PALS_RANKID", "PALS_LOCAL_RANKID",
              "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK", "RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_NODEID", "GROUP_RANK")

@@ -145,7 +145,8 @@ class Width(Test):
             short, long = (on_terminal(command, word, columns=80) for word in ("-h", "--help"))
             self.assertLessEqual(len(short.splitlines()), 40, command)
             for option in re.findall(r"(?m)^  .*?(--[\w-]+)", long):
-                self.assertIn(option, short + (hpclaunch("run", "-h").out if command == "torchrun" else ""))
+                shown = short + (hpclaunch("run", "-h").out if command == "torchrun" else "")
+                self.assertTrue(option in shown or option.rsplit("-", 1)[0] + "-..." in shown, (command, option))
         self.assertGreater(len(on_terminal("run", "--help").splitlines()), 60)
 
 

@@ -166,7 +166,7 @@ Status decide_environment(const PlanInput& input, const Facts& facts, const Unit
   apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
   add_proxy_exceptions(input, plan, settings);
-  add_agent(input, plan, settings);
+  add_program_env(input, plan, settings);
   if (Status done = add_visibility(input, units, plan, settings); !done) return done;
   apply_rules(input, facts, true, units, plan, settings);
   add_mps(input, plan, settings);

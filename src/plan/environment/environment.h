@@ -24,8 +24,8 @@ Status add_wire(const PlanInput& input, Plan& plan);
 /// RANK, WORLD_SIZE and the other names of a rank's identity (docs/reference/identity.md).
 void add_identity(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
-/// What the data has for the program under --agent. After everything that it refers to.
-void add_agent(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+/// What the data has for the program under --agent, and for --for. After everything that it refers to.
+void add_program_env(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
 /// GLOO_SOCKET_IFNAME on several nodes, where nothing sets it: the first interface that NCCL_SOCKET_IFNAME
 /// selects, whoever set that; else, on a node of the job with several interfaces with addresses, the fastest

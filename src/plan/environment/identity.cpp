@@ -101,30 +101,55 @@ void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& s
 
 }  // namespace
 
-void add_agent(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+void add_program_env(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
   const auto known = [&](const char* name, const std::string& planned) {
     const std::string* text = settings.so_far(name);
     return text == nullptr ? planned : *text;
   };
+  constexpr int kLastPort = 65535, kAfter = 3;  // Megatron takes the two behind MASTER_PORT
+  const std::string port = known("MASTER_PORT", std::to_string(input.rendezvous.port));
+  const long number = parse_natural(port).value_or(0);
+  const long other = number + kAfter <= kLastPort ? number + kAfter : number - kAfter;
+  const std::string interface = known("GLOO_SOCKET_IFNAME", "");
+  const bool fabric = !interface.empty() && interface != "lo";
+  constexpr const char* kAddress = "HPCLAUNCH_NODE_ADDRESS";
+  if (input.request.agent && fabric)
+    settings.add(kAddress, Layer::computed, RankFact::address,
+                 fmt::format("--agent: the node's address on {}", interface));
   const std::size_t devices = input.node.devices.size();
   const std::pair<std::string_view, std::string> facts[] = {
       {"{nodes}", std::to_string(plan.nodes())},
+      {"{ranks}", std::to_string(plan.world_size())},
+      {"{hosts}", fmt::format("{}", fmt::join(plan.hosts, ","))},
       {"{address}", known("MASTER_ADDR", input.rendezvous.address)},
-      {"{port}", known("MASTER_PORT", std::to_string(input.rendezvous.port))},
+      {"{port}", port},
+      {"{port+3}", std::to_string(other)},
       {"{id}", input.job.id},
       {"{devices}", devices == 0 ? "" : std::to_string(devices)}};
-  for (const std::string& one : input.agent_env) {
-    const std::string name = one.substr(0, one.find('='));
-    std::string value = one.substr(name.size() + 1);
-    constexpr const char* kWhy = "--agent: the program reads it";
-    if (value == "{node}") {
-      settings.add(name, Layer::computed, RankFact::node, kWhy);
+  constexpr std::pair<std::string_view, RankFact> kOfRank[] = {
+      {"{node}", RankFact::node},
+      {"{rank}", RankFact::rank},
+      {"{local_rank}", RankFact::local_rank},
+      {"{node_address}", RankFact::address}};
+  for (const auto& [assignment, why] : input.program_env) {
+    const std::string name = assignment.substr(0, assignment.find('='));
+    std::string value = assignment.substr(name.size() + 1);
+    const auto* const own =
+        std::ranges::find(kOfRank, value, [](const auto& one) { return one.first; });
+    if (own != std::end(kOfRank)) {
+      if (own->second != RankFact::address || fabric)
+        settings.add(name, Layer::computed, own->second, why);
       continue;
     }
     for (const auto& [fact, text] : facts)
       if (const std::size_t at = value.find(fact); at != std::string::npos)
         value = text.empty() ? "" : value.replace(at, fact.size(), text);
-    if (!value.empty()) settings.add(name, Layer::computed, value, kWhy);
+    // The batch system's names are for the ranks alone: srun and others take them for options.
+    if (!value.empty())
+      settings.add(
+          name, Layer::computed,
+          name.starts_with("SLURM_") ? at_rank(std::move(value), plan) : Value(std::move(value)),
+          why);
   }
 }
 

@@ -238,7 +238,8 @@ std::string RankStatus::late_crash(const RankFailure& first) const {
   const auto found = std::ranges::find_if(ends_, crashed);
   if (found == ends_.end() || is_crash(first)) return {};
   return fmt::format(
-      "hpclaunch: rank {} ended with {} after it was signalled to stop: it may have failed before rank "
+      "hpclaunch: rank {} ended with {} after it was signalled to stop: it may have failed before "
+      "rank "
       "{}\n",
       (*found)->rank, signal_name((*found)->signal), first.rank);
 }

@@ -2,7 +2,7 @@
 
     chooser.py FOLDER
 
-Nothing here comes from the product. The orders of names are those of PyTorch 2.9 (rendezvous.py), Lightning 2.6
+Nothing here comes from the product, except the choices by its table of frameworks, which are compared with the others. The orders of names are those of PyTorch 2.9 (rendezvous.py), Lightning 2.6
 (fabric/plugins/environments), accelerate 1.15 (state.py), DeepSpeed 0.18 (comm.py), JAX 0.11 (_src/clusters), timm
 (utils/distributed.py), idr_torch 2, Megatron-LM (_rank_utils.py), TensorFlow (slurm_cluster_resolver.py) and ezpz.
 A choice is (rank, size, local rank), None where the program would take itself for one process alone or stop.
@@ -122,10 +122,23 @@ CHOICES.update({
     "torchrun role": triple("ROLE_RANK", "ROLE_WORLD_SIZE", "-"),
 })
 
+def by_table():
+    """What profiles/programs/frameworks.json says: {framework: (rank, size, local rank)}."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3, "profiles", "programs", "frameworks.json")
+    with open(path) as file:
+        rows = json.loads("\n".join(line for line in file if not line.lstrip().startswith("//")))["reads"]
+    choices = {}
+    for row in rows:
+        holds = all(E.get(name) for name in row.get("when", ())) and all(int(E.get(name, 0)) > 1 for name in row.get("when_above", ()))
+        if holds and row["framework"] not in choices:
+            choices[row["framework"]] = [first(*row.get(part, ())) for part in ("rank", "world", "local")]
+    return choices
+
+
 if __name__ == "__main__":
     truth = {"rank": int(E["HPCLAUNCH_NODE"]) * int(E["HPCLAUNCH_LOCAL_SIZE"]) + int(E["HPCLAUNCH_LOCAL_RANK"]),
              "local": int(E["HPCLAUNCH_LOCAL_RANK"]), "node": int(E["HPCLAUNCH_NODE"]), "host": os.uname().nodename}
     path = os.path.join(sys.argv[1], "%s.json" % uuid.uuid4())
     with open(path, "w") as file:
-        json.dump({"truth": truth, "choices": {name: choose() for name, choose in CHOICES.items()},
+        json.dump({"truth": truth, "choices": {name: choose() for name, choose in CHOICES.items()}, "table": by_table(),
                    "nodes": {name: E[name] for name in ("SLURM_NODEID", "GROUP_RANK", "NODE_RANK", "CROSS_RANK") if name in E}}, file)
