@@ -107,6 +107,9 @@ class Container(engines.Test):
     def test_bubblewrap_on_two_nodes(self):
         self.same("bubblewrap", 2, (1, 2))
 
+    def test_podman_on_two_nodes(self):
+        self.same("podman", 2, (1, 2))
+
     def test_podman_on_one_node(self):
         self.same("podman", 1, (1, 2, 4))
 
