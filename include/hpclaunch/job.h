@@ -119,6 +119,20 @@ std::vector<std::pair<std::string, std::string>> framework_facts(const std::stri
 /// Which frameworks read a variable, for what and behind which others.
 std::vector<std::pair<std::string, std::string>> framework_readers(const std::string& variable);
 
+// ---- doctor -----------------------------------------------------------------------------------------
+
+/// One line of `hpclaunch doctor`: what is there, or what is wrong with it.
+struct DoctorRow {
+  std::string area;  ///< "limits", "torch", ...
+  std::string found;
+  std::optional<Diagnostic> fault;
+};
+
+/// Examines this machine and environment: nothing is imported, nothing but a small file in HOME is written, the
+/// network is not touched. `python`: "" for the one on PATH.
+std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
+                               const std::string& python);
+
 // ---- the plan -----------------------------------------------------------------------------------
 
 struct ChosenLauncher {

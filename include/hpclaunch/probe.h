@@ -39,6 +39,10 @@ Result<LiveNode> probe_node(
 /// not installed or offers nothing, `system` when it crashed or exceeded the limit.
 Status ask_libfabric(Topology& topology, double limit_seconds = 5);
 
+/// What libfabric offers here, in its order, each once: "cxi", "verbs;ofi_rxm", "tcp". Opened in a child process. Errors: as
+/// ask_libfabric.
+Result<std::vector<std::string>> libfabric_providers(double limit_seconds = 5);
+
 /// Reads a topology file: our own JSON, or hwloc XML of format version 1 or 2, distinguished by content. XML is
 /// read in a child process. `hostname` is the file's, or "". Errors: `not_found`; `invalid` (with file and,
 /// for JSON, line, column and pointer); `unsupported` (as above); `system`.

@@ -101,6 +101,7 @@ Runner declare_completion(Parser& parser);
 Runner declare_complete(Parser& parser);
 Runner declare_launch_local(Parser& parser);
 Runner declare_verify(Parser& parser);
+Runner declare_doctor(Parser& parser);
 Runner declare_man(Parser& parser);
 
 }  // namespace hpclaunch::cli

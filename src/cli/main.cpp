@@ -35,6 +35,8 @@ constexpr std::array kCommands = {
             kReport, false, declare_explain},
     Command{"verify", "start the ranks and compare them with the plan", kProgram, kReport, false,
             declare_verify},
+    Command{"doctor", "examine this machine and environment before a job", kProgram, kReport, false,
+            declare_doctor},
     Command{"topo", "show the topology of this node", "[OPTIONS]", kReport, false, declare_topo},
     Command{"profile", "list, show, validate, test and create site profiles",
             "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},

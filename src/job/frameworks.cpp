@@ -12,7 +12,7 @@ namespace hpclaunch::job {
 
 namespace {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
+using Labelled = std::vector<std::pair<std::string, std::string>>;
 
 std::string_view word(std::string_view row, std::string_view key) {
   const std::vector<std::string_view> words = words_of(row, key);
@@ -88,10 +88,10 @@ std::vector<std::string> framework_notes(const Request& request) {
   return notes;
 }
 
-Facts framework_facts(const std::string& name, const Plan& plan) {
+Labelled framework_facts(const std::string& name, const Plan& plan) {
   const std::string_view row = row_named(name);
   if (row.empty()) return {};
-  Facts facts = {{"framework", std::string(word(row, "title"))}};
+  Labelled facts = {{"framework", std::string(word(row, "title"))}};
   for (const std::string_view reads : known_programs("reads")) {
     if (word(reads, "framework") != name) continue;
     if (const std::string when = condition(reads); !when.empty()) facts.emplace_back("reads", when);
@@ -116,7 +116,7 @@ Facts framework_facts(const std::string& name, const Plan& plan) {
   return facts;
 }
 
-Facts framework_readers(const std::string& variable) {
+Labelled framework_readers(const std::string& variable) {
   std::vector<std::string> readers;
   for (const std::string_view reads : known_programs("reads"))
     for (const Part& part : kParts) {
@@ -132,7 +132,7 @@ Facts framework_readers(const std::string& variable) {
                             fmt::join(conditions, ", "));
       readers.push_back(std::move(reader));
     }
-  Facts facts;
+  Labelled facts;
   for (std::string& reader : readers)
     facts.emplace_back(facts.empty() ? "frameworks" : "", std::move(reader));
   return facts;

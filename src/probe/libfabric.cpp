@@ -46,8 +46,8 @@ bool serves(const ofi::Info& info, const Nic& nic) {
   return !pci.empty() && pci == nic.pci;
 }
 
-/// The provider of each interface, a line each; an empty one for none.
-Result<std::string> list_providers(const std::vector<Nic>& nics, const std::string& library) {
+/// All that is offered, in its order of preference; never empty.
+Result<const ofi::Info*> get_info(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return Error{ErrorKind::unsupported,
@@ -63,14 +63,32 @@ Result<std::string> list_providers(const std::vector<Nic>& nics, const std::stri
     return Error{ErrorKind::unsupported,
                  fmt::format("libfabric offers no provider: fi_getinfo returned {} ({})", status,
                              std::strerror(status < 0 ? -status : status))};
+  return answer;
+}
+
+/// The provider of each interface, a line each; an empty one for none.
+Result<std::string> list_providers(const std::vector<Nic>& nics, const std::string& library) {
+  const Result<const ofi::Info*> answer = get_info(library);
+  if (!answer) return answer.error();
   std::string lines;
   for (const Nic& nic : nics) {
-    const ofi::Info* best = nullptr;  // libfabric's order is its preference
-    for (const ofi::Info* info = answer; info != nullptr && nic.on_fabric(); info = info->next)
+    const ofi::Info* best = nullptr;
+    for (const ofi::Info* info = *answer; info != nullptr && nic.on_fabric(); info = info->next)
       if (serves(*info, nic) && (best == nullptr || (is_rdm(*info) && !is_rdm(*best)))) best = info;
     lines += (best == nullptr ? "" : provider_of(*best)) + "\n";
   }
   return lines;  // this process exits now: nothing is freed, no destructor of a provider runs
+}
+
+Result<std::string> list_all(const std::string& library) {
+  const Result<const ofi::Info*> answer = get_info(library);
+  if (!answer) return answer.error();
+  std::string lines;
+  for (const ofi::Info* info = *answer; info != nullptr; info = info->next)
+    if (const std::string line = provider_of(*info) + "\n";
+        ("\n" + lines).find("\n" + line) == std::string::npos)
+      lines += line;
+  return lines;
 }
 
 }  // namespace
@@ -92,6 +110,16 @@ namespace hpclaunch {
 
 Status ask_libfabric(Topology& topology, double limit_seconds) {
   return probe::ask_libfabric(topology, "libfabric.so.1", limit_seconds);
+}
+
+Result<std::vector<std::string>> libfabric_providers(double limit_seconds) {
+  const Result<std::string> answer =
+      probe::run_in_child([] { return probe::list_all("libfabric.so.1"); }, limit_seconds);
+  if (!answer) return answer.error();
+  std::vector<std::string> names;
+  for (const std::string_view line : split(*answer, '\n'))
+    if (!line.empty()) names.emplace_back(line);
+  return names;
 }
 
 }  // namespace hpclaunch

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::cli {
+
+namespace {
+
+constexpr int kColumn = 16;
+
+struct Args {
+  Request launch;
+  std::string python;
+  bool json = false;
+};
+
+bool at_least(const job::DoctorRow& row, Severity severity) {
+  return row.fault && row.fault->severity >= severity;
+}
+
+std::string as_json(const std::vector<job::DoctorRow>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const job::DoctorRow& row : rows) {
+    Json one = {{"area", row.area}, {"verdict", row.fault ? to_string(row.fault->severity) : "ok"}};
+    if (row.fault) {
+      one["id"] = row.fault->id;
+      one["message"] = row.fault->message;
+      one["fix"] = row.fault->fix;
+    } else {
+      one["found"] = row.found;
+    }
+    list.push_back(std::move(one));
+  }
+  return Json{{"schema", 1}, {"rows", std::move(list)}}.dump(2, ' ', false,
+                                                             Json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string as_text(const std::vector<job::DoctorRow>& rows, const Style& style) {
+  std::string text;
+  for (const job::DoctorRow& row : rows) {
+    if (!row.fault) {
+      text += entry(row.area, row.found, kColumn, style);
+      continue;
+    }
+    text += entry(row.area,
+                  fmt::format("{}: {} [{}]", to_string(row.fault->severity), row.fault->message,
+                              row.fault->id),
+                  kColumn, style);
+    if (!row.fault->fix.empty()) text += entry("", "try: " + row.fault->fix, kColumn, style);
+  }
+  const auto faults =
+      std::ranges::count_if(rows, [](const auto& row) { return at_least(row, Severity::warning); });
+  return text + (faults == 0 ? "\nnothing wrong was found\n"
+                             : fmt::format("\n{}\n", counted(faults, "finding")));
+}
+
+int doctor(const Args& args, Session& session) {
+  const std::vector<job::DoctorRow> rows = job::examine(args.launch, session.env, args.python);
+  const int status = print_all(session, args.json ? as_json(rows) : as_text(rows, session.style));
+  const bool wrong =
+      std::ranges::any_of(rows, [](const auto& row) { return at_least(row, Severity::warning); });
+  return status == 0 && wrong ? 1 : status;
+}
+
+}  // namespace
+
+Runner declare_doctor(Parser& parser) {
+  auto args = std::make_shared<Args>();
+  declare_launch_options(parser, args->launch);
+  parser.group("Examination");
+  parser.text("--python", args->python, "PATH",
+              "The Python whose torch is examined; default: python3 on PATH");
+  parser.flag("--json", args->json, "Print the rows as JSON");
+  parser.takes_program(args->launch.command);
+  parser.footer(
+      "Torch is not imported, the network is not touched.\nExit status: 0 nothing wrong, 1 "
+      "warnings or errors.");
+  return [args](Session& session) { return doctor(*args, session); };
+}
+
+}  // namespace hpclaunch::cli

@@ -1,0 +1,46 @@
+#pragma once
+// What `hpclaunch doctor` looks at, a function per subject. Each adds rows; none stops at a fault of what it examines.
+#include <string>
+#include <vector>
+
+#include "job/steps.h"
+
+namespace hpclaunch::job {
+
+/// A shared library as the dynamic loader resolves it.
+struct Loaded {
+  std::string name;  ///< as needed: "libnccl.so.2"
+  std::string path;  ///< "" where it is not found
+};
+
+struct LoaderAnswer {
+  std::vector<Loaded> libraries;
+  std::vector<std::string> complaints;  ///< of the loader: missing versions of symbols
+};
+
+/// Asks the dynamic loader itself, which maps the file and runs nothing of it, as ldd does. Errors: `not_found` where this
+/// machine's loader is not known; as sys::capture; `invalid` for a file that it refuses.
+Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env);
+
+class Examination {
+ public:
+  Examination(const EnvSnapshot& env, std::vector<DoctorRow>& rows) : env_(env), rows_(rows) {}
+
+  const EnvSnapshot& env() const { return env_; }
+  void sound(std::string area, std::string found);
+  void fault(std::string area, Severity severity, std::string id, std::string message,
+             std::string fix);
+
+ private:
+  const EnvSnapshot& env_;
+  std::vector<DoctorRow>& rows_;
+};
+
+void examine_limits(Examination& doctor, bool has_fabric);
+void examine_files(Examination& doctor);        ///< shared memory, home, caches
+void examine_environment(Examination& doctor);  ///< modules, proxies, a second hpclaunch
+/// `python`: "" for the one on PATH.
+void examine_python(Examination& doctor, const std::string& python);
+void examine_network_libraries(Examination& doctor, const Plan* plan);
+
+}  // namespace hpclaunch::job

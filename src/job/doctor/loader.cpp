@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "hpclaunch/text.h"
+#include "job/doctor/doctor.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+std::string loader_path() {
+  std::error_code ignored;
+  for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+                           "/lib64/ld64.so.2", "/lib/ld-linux-riscv64-lp64d.so.1"})
+    if (std::filesystem::exists(path, ignored)) return path;
+  return "";
+}
+
+}  // namespace
+
+Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env) {
+  constexpr double kSeconds = 10;
+  const std::string loader = loader_path();
+  if (loader.empty())
+    return Error{ErrorKind::not_found, "the dynamic loader is not at a known path"};
+  const EnvSnapshot asking = env.with({{"LD_TRACE_LOADED_OBJECTS", "1"}});  // as ldd asks
+  const Result<sys::Captured> told = sys::capture({loader, path}, kSeconds, &asking);
+  if (!told) return told.error();
+  LoaderAnswer answer;
+  for (const std::string_view line : split(told->out, '\n')) {
+    const std::string_view text = trim(line);
+    const std::size_t arrow = text.find(" => ");
+    if (arrow == std::string_view::npos) continue;
+    std::string_view where = text.substr(arrow + 4);
+    where = where.substr(0, where.rfind(" ("));
+    answer.libraries.push_back(
+        {std::string(text.substr(0, arrow)), where == "not found" ? "" : std::string(where)});
+  }
+  for (const std::string_view line : split(told->err + "\n" + told->out, '\n'))
+    if (line.find("not found (required by") != std::string_view::npos)
+      answer.complaints.emplace_back(trim(line));
+  if (told->status != 0 && answer.libraries.empty() && answer.complaints.empty())
+    return Error{ErrorKind::invalid, told->complaint()};
+  return answer;
+}
+
+void Examination::sound(std::string area, std::string found) {
+  rows_.push_back({std::move(area), std::move(found), std::nullopt});
+}
+
+void Examination::fault(std::string area, Severity severity, std::string id, std::string message,
+                        std::string fix) {
+  rows_.push_back({std::move(area), "",
+                   Diagnostic{std::move(id), severity, std::move(message), std::move(fix)}});
+}
+
+}  // namespace hpclaunch::job

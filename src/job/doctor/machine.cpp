@@ -1,0 +1,177 @@
+// Limits, file systems and what the shell has left.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "hpclaunch/text.h"
+#include "job/doctor/doctor.h"
+
+namespace hpclaunch::job {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr unsigned long long kMiB = 1ull << 20;
+
+std::string bytes_text(rlim_t value) {
+  return value == RLIM_INFINITY ? "unlimited" : human_bytes(value);
+}
+
+// 0, or errno: whether a file of some blocks can be written below `folder`.
+int try_writing(const std::string& folder) {
+  const std::string path = fmt::format("{}/.hpclaunch-doctor-{}", folder, getpid());
+  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) return errno;
+  const std::string block(64u << 10, 'x');
+  errno = 0;
+  const bool written = sys::write_all(file, block) && fsync(file) == 0;
+  const int failed = written ? 0 : errno;
+  close(file);
+  unlink(path.c_str());
+  return failed;
+}
+
+void examine_shared_memory(Examination& doctor) {
+  constexpr unsigned long long kLeast =
+      64 * kMiB;  // as podman's default, which is known to be too small
+  struct statvfs found {};
+  if (statvfs("/dev/shm", &found) != 0)
+    return doctor.fault("shared memory", Severity::error, "no-shared-memory",
+                        fmt::format("/dev/shm: {}", std::strerror(errno)),
+                        "in a container: mount the host's /dev/shm");
+  const unsigned long long free = static_cast<unsigned long long>(found.f_bavail) * found.f_frsize;
+  const unsigned long long size = static_cast<unsigned long long>(found.f_blocks) * found.f_frsize;
+  if (free < kLeast)
+    return doctor.fault(
+        "shared memory", Severity::error, "shared-memory-full",
+        fmt::format("/dev/shm has {} free of {}: NCCL and workers of DataLoader fail",
+                    human_bytes(free), human_bytes(size)),
+        size < 2 * kLeast ? "in a container: mount the host's /dev/shm"
+                          : "remove what dead jobs have left in /dev/shm");
+  doctor.sound("shared memory",
+               fmt::format("/dev/shm: {} free of {}", human_bytes(free), human_bytes(size)));
+}
+
+void examine_home(Examination& doctor) {
+  const std::string home = doctor.env().get("HOME");
+  std::error_code ignored;
+  if (home.empty() || !fs::is_directory(home, ignored))
+    return doctor.fault(
+        "home", Severity::warning, "no-home",
+        home.empty() ? "HOME is not set" : fmt::format("HOME {} is not there", home),
+        "export HOME with a directory that exists");
+  const int failed = try_writing(home);
+  if (failed == EDQUOT || failed == ENOSPC)
+    return doctor.fault(
+        "home", Severity::error, "home-full",
+        fmt::format("{} cannot be written: {}", home, std::strerror(failed)),
+        "free space there, and set HF_HOME, TORCH_HOME, TRITON_CACHE_DIR, PIP_CACHE_DIR "
+        "to another file system");
+  if (failed != 0)
+    return doctor.fault(
+        "home", Severity::note, "home-read-only",
+        fmt::format("{} cannot be written: {}", home, std::strerror(failed)),
+        "caches below it need another place: HF_HOME, TORCH_HOME, TRITON_CACHE_DIR");
+  doctor.sound("home", fmt::format("{} can be written", home));
+}
+
+void examine_modules(Examination& doctor) {
+  const std::string names = doctor.env().get("LOADEDMODULES");
+  const std::string files = doctor.env().get("_LMFILES_");
+  std::vector<std::string> gone;
+  std::error_code ignored;
+  for (const std::string_view file : split(files, ':'))
+    if (!file.empty() && !fs::exists(file, ignored)) gone.emplace_back(file);
+  if (!gone.empty())
+    return doctor.fault("modules", Severity::warning, "stale-module",
+                        fmt::format("loaded, but no longer there: {}", fmt::join(gone, ", ")),
+                        "log in anew, and load the modules of today");
+  if (!names.empty()) doctor.sound("modules", replaced(names, {{':', " "}}));
+}
+
+void examine_proxies(Examination& doctor) {
+  const EnvSnapshot& env = doctor.env();
+  std::string proxies;
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"})
+    if (!env.get(name).empty()) proxies += fmt::format("{}{}", proxies.empty() ? "" : ", ", name);
+  if (proxies.empty()) return;
+  const bool excepted = !env.get("no_proxy").empty() || !env.get("NO_PROXY").empty();
+  if (!excepted)
+    return doctor.fault(
+        "proxies", Severity::note, "proxy-for-all",
+        fmt::format("{} set, and no_proxy is not: gRPC and HTTP between nodes go there", proxies),
+        "export no_proxy=localhost,127.0.0.1 and the nodes' domain");
+  doctor.sound("proxies", fmt::format("{} set, with no_proxy", proxies));
+}
+
+void examine_installations(Examination& doctor) {
+  std::vector<std::string> found;
+  std::set<std::string> real;
+  const std::string path = doctor.env().get("PATH");
+  for (const std::string_view folder : split(path, ':')) {
+    const std::string program = fmt::format("{}/hpclaunch", folder);
+    if (!folder.empty() && sys::is_executable(program) &&
+        real.insert(sys::real_path(program)).second)
+      found.push_back(program);
+  }
+  if (found.size() > 1)
+    return doctor.fault("hpclaunch", Severity::warning, "two-installations",
+                        fmt::format("PATH has {}: the first is used", fmt::join(found, ", then ")),
+                        "remove one from PATH");
+  doctor.sound("hpclaunch", sys::own_directory() + "/hpclaunch");
+}
+
+}  // namespace
+
+void examine_limits(Examination& doctor, bool has_fabric) {
+  constexpr rlim_t kTiny = 64u << 10, kSmall = 1ull << 30, kFiles = 1024;
+  rlimit memlock{}, files{}, stack{};
+  getrlimit(RLIMIT_MEMLOCK, &memlock);
+  getrlimit(RLIMIT_NOFILE, &files);
+  getrlimit(RLIMIT_STACK, &stack);
+  bool sound = true;
+  const auto fault = [&](Severity severity, const char* id, std::string message, const char* fix) {
+    sound = false;
+    doctor.fault("limits", severity, id, std::move(message), fix);
+  };
+  if (memlock.rlim_cur <= kTiny || (has_fabric && memlock.rlim_cur < kSmall))
+    fault(has_fabric ? Severity::error : Severity::warning, "memlock",
+          fmt::format("locked memory is limited to {}: RDMA cannot register buffers",
+                      bytes_text(memlock.rlim_cur)),
+          memlock.rlim_max > memlock.rlim_cur ? "ulimit -l hard"
+                                              : "ask the site for \"memlock unlimited\" on compute "
+                                                "nodes, also for the batch system's daemon");
+  if (files.rlim_cur < kFiles)
+    fault(Severity::warning, "open-files",
+          fmt::format("at most {} open files: workers of DataLoader and NCCL need more",
+                      files.rlim_cur),
+          files.rlim_max > files.rlim_cur ? "ulimit -n hard" : "ask the site for a larger nofile");
+  if (sound)
+    doctor.sound(
+        "limits",
+        fmt::format("locked memory {}, open files {}, stack {}", bytes_text(memlock.rlim_cur),
+                    files.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(files.rlim_cur),
+                    bytes_text(stack.rlim_cur)));
+}
+
+void examine_files(Examination& doctor) {
+  examine_shared_memory(doctor);
+  examine_home(doctor);
+}
+
+void examine_environment(Examination& doctor) {
+  examine_modules(doctor);
+  examine_proxies(doctor);
+  examine_installations(doctor);
+}
+
+}  // namespace hpclaunch::job

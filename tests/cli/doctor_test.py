@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""hpclaunch doctor: each planted fault is found and named, and nothing else."""
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import support
+from support import Test, clean_env, hpclaunch
+
+IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
+
+
+class Doctor(Test):
+    def setUp(self):
+        super().setUp()
+        self.home = os.path.join(self.folder, "home")
+        self.site = os.path.join(self.folder, "site")
+        os.makedirs(self.home)
+        os.makedirs(os.path.join(self.site, "torch", "lib"))
+        self.python = self.file("bin/python3", "#!/bin/sh\nPYTHONPATH=%s exec %s \"$@\"\n" % (self.site, sys.executable), 0o755)
+        self.file("site/torch/__init__.py", "raise SystemExit('torch was imported')\n")
+        self.file("site/torch/version.py", "__version__ = '9.8.7+cu1'\ncuda: Optional[str] = '1.2'\nhip: Optional[str] = None\n")
+        self.nccl = self.library("nvidia/nccl/lib", "libnccl.so.2")
+        self.library("torch", "_C.cpython-1.so", needs=[self.nccl], rpath="$ORIGIN/../nvidia/nccl/lib")
+
+    def library(self, folder, name, needs=(), rpath="", body="int hpclaunch_test;", more=(), soname=None):
+        folder = os.path.join(self.site, folder)
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, name)
+        source = self.file("source.c", body + "\n")
+        subprocess.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-o", path, source, "-Wl,--no-as-needed", "-Wl,-soname," + (soname or name), *needs,
+                        *(["-Wl,-rpath," + rpath, "-Wl,--enable-new-dtags"] if rpath else []), *more], check=True)
+        return path
+
+    def examine(self, *words, **env):
+        env = clean_env(**dict({"HOME": self.home, "PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": ""}, **env))
+        done = hpclaunch("doctor", "--profile", "none", "--json", *(words or ("--python", self.python)), env=env)
+        rows = json.loads(done.out)["rows"]
+        faults = {row["id"]: row for row in rows if row["verdict"] != "ok" and row["id"] not in IGNORED}
+        self.assertEqual(done.status, 1 if any(row["verdict"] in ("warning", "error") for row in rows) else 0, str(done))
+        return rows, faults
+
+    def found(self, fault, says, **env):
+        _, faults = self.examine(**env)
+        self.assertEqual(list(faults), [fault], faults)
+        self.assertIn(says, faults[fault]["message"])
+        self.assertTrue(faults[fault]["fix"])
+
+    def test_a_sound_machine(self):
+        rows, faults = self.examine()
+        self.assertEqual(faults, {})
+        torch = [row["found"] for row in rows if row["area"] == "torch"]
+        self.assertEqual(torch, ["9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site, "libnccl.so.2 is " + os.path.realpath(self.nccl)])
+
+    def test_two_copies_of_nccl(self):
+        other = self.library("other", "libnccl.so.2")
+        self.found("two-libraries", "libnccl.so.2 is also at", LD_LIBRARY_PATH=os.path.dirname(other))
+
+    def test_a_link_to_the_same_file_is_no_copy(self):
+        os.makedirs(os.path.join(self.folder, "links"))
+        os.symlink(self.nccl, os.path.join(self.folder, "links", "libnccl.so.2"))
+        _, faults = self.examine(LD_LIBRARY_PATH=os.path.join(self.folder, "links"))
+        self.assertEqual(faults, {})
+
+    def test_a_library_that_is_not_there(self):
+        ccl = self.library("ccl", "libccl.so.77")
+        self.library("torch", "_C.cpython-1.so", needs=[self.nccl, ccl], rpath="$ORIGIN/../nvidia/nccl/lib")
+        self.found("library-missing", "torch needs libccl.so.77")
+
+    def test_a_library_of_another_version(self):
+        for version in ("NEW", "OLD"):  # the program was linked with the first, the second is there
+            script = self.file("versions", "%s { global: hpclaunch_test; };\n" % version)
+            path = self.library("nvidia/nccl/lib", "libnccl.so.2", more=["-Wl,--version-script," + script])
+            if version == "NEW":
+                self.library("torch", "_C.cpython-1.so", needs=[path], rpath="$ORIGIN/../nvidia/nccl/lib", body="extern int hpclaunch_test; int *use(void) { return &hpclaunch_test; }")
+        self.found("library-version", "version `NEW' not found")
+
+    def test_a_torch_that_is_broken(self):
+        os.truncate(os.path.join(self.site, "torch", "_C.cpython-1.so"), 100)
+        self.found("torch-broken", "_C.cpython-1.so")
+        os.unlink(os.path.join(self.site, "torch", "_C.cpython-1.so"))
+        self.found("torch-broken", "no extension module _C")
+        shutil.rmtree(os.path.join(self.site, "torch"))
+        self.found("no-torch", "has no torch")
+
+    def test_a_python_that_is_broken(self):
+        self.file("bin/python3", "#!/bin/sh\necho no encodings >&2\nexit 1\n", 0o755)
+        self.found("python-broken", "no encodings")
+        _, faults = self.examine("--python", "/no/python")
+        self.assertEqual(list(faults), ["no-python"])
+
+    def test_a_plugin(self):
+        fabric = self.library("fabric", "libfabric.so.7")
+        plugin = self.library("ofi", "libnccl-net.so", needs=[fabric])
+        ofi = os.path.dirname(plugin)
+        rows, faults = self.examine(LD_LIBRARY_PATH="%s:%s" % (ofi, os.path.dirname(fabric)))
+        self.assertEqual((faults, [row["found"] for row in rows if row["area"] == "plug-in"]), ({}, [plugin]))
+        self.found("plugin-broken", "libfabric.so.7", LD_LIBRARY_PATH=ofi)
+        os.truncate(plugin, 64)
+        self.found("plugin-broken", plugin, LD_LIBRARY_PATH=ofi)
+
+    def test_a_plugin_that_is_asked_for_and_missing(self):
+        self.found("plugin-missing", "NCCL_NET=AWS Libfabric", NCCL_NET="AWS Libfabric")
+        self.found("plugin-missing", "NCCL_NET_PLUGIN=ofi", NCCL_NET_PLUGIN="ofi")
+        for env in ({"NCCL_NET": "IB"}, {"NCCL_NET_PLUGIN": "none"}):
+            self.assertEqual(self.examine(**env)[1], {})
+
+    def test_a_provider(self):
+        rows, faults = self.examine()
+        if not any(row["found"].startswith("providers") for row in rows if row["area"] == "libfabric"):
+            self.skipTest("no libfabric here")
+        self.found("provider-missing", "FI_PROVIDER=cxi: libfabric here offers", FI_PROVIDER="cxi")
+        self.assertEqual(self.examine(FI_PROVIDER="tcp")[1], {})
+        self.assertEqual(self.examine(FI_PROVIDER="cxi,tcp")[1], {})
+
+    def test_limits(self):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        env = clean_env(HOME=self.home)
+        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python], env=env, stdout=subprocess.PIPE, preexec_fn=lower)
+        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
+        self.assertEqual(ids, {"memlock", "open-files"})
+        self.assertEqual(done.returncode, 1)
+
+    def test_home(self):
+        self.found("no-home", "HOME is not set", HOME="")
+        self.found("no-home", "/not/there", HOME="/not/there")
+        self.found("home-read-only", "cannot be written", HOME="/proc/self")
+
+    def test_a_full_file_system(self):
+        """In a mount namespace: HOME and /dev/shm without space."""
+        full = "mount -t tmpfs -o size=4k none '%s' && head -c 4096 /dev/zero > '%s/x'; mount -t tmpfs -o size=32m none /dev/shm; exec \"$@\"" % (self.home, self.home)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", full, "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
+                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertTrue(done.stdout, done.stderr)
+        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row} - IGNORED
+        self.assertEqual(ids, {"home-full", "shared-memory-full"})
+
+    def test_what_the_shell_has_left(self):
+        self.found("stale-module", "/gone/tool/1.lua", LOADEDMODULES="tool/1", _LMFILES_="/gone/tool/1.lua")
+        self.found("proxy-for-all", "http_proxy set", http_proxy="http://user:secret@p:3128")
+        self.assertEqual(self.examine(http_proxy="http://p:3128", no_proxy="localhost")[1], {})
+        for name in ("a", "b"):
+            self.file("%s/hpclaunch" % name, "#!/bin/sh\n", 0o755)
+        self.found("two-installations", "/a/hpclaunch, then ", PATH="%s/a:%s/b:/usr/bin:/bin" % (self.folder, self.folder))
+
+    def test_an_mpi_program_under_another_launcher(self):
+        _, faults = self.examine("--python", self.python, "--launcher", "local", "-n", "2", "--oversubscribe", "--", self.mpi_program())
+        self.assertEqual(list(faults), ["mpi-mismatch"])
+
+    def mpi_program(self):
+        library = self.library("mpi", "libmpi.so.40")
+        path = os.path.join(self.folder, "program")
+        source = self.file("program.c", "int main(void) { return 0; }\n")
+        subprocess.run(["cc", "-o", path, source, "-Wl,--no-as-needed", library], check=True)
+        return path
+
+    def test_secrets_are_not_shown(self):
+        done = hpclaunch("doctor", "--python", self.python, env=clean_env(HOME=self.home, http_proxy="http://user:secret@p:3128", HF_TOKEN="hf_abc"))
+        self.assertNotIn("secret", done.out + done.err)
+        self.assertNotIn("hf_abc", done.out + done.err)
+
+    def test_another_machine_is_said(self):
+        done = hpclaunch("doctor", "--profile", "aurora", "--python", self.python, env=clean_env(HOME=self.home))
+        self.assertIn("only a compute node can tell", " ".join(done.out.split()))
+
+    def test_the_real_torch(self):
+        rows, _ = self.examine("--python", "/usr/bin/python3")
+        self.assertTrue([row for row in rows if row["area"] == "torch"])
+        self.assertEqual([row for row in rows if row["area"] == "torch" and row["verdict"] == "error"], [])
+
+
+if __name__ == "__main__":
+    support.main()
