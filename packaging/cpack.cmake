@@ -1,16 +1,19 @@
-# cpack --config packaging/cpack.cmake -G DEB|RPM -D STAGE=FOLDER -D VERSION=V -D FLOOR=2.28 -D MACHINE=x86_64 -D OUT=FOLDER:
-# the tree in STAGE as a package of the system (scripts/package calls it).
+# STAGE=FOLDER VERSION=V FLOOR=2.28 OUT=FOLDER cpack --config packaging/cpack.cmake -G DEB|RPM: the tree in
+# STAGE as a package of the system (scripts/package calls it).
+foreach(_name STAGE VERSION FLOOR OUT)
+  set(${_name} "$ENV{${_name}}")
+endforeach()
 set(CPACK_PACKAGE_NAME hpclaunch)
 set(CPACK_PACKAGE_VERSION ${VERSION})
 set(CPACK_PACKAGE_VENDOR "hpclaunch developers")
 set(CPACK_PACKAGE_CONTACT "hpclaunch developers <hpclaunch@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "launcher for distributed PyTorch jobs")
-set(CPACK_PACKAGE_DESCRIPTION "Starts the ranks of a PyTorch job on one node or many, bound next to their devices, with the
-environment that the site's interconnect and accelerators need, and says the reason of each setting.")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Launcher for distributed PyTorch jobs")
+set(CPACK_PACKAGE_DESCRIPTION "Starts the ranks of a PyTorch job on one node or many, bound next to
+their devices, with the environment that the interconnect and the
+accelerators of the site need, and gives the reason of each setting.")
 set(CPACK_PACKAGE_DIRECTORY ${OUT})
-set(CPACK_INSTALLED_DIRECTORIES "${STAGE};/")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_PACKAGE_FILE_NAME hpclaunch-${VERSION}.${MACHINE})
+set(CPACK_INSTALLED_DIRECTORIES "${STAGE};/usr")
+set(CPACK_PACKAGING_INSTALL_PREFIX /)
 set(CPACK_SET_DESTDIR OFF)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -18,6 +21,7 @@ set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${FLOOR})")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-torch")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
 set(CPACK_RPM_PACKAGE_GROUP Applications/Engineering)
 # What CPack would own: folders of the system.
