@@ -8,8 +8,9 @@ cc=$1 floor=$2 folder=$3
 readelf=$("$cc" -print-prog-name=readelf)
 mkdir -p "$folder"
 
-# NAME TYPE SIZE VERSION ADDRESS of what this machine's library defines, the newest version up to the floor. Of the names
-# of one variable (environ, __environ) all are kept at one address: the program's copy of it must serve all.
+# NAME TYPE SIZE VERSION ADDRESS BINDING of what this machine's library defines, the newest version up to the floor. The
+# names of one variable (environ, __environ) keep one address, and weak ones stay weak: so the linker gives the program's copy
+# of it all its names, and the C library writes into that copy.
 symbols() {
   "$readelf" -W --dyn-syms "$("$cc" -print-file-name="$1")" | awk -v floor="$floor" '
     function number(version,   part) { split(version, part, "."); return part[1] * 1e6 + part[2] * 1e3 + part[3] }
@@ -17,7 +18,7 @@ symbols() {
       split($8, name, /@+GLIBC_/)
       if (number(name[2]) > number(floor) || (name[1] in best && number(best[name[1]]) >= number(name[2]))) next
       best[name[1]] = name[2]
-      row[name[1]] = ($4 == "OBJECT" ? "object" : "function") " " $3 " GLIBC_" name[2] " " $2
+      row[name[1]] = ($4 == "OBJECT" ? "object" : "function") " " $3 " GLIBC_" name[2] " " $2 " " ($5 == "WEAK" ? "weak" : "globl")
     }
     END { for (key in row) print key, row[key] }' | LC_ALL=C sort -k5,5 -k1,1
 }
@@ -26,10 +27,10 @@ symbols() {
 library() {
   awk -v map="$folder/$1.map" '
     { versions[$4] = versions[$4] " " $1 ";" }
-    $2 == "function" { print ".text\n.globl " $1 "\n.type " $1 ",%function\n" $1 ": .byte 0" }
+    $2 == "function" { print ".text\n." $6 " " $1 "\n.type " $1 ",%function\n" $1 ": .byte 0" }
     $2 == "object" {
       print ".data\n" ($5 == last ? "" : ".balign 32\n.Lat" $5 ": .zero " $3)
-      print ".globl " $1 "\n.type " $1 ",%object\n.set " $1 ",.Lat" $5 "\n.size " $1 "," $3
+      print "." $6 " " $1 "\n.type " $1 ",%object\n.set " $1 ",.Lat" $5 "\n.size " $1 "," $3
       last = $5
     }
     END { for (version in versions) print version " {" versions[version] " };" >map; close(map) }' >"$folder/$1.s"
