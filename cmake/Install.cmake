@@ -51,6 +51,35 @@ install(FILES README.md LICENSE DESTINATION ${_doc})
 install(DIRECTORY docs DESTINATION ${_doc})
 install(DIRECTORY examples DESTINATION ${_doc} USE_SOURCE_PERMISSIONS)
 
+# A module file that finds the installation from its own place, for Lmod (.lua) and for Environment Modules.
+install(FILES packaging/modules/hpclaunch.lua DESTINATION share/modulefiles/hpclaunch RENAME ${PROJECT_VERSION}.lua)
+install(FILES packaging/modules/hpclaunch.tcl DESTINATION share/modulefiles/hpclaunch RENAME ${PROJECT_VERSION})
+
+# The licences of what the program has inside: from the sources that were fetched, else from the distribution.
+function(hpclaunch_licence name source)
+  foreach(_file ${source}/LICENSE ${source}/LICENSE.MIT ${source}/COPYING)
+    if(source AND EXISTS ${_file})
+      install(FILES ${_file} DESTINATION ${_doc}/licences RENAME ${name})
+      return()
+    endif()
+  endforeach()
+  foreach(_package ${ARGN})
+    foreach(_file /usr/share/doc/${_package}/copyright /usr/share/licenses/${_package}/LICENSE /usr/share/licenses/${_package}/COPYING
+                  /usr/share/licenses/${_package}/COPYING.RUNTIME)
+      if(EXISTS ${_file})
+        install(FILES ${_file} DESTINATION ${_doc}/licences RENAME ${name})
+        return()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+hpclaunch_licence(fmt "${fmt_SOURCE_DIR}" libfmt-dev fmt-devel fmt)
+hpclaunch_licence(CLI11 "${CLI11_SOURCE_DIR}" libcli11-dev cli11-devel)
+hpclaunch_licence(nlohmann_json "${nlohmann_json_SOURCE_DIR}" nlohmann-json3-dev json-devel)
+hpclaunch_licence(hwloc "${hwloc_SOURCE_DIR}" libhwloc-dev hwloc-devel hwloc-libs hwloc)
+string(REGEX MATCH "^[0-9]+" _gcc "${CMAKE_CXX_COMPILER_VERSION}")
+hpclaunch_licence(libstdc++ "" libstdc++-${_gcc}-dev gcc-${_gcc}-base libstdc++ libstdc++-static)
+
 # Release programs are installed without symbols, as by `cmake --install --strip`.
 if(CMAKE_STRIP AND TARGET hpclaunch)
   install(CODE "

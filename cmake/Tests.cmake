@@ -51,7 +51,13 @@ set_tests_properties(house.layers house.layers-self-test docs.links docs.message
 if(TARGET hpclaunch)
   add_test(NAME house.install
            COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
-  set_tests_properties(house.install PROPERTIES LABELS house TIMEOUT 120)
+  set_tests_properties(house.install PROPERTIES LABELS house TIMEOUT 120 RESOURCE_LOCK install)
+endif()
+
+# Packages of the release build: made, installed, used, removed. Both write the manifest of an install.
+if(TARGET hpclaunch-portable AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_test(NAME package COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/package/package_test.py ${CMAKE_BINARY_DIR})
+  set_tests_properties(package PROPERTIES LABELS package TIMEOUT 300 RESOURCE_LOCK install)
 endif()
 
 hpclaunch_unit_test(render APART SOURCES

@@ -58,7 +58,9 @@ qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
 busybox|busybox-static|busybox|the emulated node, images of containers
 podman|podman crun catatonit|podman crun catatonit|tests with containers
 ch-run|charliecloud-runtime|charliecloud|tests with containers
-bwrap|bubblewrap|bubblewrap|tests with containers
+bwrap|bubblewrap|bubblewrap|tests with containers, and of a root with nothing but the C library
+rpmbuild|rpm|rpm-build|the test of the rpm package
+tclsh|tcl|tcl|the test of the module file
 '
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }

@@ -24,6 +24,8 @@ struct Args {
   std::string name;                ///< of `new`; "" for one made from the host's
   std::string today;               ///< YYYY-MM-DD; "" for the clock's
   bool update = false;             ///< of `test`: cases that differ are written anew
+  bool system = false;             ///< of `install`: for everybody
+  bool user = false;               ///< of `install`: for this user
 
   /// Reads the options of a golden case as `hpclaunch plan` does.
   std::function<Result<Request>(const std::vector<std::string>&)> parse_options;
@@ -37,5 +39,6 @@ int profile_test(const Args& args, job::Session& session);
 int profile_new(const Args& args, job::Session& session);
 int profile_schema(const Args& args, job::Session& session);
 int profile_page(const Args& args, job::Session& session);
+int profile_install(const Args& args, job::Session& session);
 
 }  // namespace hpclaunch::authoring

@@ -88,6 +88,9 @@ struct ProfileEntry {
 Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
                                                 std::vector<Diagnostic>* diagnostics = nullptr);
 
+/// Where a profile for this user, or for everybody, is installed. Errors: `usage` where no folder is known.
+Result<std::string> profile_folder(const EnvSnapshot& env, bool everybody);
+
 /// The text of an entry. Errors: as sys::read_trusted_file.
 Result<std::string> profile_text(const ProfileEntry& entry);
 

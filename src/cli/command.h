@@ -49,6 +49,8 @@ int run(const RunArgs& args, Session& session);  ///< the exit status
 /// Errors: `usage` where --stage was typed for a command that starts no program of the user.
 Status without_stage(const Request& request, const char* command);
 
+int print_version(bool json, Session& session);  ///< the exit status
+
 /// An indented label and, from `column` on, the words of `text`.
 std::string entry(const std::string& label, std::string_view text, int column, const Style& style);
 

@@ -63,7 +63,8 @@ std::string overview() {
     if (!command.hidden) text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   text +=
       "\nOptions:\n  -h, --help     Show this help; hpclaunch COMMAND -h for a command\n"
-      "  -V, --version  Show the version\n\nExample: hpclaunch run -n 2 -- python3 train.py\n";
+      "  -V, --version  Show the version; with --json also build, oldest glibc and "
+      "libraries\n\nExample: hpclaunch run -n 2 -- python3 train.py\n";
   return text;
 }
 
@@ -133,7 +134,7 @@ int main_of(const std::vector<std::string>& words) {
   if (first == "help" && words.size() == 2) return main_of({words[1], "--help"});
   if (first == "-h" || first == "--help" || first == "help") return print_all(session, overview());
   if (first == "-V" || first == "--version")
-    return print_all(session, fmt::format("hpclaunch {}\n", HPCLAUNCH_VERSION));
+    return print_version(words.size() == 2 && words[1] == "--json", session);
   for (const Command& command : commands())
     if (first == command.name)
       return run_command(command, {words.begin() + 1, words.end()}, session);

@@ -20,7 +20,7 @@ constexpr std::array kActions = {
     Action{"list", authoring::profile_list},         Action{"show", authoring::profile_show},
     Action{"validate", authoring::profile_validate}, Action{"test", authoring::profile_test},
     Action{"new", authoring::profile_new},           Action{"schema", authoring::profile_schema},
-    Action{"page", authoring::profile_page},
+    Action{"page", authoring::profile_page},         Action{"install", authoring::profile_install},
 };
 
 // Options that an action has no use for are mistakes, not decoration.
@@ -31,10 +31,13 @@ std::optional<std::string> out_of_place(const Args& args) {
   if (!args.name.empty() && !is_new) return "--name";
   if (!args.today.empty() && args.action != "validate") return "--today";
   if (args.update && args.action != "test") return "--update";
+  if ((args.system || args.user) && args.action != "install")
+    return args.system ? "--system" : "--user";
   if (args.update && args.format != "text") return "--format " + args.format + " with --update";
   if ((args.format == "junit" || args.format == "github") && !judges)
     return "--format " + args.format;
-  if (args.format == "json" && (is_new || args.action == "page")) return "--format json";
+  if (args.format == "json" && (is_new || args.action == "page" || args.action == "install"))
+    return "--format json";
   return std::nullopt;
 }
 
@@ -91,7 +94,7 @@ Runner declare_profile(Parser& parser) {
   parser.word(
       args->action, "ACTION", names,
       "list all; show one with the origin of each entry; validate; test; write a new one; print "
-      "the JSON schema; print a page of documentation");
+      "the JSON schema; print a page of documentation; install a file");
   parser.words(
       args->names, "NAME",
       "Profile names, or files (with a '/' or ending in .json); validate and test take all "
@@ -103,6 +106,8 @@ Runner declare_profile(Parser& parser) {
   parser.text("--name", args->name, "NAME", "new: name of the profile");
   parser.flag("--update", args->update,
               "test: write into the files what their golden cases give now");
+  parser.flag("--user", args->user, "install: for you");
+  parser.flag("--system", args->system, "install: for everybody on this machine");
   parser.text("--today", args->today, "DATE", "validate: date for the age of sources, YYYY-MM-DD");
   parser.footer("Exit status: 0 no errors or warnings, 1 errors or warnings, 2 not done.");
   return [args](Session& session) { return profile(*args, session); };

@@ -16,10 +16,13 @@ namespace hpclaunch::job {
 
 namespace {
 
-// One or several, separated by ':'; empty ones do not count.
+// One or several, separated by ':', the strongest last; empty ones do not count.
 std::string site_directories(const EnvSnapshot& env) {
-  return env.has("HPCLAUNCH_PROFILE_PATH") ? env.get("HPCLAUNCH_PROFILE_PATH")
-                                           : "/etc/hpclaunch/profiles";
+  if (env.has("HPCLAUNCH_PROFILE_PATH")) return env.get("HPCLAUNCH_PROFILE_PATH");
+  const std::string machine = "/etc/hpclaunch/profiles";
+  const std::string own = sys::own_directory();
+  const std::string prefix = own.substr(0, own.find_last_of('/') + 1) + machine.substr(1);
+  return prefix == machine || own.empty() ? machine : prefix + ":" + machine;
 }
 
 std::string user_directory(const EnvSnapshot& env) {
@@ -171,6 +174,16 @@ Result<std::vector<ProfileEntry>> list_profiles(const EnvSnapshot& env,
   list.reserve(entries.size());
   for (auto& [name, entry] : entries) list.push_back(std::move(entry));
   return list;
+}
+
+Result<std::string> profile_folder(const EnvSnapshot& env, bool everybody) {
+  const std::string site = site_directories(env);
+  const std::string folder =
+      everybody ? site.substr(site.find_last_of(':') + 1) : user_directory(env);
+  if (!folder.empty()) return folder;
+  return Error{ErrorKind::usage,
+               everybody ? "HPCLAUNCH_PROFILE_PATH names no folder" : "HOME is not set",
+               everybody ? "unset HPCLAUNCH_PROFILE_PATH" : "export XDG_CONFIG_HOME=FOLDER"};
 }
 
 Result<std::string> profile_text(const ProfileEntry& entry) {

@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import xml.etree.ElementTree
 
@@ -157,6 +158,62 @@ class Show(ProfileTest):
         self.write(GOOD)
         env = support.clean_env(HPCLAUNCH_PROFILE_PATH=self.folder + "/p", XDG_CONFIG_HOME=self.folder)
         self.refused(2, "profile", "show", "goood", env=env, says=["did you mean good?"])
+
+
+class Install(ProfileTest):
+    def setUp(self):
+        super().setUp()
+        self.site, self.user = self.folder + "/site", self.folder + "/config/hpclaunch/profiles"
+        self.env = support.clean_env(HPCLAUNCH_PROFILE_PATH=self.folder + "/weaker:" + self.site, XDG_CONFIG_HOME=self.folder + "/config")
+
+    def test_where_it_goes(self):
+        mine = self.write(GOOD)
+        old = os.umask(0o002)
+        self.addCleanup(os.umask, old)
+        done = self.ok(self.profile("install", mine, "--system"))
+        self.assertEqual(done.out, "installed %s/good.json\n" % self.site)
+        self.assertEqual(os.stat(self.site + "/good.json").st_mode & 0o777, 0o644)
+        with open(mine) as one, open(self.site + "/good.json") as other:
+            self.assertEqual(one.read(), other.read())
+        # The user's is stronger, and says so; then the site's is hidden, and that is an error.
+        done = self.ok(self.profile("install", mine, "--user"))
+        self.assertEqual(done.out, "installed %s/good.json; it hides %s/good.json\n" % (self.user, self.site))
+        self.refused(2, "profile", "install", mine, "--system", env=self.env, says=["which %s/good.json hides" % self.user])
+        self.assertIn("user", self.profile("list").out)
+        self.assertEqual(os.listdir(self.user), ["good.json"])
+
+    def test_builtin_is_hidden(self):
+        with open(PROFILES + "/site/polaris.json") as file:
+            mine = self.file("p/polaris.json", file.read())
+        self.assertIn("it hides builtin:profiles/site/polaris.json", self.ok(self.profile("install", mine, "--user")).out)
+
+    def test_refused(self):
+        mine = self.write(GOOD)
+        for words in ([mine], [mine, "--user", "--system"], ["good", "--user"], [mine, mine, "--user"]):
+            self.refused(2, "profile", "install", *words, env=self.env, says=["one file, and --user or --system"])
+        broken = self.write(changed(rules=3), folder="q")
+        self.assertIn("expected a list", self.ok(self.profile("install", broken, "--user"), 1).out)
+        wrong_name = self.write(GOOD, "else")
+        self.ok(self.profile("install", wrong_name, "--user"), 1)
+        # What lies beside a file does not come along.
+        self.write(changed(name="base"), folder="r")
+        above = self.write(changed(name="above", extends=["base"], nodes=None, bindings=None, rules=None, expect=None), folder="r")
+        self.refused(2, "profile", "install", above, "--user", env=self.env, says=["extends what is not installed", "base"])
+        self.assertFalse(os.path.exists(self.user))
+        os.makedirs(self.user)
+        os.chmod(self.user, 0o777)
+        self.refused(2, "profile", "install", mine, "--user", env=self.env, says=["writable by others", "chmod o-w"])
+        self.assertEqual(os.listdir(self.user), [])
+
+    def test_folder_of_the_prefix(self):
+        """PREFIX/etc of an installation is searched, below /etc's."""
+        os.makedirs(self.folder + "/prefix/bin")
+        program = self.folder + "/prefix/bin/hpclaunch"
+        shutil.copy(support.HPCLAUNCH, program)
+        self.write(GOOD, folder="prefix/etc/hpclaunch/profiles")
+        env = support.clean_env(XDG_CONFIG_HOME=self.folder + "/none")
+        done = subprocess.run([program, "profile", "list"], stdout=subprocess.PIPE, text=True, env=env, timeout=support.LIMIT)
+        self.assertRegex(done.stdout, r"(?m)^good +site")
 
 
 class Validate(ProfileTest):

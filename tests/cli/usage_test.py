@@ -29,6 +29,15 @@ class Help(Test):
             done = self.ok(hpclaunch(word))
             self.assertRegex(done.out, r"\Ahpclaunch \d+\.\d+\.\d+\n\Z")
 
+    def test_version_as_json(self):
+        said = json.loads(self.ok(hpclaunch("--version", "--json")).out)
+        self.assertEqual(hpclaunch("--version").out, "hpclaunch %s\n" % said["version"])
+        self.assertIn("libc.so.6", said["needs"])
+        number = [[int(part) for part in said["glibc"][key].split(".")] for key in ("floor", "here")]
+        self.assertLessEqual(number[0], number[1])
+        self.assertGreater(number[0], [2, 0])
+        self.assertEqual(set(said["libraries"]), {"fmt", "CLI11", "nlohmann_json", "hwloc"})
+
     def test_help_of_every_command(self):
         for command in COMMANDS:
             for word in ("--help", "-h"):

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""What scripts/package makes of a build: each package is made, installed, used and removed; the program runs where there is
+nothing but the C library.
+usage: package_test.py BUILD"""
+import glob
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, os.path.join(ROOT, "packaging"))
+sys.dont_write_bytecode = True
+import elf  # noqa: E402
+
+PORTABLE = os.path.join(BUILD, "portable", "bin", "hpclaunch")
+LIMIT = 120
+RANKS = "echo rank $RANK of $WORLD_SIZE, $MINE"
+
+
+def execute(*words, env=None, **more):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                          timeout=LIMIT, env=env, **more)
+
+
+def plain(**more):
+    """An environment with nothing of the build, of a batch system, or of ours."""
+    return dict({"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"}, **more)
+
+
+def needs(program):
+    return unittest.skipUnless(shutil.which(program), program + " is not installed")
+
+
+class PackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="hpclaunch-package.")
+        cls.out = os.path.join(cls.folder, "out")
+        # rpm and lintian take their seconds: without rpmbuild there is no rpm.
+        kinds = ["wheel", "tar", "deb", "sbom"] + (["rpm"] if shutil.which("rpmbuild") else [])
+        cls.made = execute(os.path.join(ROOT, "scripts", "package"), BUILD, cls.out, *kinds)
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run(["chmod", "-R", "u+w", cls.folder], check=False)
+        shutil.rmtree(cls.folder)
+
+    def setUp(self):
+        self.assertEqual(self.made.returncode, 0, self.made.stdout)
+        self.place = tempfile.mkdtemp(dir=self.folder)
+
+    def package(self, ending):
+        found = glob.glob(self.out + "/*" + ending)
+        self.assertEqual(len(found), 1, "packages %s: %s" % (ending, found))
+        return found[0]
+
+    def works(self, prefix, *before):
+        """Two ranks by the program and by its second name, with what is installed beside it."""
+        for words in ([prefix + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "/bin/sh", "-c", RANKS],
+                      [prefix + "/bin/torchrun-hpclaunch", "--nproc_per_node=2", "--no-python", "/bin/sh", "-c", RANKS]):
+            done = execute(*before, *words, env=plain(MINE="passed on"))
+            self.assertEqual(done.returncode, 0, done.stdout)
+            for rank in (0, 1):
+                self.assertIn("rank %d of 2, passed on" % rank, done.stdout)
+
+    def listing(self, folder):
+        return sorted(os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder) for name in names)
+
+    def test_symbols(self):
+        if not os.path.exists(PORTABLE):
+            self.skipTest("no portable program in this build")
+        program = elf.Program(PORTABLE)
+        self.assertLessEqual(program.floor(), (2, 28), program.versions)
+        self.assertEqual(set(program.needed), {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"})
+        said = json.loads(execute(PORTABLE, "--version", "--json").stdout)
+        self.assertEqual(said["glibc"]["floor"], ".".join(map(str, program.floor())))
+        self.assertEqual(said["needs"], program.needed)
+        self.assertEqual(set(said["libraries"]), {"fmt", "CLI11", "nlohmann_json", "hwloc"})
+        self.assertTrue(all(said["libraries"].values()), said)
+        # The reader itself, against another one.
+        other = execute("readelf", "-W", "--dyn-syms", PORTABLE).stdout
+        self.assertIn("@GLIBC_%s" % said["glibc"]["floor"], other)
+
+    def test_same_bytes(self):
+        again = os.path.join(self.place, "again")
+        self.assertEqual(execute(os.path.join(ROOT, "scripts", "package"), BUILD, again, "wheel", "tar", "deb", "sbom").returncode, 0)
+        for name in os.listdir(again):
+            with open(os.path.join(again, name), "rb") as one, open(os.path.join(self.out, name), "rb") as other:
+                self.assertEqual(one.read(), other.read(), name)
+
+    def test_tarball(self):
+        with tarfile.open(self.package(".tar.gz")) as archive:
+            archive.extractall(self.place)
+        (name,) = os.listdir(self.place)
+        moved = os.path.join(self.place, "another place")
+        os.rename(os.path.join(self.place, name), moved)
+        self.works(moved)
+        for licence in ("LICENSE", "licences/hwloc", "licences/fmt", "licences/libstdc++"):
+            self.assertGreater(os.path.getsize(moved + "/share/doc/hpclaunch/" + licence), 500)
+
+    @needs("bwrap")
+    def test_only_libc(self):
+        """A root with the C library, a static shell and the tarball: no libstdc++, no hwloc."""
+        busybox = shutil.which("busybox")
+        if busybox is None or "not a dynamic" not in execute("ldd", busybox).stdout:
+            self.skipTest("no static busybox")
+        root = os.path.join(self.place, "root")
+        for name in ("bin", "proc", "dev", "tmp"):
+            os.makedirs(root + "/" + name)
+        shutil.copy(busybox, root + "/bin/sh")
+        for word in execute("ldd", PORTABLE).stdout.split():
+            if word.startswith("/"):
+                os.makedirs(root + os.path.dirname(word), exist_ok=True)
+                shutil.copy(os.path.realpath(word), root + word)
+        with tarfile.open(self.package(".tar.gz")) as archive:
+            archive.extractall(root)
+        os.rename(glob.glob(root + "/hpclaunch-*")[0], root + "/opt")
+        for name in ("dirname", "readlink"):
+            os.symlink("sh", root + "/bin/" + name)
+        inside = ["bwrap", "--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        if execute(*inside, "/bin/sh", "-c", "exit 0").returncode != 0:
+            self.skipTest("no containers here")
+        self.works("/opt", *inside)
+        bad = execute(*inside, "/opt/bin/hpclaunch", "run", "--no-such-option", "--", "/bin/sh")  # an exception inside
+        self.assertEqual(bad.returncode, 125, bad.stdout)
+        self.assertIn("--no-such-option", bad.stdout)
+
+    def test_wheel_is_one(self):
+        path = self.package(".whl")
+        self.assertLess(os.path.getsize(path), 6 << 20)
+        floor = elf.Program(PORTABLE).floor() if os.path.exists(PORTABLE) else None
+        if floor:
+            self.assertIn("-manylinux_%d_%d_" % floor[:2], path)
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            (record,) = [archive.read(name).decode() for name in names if name.endswith("/RECORD")]
+            self.assertEqual([line.split(",")[0] for line in record.splitlines()], names)
+            for name in names:
+                if name.endswith("bin/hpclaunch-shim") or ".data/scripts/" in name:
+                    self.assertTrue(archive.getinfo(name).external_attr >> 16 & stat.S_IXUSR, name)
+
+    def test_wheel_in_a_venv(self):
+        venv = os.path.join(self.place, "venv")
+        if execute(sys.executable, "-m", "venv", venv).returncode != 0:
+            self.skipTest("no venv here")
+        pip = [venv + "/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
+        before = self.listing(venv)
+        for more in ([], ["--force-reinstall"]):
+            done = execute(*pip, "install", "--no-index", *more, self.package(".whl"))
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.works(venv)
+        # The virtual environment's python, through the link; no Python runs before it.
+        code = "import sys; print('prefix', sys.prefix)"
+        done = execute(venv + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "1", "--", "python", "-c", code,
+                       env=plain(PATH=venv + "/bin:/usr/bin:/bin"))
+        self.assertIn("prefix " + venv, done.stdout)
+        with open(venv + "/bin/hpclaunch", "rb") as file:
+            self.assertEqual(file.read(4), b"\x7fELF")
+        # Read-only, and from elsewhere.
+        moved = os.path.join(self.place, "moved")
+        shutil.copytree(venv, moved, symlinks=True)
+        execute("chmod", "-R", "a-w", moved)
+        self.works(moved)
+        done = execute(*pip, "uninstall", "-y", "hpclaunch")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual([name for name in self.listing(venv) if "__pycache__" not in name],
+                         [name for name in before if "__pycache__" not in name])
+        self.assertFalse(os.path.exists(venv + "/libexec/hpclaunch"))
+
+    @needs("dpkg-deb")
+    def test_deb(self):
+        path = self.package(".deb")
+        program = elf.Program(PORTABLE if os.path.exists(PORTABLE) else BUILD + "/bin/hpclaunch")
+        self.assertEqual(execute("dpkg-deb", "-f", path, "Depends").stdout.strip(), "libc6 (>= %d.%d)" % program.floor()[:2])
+        self.assertEqual(execute("dpkg-deb", "-x", path, self.place).returncode, 0)
+        self.works(self.place + "/usr")
+        self.assertEqual(os.listdir(self.place), ["usr"])
+        for file in ("man/man1/hpclaunch.1.gz", "zsh/vendor-completions/_hpclaunch", "doc/hpclaunch/copyright"):
+            self.assertGreater(os.path.getsize(self.place + "/usr/share/" + file), 0)
+        # Installed and removed by dpkg itself, below a root of its own.
+        root = os.path.join(self.place, "root")
+        os.makedirs(root + "/var/lib/dpkg/info")
+        for name in ("status", "available"):
+            open(root + "/var/lib/dpkg/" + name, "w").close()
+        dpkg = ["dpkg", "--root=" + root, "--force-depends", "--force-not-root", "--force-script-chrootless", "--log=/dev/null"]
+        path_of_root = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin:/sbin")
+        done = execute(*dpkg, "-i", path, env=path_of_root)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.works(root + "/usr")
+        done = execute(*dpkg, "-P", "hpclaunch", env=path_of_root)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertFalse(os.path.exists(root + "/usr"), done.stdout)
+
+    @needs("rpmbuild")
+    def test_rpm(self):
+        path = self.package(".rpm")
+        wants = execute("rpm", "-qp", "--requires", path).stdout.split("\n")
+        foreign = [one for one in wants if one and not one.startswith(("libc.so", "libm.so", "libdl.so", "libpthread.so", "rpmlib(", "rtld("))]
+        self.assertEqual(foreign, [])
+        self.assertIn("libc.so.6(GLIBC_2.14)(64bit)", wants)
+        files = execute("rpm", "-qpl", path).stdout.split()
+        self.assertNotIn("/usr/bin", files)
+        self.assertIn("/usr/libexec/hpclaunch/hpclaunch-shim", files)
+        root = os.path.join(self.place, "root")
+        os.makedirs(root)
+        rpm = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
+        done = execute(*rpm, "-i", "--nodeps", "--ignorearch", path)
+        if "chroot" in done.stdout and "ermitted" in done.stdout:
+            self.skipTest("rpm may not enter a root here")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.works(root + "/usr")
+        self.assertEqual(execute(*rpm, "-e", "hpclaunch").returncode, 0)
+        self.assertFalse(os.path.exists(root + "/usr/bin/hpclaunch"))
+        self.assertFalse(os.path.exists(root + "/usr/libexec/hpclaunch"))
+
+    def test_bill_of_materials(self):
+        with open(self.package(".spdx.json")) as file:
+            document = json.load(file)
+        self.assertEqual(document["spdxVersion"], "SPDX-2.3")
+        names = {one["name"]: one for one in document["packages"]}
+        self.assertEqual(set(names), {"hpclaunch", "fmt", "CLI11", "nlohmann_json", "hwloc", "libstdc++"})
+        known = {one["SPDXID"] for one in document["packages"]} | {"SPDXRef-DOCUMENT"}
+        for relation in document["relationships"]:
+            self.assertLessEqual({relation["spdxElementId"], relation["relatedSpdxElement"]}, known)
+        for one in document["packages"]:
+            self.assertTrue(one["versionInfo"], one)
+
+    def test_module_files(self):
+        with tarfile.open(self.package(".tar.gz")) as archive:
+            archive.extractall(self.place)
+        (prefix,) = glob.glob(self.place + "/hpclaunch-*")
+        modules = prefix + "/share/modulefiles/hpclaunch"
+        version = json.loads(execute(prefix + "/bin/hpclaunch", "--version", "--json").stdout)["version"]
+        self.assertEqual(sorted(os.listdir(modules)), [version, version + ".lua"])
+        changes = []
+        lua = shutil.which("lua5.3") or shutil.which("lua")
+        if lua:
+            head = """function myFileName() return arg[1] end function myModuleVersion() return "1" end
+                function pathJoin(a, b) return a .. "/" .. b end function prepend_path(n, v) print(n .. "=" .. v) end
+                function whatis() end function help() end function conflict() end dofile(arg[1])"""
+            script = os.path.join(self.place, "try.lua")
+            with open(script, "w") as file:
+                file.write(head)
+            changes.append(execute(lua, script, modules + "/%s.lua" % version).stdout)
+        tcl = shutil.which("tclsh")
+        if tcl:
+            script = os.path.join(self.place, "try.tcl")
+            with open(script, "w") as file:
+                file.write("set ModulesCurrentModulefile [lindex $argv 0]\nproc prepend-path {n v} {puts $n=$v}\n"
+                           "proc module-whatis a {}\nproc conflict a {}\nsource $ModulesCurrentModulefile\n")
+            changes.append(execute(tcl, script, modules + "/" + version).stdout)
+        for one in changes:
+            self.assertEqual(one.split("\n")[:2], ["PATH=%s/bin" % prefix, "MANPATH=%s/share/man" % prefix])
+
+
+if __name__ == "__main__":
+    unittest.main()
