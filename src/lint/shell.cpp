@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "hpclaunch/text.h"
 #include "lint/words.h"
@@ -11,10 +12,6 @@ namespace hpclaunch::lint {
 namespace {
 
 using Kind = Block::Kind;
-
-Span span_of(std::size_t begin, std::size_t end) {
-  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
-}
 
 constexpr std::string_view kSentinels[] = {"#SBATCH", "#PBS", "#BSUB", "#COBALT", "#$",
                                            "#FLUX:", "#flux:", "# FLUX:", "# flux:", "#Cobalt"};
@@ -441,9 +438,7 @@ class Reader {
     std::size_t end = scan_.at();
     while (end > now_.span.begin && std::string_view(" \t\r\n\\").find(shell_.text[end - 1]) != std::string_view::npos) --end;
     now_.span.end = static_cast<std::uint32_t>(end);
-    const Block& block = shell_.blocks[block_];
     now_.conditional = may_not_run_[block_] || once_ || after_ == Join::and_then || after_ == Join::or_else;
-    (void)block;
     now_.subshell = lost_[block_] || after_ == Join::pipe || join == Join::pipe || join == Join::background;
     now_.test = test_;
     now_.join = join;

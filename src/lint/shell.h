@@ -17,6 +17,10 @@ struct Span {
   bool empty() const { return begin >= end; }
 };
 
+inline Span span_of(std::size_t begin, std::size_t end) {
+  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+}
+
 /// A piece of a word. Its text is without quotes and escapes.
 struct Part {
   enum class Kind : std::uint8_t {

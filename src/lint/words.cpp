@@ -6,10 +6,6 @@ namespace hpclaunch::lint {
 
 namespace {
 
-Span span_of(std::size_t begin, std::size_t end) {
-  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
-}
-
 bool ends_word(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';' || c == '&' || c == '|' ||
          c == '<' || c == '>' || c == '(' || c == ')';
