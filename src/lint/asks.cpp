@@ -165,6 +165,34 @@ void read_asks(Script& script) {
   }
 }
 
+Script read_dump(std::string_view text, std::string file) {
+  Script script;
+  script.file = std::move(file);
+  script.shell.text = text;
+  std::size_t at = 0;
+  for (std::string_view line : split(text, '\n')) {
+    script.shell.lines.push_back(static_cast<std::uint32_t>(at));
+    const std::size_t begin = at;
+    at += line.size() + 1;
+    std::size_t name = line.starts_with("export ") ? 7 : 0;
+    if (line.starts_with("declare -x ")) name = 11;
+    const std::size_t equals = line.find('=', name);
+    if (equals == line.npos || !is_identifier(line.substr(name, equals - name))) continue;
+    Setting one;
+    one.name = line.substr(name, equals - name);
+    one.how = Setting::How::exported;
+    one.exported = true;
+    one.name_span = span_of(begin + name, begin + equals);
+    std::string_view value = trim(line.substr(equals + 1));
+    one.value_span = span_of(begin + equals + 1, begin + line.size());
+    const bool quoted = value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
+    one.value.text = quoted ? value.substr(1, value.size() - 2) : value;
+    script.by_name[one.name].push_back(script.settings.size());
+    script.settings.push_back(std::move(one));
+  }
+  return script;
+}
+
 std::vector<std::string> options_of(std::string_view system) {
   std::vector<std::string> names;
   for (const System& one : kSystems) {

@@ -134,4 +134,7 @@ struct Script {
 /// `text` must outlive the answer.
 Script read_script(std::string_view text, std::string file);
 
+/// Lines NAME=VALUE, as `env` and .env files have them: all exported, nothing replaced.
+Script read_dump(std::string_view text, std::string file);
+
 }  // namespace hpclaunch::lint
