@@ -35,6 +35,8 @@ constexpr std::array kCommands = {
             kReport, false, declare_explain},
     Command{"verify", "start the ranks and compare them with the plan", kProgram, kReport, false,
             declare_verify},
+    Command{"lint", "find mistakes in batch scripts and environments", "[OPTIONS] FILE...", kReport, false,
+            declare_lint},
     Command{"topo", "show the topology of this node", "[OPTIONS]", kReport, false, declare_topo},
     Command{"profile", "list, show, validate, test and create site profiles",
             "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},

@@ -145,7 +145,7 @@ void before_module(const Look& look, Findings& findings) {
   const Script& script = look.script;
   for (const Setting& one : script.settings) {
     const bool stack = std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
-    if (!stack || one.how != How::exported || one.local) continue;
+    if (!stack || one.how != How::exported || one.local || one.value_span.empty()) continue;
     const auto later = std::ranges::find_if(script.modules, [&](const Module& module) {
       return module.command > one.command && sets_variables(module);
     });

@@ -183,7 +183,7 @@ class Reader {
 
   // ( ... ) as one word.
   void skip_group() {
-    begin_command();
+    begin_command(scan_.at());
     const std::size_t begin = scan_.at();
     const std::size_t end = scan_.behind(begin + 1, ')');
     Word word;
@@ -201,7 +201,7 @@ class Reader {
   }
 
   void redirect() {
-    begin_command();
+    begin_command(scan_.at());
     const std::size_t begin = scan_.at();
     static constexpr std::string_view kOps[] = {"&>>", "<<<", "<<-", "&>", ">>", "<<", ">&", "<&",
                                                 "<>",  ">|",  "<(",  ">(", "<",  ">"};
@@ -271,7 +271,7 @@ class Reader {
     Word word = scan_.word();
     if (word.span.empty()) return scan_.go(begin + 1);
     if (!open_words() && reserved(word)) return;
-    begin_command();
+    begin_command(begin);
     // 2>file: the number is not a word of the command.
     const bool number = (scan_.peek() == '<' || scan_.peek() == '>') &&
                         parse_natural(shell_.at(word.span)).has_value();
@@ -305,7 +305,7 @@ class Reader {
     }
     if (text.substr(at).starts_with("+=")) one.append = true, ++at;
     if (at >= text.size() || text[at] != '=') return false;
-    begin_command();
+    begin_command(begin);
     scan_.go(++at);
     if (scan_.peek() == '(') {
       one.array = true;
@@ -393,7 +393,7 @@ class Reader {
     }
     if (text != "for" && text != "select") return false;
     open_block(Kind::loop, text);
-    begin_command();
+    begin_command(word.span.begin);
     now_.words.push_back(word);
     return true;
   }
@@ -419,11 +419,11 @@ class Reader {
 
   // ---- commands and blocks ----
 
-  void begin_command() {
+  void begin_command(std::size_t begin) {
     if (open_) return;
     open_ = true;
     now_ = {};
-    now_.span.begin = static_cast<std::uint32_t>(scan_.at());
+    now_.span.begin = static_cast<std::uint32_t>(begin);
     now_.block = block_;
   }
 
