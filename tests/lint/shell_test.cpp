@@ -1,14 +1,11 @@
 // The reader of shell text, and the model on top of it.
-#include <chrono>
-#include <ctime>
 #include <random>
 
 #include "hpclaunch/lint.h"
 #include "lint/script.h"
 #include "support/catch.h"
 
-using namespace hpclaunch;
-using namespace hpclaunch::lint;
+using namespace hpclaunch::lint;  // hpclaunch itself has other values and settings
 
 namespace {
 
