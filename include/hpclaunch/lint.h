@@ -23,7 +23,7 @@ struct Edit {
 struct Finding {
   Diagnostic diagnostic;  ///< its `where` has file, line and column
   int end_line = 0;
-  int end_column = 0;           ///< behind the last byte
+  int end_column = 0;            ///< behind the last byte
   std::vector<Edit> edits = {};  ///< empty: no fix that can be typed for the user
   bool certain = false;          ///< --fix may apply `edits`
 };
@@ -43,7 +43,8 @@ const std::vector<Rule>& rules();
 const Rule* find_rule(std::string_view code);  ///< nullptr: there is none
 
 /// Findings in the order of the text. `site`: nullptr where it is not known.
-std::vector<Finding> check_text(std::string_view text, const std::string& file, const Profile* site);
+std::vector<Finding> check_text(std::string_view text, const std::string& file,
+                                const Profile* site);
 /// Of an environment; the file is "<environment>".
 std::vector<Finding> check_environment(const EnvSnapshot& env, const Profile* site);
 

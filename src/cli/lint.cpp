@@ -40,14 +40,20 @@ int explain_rule(const std::string& code, Session& session) {
     std::vector<std::string> codes;
     for (const lint::Rule& one : lint::rules()) codes.push_back(one.code);
     const auto near = nearest(code, codes);
-    return report(session, Error{ErrorKind::usage, fmt::format("there is no rule \"{}\"", render::printable(code)),
-                                 near ? "hpclaunch lint --explain " + *near : "hpclaunch lint --rules"});
+    return report(
+        session,
+        Error{ErrorKind::usage, fmt::format("there is no rule \"{}\"", render::printable(code)),
+              near ? "hpclaunch lint --explain " + *near : "hpclaunch lint --rules"});
   }
-  std::string text = fmt::format("{}: {} ({})\n", rule->code, rule->title, to_string(rule->severity));
-  const std::pair<const char*, const std::string*> parts[] = {{"  why", &rule->why}, {"  fix", &rule->fix}, {"  source", &rule->source}};
+  std::string text =
+      fmt::format("{}: {} ({})\n", rule->code, rule->title, to_string(rule->severity));
+  const std::pair<const char*, const std::string*> parts[] = {
+      {"  why", &rule->why}, {"  fix", &rule->fix}, {"  source", &rule->source}};
   for (const auto& [label, value] : parts)
     if (!value->empty()) text += entry(label, *value, 11, session.style);
-  text += entry("  silence", fmt::format("# hpclaunch: ignore {} REASON, on the line or above it", rule->code), 11, session.style);
+  text += entry("  silence",
+                fmt::format("# hpclaunch: ignore {} REASON, on the line or above it", rule->code),
+                11, session.style);
   return print_all(session, text);
 }
 
@@ -57,9 +63,13 @@ Result<std::string> text_of(const std::string& file) {
 
 std::string finding_text(const Finding& one, const Style& style) {
   const Diagnostic& d = one.diagnostic;
-  const char* color = !style.color ? "" : d.severity == Severity::error ? "\033[31m" : d.severity == Severity::warning ? "\033[33m" : "\033[36m";
-  std::string text = fmt::format("{}: {}{}{}: {} [{}]\n", place_text(d.where), color, to_string(d.severity),
-                                 style.color ? "\033[0m" : "", render::printable(d.message), d.id);
+  const char* color = !style.color                      ? ""
+                      : d.severity == Severity::error   ? "\033[31m"
+                      : d.severity == Severity::warning ? "\033[33m"
+                                                        : "\033[36m";
+  std::string text =
+      fmt::format("{}: {}{}{}: {} [{}]\n", place_text(d.where), color, to_string(d.severity),
+                  style.color ? "\033[0m" : "", render::printable(d.message), d.id);
   if (const lint::Rule* rule = lint::find_rule(d.id)) text += fmt::format("  why: {}\n", rule->why);
   if (!d.fix.empty()) text += fmt::format("  fix: {}\n", render::printable(d.fix));
   return text;
@@ -97,7 +107,9 @@ int run_lint(const Args& args, Session& session) {
   if (args.rules) return print_all(session, list_text());
   if (!args.explain.empty()) return explain_rule(args.explain, session);
   if (args.files.empty() == !args.env)
-    return report(session, Error{ErrorKind::usage, args.env ? "--env takes no FILE" : "no FILE to read", "hpclaunch lint job.sh"});
+    return report(session,
+                  Error{ErrorKind::usage, args.env ? "--env takes no FILE" : "no FILE to read",
+                        "hpclaunch lint job.sh"});
   std::optional<Profile> site;
   if (!args.profile.empty()) {
     Result<Profile> loaded = job::load_profile(args.profile, session.env);
@@ -124,13 +136,19 @@ int run_lint(const Args& args, Session& session) {
     if (!args.fix && !args.diff) continue;
     const Status good = apply(files.back(), *text, args.fix && name != "-", differences);
     if (!good) return report(session, good.error());
-    if (args.fix && name != "-") files.back().findings = lint::check_text(lint::fixed(*text, files.back().findings), shown, known);
+    if (args.fix && name != "-")
+      files.back().findings =
+          lint::check_text(lint::fixed(*text, files.back().findings), shown, known);
   }
   std::string out;
-  if (args.format == "json") out = lint::as_json(files);
-  else if (args.format == "sarif") out = lint::as_sarif(files, HPCLAUNCH_VERSION);
-  else if (args.format == "github") out = lint::as_github(files);
-  else out = differences + (files.empty() ? "" : text_report(files, session.style));
+  if (args.format == "json")
+    out = lint::as_json(files);
+  else if (args.format == "sarif")
+    out = lint::as_sarif(files, HPCLAUNCH_VERSION);
+  else if (args.format == "github")
+    out = lint::as_github(files);
+  else
+    out = differences + (files.empty() ? "" : text_report(files, session.style));
   if (const int status = print_all(session, out); status != 0) return status;
   for (const LintedFile& file : files)
     for (const Finding& one : file.findings)
@@ -143,11 +161,14 @@ int run_lint(const Args& args, Session& session) {
 Runner declare_lint(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.group("Options");
-  parser.words(args->files, "FILE", "Batch script, shell text, .env file, output of env, or profile; - is stdin");
+  parser.words(args->files, "FILE",
+               "Batch script, shell text, .env file, output of env, or profile; - is stdin");
   parser.flag("--env", args->env, "Check the environment of this command");
   parser.text("--profile", args->profile, "NAME", "Site that the files are for");
-  parser.choice("--format", args->format, "FORMAT", {"text", "json", "sarif", "github"}, "Output format");
-  parser.flag("--fix", args->fix, "Correct the files where the fix is certain, and show the changes");
+  parser.choice("--format", args->format, "FORMAT", {"text", "json", "sarif", "github"},
+                "Output format");
+  parser.flag("--fix", args->fix,
+              "Correct the files where the fix is certain, and show the changes");
   parser.flag("--diff", args->diff, "Show the changes only");
   parser.text("--explain", args->explain, "CODE", "Print what a rule is about, and leave");
   parser.flag("--rules", args->rules, "List the rules and leave");

@@ -21,25 +21,42 @@ struct System {
 
 constexpr System kSystems[] = {
     {"slurm", "#SBATCH", true,
-     "contiguous exclusive get-user-env hold ignore-pbs no-kill no-requeue nice overcommit oversubscribe parsable propagate "
-     "quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait kill-on-invalid-dep help usage version",
-     "a array|A account|b begin|B extra-node-info|c cpus-per-task|C constraint|d dependency|D chdir|e error|F nodefile|G gpus|"
-     "H hold|i input|J job-name|k no-kill|L licenses|m distribution|M clusters|n ntasks|N nodes|o output|O overcommit|"
-     "p partition|q qos|Q quiet|s oversubscribe|S core-spec|t time|v verbose|W wait|w nodelist|x exclude",
-     "array account acctg-freq batch bb bbf begin chdir cluster-constraint clusters comment constraint container container-id "
-     "core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error "
-     "exclude exclusive export export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket "
-     "gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem "
-     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice nodefile nodelist nodes ntasks ntasks-per-core "
-     "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile propagate "
-     "qos reservation resv-ports segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp "
+     "contiguous exclusive get-user-env hold ignore-pbs no-kill no-requeue nice overcommit "
+     "oversubscribe parsable propagate "
+     "quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait "
+     "kill-on-invalid-dep help usage version",
+     "a array|A account|b begin|B extra-node-info|c cpus-per-task|C constraint|d dependency|D "
+     "chdir|e error|F nodefile|G gpus|"
+     "H hold|i input|J job-name|k no-kill|L licenses|m distribution|M clusters|n ntasks|N nodes|o "
+     "output|O overcommit|"
+     "p partition|q qos|Q quiet|s oversubscribe|S core-spec|t time|v verbose|W wait|w nodelist|x "
+     "exclude",
+     "array account acctg-freq batch bb bbf begin chdir cluster-constraint clusters comment "
+     "constraint container container-id "
+     "core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot "
+     "dependency distribution error "
+     "exclude exclusive export export-file extra extra-node-info gid gpu-bind gpu-freq gpus "
+     "gpus-per-node gpus-per-socket "
+     "gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type "
+     "mail-user mcs-label mem "
+     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice nodefile nodelist nodes ntasks "
+     "ntasks-per-core "
+     "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer "
+     "priority profile propagate "
+     "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
+     "threads-per-core time time-min tmp "
      "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir"},
-    {"pbs", "#PBS", false, "V h z I X f Wblock", "", "a A c C e G H j J k l L m M N o p P q r R S u v W"},
+    {"pbs", "#PBS", false, "V h z I X f Wblock", "",
+     "a A c C e G H j J k l L m M N o p P q r R S u v W"},
     {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},
-    {"flux", "#FLUX:|#flux:|# FLUX:|# flux:", true, "exclusive unbuffered verbose dry-run flags label-io",
-     "n nslots|N nodes|c cores-per-slot|g gpus-per-slot|t time-limit|B bank|q queue|x exclusive|o setopt|S setattr|l label-io",
-     "nslots nodes cores-per-slot gpus-per-slot time-limit bank queue job-name output error input setopt setattr env "
-     "env-remove env-file rlimit cwd urgency conf requires dependency begin-time signal broker-opts dump exclusive"},
+    {"flux", "#FLUX:|#flux:|# FLUX:|# flux:", true,
+     "exclusive unbuffered verbose dry-run flags label-io",
+     "n nslots|N nodes|c cores-per-slot|g gpus-per-slot|t time-limit|B bank|q queue|x exclusive|o "
+     "setopt|S setattr|l label-io",
+     "nslots nodes cores-per-slot gpus-per-slot time-limit bank queue job-name output error input "
+     "setopt setattr env "
+     "env-remove env-file rlimit cwd urgency conf requires dependency begin-time signal "
+     "broker-opts dump exclusive"},
     {"cobalt", "#COBALT|#Cobalt", false, "", "", ""},
     {"sge", "#$", false, "cwd V notify", "", ""},
 };
@@ -101,7 +118,8 @@ void read_directive(Script& script, std::size_t index) {
     } else {
       ask.name = word;
     }
-    const std::string bare = ask.name.substr(ask.name.find_first_not_of('-') == std::string::npos ? 0 : ask.name.find_first_not_of('-'));
+    const std::string bare = ask.name.substr(
+        ask.name.find_first_not_of('-') == std::string::npos ? 0 : ask.name.find_first_not_of('-'));
     const bool next_is_value = i + 1 < words.size() && text[words[i + 1].span.begin] != '-';
     if (skip != 0) {
       ask.value_span = span_of(words[i].span.begin + skip, words[i].span.end);
@@ -110,7 +128,8 @@ void read_directive(Script& script, std::size_t index) {
       ask.span.end = ask.value_span.end;
     }
     ask.value = script.shell.at(ask.value_span);
-    if (ask.value.size() > 1 && (ask.value.front() == '"' || ask.value.front() == '\'') && ask.value.back() == ask.value.front())
+    if (ask.value.size() > 1 && (ask.value.front() == '"' || ask.value.front() == '\'') &&
+        ask.value.back() == ask.value.front())
       ask.value = ask.value.substr(1, ask.value.size() - 2);
     if (system->name == "pbs" && ask.name == "-l")
       add_resources(script, ask);
@@ -119,9 +138,7 @@ void read_directive(Script& script, std::size_t index) {
   }
 }
 
-long natural(const Ask* ask) {
-  return ask == nullptr ? 0 : parse_natural(ask->value).value_or(0);
-}
+long natural(const Ask* ask) { return ask == nullptr ? 0 : parse_natural(ask->value).value_or(0); }
 
 std::string text_of(const Ask* ask) { return ask == nullptr ? "" : ask->value; }
 
@@ -132,7 +149,8 @@ void read_select(const std::string& select, RequestOfJob& request) {
     const std::optional<long> count = parse_natural(items.front());
     request.nodes += count.value_or(1);
     for (const std::string_view item : items) {
-      if (item.starts_with("mpiprocs=")) request.tasks_per_node = parse_natural(item.substr(9)).value_or(0);
+      if (item.starts_with("mpiprocs="))
+        request.tasks_per_node = parse_natural(item.substr(9)).value_or(0);
       if (item.starts_with("ngpus=")) request.gpus_per_node = item.substr(6);
     }
   }
@@ -149,7 +167,9 @@ void read_asks(Script& script) {
   request.exported = text_of(script.ask("--export"));
   request.constraint = text_of(script.ask("--constraint --requires"));
   request.memory = text_of(script.ask("--mem"));
-  request.filesystems = text_of(script.ask("-l\x1f""filesystems"));
+  request.filesystems =
+      text_of(script.ask("-l\x1f"
+                         "filesystems"));
   request.nodes = natural(script.ask("--nodes -nnodes -n"));
   request.tasks = natural(script.ask("--ntasks --nslots"));
   request.tasks_per_node = natural(script.ask("--ntasks-per-node"));
@@ -165,40 +185,13 @@ void read_asks(Script& script) {
   }
 }
 
-Script read_dump(std::string_view text, std::string file) {
-  Script script;
-  script.file = std::move(file);
-  script.shell.text = text;
-  std::size_t at = 0;
-  for (std::string_view line : split(text, '\n')) {
-    script.shell.lines.push_back(static_cast<std::uint32_t>(at));
-    const std::size_t begin = at;
-    at += line.size() + 1;
-    std::size_t name = line.starts_with("export ") ? 7 : 0;
-    if (line.starts_with("declare -x ")) name = 11;
-    const std::size_t equals = line.find('=', name);
-    if (equals == line.npos || !is_identifier(line.substr(name, equals - name))) continue;
-    Setting one;
-    one.name = line.substr(name, equals - name);
-    one.how = Setting::How::exported;
-    one.exported = true;
-    one.name_span = span_of(begin + name, begin + equals);
-    std::string_view value = trim(line.substr(equals + 1));
-    one.value_span = span_of(begin + equals + 1, begin + line.size());
-    const bool quoted = value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
-    one.value.text = quoted ? value.substr(1, value.size() - 2) : value;
-    script.by_name[one.name].push_back(script.settings.size());
-    script.settings.push_back(std::move(one));
-  }
-  return script;
-}
-
 std::vector<std::string> options_of(std::string_view system) {
   std::vector<std::string> names;
   for (const System& one : kSystems) {
     if (one.name != system || one.options.empty() || !one.long_names) continue;
     for (const std::string_view list : {one.options, one.flags})
-      for (const std::string_view name : split(list, ' ')) names.push_back("--" + std::string(name));
+      for (const std::string_view name : split(list, ' '))
+        names.push_back("--" + std::string(name));
   }
   return names;
 }

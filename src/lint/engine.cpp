@@ -21,7 +21,8 @@ std::vector<Rule> read_rules() {
   std::vector<Rule> rules;
   for (const auto& one : nlohmann::json::parse(kRules, nullptr, true, true)) {
     const auto text = [&](const char* key) { return one.value(key, std::string()); };
-    rules.push_back({text("code"), severity_from(text("severity")), text("title"), text("why"), text("fix"), text("source")});
+    rules.push_back({text("code"), severity_from(text("severity")), text("title"), text("why"),
+                     text("fix"), text("source")});
   }
   std::ranges::sort(rules, {}, &Rule::code);
   return rules;
@@ -67,7 +68,8 @@ void apply_ignores(const Shell& shell, Findings& findings) {
     bool silent = false;
     for (Ignore& ignore : ignores) {
       const bool fits = ignore.line == one.diagnostic.where->line &&
-                        std::ranges::count(ignore.codes, one.diagnostic.id) > 0 && !ignore.reason.empty();
+                        std::ranges::count(ignore.codes, one.diagnostic.id) > 0 &&
+                        !ignore.reason.empty();
       if (fits) ignore.used.insert(one.diagnostic.id);
       silent = silent || fits;
     }
@@ -75,12 +77,15 @@ void apply_ignores(const Shell& shell, Findings& findings) {
   });
   for (const Ignore& one : ignores) {
     if (one.codes.empty() || one.reason.empty())
-      findings.add("ignore-without-reason", one.span, "this comment does not say why it ignores a finding");
+      findings.add("ignore-without-reason", one.span,
+                   "this comment does not say why it ignores a finding");
     for (const std::string& code : one.codes) {
       if (find_rule(code) == nullptr)
-        findings.add("ignore-unknown", one.span, fmt::format("there is no rule \"{}\" to ignore", shown(code)));
+        findings.add("ignore-unknown", one.span,
+                     fmt::format("there is no rule \"{}\" to ignore", shown(code)));
       else if (!one.used.contains(code) && !one.reason.empty())
-        findings.add("ignore-unused", one.span, fmt::format("nothing here is reported as {}", code));
+        findings.add("ignore-unused", one.span,
+                     fmt::format("nothing here is reported as {}", code));
     }
   }
 }
@@ -114,7 +119,8 @@ Finding& Findings::add(std::string_view code, Span span, std::string message, st
   const Rule* rule = find_rule(code);
   const Place begin = place_of(script_.shell, span.begin);
   const Place end = place_of(script_.shell, std::max(span.begin, span.end));
-  Diagnostic diagnostic{std::string(code), rule == nullptr ? Severity::warning : rule->severity, std::move(message),
+  Diagnostic diagnostic{std::string(code), rule == nullptr ? Severity::warning : rule->severity,
+                        std::move(message),
                         fix.empty() && rule != nullptr ? rule->fix : std::move(fix),
                         SourceRef{script_.file, begin.line, begin.column}};
   Finding finding;
@@ -129,7 +135,8 @@ std::string shown_value(std::string_view name, std::string_view value) {
   return is_secret(name) ? "..." : shown(value);
 }
 
-std::vector<Finding> check_text(std::string_view text, const std::string& file, const Profile* site) {
+std::vector<Finding> check_text(std::string_view text, const std::string& file,
+                                const Profile* site) {
   if (is_env_dump(text, file)) {  // every line is exported; what follows '=' is not shell text
     Script script = read_dump(text, file);
     Findings findings(script);
@@ -142,7 +149,8 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file, 
   for (const Remark& remark : script.shell.remarks)
     findings.add("not-understood", remark.span, remark.text);
   const auto place = [](const Finding& one) {
-    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id, one.diagnostic.message);
+    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id,
+                    one.diagnostic.message);
   };
   const auto sort = [&] { std::ranges::stable_sort(findings.all(), std::less<>(), place); };
   sort();

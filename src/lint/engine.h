@@ -39,8 +39,8 @@ using Check = void (*)(const Look& look, Findings& findings);
 // Each in a file of its own.
 void check_variables(const Look& look, Findings& findings);  ///< rules_variables.cpp: the catalogue
 void check_assignments(const Look& look, Findings& findings);  ///< rules_assignments.cpp
-void check_shell(const Look& look, Findings& findings);      ///< rules_shell.cpp
-void check_directives(const Look& look, Findings& findings); ///< rules_directives.cpp
+void check_shell(const Look& look, Findings& findings);        ///< rules_shell.cpp
+void check_directives(const Look& look, Findings& findings);   ///< rules_directives.cpp
 
 /// Values of names like *_TOKEN are never printed: this, or "...".
 std::string shown_value(std::string_view name, std::string_view value);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "hpclaunch/lint.h"
 #include "hpclaunch/text.h"
@@ -13,14 +14,20 @@ std::string fixed(std::string_view text, const std::vector<Finding>& findings) {
     if (one.certain && !one.edits.empty()) groups.push_back(one.edits);
   std::ranges::stable_sort(groups, {}, [](const std::vector<Edit>& edits) { return edits.size(); });
   std::vector<Edit> taken;
-  const auto before = [](const Edit& a, const Edit& b) { return a.begin < b.begin; };
+  const auto before = [](const Edit& a, const Edit& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  };
+  // Text may be put in front of what is removed, but only once.
+  const auto clash = [](const Edit& first, const Edit& second) {
+    return first.end > second.begin || (first.begin == second.begin && first.end == second.end);
+  };
   for (const std::vector<Edit>& group : groups) {
-    const bool clash = std::ranges::any_of(group, [&](const Edit& one) {
+    const bool bad = std::ranges::any_of(group, [&](const Edit& one) {
       const auto next = std::lower_bound(taken.begin(), taken.end(), one, before);
-      const bool later = next != taken.end() && (next->begin < one.end || next->begin == one.begin);
-      return later || (next != taken.begin() && std::prev(next)->end > one.begin);
+      return (next != taken.end() && clash(one, *next)) ||
+             (next != taken.begin() && clash(*std::prev(next), one));
     });
-    if (clash) continue;
+    if (bad) continue;
     taken.insert(taken.end(), group.begin(), group.end());
     std::ranges::sort(taken, before);
   }
@@ -59,9 +66,12 @@ std::string unified_diff(std::string_view before, std::string_view after, const 
       }
       for (std::size_t k = 0; k <= far && x == i && y == j; ++k) {
         const std::size_t p = std::min(i + far, a.size()), q = std::min(j + k, b.size());
-        if (p < a.size() && q < b.size() && a[p] == b[q] && k == far) x = p, y = q;
-        else if (p < a.size() && q < b.size() && a[p] == b[q]) x = p, y = q;
-        else if (i + k < a.size() && j + far < b.size() && a[i + k] == b[j + far]) x = i + k, y = j + far;
+        if (p < a.size() && q < b.size() && a[p] == b[q] && k == far)
+          x = p, y = q;
+        else if (p < a.size() && q < b.size() && a[p] == b[q])
+          x = p, y = q;
+        else if (i + k < a.size() && j + far < b.size() && a[i + k] == b[j + far])
+          x = i + k, y = j + far;
       }
     }
     hunks.push_back({i, x, j, y});
@@ -78,8 +88,8 @@ std::string unified_diff(std::string_view before, std::string_view after, const 
     const std::size_t a_lines = a.size() - (newline ? 1 : 0);
     const std::size_t tail = std::min(kAround, a_lines - std::min(a_lines, hunks[last].a_end));
     const std::size_t first_a = hunks[h].a - lead, first_b = hunks[h].b - lead;
-    text += fmt::format("@@ -{},{} +{},{} @@\n", first_a + 1, hunks[last].a_end + tail - first_a, first_b + 1,
-                        hunks[last].b_end + tail - first_b);
+    text += fmt::format("@@ -{},{} +{},{} @@\n", first_a + 1, hunks[last].a_end + tail - first_a,
+                        first_b + 1, hunks[last].b_end + tail - first_b);
     std::size_t at = first_a;
     for (std::size_t k = h; k <= last; ++k) {
       for (; at < hunks[k].a; ++at) text += fmt::format(" {}\n", a[at]);

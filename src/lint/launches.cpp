@@ -14,8 +14,11 @@ namespace {
 using Row = std::string_view;
 
 // The rows of a list by each of their words for `key`, made once.
-const std::map<std::string_view, std::vector<Row>, std::less<>>& index_of(std::string_view list, std::string_view key) {
-  static std::map<std::pair<std::string_view, std::string_view>, std::map<std::string_view, std::vector<Row>, std::less<>>> all;
+const std::map<std::string_view, std::vector<Row>, std::less<>>& index_of(std::string_view list,
+                                                                          std::string_view key) {
+  static std::map<std::pair<std::string_view, std::string_view>,
+                  std::map<std::string_view, std::vector<Row>, std::less<>>>
+      all;
   const auto [entry, added] = all.try_emplace({list, key});
   if (added)
     for (const Row row : known_programs(list))
@@ -36,9 +39,12 @@ std::string base_name(const std::string& word) {
 // Options with a value of programs that enter a container; the image follows them, then the command.
 constexpr std::string_view kContainers = " singularity apptainer shifter podman-hpc podman docker ";
 constexpr std::string_view kContainerValues =
-    " -B --bind --env --env-file --pwd --workdir -w -W --home -H --overlay -o --scratch -S --app --network --security"
-    " --image -i --volume -v -V --mount -m --module -e --name --user -u --cap-add --device --gpus --ipc --shm-size "
-    "--ulimit --entrypoint --fakeroot-uid --fusemount --net --hostname --platform --runtime --pid-file ";
+    " -B --bind --env --env-file --pwd --workdir -w -W --home -H --overlay -o --scratch -S --app "
+    "--network --security"
+    " --image -i --volume -v -V --mount -m --module -e --name --user -u --cap-add --device --gpus "
+    "--ipc --shm-size "
+    "--ulimit --entrypoint --fakeroot-uid --fusemount --net --hostname --platform --runtime "
+    "--pid-file ";
 
 class Finder {
  public:
@@ -50,7 +56,8 @@ class Finder {
     while (at < words_.size() && found_.size() < 8) {
       const std::string& word = words_[at].text();
       const std::string name = base_name(word);
-      const bool assigned = at > 0 && word.find('=') != std::string::npos && is_identifier(word.substr(0, word.find('=')));
+      const bool assigned = at > 0 && word.find('=') != std::string::npos &&
+                            is_identifier(word.substr(0, word.find('=')));
       if (assigned) {
         ++at;
       } else if (const Row row = launcher_at(at, name); !row.empty()) {
@@ -75,7 +82,9 @@ class Finder {
       for (const Row row : found->second) {
         const std::vector<std::string_view> next = words_of(row, "words " + name);
         if (next.empty()) return row;
-        if (at + 1 < words_.size() && std::ranges::count(next, std::string_view(words_[at + 1].text())) > 0) return row;
+        if (at + 1 < words_.size() &&
+            std::ranges::count(next, std::string_view(words_[at + 1].text())) > 0)
+          return row;
       }
     }
     if (!is_python(name)) return {};
@@ -97,7 +106,8 @@ class Finder {
     one.span = words_[at].span;
     const std::size_t begin = at++;
     if (!words_of(row, "words " + name).empty()) ++at;
-    at = options(one, at, [&](const std::string& option, bool) { return flag_or_words(row, option); });
+    at = options(one, at,
+                 [&](const std::string& option, bool) { return flag_or_words(row, option); });
     return add(std::move(one), begin, at);
   }
 
@@ -114,12 +124,15 @@ class Finder {
       const Text& word = words_[at];
       const std::string& text = word.text();
       if (text == "--") return at + 1;
-      if (text.size() < 2 || text.front() != '-' || text.find_first_not_of('-') == std::string::npos) return at;
+      if (text.size() < 2 || text.front() != '-' ||
+          text.find_first_not_of('-') == std::string::npos)
+        return at;
       ++at;
       const std::size_t equals = text.find('=');
       const bool joined = equals != std::string::npos;
       // -n4; torchrun's and mpiexec's words with one dash are options as a whole.
-      const bool glued = !joined && text[1] != '-' && text.size() > 2 && text[2] >= '0' && text[2] <= '9';
+      const bool glued =
+          !joined && text[1] != '-' && text.size() > 2 && text[2] >= '0' && text[2] <= '9';
       Option option;
       option.name = joined ? text.substr(0, equals) : glued ? text.substr(0, 2) : text;
       option.span = word.span;
@@ -132,8 +145,10 @@ class Finder {
           option.value.span.begin += static_cast<std::uint32_t>(skip);
         else
           option.value.direct = false;
-        if (option.value.value.known() == false && text.find(kUnknownPart) < skip) option.value.value = unknown_value();
-        if (!option.value.value.known() && option.value.value.text.find(kUnknownPart) == std::string::npos)
+        if (option.value.value.known() == false && text.find(kUnknownPart) < skip)
+          option.value.value = unknown_value();
+        if (!option.value.value.known() &&
+            option.value.value.text.find(kUnknownPart) == std::string::npos)
           option.value.value.kind = Value::Kind::known;
       } else {
         const int count = words_behind(option.name, false);
@@ -141,7 +156,8 @@ class Finder {
           option.has_value = true;
           option.value = words_[at++];
           // -genv NAME VALUE, and NAME=VALUE of others
-          if (count == 2 && at < words_.size() && option.value.text().find('=') == std::string::npos) {
+          if (count == 2 && at < words_.size() &&
+              option.value.text().find('=') == std::string::npos) {
             option.value.value.text += "=" + words_[at].text();
             if (!words_[at].value.known()) option.value.value.kind = Value::Kind::unknown;
             option.value.span.end = std::max(option.value.span.end, words_[at].span.end);
@@ -166,7 +182,8 @@ class Finder {
     };
     at = options(one, at, words_behind);
     if (name != "shifter") {
-      const bool runs = at < words_.size() && (words_[at].text() == "exec" || words_[at].text() == "run");
+      const bool runs =
+          at < words_.size() && (words_[at].text() == "exec" || words_[at].text() == "run");
       if (!runs) return words_.size();
       at = options(one, at + 1, words_behind);
       ++at;  // the image
@@ -194,12 +211,14 @@ class Finder {
       const std::string bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
       ++at;
       if (text == "--") break;
-      const bool is_text = !text_option.empty() && text[1] != '-' && bare.ends_with(text_option.front());
+      const bool is_text =
+          !text_option.empty() && text[1] != '-' && bare.ends_with(text_option.front());
       if (is_text) return shell_text(at);
       const bool takes = lists(row, "values", bare) && text.find('=') == std::string::npos;
       if (takes) ++at;
     }
-    if (module || !text_option.empty()) return words_.size();  // a script: what it starts is not said here
+    if (module || !text_option.empty())
+      return words_.size();  // a script: what it starts is not said here
     for (std::size_t i = words_of(row, "skip").size(); i > 0 && at < words_.size(); --i) ++at;
     return at;
   }
@@ -208,7 +227,8 @@ class Finder {
   std::size_t shell_text(std::size_t at) {
     if (at >= words_.size() || found_.size() > 4) return words_.size();
     Span span = words_[at].span;
-    if (span.end - span.begin < 2 || (text_[span.begin] != '\'' && text_[span.begin] != '"')) return words_.size();
+    if (span.end - span.begin < 2 || (text_[span.begin] != '\'' && text_[span.begin] != '"'))
+      return words_.size();
     ++span.begin;
     --span.end;
     std::vector<Text> line;
@@ -222,7 +242,8 @@ class Finder {
       std::string text = literal(word, &plain);
       const bool ends = text.ends_with(';') || text.ends_with("&&") || text.ends_with("||");
       if (text != "exec")
-        line.push_back({plain ? Value{Value::Kind::known, text} : unknown_value(), word.span, plain});
+        line.push_back(
+            {plain ? Value{Value::Kind::known, text} : unknown_value(), word.span, plain});
       if (ends) look();
     }
     look();
@@ -241,7 +262,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<Launch> find_launches(const std::vector<Text>& words, std::string_view text, std::size_t first) {
+std::vector<Launch> find_launches(const std::vector<Text>& words, std::string_view text,
+                                  std::size_t first) {
   return Finder(words, text, first).find();
 }
 

@@ -52,14 +52,17 @@ ordered_json sarif_result(const Finding& one) {
       {"ruleId", one.diagnostic.id},
       {"level", to_string(one.diagnostic.severity)},
       {"message", {{"text", one.diagnostic.message}}},
-      {"locations", {{{"physicalLocation", {{"artifactLocation", artifact}, {"region", region_of(one)}}}}}}};
+      {"locations",
+       {{{"physicalLocation", {{"artifactLocation", artifact}, {"region", region_of(one)}}}}}}};
   if (one.edits.empty()) return result;
   ordered_json replacements = ordered_json::array();
   for (const Edit& edit : one.edits)
-    replacements.push_back({{"deletedRegion", {{"byteOffset", edit.begin}, {"byteLength", edit.end - edit.begin}}},
-                            {"insertedContent", {{"text", edit.text}}}});
-  result["fixes"] = {{{"description", {{"text", one.diagnostic.fix}}},
-                      {"artifactChanges", {{{"artifactLocation", artifact}, {"replacements", replacements}}}}}};
+    replacements.push_back(
+        {{"deletedRegion", {{"byteOffset", edit.begin}, {"byteLength", edit.end - edit.begin}}},
+         {"insertedContent", {{"text", edit.text}}}});
+  result["fixes"] = {
+      {{"description", {{"text", one.diagnostic.fix}}},
+       {"artifactChanges", {{{"artifactLocation", artifact}, {"replacements", replacements}}}}}};
   return result;
 }
 
@@ -71,7 +74,8 @@ std::string as_json(const std::vector<LintedFile>& files) {
     for (const Finding& one : file.findings) {
       const Rule* rule = find_rule(one.diagnostic.id);
       ordered_json edits = ordered_json::array();
-      for (const Edit& edit : one.edits) edits.push_back({{"begin", edit.begin}, {"end", edit.end}, {"text", edit.text}});
+      for (const Edit& edit : one.edits)
+        edits.push_back({{"begin", edit.begin}, {"end", edit.end}, {"text", edit.text}});
       list.push_back({{"file", file.file},
                       {"line", one.diagnostic.where->line},
                       {"column", one.diagnostic.where->column},
@@ -95,7 +99,8 @@ std::string as_sarif(const std::vector<LintedFile>& files, std::string_view vers
   for (const LintedFile& file : files)
     for (const Finding& one : file.findings) results.push_back(sarif_result(one));
   ordered_json driver = {{"name", "hpclaunch"}, {"version", version}, {"rules", sarif_rules()}};
-  ordered_json run = {{"tool", {{"driver", driver}}}, {"columnKind", "utf16CodeUnits"}, {"results", results}};
+  ordered_json run = {
+      {"tool", {{"driver", driver}}}, {"columnKind", "utf16CodeUnits"}, {"results", results}};
   return written({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                   {"version", "2.1.0"},
                   {"runs", ordered_json::array({run})}});
@@ -113,10 +118,11 @@ std::string as_github(const std::vector<LintedFile>& files) {
     for (const Finding& one : file.findings) {
       const Diagnostic& d = one.diagnostic;
       const std::string_view kind = d.severity == Severity::note ? "notice" : to_string(d.severity);
-      text += fmt::format("::{} file={},line={},col={},endLine={},endColumn={},title={}::{}{}\n", kind, property(file.file),
-                          std::max(d.where->line, 1), std::max(d.where->column, 1), std::max(one.end_line, 1),
-                          std::max(one.end_column, 1), d.id, data(d.message),
-                          d.fix.empty() ? "" : data("\nfix: " + d.fix));
+      text +=
+          fmt::format("::{} file={},line={},col={},endLine={},endColumn={},title={}::{}{}\n", kind,
+                      property(file.file), std::max(d.where->line, 1), std::max(d.where->column, 1),
+                      std::max(one.end_line, 1), std::max(one.end_column, 1), d.id, data(d.message),
+                      d.fix.empty() ? "" : data("\nfix: " + d.fix));
     }
   return text;
 }

@@ -1,4 +1,4 @@
-// Follows a script from command to command, in the order in which they would run: a function's body where it is called.
+// Follows a script in the order in which commands would run: a function's body where it is called.
 #include "lint/script.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ class Walk {
   }
 
   void run() {
-    // A script may call one function thousands of times: a limit keeps the time linear.
-    budget_ = 1000 + 4 * shell_.commands.size();
+    budget_ =  // a script may call one function thousands of times
+        1000 + 4 * shell_.commands.size();
     walk(0, shell_.commands.size(), 0);
     for (std::size_t i = 0; i < shell_.functions.size(); ++i) {
       if (called_.contains(i)) continue;
@@ -56,7 +56,8 @@ class Walk {
       const std::size_t index = frame.next++;
       const Command& command = shell_.commands[index];
       if (command.function != frame.function) {  // the body of a function that is defined here
-        if (command.function != 0) frame.next = std::max(frame.next, shell_.functions[command.function - 1].last);
+        if (command.function != 0)
+          frame.next = std::max(frame.next, shell_.functions[command.function - 1].last);
         continue;
       }
       --budget_;
@@ -70,8 +71,6 @@ class Walk {
     values_.in_function = frames_.back().function != 0;
   }
 
-  // ---- commands ----
-
   void read(const Command& command, std::size_t index) {
     values_.enter(command.block);
     at_ = index;
@@ -82,7 +81,8 @@ class Walk {
     if (words.empty() || exports_from != 0) {
       const How how = words.empty() || !exports_ ? How::assigned : How::exported;
       for (const Assignment& one : command.assignments) assign(one, how, command);
-      for (std::size_t i = exports_from; i < words.size() && exports_from != 0; ++i) export_name(words[i], command);
+      for (std::size_t i = exports_from; i < words.size() && exports_from != 0; ++i)
+        export_name(words[i], command);
       return;
     }
     if (special(name, command, words)) return;
@@ -94,13 +94,16 @@ class Walk {
   // 0: it declares nothing; else where its names begin.
   std::size_t declaration(std::string_view name, const std::vector<Text>& words) {
     exports_ = name == "export";
-    const bool declares = exports_ || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
+    const bool declares =
+        exports_ || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
     if (!declares) return 0;
     std::size_t at = 1;
     bool away = false;
     for (; at < words.size() && words[at].text().starts_with('-'); ++at) {
-      exports_ = exports_ || (name != "readonly" && words[at].text().find('x') != std::string::npos);
-      away = away || (name == "export" && words[at].text() != "-p" && words[at].text().find('n') != std::string::npos);
+      exports_ =
+          exports_ || (name != "readonly" && words[at].text().find('x') != std::string::npos);
+      away = away || (name == "export" && words[at].text() != "-p" &&
+                      words[at].text().find('n') != std::string::npos);
     }
     if (away) exports_ = false;
     return at;
@@ -153,14 +156,14 @@ class Walk {
   void set(Setting setting, Variable& variable, const Command& command) {
     setting.exported = setting.how == How::exported || variable.exported || values_.exports_all;
     if (!setting.local) {
-      variable = {setting.value, setting.items, setting.array, setting.exported, command.block, maybe_};
+      variable = {setting.value,    setting.items, setting.array,
+                  setting.exported, command.block, maybe_};
       // An element of an array: the others are not known any more.
       if (setting.array && setting.items.empty() && !setting.value.known()) variable.array = false;
     }
     keep(std::move(setting));
   }
 
-  // export NAME of an earlier assignment.
   void export_name(const Text& word, const Command& command) {
     if (!exports_ || !is_identifier(word.text())) return;
     Variable& variable = values_.variables[word.text()];
@@ -195,8 +198,10 @@ class Walk {
     std::string name = words[1].text();
     std::size_t value = 2;
     const std::size_t equals = name.find('=');
-    if (!exported && equals == std::string::npos && words.size() > 2 && words[2].text() == "=") value = 3;
-    Setting setting = base(name.substr(0, equals), exported ? How::exported : How::assigned, command, words[1].span);
+    if (!exported && equals == std::string::npos && words.size() > 2 && words[2].text() == "=")
+      value = 3;
+    Setting setting = base(name.substr(0, equals), exported ? How::exported : How::assigned,
+                           command, words[1].span);
     if (!is_identifier(setting.name)) return;
     if (equals != std::string::npos && !exported) {
       setting.value = words[1].value;
@@ -227,7 +232,8 @@ class Walk {
       }
       return true;
     }
-    if (name == "for" || name == "select" || name == "read" || name == "mapfile" || name == "readarray") {
+    if (name == "for" || name == "select" || name == "read" || name == "mapfile" ||
+        name == "readarray") {
       const bool one = name == "for" || name == "select";
       for (std::size_t i = 1; i < words.size() && (!one || i == 1); ++i)
         if (!words[i].text().starts_with('-')) read_name(words[i].text(), command, words[i].span);
@@ -235,51 +241,54 @@ class Walk {
     }
     if (name == "let") {
       for (std::size_t i = 1; i < words.size(); ++i)
-        read_name(words[i].text().substr(0, words[i].text().find_first_of("=+-*/")), command, words[i].span);
+        read_name(words[i].text().substr(0, words[i].text().find_first_of("=+-*/")), command,
+                  words[i].span);
       return true;
     }
     if (name == "source" || name == ".") {
       if (words.size() > 1) script_.sources.push_back(words[1].span);
       return true;
     }
-    if (name == "module" || name == "ml") return module(command, words), true;
+    if (name == "module" || name == "ml") return module(words), true;
     return false;
   }
 
-  void module(const Command& command, const std::vector<Text>& words) {
+  void module(const std::vector<Text>& words) {
     std::string verb = words.front().text() == "ml" ? "load" : "";
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string& text = words[i].text();
-      static constexpr std::string_view kVerbs[] = {"load", "unload", "purge", "reset", "restore", "swap", "switch",
-                                                    "use", "add", "rm", "del", "try-load", "delete"};
+      static constexpr std::string_view kVerbs[] = {"load", "unload",   "purge", "reset", "restore",
+                                                    "swap", "switch",   "use",   "add",   "rm",
+                                                    "del",  "try-load", "delete"};
       const bool is_verb = std::ranges::count(kVerbs, std::string_view(text)) > 0;
       if (text.starts_with('-') && words.front().text() != "ml") continue;
       if (is_verb && (verb.empty() || words.front().text() == "ml")) {
-        verb = text == "add" || text == "try-load" ? "load" : text == "rm" || text == "del" ? "unload" : text;
+        verb = text == "add" || text == "try-load" ? "load"
+               : text == "rm" || text == "del"     ? "unload"
+                                                   : text;
         const bool alone = verb == "purge" || verb == "reset" || verb == "restore";
         if (alone) script_.modules.push_back({verb, "", at_, words[i].span, maybe_});
         continue;
       }
       if (verb.empty()) return;  // list, avail, ...
       const bool removed = text.starts_with('-');
-      script_.modules.push_back({removed ? "unload" : verb, removed ? text.substr(1) : text, at_, words[i].span, maybe_});
-      (void)command;
+      script_.modules.push_back(
+          {removed ? "unload" : verb, removed ? text.substr(1) : text, at_, words[i].span, maybe_});
     }
   }
 
   void call(std::size_t function, const Command& command, std::vector<Text> words) {
     inlined(command, Setting::kNone);
-    const bool open = std::ranges::any_of(frames_, [&](const Frame& one) { return one.function == function + 1; });
+    const bool open = std::ranges::any_of(
+        frames_, [&](const Frame& one) { return one.function == function + 1; });
     if (open || frames_.size() > 16) return;
     called_.insert(function);
     words.erase(words.begin());
-    frames_.push_back({shell_.functions[function].first, shell_.functions[function].last, function + 1, maybe_, std::move(words)});
+    frames_.push_back({shell_.functions[function].first, shell_.functions[function].last,
+                       function + 1, maybe_, std::move(words)});
     resume();
   }
 
-  // ---- launches ----
-
-  // NAME=value in front of the command.
   void inlined(const Command& command, std::size_t launch) {
     for (const Assignment& one : command.assignments) {
       Setting setting = base(one.name, How::inline_, command, one.name_span);
@@ -300,7 +309,8 @@ class Walk {
     // env NAME=value, bash -c and others in front of the launch or behind it
     for (std::size_t i = 1; i < words.size(); ++i) {
       const bool in_front = found.empty() || words[i].span.begin < found.front().span.begin;
-      const bool behind_env = words[i - 1].text() == "env" || (i > 1 && is_assignment(words[i - 1].text()));
+      const bool behind_env =
+          words[i - 1].text() == "env" || (i > 1 && is_assignment(words[i - 1].text()));
       if (in_front && behind_env && words.front().text() == "env" && is_assignment(words[i].text()))
         typed(words[i], command, first, How::inline_);
       else if (!in_front)
@@ -314,7 +324,8 @@ class Walk {
       for (const Option& option : one.options) options_of_environment(option, command, index);
       for (std::size_t i = 0; i < one.inner.size(); ++i) {
         if (one.inner[i].text() == "env") continue;
-        if (i == 0 || !is_assignment(one.inner[i].text()) || one.inner.front().text() != "env") break;
+        if (i == 0 || !is_assignment(one.inner[i].text()) || one.inner.front().text() != "env")
+          break;
         typed(one.inner[i], command, index, How::inline_);
       }
       script_.launches.push_back(std::move(one));
@@ -344,7 +355,8 @@ class Walk {
 
   // -x NAME=value, --env NAME=value, -genv NAME value, --export=ALL,NAME=value.
   void options_of_environment(const Option& option, const Command& command, std::size_t launch) {
-    static constexpr std::string_view kNames[] = {"-x", "--env", "-env", "-genv", "--genv", "--export", "-E"};
+    static constexpr std::string_view kNames[] = {"-x",     "--env",    "-env", "-genv",
+                                                  "--genv", "--export", "-E"};
     if (std::ranges::count(kNames, std::string_view(option.name)) == 0 || !option.has_value) return;
     const bool list = option.name == "--export";
     std::size_t at = 0;
@@ -355,7 +367,8 @@ class Walk {
       one.value.text = piece;
       if (piece.find(kUnknownPart) == piece.npos) one.value.kind = Value::Kind::known;
       one.span.begin += static_cast<std::uint32_t>(one.direct ? at : 0);
-      one.span.end = one.direct ? one.span.begin + static_cast<std::uint32_t>(piece.size()) : one.span.end;
+      one.span.end =
+          one.direct ? one.span.begin + static_cast<std::uint32_t>(piece.size()) : one.span.end;
       if (is_assignment(one.text())) typed(one, command, launch, How::option);
       at += piece.size() + 1;
     }
@@ -374,35 +387,6 @@ class Walk {
 };
 
 }  // namespace
-
-const Setting* Script::last(std::string_view name, std::size_t settings_before) const {
-  const auto found = by_name.find(name);
-  if (found == by_name.end()) return nullptr;
-  auto at = std::ranges::lower_bound(found->second, settings_before);
-  while (at != found->second.begin())
-    if (const Setting& one = settings[*--at]; !one.local && one.launch == Setting::kNone) return &one;
-  return nullptr;
-}
-
-const Setting* Script::given(std::string_view name, const Launch& launch) const {
-  const auto found = by_name.find(name);
-  if (found == by_name.end()) return nullptr;
-  const auto index = static_cast<std::size_t>(&launch - launches.data());
-  for (auto at = found->second.rbegin(); at != found->second.rend(); ++at)
-    if (settings[*at].launch == index) return &settings[*at];
-  const Setting* one = last(name, launch.settings_before);
-  return one != nullptr && one->exported && one->how != How::unset ? one : nullptr;
-}
-
-const Ask* Script::ask(std::string_view names) const {
-  for (auto one = asks.rbegin(); one != asks.rend(); ++one)
-    for (const std::string_view name : split(names, ' ')) {
-      std::string plain(name);
-      std::ranges::replace(plain, '\x1f', ' ');
-      if (one->name == plain) return &*one;
-    }
-  return nullptr;
-}
 
 Script read_script(std::string_view text, std::string file) {
   Script script;

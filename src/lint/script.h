@@ -14,8 +14,8 @@ namespace hpclaunch::lint {
 /// What is known of a value. Exactly one of: known text, or a kind of unknown.
 struct Value {
   enum class Kind : std::uint8_t {
-    known,       ///< `text`
-    unknown,     ///< depends on what the text does not say; `text` has what is known, '\x01' for the rest
+    known,  ///< `text`
+    unknown,  ///< depends on what the text does not say; `text` has what is known, '\x01' for the rest
     node_lines,  ///< lines of the batch system's host file
     hostname,    ///< name or address of the machine that runs the script
   };
@@ -30,9 +30,9 @@ struct Setting {
     assigned,  ///< NAME=value, also set of csh
     exported,  ///< export, setenv, declare -x
     unset,
-    inline_,   ///< NAME=value COMMAND, env NAME=value COMMAND
-    option,    ///< -x NAME=value, --env, --export=NAME=value of a launcher
-    read,      ///< for NAME in, read NAME, getopts: value unknown
+    inline_,  ///< NAME=value COMMAND, env NAME=value COMMAND
+    option,   ///< -x NAME=value, --env, --export=NAME=value of a launcher
+    read,     ///< for NAME in, read NAME, getopts: value unknown
   };
   std::string name;
   Value value;
@@ -45,8 +45,9 @@ struct Setting {
   std::vector<Value> items = {};  ///< of an array
   std::size_t command = 0;        ///< index in Shell::commands
   Span name_span;
-  Span value_span;                ///< empty where no value is written (export NAME)
-  std::size_t launch = kNone;     ///< inline_ and option: the launch that it is for, kNone: another command
+  Span value_span;  ///< empty where no value is written (export NAME)
+  std::size_t launch =
+      kNone;  ///< inline_ and option: the launch that it is for, kNone: another command
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 };
 
@@ -67,15 +68,16 @@ struct Option {
 
 /// A program that starts processes, or an environment for one (a container).
 struct Launch {
-  std::string kind;     ///< row of profiles/programs/launchers.json: "srun", "mpiexec", "torchrun", "flux run", "container"
+  std::string
+      kind;  ///< row of profiles/programs/launchers.json: "srun", "mpiexec", "torchrun", "flux run", "container"
   std::string program;  ///< as typed, without folder: "mpirun"
   std::size_t command = 0;
-  Span span;                             ///< of the program word
-  std::vector<Text> words = {};          ///< all, the program first
-  std::vector<Option> options = {};      ///< of the launcher
-  std::vector<Text> inner = {};          ///< the program that it starts, with its arguments
-  std::size_t outer = Setting::kNone;    ///< the launch around it, index in Script::launches
-  std::size_t settings_before = 0;       ///< number of Script::settings when it starts
+  Span span;                           ///< of the program word
+  std::vector<Text> words = {};        ///< all, the program first
+  std::vector<Option> options = {};    ///< of the launcher
+  std::vector<Text> inner = {};        ///< the program that it starts, with its arguments
+  std::size_t outer = Setting::kNone;  ///< the launch around it, index in Script::launches
+  std::size_t settings_before = 0;     ///< number of Script::settings when it starts
   bool background = false;
 
   /// The last of the options with one of `names` ("--ntasks -n"); nullptr: none.

@@ -61,7 +61,13 @@ struct Redirect {
   bool quoted = false;  ///< heredoc whose end word is quoted: nothing in it is replaced
 };
 
-enum class Join : std::uint8_t { end, and_then, or_else, pipe, background };  ///< what follows a command
+enum class Join : std::uint8_t {
+  end,
+  and_then,
+  or_else,
+  pipe,
+  background
+};  ///< what follows a command
 
 /// A simple command, with what stands in front of it and behind.
 struct Command {
@@ -69,12 +75,13 @@ struct Command {
   std::vector<Word> words;
   std::vector<Redirect> redirects;
   Span span = {};
-  std::size_t block = 0;  ///< index in Shell::blocks
+  std::size_t block = 0;     ///< index in Shell::blocks
   bool conditional = false;  ///< in a branch, a loop, or behind && or ||
   bool subshell = false;     ///< in (...), or in a pipe: what it sets is lost
   bool test = false;         ///< it decides: behind if, while, until
   Join join = Join::end;
-  std::size_t function = 0;  ///< 1 + index in Shell::functions of the body that it is in; 0: in none
+  std::size_t function =
+      0;  ///< 1 + index in Shell::functions of the body that it is in; 0: in none
 };
 
 struct Block {

@@ -11,7 +11,9 @@ namespace {
 
 Value known(std::string text) { return {Value::Kind::known, std::move(text)}; }
 
-int precedence(char c) { return c == '+' || c == '-' ? 1 : c == '*' || c == '/' || c == '%' ? 2 : 0; }
+int precedence(char c) {
+  return c == '+' || c == '-' ? 1 : c == '*' || c == '/' || c == '%' ? 2 : 0;
+}
 
 // False: no number comes of it.
 bool apply(std::vector<long>& numbers, char sign) {
@@ -40,7 +42,8 @@ const Variable* Values::find(std::string_view name) const {
 bool Values::sure(const Variable& variable) const {
   if (!variable.conditional) return true;
   std::size_t block = block_;
-  for (int up = 0; up < 64 && block != variable.block && block != 0; ++up) block = shell_.blocks[block].parent;
+  for (int up = 0; up < 64 && block != variable.block && block != 0; ++up)
+    block = shell_.blocks[block].parent;
   return block == variable.block && block != 0;
 }
 
@@ -59,7 +62,8 @@ std::optional<long> Values::arithmetic(std::string_view text) const {
       std::string word(text.substr(i, end - i));
       if (is_name_start(c)) {
         const Variable* variable = find(word);
-        if (variable == nullptr || !sure(*variable) || !variable->value.known()) return std::nullopt;
+        if (variable == nullptr || !sure(*variable) || !variable->value.known())
+          return std::nullopt;
         word = variable->value.text;
       }
       const std::optional<long> number = parse_natural(word);
@@ -100,7 +104,8 @@ Value Values::command(const Part& part) const {
   const bool counts = text.find("wc -l") != text.npos || text.find("wc --lines") != text.npos;
   const bool once = text.find("uniq") != text.npos || text.find("sort -u") != text.npos;
   if (hosts && counts && !once) return {Value::Kind::node_lines, std::string(1, kUnknownPart)};
-  if (text == "hostname" || text.starts_with("hostname ") || text.starts_with("/bin/hostname") || text == "uname -n")
+  if (text == "hostname" || text.starts_with("hostname ") || text.starts_with("/bin/hostname") ||
+      text == "uname -n")
     return {Value::Kind::hostname, std::string(1, kUnknownPart)};
   return unknown_value();
 }
@@ -109,11 +114,13 @@ Value Values::parameter(const Part& part) const {
   const std::string_view rest = part.rest;
   const Variable* variable = find(part.text);
   const bool set = variable != nullptr;
-  if (in_function && part.text.size() == 1 && rest.empty() && part.text[0] >= '1' && part.text[0] <= '9') {
+  if (in_function && part.text.size() == 1 && rest.empty() && part.text[0] >= '1' &&
+      part.text[0] <= '9') {
     const auto index = static_cast<std::size_t>(part.text[0] - '1');
     return index < arguments.size() ? arguments[index].value : known("");
   }
-  const bool fallback = rest.starts_with(":-") || rest.starts_with("-") || rest.starts_with(":=") || rest.starts_with("=");
+  const bool fallback = rest.starts_with(":-") || rest.starts_with("-") || rest.starts_with(":=") ||
+                        rest.starts_with("=");
   if (!set && fallback) {
     const std::string_view other = rest.substr(rest.front() == ':' ? 2 : 1);
     if (other.find_first_of("$`\"'\\") == other.npos) return known(std::string(other));
@@ -143,16 +150,24 @@ Value Values::value(const Word& word) const {
   Value all = known("");
   for (const Part& part : word.parts) {
     Value one = known("");
-    if (part.kind == Part::Kind::text) one.text = part.text;
-    else if (part.kind == Part::Kind::parameter) one = parameter(part);
-    else if (part.kind == Part::Kind::command) one = command(part);
-    else if (part.kind == Part::Kind::bad) one = unknown_value();
-    else if (const std::optional<long> number = arithmetic(part.text)) one.text = std::to_string(*number);
-    else one = unknown_value();
+    if (part.kind == Part::Kind::text)
+      one.text = part.text;
+    else if (part.kind == Part::Kind::parameter)
+      one = parameter(part);
+    else if (part.kind == Part::Kind::command)
+      one = command(part);
+    else if (part.kind == Part::Kind::bad)
+      one = unknown_value();
+    else if (const std::optional<long> number = arithmetic(part.text))
+      one.text = std::to_string(*number);
+    else
+      one = unknown_value();
     const bool alone = all.text.empty() && all.known();
     all.text += one.text;
-    if (!one.known()) all.kind = alone ? one.kind : Value::Kind::unknown;
-    else if (!all.known() && !one.text.empty()) all.kind = Value::Kind::unknown;
+    if (!one.known())
+      all.kind = alone ? one.kind : Value::Kind::unknown;
+    else if (!all.known() && !one.text.empty())
+      all.kind = Value::Kind::unknown;
     if (all.text.size() > 65536) return unknown_value();
   }
   return all;
@@ -161,8 +176,9 @@ Value Values::value(const Word& word) const {
 void Values::expand(const Word& word, std::vector<Text>& words) const {
   constexpr std::size_t kMost = 4096;  // words of one command
   if (words.size() > kMost) return;
-  const bool single = word.parts.size() == 1 ||
-                      (word.parts.size() == 2 && word.parts.front().text.empty() && word.parts.front().quoted);
+  const bool single =
+      word.parts.size() == 1 ||
+      (word.parts.size() == 2 && word.parts.front().text.empty() && word.parts.front().quoted);
   if (single && word.parts.back().kind == Part::Kind::parameter) {
     const Part& part = word.parts.back();
     if (in_function && (part.text == "@" || part.text == "*")) {
@@ -180,7 +196,8 @@ void Values::expand(const Word& word, std::vector<Text>& words) const {
     }
     const Value one = parameter(part);
     if (!part.quoted && one.text.find_first_of(" \t\n") != std::string::npos) {
-      for (const Word& piece : words_in(one.text, {0, static_cast<std::uint32_t>(one.text.size())})) {
+      for (const Word& piece :
+           words_in(one.text, {0, static_cast<std::uint32_t>(one.text.size())})) {
         Value value = known(one.text.substr(piece.span.begin, piece.span.end - piece.span.begin));
         if (value.text.find(kUnknownPart) != std::string::npos) value.kind = Value::Kind::unknown;
         words.push_back({std::move(value), word.span, false});

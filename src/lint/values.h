@@ -26,9 +26,9 @@ class Values {
   explicit Values(const Shell& shell) : shell_(shell) {}
 
   std::map<std::string, Variable, std::less<>> variables;
-  std::vector<Text> arguments;   ///< $1, $2, ... of the function that is being read
+  std::vector<Text> arguments;  ///< $1, $2, ... of the function that is being read
   bool in_function = false;
-  bool exports_all = false;      ///< set -a
+  bool exports_all = false;  ///< set -a
 
   void enter(std::size_t block) { block_ = block; }
 

@@ -13,7 +13,8 @@ bool ends_word(char c) {
 
 // What may follow the name in ${NAME...}: an operator, an index, or nothing.
 bool is_operation(std::string_view rest) {
-  return rest.empty() || std::string_view(":-=+?#%/^,@[").find(rest.front()) != std::string_view::npos;
+  return rest.empty() ||
+         std::string_view(":-=+?#%/^,@[").find(rest.front()) != std::string_view::npos;
 }
 
 }  // namespace
@@ -64,12 +65,13 @@ std::size_t Scanner::behind(std::size_t begin, char close) {
       open += c;
     } else if (wanted == ')' && (c == '(' || c == '\'')) {
       open += c == '(' ? ')' : '\'';
-    } else if (wanted == ')' && c == '#' && at >= 2 && (text_[at - 2] == ' ' || text_[at - 2] == '\n')) {
+    } else if (wanted == ')' && c == '#' && at >= 2 &&
+               (text_[at - 2] == ' ' || text_[at - 2] == '\n')) {
       at = std::min(line_end(at), last);
     }
   }
-  remarks.push_back({span_of(begin - 1, line_end(begin)),
-                     std::string("no ") + close + " ends what begins here"});
+  remarks.push_back(
+      {span_of(begin - 1, line_end(begin)), std::string("no ") + close + " ends what begins here"});
   unclosed_ = true;
   return line_end(begin);
 }
@@ -99,15 +101,21 @@ void Scanner::braces(Word& word, bool quoted) {
   const std::size_t first = name;
   if (name < inside.size() && is_name_start(inside[name]))
     while (name < inside.size() && is_name_char(inside[name])) ++name;
-  else if (name < inside.size() && (inside[name] == '@' || inside[name] == '*' || inside[name] == '?' ||
-                                    inside[name] == '$' || inside[name] == '-'))
+  else if (name < inside.size() &&
+           (inside[name] == '@' || inside[name] == '*' || inside[name] == '?' ||
+            inside[name] == '$' || inside[name] == '-'))
     ++name;
   else
     while (name < inside.size() && inside[name] >= '0' && inside[name] <= '9') ++name;
   const bool special = first == 1 && name == 1;  // ${#}, ${!}
   const std::string_view rest = inside.substr(name);
   const bool good = closed && (name > first || special) && is_operation(rest);
-  Part part{good ? Part::Kind::parameter : Part::Kind::bad, quoted, false, span_of(begin, at_), inside, {}};
+  Part part{good ? Part::Kind::parameter : Part::Kind::bad,
+            quoted,
+            false,
+            span_of(begin, at_),
+            inside,
+            {}};
   if (good && first == 0) {
     part.text = inside.substr(0, name);
     part.rest = rest;
@@ -124,18 +132,27 @@ void Scanner::dollar(Word& word, bool quoted) {
     at_ = behind(begin + 3, ')');
     if (peek() == ')') ++at_;
     const std::size_t size = at_ - begin;
-    word.parts.push_back({Part::Kind::arithmetic, quoted, false, span_of(begin, at_),
-                          text_.substr(begin + 3, size > 5 ? size - 5 : 0), {}});
+    word.parts.push_back({Part::Kind::arithmetic,
+                          quoted,
+                          false,
+                          span_of(begin, at_),
+                          text_.substr(begin + 3, size > 5 ? size - 5 : 0),
+                          {}});
   } else if (sees("$(")) {
     at_ = behind(begin + 2, ')');
     const std::size_t size = at_ - begin;
-    word.parts.push_back({Part::Kind::command, quoted, false, span_of(begin, at_),
-                          text_.substr(begin + 2, size > 3 ? size - 3 : 0), {}});
+    word.parts.push_back({Part::Kind::command,
+                          quoted,
+                          false,
+                          span_of(begin, at_),
+                          text_.substr(begin + 2, size > 3 ? size - 3 : 0),
+                          {}});
   } else if (sees("${")) {
     braces(word, quoted);
   } else {
     std::size_t end = begin + 1;
-    if (dialect_ == Dialect::csh && end < text_.size() && (text_[end] == '?' || text_[end] == '#')) ++end;
+    if (dialect_ == Dialect::csh && end < text_.size() && (text_[end] == '?' || text_[end] == '#'))
+      ++end;
     const std::size_t name = end;
     if (end < text_.size() && is_name_start(text_[end]))
       while (end < text_.size() && is_name_char(text_[end])) ++end;
@@ -144,9 +161,11 @@ void Scanner::dollar(Word& word, bool quoted) {
       ++end;
     at_ = end;
     if (end == begin + 1)
-      return add(word, {Part::Kind::text, quoted, false, span_of(begin, end), text_.substr(begin, 1), {}});
+      return add(
+          word, {Part::Kind::text, quoted, false, span_of(begin, end), text_.substr(begin, 1), {}});
     word.parts.push_back({Part::Kind::parameter, quoted, false, span_of(begin, end),
-                          text_.substr(name, end - name), text_.substr(begin + 1, name - begin - 1)});
+                          text_.substr(name, end - name),
+                          text_.substr(begin + 1, name - begin - 1)});
   }
 }
 
@@ -164,10 +183,15 @@ void Scanner::quotes(Word& word) {
     } else if (c == '`') {
       const std::size_t first = at_ + 1;
       at_ = std::min(behind(first, '`'), last);
-      word.parts.push_back({Part::Kind::command, true, false, span_of(first - 1, at_),
-                            text_.substr(first, at_ > first ? at_ - first - 1 : 0), {}});
+      word.parts.push_back({Part::Kind::command,
+                            true,
+                            false,
+                            span_of(first - 1, at_),
+                            text_.substr(first, at_ > first ? at_ - first - 1 : 0),
+                            {}});
     } else {
-      if (c == '\\' && at_ + 1 < last && std::string_view("$`\"\\\n").find(text_[at_ + 1]) != std::string_view::npos) {
+      if (c == '\\' && at_ + 1 < last &&
+          std::string_view("$`\"\\\n").find(text_[at_ + 1]) != std::string_view::npos) {
         if (text_[++at_] == '\n') {
           ++at_;
           continue;
@@ -186,7 +210,8 @@ Word Scanner::word() {
   while (!ended()) {
     const char c = text_[at_];
     if (ends_word(c)) {
-      const bool pattern = c == '(' && at_ > begin && std::string_view("@!?*+").find(text_[at_ - 1]) != std::string_view::npos;
+      const bool pattern = c == '(' && at_ > begin &&
+                           std::string_view("@!?*+").find(text_[at_ - 1]) != std::string_view::npos;
       if (!pattern) break;
       const std::size_t first = at_;
       at_ = behind(at_ + 1, ')');
@@ -195,8 +220,12 @@ Word Scanner::word() {
       const std::size_t first = at_ + (c == '$' ? 2 : 1);
       const std::size_t end = behind(first, '\'');
       const bool closed = end > first && text_[end - 1] == '\'';
-      word.parts.push_back({Part::Kind::text, true, true, span_of(at_, end),
-                            text_.substr(first, end - first - (closed ? 1 : 0)), {}});
+      word.parts.push_back({Part::Kind::text,
+                            true,
+                            true,
+                            span_of(at_, end),
+                            text_.substr(first, end - first - (closed ? 1 : 0)),
+                            {}});
       at_ = end;
     } else if (c == '"' || sees("$\"")) {
       if (c == '$') ++at_;
@@ -206,8 +235,12 @@ Word Scanner::word() {
     } else if (c == '`') {
       const std::size_t first = at_ + 1;
       at_ = behind(first, '`');
-      word.parts.push_back({Part::Kind::command, false, false, span_of(first - 1, at_),
-                            text_.substr(first, at_ > first ? at_ - first - 1 : 0), {}});
+      word.parts.push_back({Part::Kind::command,
+                            false,
+                            false,
+                            span_of(first - 1, at_),
+                            text_.substr(first, at_ > first ? at_ - first - 1 : 0),
+                            {}});
     } else if (c == '\\') {
       if (sees("\\\n") || sees("\\\r\n")) {
         if (at_ > begin) {
@@ -216,8 +249,12 @@ Word Scanner::word() {
         }
         break;
       }
-      add(word, {Part::Kind::text, true, false, span_of(at_, std::min(at_ + 2, text_.size())),
-                 text_.substr(std::min(at_ + 1, text_.size()), 1), {}});
+      add(word, {Part::Kind::text,
+                 true,
+                 false,
+                 span_of(at_, std::min(at_ + 2, text_.size())),
+                 text_.substr(std::min(at_ + 1, text_.size()), 1),
+                 {}});
       at_ = std::min(at_ + 2, text_.size());
     } else {
       add(word, {Part::Kind::text, false, false, span_of(at_, at_ + 1), text_.substr(at_, 1), {}});
@@ -236,10 +273,10 @@ std::vector<Word> words_in(std::string_view text, Span span) {
     if (word.span.empty()) {  // an operator
       const auto at = static_cast<std::uint32_t>(scanner.at());
       scanner.go(scanner.at() + 1);
-      if (!words.empty() && words.back().span.end == at) {
-        words.back().span.end = at + 1;
-        words.back().parts.push_back({Part::Kind::text, false, false, {at, at + 1}, text.substr(at, 1), {}});
-      }
+      if (words.empty() || words.back().span.end != at) words.push_back({{at, at}, {}});
+      words.back().span.end = at + 1;
+      words.back().parts.push_back(
+          {Part::Kind::text, false, false, {at, at + 1}, text.substr(at, 1), {}});
       continue;
     }
     const bool joined = !words.empty() && words.back().span.end == word.span.begin;

@@ -20,7 +20,9 @@ class Scanner {
   char peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
-  bool sees(std::string_view what) const { return text_.substr(std::min(at_, text_.size())).starts_with(what); }
+  bool sees(std::string_view what) const {
+    return text_.substr(std::min(at_, text_.size())).starts_with(what);
+  }
   std::string_view text() const { return text_; }
 
   void skip_blanks();  ///< and continuations of lines
@@ -43,7 +45,8 @@ class Scanner {
   std::string_view text_;
   std::size_t at_;
   Dialect dialect_;
-  bool unclosed_ = false;  ///< something had no end: from now on, look for ends on the same line only
+  bool unclosed_ =
+      false;  ///< something had no end: from now on, look for ends on the same line only
 };
 
 constexpr bool is_name_start(char c) {

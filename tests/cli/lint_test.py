@@ -150,7 +150,10 @@ class Lint(Test):
 
     def test_every_code_in_the_sources_has_a_page_and_the_other_way_round(self):
         folder = os.path.join(support.ROOT, "src", "lint")
-        text = "".join(open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder)))
+        text = ""
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), encoding="utf-8") as source:
+                text += source.read()
         raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)

@@ -44,7 +44,8 @@ TEST_CASE("parts of words") {
   std::vector<Part::Kind> kinds;
   for (const Word& word : shell.commands[0].words) kinds.push_back(word.parts.at(0).kind);
   using Kind = Part::Kind;
-  CHECK(kinds == std::vector{Kind::text, Kind::parameter, Kind::command, Kind::command, Kind::arithmetic, Kind::bad, Kind::parameter});
+  CHECK(kinds == std::vector{Kind::text, Kind::parameter, Kind::command, Kind::command,
+                             Kind::arithmetic, Kind::bad, Kind::parameter});
   CHECK(shell.commands[0].words[1].parts[0].text == "B");
   CHECK(shell.commands[0].words[1].parts[0].rest == ":-c");
   CHECK(shell.commands[0].words[2].parts[0].text == "d 'e)' $(f)");
@@ -89,10 +90,13 @@ TEST_CASE("what has no end costs one line") {
 
 TEST_CASE("values along a script") {
   const std::string text =
-      "N=4\nexport A=$((N * 2 + 1)) B=${C:-7}\nif x; then N=5; fi\nD=$N\nARGS=(-n \"$A\" --label)\nARGS+=(-v)\n"
+      "N=4\nexport A=$((N * 2 + 1)) B=${C:-7}\nif x; then N=5; fi\nD=$N\nARGS=(-n \"$A\" "
+      "--label)\nARGS+=(-v)\n"
       "srun \"${ARGS[@]}\" env E=1 ./prog\nL=$(wc -l < $PBS_NODEFILE)\nM=$(hostname)\n";
   const Script script = read_script(text, "job.sh");
-  const auto value = [&](const char* name) { return script.last(name, script.settings.size())->value; };
+  const auto value = [&](const char* name) {
+    return script.last(name, script.settings.size())->value;
+  };
   CHECK(value("A").text == "9");
   CHECK(value("B").text == "7");
   CHECK(!value("D").known());
@@ -109,7 +113,8 @@ TEST_CASE("values along a script") {
 
 TEST_CASE("launches in launches, functions and containers") {
   const std::string text =
-      "run() { srun -N 2 \"$@\"; }\nexport A=1\nrun apptainer exec --bind /a:/b image.sif torchrun --nproc-per-node=4 x.py\n"
+      "run() { srun -N 2 \"$@\"; }\nexport A=1\nrun apptainer exec --bind /a:/b image.sif torchrun "
+      "--nproc-per-node=4 x.py\n"
       "mpiexec -n 4 -genv B 2 bash -c 'cd x && python -m torch.distributed.run y.py'\n";
   const Script script = read_script(text, "job.sh");
   std::vector<std::string> kinds;
@@ -122,13 +127,17 @@ TEST_CASE("launches in launches, functions and containers") {
 }
 
 TEST_CASE("requests of batch systems") {
-  const Script slurm = read_script("#!/bin/sh\n#SBATCH -N4 --ntasks-per-node 8 # c\n#SBATCH --gres=gpu:a100:4\n#SBATCH -p gpu\nx\n", "a");
+  const Script slurm = read_script(
+      "#!/bin/sh\n#SBATCH -N4 --ntasks-per-node 8 # c\n#SBATCH --gres=gpu:a100:4\n#SBATCH -p "
+      "gpu\nx\n",
+      "a");
   CHECK(slurm.request.system == "slurm");
   CHECK(slurm.request.nodes == 4);
   CHECK(slurm.request.tasks_per_node == 8);
   CHECK(slurm.request.gpus_per_node == "a100:4");
   CHECK(slurm.request.queue == "gpu");
-  const Script pbs = read_script("#!/bin/sh\n#PBS -l select=2:mpiprocs=4,walltime=1:00:00\n#PBS -q prod -A x\n", "a");
+  const Script pbs = read_script(
+      "#!/bin/sh\n#PBS -l select=2:mpiprocs=4,walltime=1:00:00\n#PBS -q prod -A x\n", "a");
   CHECK(pbs.request.system == "pbs");
   CHECK(pbs.request.nodes == 2);
   CHECK(pbs.request.tasks_per_node == 4);
@@ -137,7 +146,10 @@ TEST_CASE("requests of batch systems") {
 }
 
 TEST_CASE("csh") {
-  const Script script = read_script("#!/bin/csh\nsetenv NCCL_DEBUG WARN\nset n = 4\nif ($n > 2) then\n  setenv A 1\nendif\nsrun -n $n x\n", "a");
+  const Script script = read_script(
+      "#!/bin/csh\nsetenv NCCL_DEBUG WARN\nset n = 4\nif ($n > 2) then\n  setenv A 1\nendif\nsrun "
+      "-n $n x\n",
+      "a");
   CHECK(script.shell.remarks.empty());
   REQUIRE(script.launches.size() == 1);
   CHECK(script.launches[0].option("-n")->value.text() == "4");
@@ -148,12 +160,16 @@ TEST_CASE("csh") {
 // Mutants of a script with all there is: none crashes, hangs, or reports outside of the text.
 TEST_CASE("ten thousand mutants") {
   const std::string seed =
-      "#!/bin/bash\n#SBATCH -N 2 --time=1:00\nset -e\nmodule load a/1 b\nexport A=${B:-$(c \"d\")} E=\"f 'g'\" \\\n  H=`i`\n"
-      "ARGS=(-n 4 \"$A\")\nrun() { srun \"${ARGS[@]}\" \"$@\"; }\nif [[ $A == 1 ]]; then run x; elif y; then z; else :; fi\n"
+      "#!/bin/bash\n#SBATCH -N 2 --time=1:00\nset -e\nmodule load a/1 b\nexport A=${B:-$(c \"d\")} "
+      "E=\"f 'g'\" \\\n  H=`i`\n"
+      "ARGS=(-n 4 \"$A\")\nrun() { srun \"${ARGS[@]}\" \"$@\"; }\nif [[ $A == 1 ]]; then run x; "
+      "elif y; then z; else :; fi\n"
       "case $E in a|b) j ;; *) k;; esac\nfor i in 1 2; do l <<EOF\n$i ${m}\nEOF\ndone\n"
       "mpiexec -n $((4 * 2)) --genv X=1 bash -c 'torchrun a.py' > o 2>&1 &\nwait\n";
-  static constexpr std::string_view kPieces[] = {"\"", "'", "`", "$(", "${", "$((", ")", "}", "<<EOF\n", "\\", "\n", ";;", "case x in ",
-                                                 "fi\n", "done\n", "if ", "(", "{ ", "\r\n", "#", "=", "\0", "&&", "function f ", "esac "};
+  static constexpr std::string_view kPieces[] = {
+      "\"",   "'",  "`",  "$(",         "${",   "$((",         ")",    "}", "<<EOF\n",
+      "\\",   "\n", ";;", "case x in ", "fi\n", "done\n",      "if ",  "(", "{ ",
+      "\r\n", "#",  "=",  "\0",         "&&",   "function f ", "esac "};
   std::mt19937 random(20261124);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   std::size_t found = 0;
@@ -162,15 +178,24 @@ TEST_CASE("ten thousand mutants") {
     for (std::size_t changes = 1 + below(6); changes > 0 && !text.empty(); --changes) {
       const std::size_t at = below(text.size());
       switch (below(4)) {
-        case 0: text.erase(at, 1 + below(20)); break;
-        case 1: text.insert(at, kPieces[below(std::size(kPieces))]); break;
-        case 2: text[at] = static_cast<char>(random()); break;
-        default: text.insert(at, text.substr(below(text.size()), below(60)));
+        case 0:
+          text.erase(at, 1 + below(20));
+          break;
+        case 1:
+          text.insert(at, kPieces[below(std::size(kPieces))]);
+          break;
+        case 2:
+          text[at] = static_cast<char>(random());
+          break;
+        default:
+          text.insert(at, text.substr(below(text.size()), below(60)));
       }
     }
     const Script script = read_script(text, "m");
-    for (const Command& one : script.shell.commands) REQUIRE((one.span.begin <= one.span.end && one.span.end <= text.size()));
-    for (const Setting& one : script.settings) REQUIRE((one.name_span.end <= text.size() && one.value_span.end <= text.size()));
+    for (const Command& one : script.shell.commands)
+      REQUIRE((one.span.begin <= one.span.end && one.span.end <= text.size()));
+    for (const Setting& one : script.settings)
+      REQUIRE((one.name_span.end <= text.size() && one.value_span.end <= text.size()));
     if (i % 10 != 0) continue;
     const std::vector<Finding> findings = check_text(text, "m", nullptr);
     found += findings.size();
@@ -186,7 +211,8 @@ TEST_CASE("reading is linear, however deep or open the text is") {
     for (std::size_t i = 0; i < count; ++i) text += piece;
     return text;
   };
-  for (const char* piece : {"$(", "${a:-", "if a; then\n", "(", "{ ", "\"$(", "a <<EOF\n", "f() {\n", "case a in b)\n", "'\n", "x=(", "fi\n", "$((", "`a "}) {
+  for (const char* piece : {"$(", "${a:-", "if a; then\n", "(", "{ ", "\"$(", "a <<EOF\n",
+                            "f() {\n", "case a in b)\n", "'\n", "x=(", "fi\n", "$((", "`a "}) {
     INFO(piece);
     // A quadratic reader would need minutes for the second text.
     const std::string text = repeat(piece, 200000);
@@ -196,7 +222,9 @@ TEST_CASE("reading is linear, however deep or open the text is") {
 
 TEST_CASE("fixes leave nothing of what they fix") {
   const std::string text =
-      "#!/bin/bash\r\nexport CCL_ALLREDUCE_SCALEOUT=direct:0-1048576;rabenseifner:1048577-max\r\nCCL_WORKER_AFFINITY=1,2\r\n"
+      "#!/bin/bash\r\nexport "
+      "CCL_ALLREDUCE_SCALEOUT=direct:0-1048576;rabenseifner:1048577-max\r\nCCL_WORKER_AFFINITY=1,"
+      "2\r\n"
       "export FI_CXI_OVFLOW_BUF_SIZE=1\r\nmpiexec -n 2 x\r\n";
   const std::vector<Finding> before = check_text(text, "job.sh", nullptr);
   const std::string once = fixed(text, before);
