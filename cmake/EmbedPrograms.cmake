@@ -1,5 +1,5 @@
 # cmake "-DINPUT=FILE.json;..." -DOUTPUT=FILE.cpp -P EmbedPrograms.cmake: the rows of every list as a text that is searched
-# as it is (src/job/programs.cpp), because every start looks up its program.
+# as it is (src/launcher/programs.cpp), because every start looks up its program.
 #
 #   "launchers" TAB key US word US word US TAB key US word US TAB NEWLINE
 string(ASCII 31 unit)
@@ -66,11 +66,12 @@ string(REPLACE "\"" "\\\"" text "${text}")
 string(REPLACE "${unit}" "\\037" text "${text}")
 string(REPLACE "\t" "\\t" text "${text}")
 string(REPLACE "\n" "\\n\"\n    \"" text "${text}")
-file(WRITE ${OUTPUT}.tmp "#include \"job/programs.h\"
+file(WRITE ${OUTPUT}.tmp "#include \"hpclaunch/launcher.h\"
 #pragma GCC diagnostic ignored \"-Woverlength-strings\"
-namespace hpclaunch::job {
+namespace hpclaunch {
+extern const char kPrograms[];
 const char kPrograms[] =
     \"${text}\";
-}  // namespace hpclaunch::job
+}  // namespace hpclaunch
 ")
 file(RENAME ${OUTPUT}.tmp ${OUTPUT})

@@ -17,7 +17,7 @@ FLOORS = [  # DESIGN.md section 3: a module sees lower floors only; authoring se
     "base shim",
     "model",
     "profile knowledge scheduler launcher sys catalogue",
-    "plan check render probe",
+    "plan check lint render probe",
     "job authoring",
     "cli",
 ]
@@ -30,7 +30,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
     "json_reader.h": "model",
     "profile.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
-    "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "render.h": "render",
+    "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
     "probe.h": "probe", "job.h": "job", "authoring.h": "authoring",
 }
 MAX_PUBLIC = len(PUBLIC)
@@ -41,17 +41,18 @@ SEES = {  # module -> modules whose public headers it may include
     "profile": "base model", "knowledge": "base model", "scheduler": "base model", "launcher": "base model",
     "sys": "base model",
     "plan": "base model profile knowledge", "check": "base model profile knowledge launcher",
+    "lint": "base model profile knowledge scheduler launcher",
     "render": "base model", "probe": "base model sys",
     "job": "base model profile knowledge scheduler launcher sys plan check render probe",
     "authoring": "base model profile knowledge scheduler launcher sys plan check render probe job",
     # A command line: no batch system, no launcher, no probe.
-    "cli": "base model profile knowledge sys check render job authoring",
+    "cli": "base model profile knowledge sys check lint render job authoring",
     "shim": "",
     # hpclaunch-catalogue, which compiles profiles/variables/ at build time; no part of the program.
     "catalogue": "base model knowledge",
 }
 SEES = {module: set(names.split()) for module, names in SEES.items()}
-PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "render"}
+PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "lint", "render"}
 
 # What asks the machine, the clock or chance. Equal inputs must print equal bytes.
 IMPURE_HEADERS = re.compile(

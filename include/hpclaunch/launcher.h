@@ -155,4 +155,14 @@ struct ContainerUse {
 /// The words before the shim; without a program, options for srun.
 Argv container_words(const ContainerUse& use);
 
+/// What is known of programs that start processes (profiles/programs/launchers.json).
+/// The rows of "launchers", "mpi" or "wrappers".
+std::vector<std::string_view> known_programs(std::string_view list);
+
+/// Of a row: the members of a list, or one word; none where it lacks the key. "words NAME": behind that program.
+std::vector<std::string_view> words_of(std::string_view row, std::string_view key);
+
+/// By its file name: python3.11, pypy.
+bool is_python(std::string_view program);
+
 }  // namespace hpclaunch

@@ -28,6 +28,9 @@ Result<std::string> read_trusted_file(const std::string& path, std::size_t max_b
 /// All of `text` in one write(2), when the file or pipe takes it. False, with errno: it does not.
 bool write_all(int fd, std::string_view text);
 
+/// Replaces what an existing file holds; its mode, owner and links stay. Errors: `system`.
+Status rewrite_file(const std::string& path, std::string_view text);
+
 std::string host_name();          ///< uname(2) nodename
 std::string own_directory();      ///< directory of this executable, links resolved
 std::string working_directory();  ///< absolute; "" when it cannot be told

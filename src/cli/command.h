@@ -97,6 +97,7 @@ Runner declare_submit(Parser& parser);
 Runner declare_plan(Parser& parser);
 Runner declare_env(Parser& parser);
 Runner declare_explain(Parser& parser);
+Runner declare_lint(Parser& parser);
 Runner declare_topo(Parser& parser);
 Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);

@@ -37,6 +37,8 @@ constexpr std::array kCommands = {
             declare_verify},
     Command{"doctor", "examine this machine and environment before a job", kProgram, kReport, false,
             declare_doctor},
+    Command{"lint", "find mistakes in batch scripts and environments", "[OPTIONS] FILE...", kReport,
+            false, declare_lint},
     Command{"topo", "show the topology of this node", "[OPTIONS]", kReport, false, declare_topo},
     Command{"profile", "list, show, validate, test and create site profiles",
             "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},

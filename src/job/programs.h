@@ -9,17 +9,6 @@
 
 namespace hpclaunch::job {
 
-extern const char kPrograms[];  ///< profiles/programs/launchers.json, by cmake/EmbedPrograms.cmake
-
-/// The rows of "launchers", "mpi" or "wrappers".
-std::vector<std::string_view> known_programs(std::string_view list);
-
-/// Of a row: the members of a list, or one word; none where it lacks the key. "words NAME": behind that program.
-std::vector<std::string_view> words_of(std::string_view row, std::string_view key);
-
-/// By its file name: python3.11, pypy.
-bool is_python(std::string_view program);
-
 /// The program that ranks run, behind `env`, `timeout` and others that exec it; an interpreter stays.
 std::vector<std::string> behind_wrappers(const std::vector<std::string>& command);
 

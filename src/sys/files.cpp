@@ -186,6 +186,16 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+Status rewrite_file(const std::string& path, std::string_view text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool written =
+      fd >= 0 && write_all(fd, text) && ftruncate(fd, static_cast<off_t>(text.size())) == 0;
+  const int why = errno;
+  const bool closed = fd >= 0 && close(fd) == 0;
+  if (written && closed) return Done{};
+  return Error{ErrorKind::system, fmt::format("cannot write {}: {}", path, std::strerror(why))};
+}
+
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   std::vector<std::string> names;
   std::error_code failed;

@@ -24,7 +24,7 @@ LIMIT = 120  # seconds; far above what any command here needs
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "USER")
 
 HPCLAUNCH = None
-COMMANDS = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor", "topo", "profile", "completion")
+COMMANDS = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor", "lint", "topo", "profile", "completion")
 SHARING = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor")  # take the shared options
 LAUNCHING = ("run", "script", "submit", "plan", "env", "explain", "verify")
 

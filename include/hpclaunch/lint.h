@@ -1,0 +1,64 @@
+#pragma once
+// What is wrong in a script or an environment that people have: read, never run.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/env.h"
+#include "hpclaunch/profile.h"
+#include "hpclaunch/result.h"
+
+namespace hpclaunch::lint {
+
+/// A replacement of the bytes [begin, end) of the file.
+struct Edit {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::string text;
+};
+
+struct Finding {
+  Diagnostic diagnostic;  ///< its `where` has file, line and column
+  int end_line = 0;
+  int end_column = 0;            ///< behind the last byte
+  std::vector<Edit> edits = {};  ///< empty: no fix that can be typed for the user
+  bool certain = false;          ///< --fix may apply `edits`
+};
+
+/// The page of a rule.
+struct Rule {
+  std::string code;
+  Severity severity = Severity::warning;
+  std::string title;
+  std::string why;
+  std::string fix;
+  std::string source;
+};
+
+/// Ascending code.
+const std::vector<Rule>& rules();
+const Rule* find_rule(std::string_view code);  ///< nullptr: there is none
+
+/// Findings in the order of the text. `site`: nullptr where it is not known.
+std::vector<Finding> check_text(std::string_view text, const std::string& file,
+                                const Profile* site);
+/// Of an environment; the file is "<environment>".
+std::vector<Finding> check_environment(const EnvSnapshot& env, const Profile* site);
+
+/// The text with the certain edits, none of which overlap.
+std::string fixed(std::string_view text, const std::vector<Finding>& findings);
+/// Unified, with three lines of context; "" where they are equal.
+std::string unified_diff(std::string_view before, std::string_view after, const std::string& file);
+
+struct LintedFile {
+  std::string file;
+  std::vector<Finding> findings;
+};
+std::string as_json(const std::vector<LintedFile>& files);
+std::string as_sarif(const std::vector<LintedFile>& files, std::string_view version);
+std::string as_github(const std::vector<LintedFile>& files);
+
+}  // namespace hpclaunch::lint

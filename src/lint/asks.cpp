@@ -1,0 +1,199 @@
+// Directives: what a script asks of its batch system. Options as in sbatch(1) of Slurm 24.11, qsub(1B) of OpenPBS,
+// bsub(1), flux-batch(1), qsub(1) of SGE and Cobalt.
+#include "lint/asks.h"
+
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+struct System {
+  std::string_view name;
+  std::string_view sentinels;  ///< separated by '|'
+  bool long_names;             ///< getopt_long: "--name=value", "-N4"; else words with one dash
+  std::string_view flags;      ///< without a value
+  std::string_view letters;    ///< "N nodes", separated by '|'
+  std::string_view options;    ///< that have a value
+};
+
+constexpr System kSystems[] = {
+    {"slurm", "#SBATCH", true,
+     "contiguous exclusive get-user-env hold ignore-pbs no-kill no-requeue nice overcommit "
+     "oversubscribe parsable propagate "
+     "quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait "
+     "kill-on-invalid-dep help usage version",
+     "a array|A account|b begin|B extra-node-info|c cpus-per-task|C constraint|d dependency|D "
+     "chdir|e error|F nodefile|G gpus|"
+     "H hold|i input|J job-name|k no-kill|L licenses|m distribution|M clusters|n ntasks|N nodes|o "
+     "output|O overcommit|"
+     "p partition|q qos|Q quiet|s oversubscribe|S core-spec|t time|v verbose|W wait|w nodelist|x "
+     "exclude",
+     "array account acctg-freq batch bb bbf begin chdir cluster-constraint clusters comment "
+     "constraint container container-id "
+     "core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot "
+     "dependency distribution error "
+     "exclude exclusive export export-file extra extra-node-info gid gpu-bind gpu-freq gpus "
+     "gpus-per-node gpus-per-socket "
+     "gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type "
+     "mail-user mcs-label mem "
+     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice nodefile nodelist nodes ntasks "
+     "ntasks-per-core "
+     "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer "
+     "priority profile propagate "
+     "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
+     "threads-per-core time time-min tmp "
+     "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir"},
+    {"pbs", "#PBS", false, "V h z I X f Wblock", "",
+     "a A c C e G H j J k l L m M N o p P q r R S u v W"},
+    {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},
+    {"flux", "#FLUX:|#flux:|# FLUX:|# flux:", true,
+     "exclusive unbuffered verbose dry-run flags label-io",
+     "n nslots|N nodes|c cores-per-slot|g gpus-per-slot|t time-limit|B bank|q queue|x exclusive|o "
+     "setopt|S setattr|l label-io",
+     "nslots nodes cores-per-slot gpus-per-slot time-limit bank queue job-name output error input "
+     "setopt setattr env "
+     "env-remove env-file rlimit cwd urgency conf requires dependency begin-time signal "
+     "broker-opts dump exclusive"},
+    {"cobalt", "#COBALT|#Cobalt", false, "", "", ""},
+    {"sge", "#$", false, "cwd V notify", "", ""},
+};
+
+bool lists(std::string_view words, std::string_view word, char between = ' ') {
+  const auto all = split(words, between);
+  return std::ranges::count(all, word) > 0;
+}
+
+const System* system_of(std::string_view sentinel) {
+  for (const System& one : kSystems)
+    if (lists(one.sentinels, sentinel, '|')) return &one;
+  return nullptr;
+}
+
+std::string long_name(const System& system, char letter) {
+  for (const std::string_view row : split(system.letters, '|'))
+    if (row.size() > 2 && row.front() == letter) return "--" + std::string(row.substr(2));
+  return {'-', letter};
+}
+
+// A value of PBS's -l: its members as asks of their own, "-l select", "-l walltime".
+void add_resources(Script& script, const Ask& whole) {
+  std::size_t at = 0;
+  for (const std::string_view item : split(whole.value, ',')) {
+    Ask one = whole;
+    const std::size_t equals = item.find('=');
+    one.name = "-l " + std::string(item.substr(0, equals));
+    one.value = equals == item.npos ? "" : std::string(item.substr(equals + 1));
+    const auto begin = static_cast<std::uint32_t>(whole.value_span.begin + at);
+    one.value_span = span_of(begin + (equals == item.npos ? 0 : equals + 1), begin + item.size());
+    script.asks.push_back(std::move(one));
+    at += item.size() + 1;
+  }
+}
+
+void read_directive(Script& script, std::size_t index) {
+  const Directive& directive = script.shell.directives[index];
+  const System* system = system_of(directive.sentinel);
+  if (system == nullptr) return;
+  if (script.request.system.empty()) script.request.system = system->name;
+  const std::string_view text = script.shell.text;
+  const std::vector<Word> words = words_in(text, directive.body);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word(script.shell.at(words[i].span));
+    if (word.size() < 2 || word.front() != '-') continue;
+    Ask ask;
+    ask.sentinel = directive.sentinel;
+    ask.directive = index;
+    ask.span = words[i].span;
+    std::size_t skip = 0;  // bytes of the word before a value in it
+    const std::size_t equals = word.find('=');
+    if (word[1] == '-' && word.size() > 2) {
+      ask.name = word.substr(0, equals);
+      if (equals != std::string::npos) skip = equals + 1;
+    } else if (system->long_names) {
+      ask.name = long_name(*system, word[1]);
+      if (word.size() > 2) skip = word[2] == '=' ? 3 : 2;
+    } else {
+      ask.name = word;
+    }
+    const std::string bare = ask.name.substr(
+        ask.name.find_first_not_of('-') == std::string::npos ? 0 : ask.name.find_first_not_of('-'));
+    const bool next_is_value = i + 1 < words.size() && text[words[i + 1].span.begin] != '-';
+    if (skip != 0) {
+      ask.value_span = span_of(words[i].span.begin + skip, words[i].span.end);
+    } else if (!lists(system->flags, bare) && next_is_value) {
+      ask.value_span = words[++i].span;
+      ask.span.end = ask.value_span.end;
+    }
+    ask.value = script.shell.at(ask.value_span);
+    if (ask.value.size() > 1 && (ask.value.front() == '"' || ask.value.front() == '\'') &&
+        ask.value.back() == ask.value.front())
+      ask.value = ask.value.substr(1, ask.value.size() - 2);
+    if (system->name == "pbs" && ask.name == "-l")
+      add_resources(script, ask);
+    else
+      script.asks.push_back(std::move(ask));
+  }
+}
+
+long natural(const Ask* ask) { return ask == nullptr ? 0 : parse_natural(ask->value).value_or(0); }
+
+std::string text_of(const Ask* ask) { return ask == nullptr ? "" : ask->value; }
+
+// "2:ncpus=64:mpiprocs=4:ngpus=4", chunks joined by '+'.
+void read_select(const std::string& select, RequestOfJob& request) {
+  for (const std::string_view chunk : split(select, '+')) {
+    const std::vector<std::string_view> items = split(chunk, ':');
+    const std::optional<long> count = parse_natural(items.front());
+    request.nodes += count.value_or(1);
+    for (const std::string_view item : items) {
+      if (item.starts_with("mpiprocs="))
+        request.tasks_per_node = parse_natural(item.substr(9)).value_or(0);
+      if (item.starts_with("ngpus=")) request.gpus_per_node = item.substr(6);
+    }
+  }
+}
+
+}  // namespace
+
+void read_asks(Script& script) {
+  for (std::size_t i = 0; i < script.shell.directives.size(); ++i) read_directive(script, i);
+  RequestOfJob& request = script.request;
+  request.queue = text_of(script.ask("--partition --queue -q"));
+  request.account = text_of(script.ask("--account -A --bank -P"));
+  request.walltime = text_of(script.ask("--time -l\x1fwalltime --time-limit -W -t"));
+  request.exported = text_of(script.ask("--export"));
+  request.constraint = text_of(script.ask("--constraint --requires"));
+  request.memory = text_of(script.ask("--mem"));
+  request.filesystems =
+      text_of(script.ask("-l\x1f"
+                         "filesystems"));
+  request.nodes = natural(script.ask("--nodes -nnodes -n"));
+  request.tasks = natural(script.ask("--ntasks --nslots"));
+  request.tasks_per_node = natural(script.ask("--ntasks-per-node"));
+  request.cpus_per_task = natural(script.ask("--cpus-per-task --cores-per-slot"));
+  request.gpus_per_node = text_of(script.ask("--gpus-per-node"));
+  request.gpus_per_task = text_of(script.ask("--gpus-per-task --gpus-per-slot"));
+  request.gpus = text_of(script.ask("--gpus"));
+  if (const Ask* gres = script.ask("--gres"); gres != nullptr && gres->value.starts_with("gpu"))
+    request.gpus_per_node = gres->value.size() > 4 ? gres->value.substr(4) : "1";
+  if (const Ask* select = script.ask("-l\x1fselect")) {
+    request.nodes = 0;
+    read_select(select->value, request);
+  }
+}
+
+std::vector<std::string> options_of(std::string_view system) {
+  std::vector<std::string> names;
+  for (const System& one : kSystems) {
+    if (one.name != system || one.options.empty() || !one.long_names) continue;
+    for (const std::string_view list : {one.options, one.flags})
+      for (const std::string_view name : split(list, ' '))
+        names.push_back("--" + std::string(name));
+  }
+  return names;
+}
+
+}  // namespace hpclaunch::lint

@@ -1,0 +1,12 @@
+#pragma once
+#include "lint/script.h"
+
+namespace hpclaunch::lint {
+
+/// The options in the directives of a script, and what they mean together.
+void read_asks(Script& script);
+
+/// What sbatch, qsub, ... know, long names with their dashes; empty for a system whose options are not known.
+std::vector<std::string> options_of(std::string_view system);
+
+}  // namespace hpclaunch::lint

@@ -1,0 +1,48 @@
+#pragma once
+// How rules report. A rule is a page in profiles/lint/rules.json, and a function of kChecks that finds its places.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpclaunch/diagnostic.h"
+#include "hpclaunch/lint.h"
+#include "hpclaunch/profile.h"
+#include "lint/script.h"
+
+namespace hpclaunch::lint {
+
+/// Collects what the checks of one file find.
+class Findings {
+ public:
+  explicit Findings(const Script& script) : script_(script) {}
+
+  /// Severity and advice are those of the rule's page, unless the finding has better ones. `code` is in the table.
+  /// Returns the finding, to add edits to it.
+  Finding& add(std::string_view code, Span span, std::string message, std::string fix = "");
+
+  std::vector<Finding>& all() { return all_; }
+
+ private:
+  const Script& script_;
+  std::vector<Finding> all_;
+};
+
+/// What a check looks at. `site` is nullptr where the site is not known.
+struct Look {
+  const Script& script;
+  const Profile* site = nullptr;
+};
+
+using Check = void (*)(const Look& look, Findings& findings);
+
+// Each in a file of its own.
+void check_variables(const Look& look, Findings& findings);  ///< rules_variables.cpp: the catalogue
+void check_assignments(const Look& look, Findings& findings);  ///< rules_assignments.cpp
+void check_shell(const Look& look, Findings& findings);        ///< rules_shell.cpp
+void check_directives(const Look& look, Findings& findings);   ///< rules_directives.cpp
+
+/// Values of names like *_TOKEN are never printed: this, or "...".
+std::string shown_value(std::string_view name, std::string_view value);
+
+}  // namespace hpclaunch::lint

@@ -1,0 +1,277 @@
+// Launches in a command's words, by the grammar of profiles/programs/launchers.json.
+#include "lint/launches.h"
+
+#include <algorithm>
+
+#include "hpclaunch/launcher.h"
+#include "hpclaunch/text.h"
+#include "lint/values.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+using Row = std::string_view;
+
+// The rows of a list by each of their words for `key`, made once.
+const std::map<std::string_view, std::vector<Row>, std::less<>>& index_of(std::string_view list,
+                                                                          std::string_view key) {
+  static std::map<std::pair<std::string_view, std::string_view>,
+                  std::map<std::string_view, std::vector<Row>, std::less<>>>
+      all;
+  const auto [entry, added] = all.try_emplace({list, key});
+  if (added)
+    for (const Row row : known_programs(list))
+      for (const std::string_view word : words_of(row, key)) entry->second[word].push_back(row);
+  return entry->second;
+}
+
+bool lists(Row row, std::string_view key, std::string_view word) {
+  return std::ranges::count(words_of(row, key), word) > 0;
+}
+
+std::string base_name(const std::string& word) {
+  std::string name = word.substr(word.rfind('/') + 1);
+  if (is_python(name)) name = name.substr(0, name.find_last_not_of("0123456789.-") + 1);
+  return name;
+}
+
+// Options with a value of programs that enter a container; the image follows them, then the command.
+constexpr std::string_view kContainers = " singularity apptainer shifter podman-hpc podman docker ";
+constexpr std::string_view kContainerValues =
+    " -B --bind --env --env-file --pwd --workdir -w -W --home -H --overlay -o --scratch -S --app "
+    "--network --security"
+    " --image -i --volume -v -V --mount -m --module -e --name --user -u --cap-add --device --gpus "
+    "--ipc --shm-size "
+    "--ulimit --entrypoint --fakeroot-uid --fusemount --net --hostname --platform --runtime "
+    "--pid-file ";
+
+class Finder {
+ public:
+  Finder(const std::vector<Text>& words, std::string_view text, std::size_t first)
+      : words_(words), text_(text), first_(first) {}
+
+  std::vector<Launch> find() {
+    std::size_t at = 0;
+    while (at < words_.size() && found_.size() < 8) {
+      const std::string& word = words_[at].text();
+      const std::string name = base_name(word);
+      const bool assigned = at > 0 && word.find('=') != std::string::npos &&
+                            is_identifier(word.substr(0, word.find('=')));
+      if (assigned) {
+        ++at;
+      } else if (const Row row = launcher_at(at, name); !row.empty()) {
+        at = launch(row, at, name);
+      } else if (kContainers.find(" " + name + " ") != std::string_view::npos) {
+        at = container(at, name);
+      } else if (const auto wrapper = index_of("wrappers", "programs").find(name);
+                 wrapper != index_of("wrappers", "programs").end()) {
+        at = behind_wrapper(wrapper->second.front(), at);
+      } else {
+        break;
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Of `python -m MODULE` the module decides.
+  Row launcher_at(std::size_t& at, const std::string& name) const {
+    const auto& programs = index_of("launchers", "programs");
+    if (const auto found = programs.find(name); found != programs.end()) {
+      for (const Row row : found->second) {
+        const std::vector<std::string_view> next = words_of(row, "words " + name);
+        if (next.empty()) return row;
+        if (at + 1 < words_.size() &&
+            std::ranges::count(next, std::string_view(words_[at + 1].text())) > 0)
+          return row;
+      }
+    }
+    if (!is_python(name)) return {};
+    for (std::size_t i = at + 1; i + 1 < words_.size() && words_[i].text().starts_with('-'); ++i) {
+      if (words_[i].text() != "-m") continue;
+      const auto& modules = index_of("launchers", "modules");
+      const auto found = modules.find(std::string_view(words_[i + 1].text()));
+      if (found == modules.end()) return {};
+      at = i + 1;
+      return found->second.front();
+    }
+    return {};
+  }
+
+  std::size_t launch(Row row, std::size_t at, const std::string& name) {
+    Launch one;
+    one.kind = words_of(row, "name").front();
+    one.program = base_name(words_[at].text());
+    one.span = words_[at].span;
+    const std::size_t begin = at++;
+    if (!words_of(row, "words " + name).empty()) ++at;
+    at = options(one, at,
+                 [&](const std::string& option, bool) { return flag_or_words(row, option); });
+    return add(std::move(one), begin, at);
+  }
+
+  // The number of words behind an option.
+  static int flag_or_words(Row row, const std::string& option) {
+    const std::string bare = option.substr(option.find_first_not_of('-'));
+    if (lists(row, "flags", bare)) return 0;
+    return lists(row, "two_words", bare) ? 2 : 1;
+  }
+
+  template <class Words>
+  std::size_t options(Launch& one, std::size_t at, Words words_behind) {
+    while (at < words_.size()) {
+      const Text& word = words_[at];
+      const std::string& text = word.text();
+      if (text == "--") return at + 1;
+      if (text.size() < 2 || text.front() != '-' ||
+          text.find_first_not_of('-') == std::string::npos)
+        return at;
+      ++at;
+      const std::size_t equals = text.find('=');
+      const bool joined = equals != std::string::npos;
+      // -n4; torchrun's and mpiexec's words with one dash are options as a whole.
+      const bool glued =
+          !joined && text[1] != '-' && text.size() > 2 && text[2] >= '0' && text[2] <= '9';
+      Option option;
+      option.name = joined ? text.substr(0, equals) : glued ? text.substr(0, 2) : text;
+      option.span = word.span;
+      if (joined || glued) {
+        option.has_value = true;
+        option.value = word;
+        const std::size_t skip = joined ? equals + 1 : 2;
+        option.value.value.text = text.substr(skip);
+        if (word.direct && word.span.end - word.span.begin == text.size())
+          option.value.span.begin += static_cast<std::uint32_t>(skip);
+        else
+          option.value.direct = false;
+        if (option.value.value.known() == false && text.find(kUnknownPart) < skip)
+          option.value.value = unknown_value();
+        if (!option.value.value.known() &&
+            option.value.value.text.find(kUnknownPart) == std::string::npos)
+          option.value.value.kind = Value::Kind::known;
+      } else {
+        const int count = words_behind(option.name, false);
+        if (count > 0 && at < words_.size()) {
+          option.has_value = true;
+          option.value = words_[at++];
+          // -genv NAME VALUE, and NAME=VALUE of others
+          if (count == 2 && at < words_.size() &&
+              option.value.text().find('=') == std::string::npos) {
+            option.value.value.text += "=" + words_[at].text();
+            if (!words_[at].value.known()) option.value.value.kind = Value::Kind::unknown;
+            option.value.span.end = std::max(option.value.span.end, words_[at].span.end);
+            option.value.direct = false;
+            ++at;
+          }
+        }
+      }
+      one.options.push_back(std::move(option));
+    }
+    return at;
+  }
+
+  std::size_t container(std::size_t at, const std::string& name) {
+    Launch one;
+    one.kind = "container";
+    one.program = name;
+    one.span = words_[at].span;
+    const std::size_t begin = at++;
+    const auto words_behind = [](const std::string& option, bool) {
+      return kContainerValues.find(" " + option + " ") == std::string_view::npos ? 0 : 1;
+    };
+    at = options(one, at, words_behind);
+    if (name != "shifter") {
+      const bool runs =
+          at < words_.size() && (words_[at].text() == "exec" || words_[at].text() == "run");
+      if (!runs) return words_.size();
+      at = options(one, at + 1, words_behind);
+      ++at;  // the image
+    } else if (one.option("--image -i") == nullptr) {
+      ++at;
+    }
+    return add(std::move(one), begin, std::min(at, words_.size()));
+  }
+
+  std::size_t add(Launch one, std::size_t begin, std::size_t inner) {
+    one.words.assign(words_.begin() + static_cast<std::ptrdiff_t>(begin), words_.end());
+    inner = std::min(inner, words_.size());
+    one.inner.assign(words_.begin() + static_cast<std::ptrdiff_t>(inner), words_.end());
+    if (!found_.empty()) one.outer = first_ + found_.size() - 1;
+    found_.push_back(std::move(one));
+    return inner;
+  }
+
+  std::size_t behind_wrapper(Row row, std::size_t at) {
+    const std::vector<std::string_view> text_option = words_of(row, "text");
+    const bool module = !words_of(row, "module").empty();
+    ++at;
+    while (at < words_.size() && words_[at].text().size() > 1 && words_[at].text().front() == '-') {
+      const std::string& text = words_[at].text();
+      const std::string bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
+      ++at;
+      if (text == "--") break;
+      const bool is_text =
+          !text_option.empty() && text[1] != '-' && bare.ends_with(text_option.front());
+      if (is_text) return shell_text(at);
+      const bool takes = lists(row, "values", bare) && text.find('=') == std::string::npos;
+      if (takes) ++at;
+    }
+    if (module || !text_option.empty())
+      return words_.size();  // a script: what it starts is not said here
+    for (std::size_t i = words_of(row, "skip").size(); i > 0 && at < words_.size(); --i) ++at;
+    return at;
+  }
+
+  // bash -c 'TEXT': the first launch in it, as if its words stood here.
+  std::size_t shell_text(std::size_t at) {
+    if (at >= words_.size() || found_.size() > 4) return words_.size();
+    Span span = words_[at].span;
+    if (span.end - span.begin < 2 || (text_[span.begin] != '\'' && text_[span.begin] != '"'))
+      return words_.size();
+    ++span.begin;
+    --span.end;
+    std::vector<Text> line;
+    std::vector<Launch> inside;
+    const auto look = [&] {
+      if (inside.empty() && !line.empty()) inside = Finder(line, "", first_ + found_.size()).find();
+      line.clear();
+    };
+    for (const Word& word : words_in(text_, span)) {
+      bool plain = true;
+      std::string text = literal(word, &plain);
+      const bool ends = text.ends_with(';') || text.ends_with("&&") || text.ends_with("||");
+      if (text != "exec")
+        line.push_back(
+            {plain ? Value{Value::Kind::known, text} : unknown_value(), word.span, plain});
+      if (ends) look();
+    }
+    look();
+    for (Launch& one : inside) {
+      if (one.outer == Setting::kNone && !found_.empty()) one.outer = first_ + found_.size() - 1;
+      found_.push_back(std::move(one));
+    }
+    return words_.size();
+  }
+
+  const std::vector<Text>& words_;
+  std::string_view text_;
+  std::size_t first_;
+  std::vector<Launch> found_;
+};
+
+}  // namespace
+
+std::vector<Launch> find_launches(const std::vector<Text>& words, std::string_view text,
+                                  std::size_t first) {
+  return Finder(words, text, first).find();
+}
+
+const Option* Launch::option(std::string_view names) const {
+  const std::vector<std::string_view> all = split(names, ' ');
+  for (auto one = options.rbegin(); one != options.rend(); ++one)
+    if (std::ranges::count(all, std::string_view(one->name)) > 0) return &*one;
+  return nullptr;
+}
+
+}  // namespace hpclaunch::lint

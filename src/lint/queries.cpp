@@ -1,0 +1,68 @@
+// Look-ups in a script that was read, and the simplest script of all: a list of variables.
+#include <algorithm>
+
+#include "hpclaunch/text.h"
+#include "lint/script.h"
+
+namespace hpclaunch::lint {
+
+const Setting* Script::last(std::string_view name, std::size_t settings_before) const {
+  const auto found = by_name.find(name);
+  if (found == by_name.end()) return nullptr;
+  auto at = std::ranges::lower_bound(found->second, settings_before);
+  while (at != found->second.begin())
+    if (const Setting& one = settings[*--at]; !one.local && one.launch == Setting::kNone)
+      return &one;
+  return nullptr;
+}
+
+const Setting* Script::given(std::string_view name, const Launch& launch) const {
+  const auto found = by_name.find(name);
+  if (found == by_name.end()) return nullptr;
+  const auto index = static_cast<std::size_t>(&launch - launches.data());
+  for (auto at = found->second.rbegin(); at != found->second.rend(); ++at)
+    if (settings[*at].launch == index) return &settings[*at];
+  const Setting* one = last(name, launch.settings_before);
+  return one != nullptr && one->exported && one->how != Setting::How::unset ? one : nullptr;
+}
+
+const Ask* Script::ask(std::string_view names) const {
+  for (auto one = asks.rbegin(); one != asks.rend(); ++one)
+    for (const std::string_view name : split(names, ' ')) {
+      std::string plain(name);
+      std::ranges::replace(plain, '\x1f', ' ');
+      if (one->name == plain) return &*one;
+    }
+  return nullptr;
+}
+
+Script read_dump(std::string_view text, std::string file) {
+  Script script;
+  script.file = std::move(file);
+  script.shell.text = text;
+  std::size_t at = 0;
+  for (std::string_view line : split(text, '\n')) {
+    script.shell.lines.push_back(static_cast<std::uint32_t>(at));
+    const std::size_t begin = at;
+    at += line.size() + 1;
+    std::size_t name = line.starts_with("export ") ? 7 : 0;
+    if (line.starts_with("declare -x ")) name = 11;
+    const std::size_t equals = line.find('=', name);
+    if (equals == line.npos || !is_identifier(line.substr(name, equals - name))) continue;
+    Setting one;
+    one.name = line.substr(name, equals - name);
+    one.how = Setting::How::exported;
+    one.exported = true;
+    one.name_span = span_of(begin + name, begin + equals);
+    std::string_view value = trim(line.substr(equals + 1));
+    one.value_span = span_of(begin + equals + 1, begin + line.size());
+    const bool quoted = value.size() > 1 && (value.front() == '"' || value.front() == '\'') &&
+                        value.back() == value.front();
+    one.value.text = quoted ? value.substr(1, value.size() - 2) : value;
+    script.by_name[one.name].push_back(script.settings.size());
+    script.settings.push_back(std::move(one));
+  }
+  return script;
+}
+
+}  // namespace hpclaunch::lint

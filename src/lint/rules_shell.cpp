@@ -1,0 +1,114 @@
+// Mistakes of shell text that a shell does not report, or reports in the job only.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+#include "lint/engine.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+void bad_parts(const Word& word, const Shell& shell, Findings& findings) {
+  for (const Part& part : word.parts)
+    if (part.kind == Part::Kind::bad)
+      findings.add(
+          "bad-substitution", part.span,
+          fmt::format("{} is not a variable: a shell stops here", shown(shell.at(part.span))));
+}
+
+// NAME=a;b where the rest was meant as part of the value.
+void semicolon(const Shell& shell, std::size_t index, Findings& findings) {
+  const Command& one = shell.commands[index];
+  if (one.assignments.empty() || index + 1 >= shell.commands.size()) return;
+  const Assignment& last = one.assignments.back();
+  const Command& next = shell.commands[index + 1];
+  const bool joined = last.span.end == one.span.end && next.span.begin == one.span.end + 1 &&
+                      one.span.end < shell.text.size() && shell.text[one.span.end] == ';';
+  if (!joined || next.words.size() != 1 || !next.assignments.empty()) return;
+  const std::string_view rest = shell.at(next.words.front().span);
+  const bool part = rest.find(':') != rest.npos || knowledge::find(last.name).has_value();
+  if (!part || rest.find('/') != rest.npos) return;
+  Finding& finding =
+      findings.add("unquoted-semicolon", last.span,
+                   fmt::format("the value of {} ends at ';', and {} is taken for a command",
+                               last.name, shown(rest)),
+                   fmt::format("{}='...;{}'", last.name, shown(rest)));
+  const bool plain = std::ranges::all_of(
+      last.value.parts, [](const Part& p) { return p.kind == Part::Kind::text && !p.quoted; });
+  if (!plain || next.join != Join::end) return;
+  finding.edits = {{last.value.span.begin, last.value.span.begin, "'"},
+                   {next.words.front().span.end, next.words.front().span.end, "'"}};
+  finding.certain = true;
+}
+
+bool looks_like_variable(std::string_view name) {
+  return is_identifier(name) && name.size() > 1 && consists_of(name, "_") &&
+         std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+// NAME =value, NAME = value, NAME= value, export NAME = value
+void blanks(const Shell& shell, const Command& command, Findings& findings) {
+  if (shell.dialect == Dialect::csh) return;
+  const auto text = [&](std::size_t i) { return shell.at(command.words[i].span); };
+  const bool exports = !command.words.empty() && text(0) == "export";
+  for (std::size_t i = exports ? 1 : 0; i + 1 < command.words.size() && i < (exports ? 64u : 1u);
+       ++i) {
+    if (!text(i + 1).starts_with('=') || text(i + 1).starts_with("==")) continue;
+    if (exports ? !is_identifier(text(i)) : !looks_like_variable(text(i))) continue;
+    Finding& finding = findings.add(
+        "blank-at-equals", span_of(command.words[i].span.begin, command.words[i + 1].span.end),
+        fmt::format("a blank stands before the '=' of {}: {}", text(i),
+                    exports ? "nothing is assigned" : "it is taken for a command"),
+        fmt::format("{}=...", text(i)));
+    std::size_t to = command.words[i + 1].span.end;
+    if (text(i + 1) == "=" && i + 2 < command.words.size()) to = command.words[i + 2].span.begin;
+    std::string equals(text(i + 1));
+    finding.edits = {{command.words[i].span.end, to, equals}};
+    finding.certain = exports || knowledge::find(text(i)).has_value();
+    return;
+  }
+  if (command.assignments.empty() || command.words.size() != (exports ? 2u : 1u)) return;
+  const Assignment& last = command.assignments.back();
+  const Word& word = command.words.back();
+  const bool value =
+      parse_natural(shell.at(word.span)).has_value() && last.value.parts.empty() && !last.array;
+  if (!value || word.span.begin < last.span.end) return;
+  Finding& finding = findings.add(
+      "blank-at-equals", span_of(last.span.begin, word.span.end),
+      fmt::format("a blank stands behind the '=' of {}: its value is empty", last.name),
+      fmt::format("{}={}", last.name, shell.at(word.span)));
+  finding.edits = {{last.span.end, word.span.begin, ""}};
+  finding.certain = true;
+}
+
+void line_ends(const Shell& shell, Findings& findings) {
+  const std::size_t first = shell.text.find("\r\n");
+  if (first == shell.text.npos) return;
+  Finding& finding = findings.add("crlf", span_of(first, first + 1),
+                                  "lines end as in Windows: a shell takes the \\r for text");
+  for (std::size_t at = first; at != shell.text.npos; at = shell.text.find("\r\n", at + 2))
+    finding.edits.push_back({at, at + 1, ""});
+  finding.certain = true;
+}
+
+}  // namespace
+
+void check_shell(const Look& look, Findings& findings) {
+  const Shell& shell = look.script.shell;
+  line_ends(shell, findings);
+  for (std::size_t i = 0; i < shell.commands.size(); ++i) {
+    const Command& command = shell.commands[i];
+    for (const Word& word : command.words) bad_parts(word, shell, findings);
+    for (const Assignment& one : command.assignments) {
+      bad_parts(one.value, shell, findings);
+      for (const Word& item : one.items) bad_parts(item, shell, findings);
+    }
+    semicolon(shell, i, findings);
+    blanks(shell, command, findings);
+  }
+}
+
+}  // namespace hpclaunch::lint

@@ -1,0 +1,78 @@
+// What the catalogue of environment variables says of each that a script sets.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/text.h"
+#include "lint/engine.h"
+#include "lint/values.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+using How = Setting::How;
+
+// A new name in place of the old one; not where the script sets the new one as well.
+void rename(const Look& look, const Setting& setting, Finding& finding) {
+  const std::string& fix = finding.diagnostic.fix;
+  const std::string name = fix.substr(0, fix.find('='));
+  const Shell& shell = look.script.shell;
+  if (!is_identifier(name) || name == setting.name || look.script.by_name.contains(name)) return;
+  if (shell.at(setting.name_span) != setting.name) return;
+  finding.edits = {{setting.name_span.begin, setting.name_span.end, name}};
+  finding.certain = finding.diagnostic.severity == Severity::error;
+}
+
+// The value that was probably meant: to be looked at before it is applied.
+void correct(const Look& look, const Setting& setting, Finding& finding) {
+  const std::string& fix = finding.diagnostic.fix;
+  const std::size_t equals = fix.find('=');
+  const bool plain = look.script.shell.at(setting.value_span) == setting.value.text;
+  if (equals == std::string::npos || fix.ends_with("=...") || !plain || setting.value_span.empty())
+    return;
+  finding.edits = {{setting.value_span.begin, setting.value_span.end, fix.substr(equals + 1)}};
+}
+
+void check_setting(const Look& look, const Setting& setting, Findings& findings) {
+  const bool known = setting.value.known() && !setting.array && !is_secret(setting.name);
+  // An assignment that stays in the shell may be the script's own affair: its value is judged where it is exported.
+  const Diagnostic found = knowledge::check(setting.name, known ? setting.value.text : "");
+  if (found.id.empty()) return;
+  if (!setting.exported && found.id == knowledge::kBadValue) return;
+  const Span span = found.id == knowledge::kBadValue && !setting.value_span.empty()
+                        ? setting.value_span
+                        : setting.name_span;
+  Finding& finding = findings.add(found.id, span, found.message, found.fix);
+  finding.diagnostic.severity = found.severity;
+  if (found.id == knowledge::kBadValue)
+    correct(look, setting, finding);
+  else
+    rename(look, setting, finding);
+}
+
+void check_secret(const Setting& setting, Findings& findings) {
+  const bool written =
+      setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
+  if (!is_secret(setting.name) || !written || setting.how == How::unset) return;
+  findings.add("secret-in-script", setting.name_span,
+               fmt::format("the value of {} is a secret that stands in this file", setting.name));
+}
+
+}  // namespace
+
+void check_variables(const Look& look, Findings& findings) {
+  for (const Setting& setting : look.script.settings) {
+    if (setting.how == How::unset || setting.how == How::read) continue;
+    if (setting.how == How::exported && setting.value_span.empty() &&
+        look.script.shell.dialect == Dialect::posix &&
+        look.script.by_name.find(setting.name)->second.size() > 1)
+      continue;  // export NAME: the assignment is judged
+    check_setting(look, setting, findings);
+    check_secret(setting, findings);
+  }
+}
+
+}  // namespace hpclaunch::lint

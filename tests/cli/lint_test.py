@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""hpclaunch lint: what is wrong in scripts and environments that people have."""
+import json
+import os
+import re
+import subprocess
+
+import support
+from support import Test, clean_env, hpclaunch
+
+HEAD = "#!/bin/bash\n#SBATCH -N 2\n"
+RUN = "srun -n 8 ./prog\n"
+
+
+class Lint(Test):
+    def findings(self, text, name="job.sh", *words):
+        path = self.file(name, text.encode())
+        done = hpclaunch("lint", "--format", "json", path, *words)
+        self.assertIn(done.status, (0, 1), done)
+        return json.loads(done.out)["findings"]
+
+    def codes(self, text, name="job.sh"):
+        return [one["code"] for one in self.findings(text, name)]
+
+    def test_each_fault_and_its_correct_form(self):
+        # lines between the directives and a launch: wrong, right
+        for code, wrong, right in (
+                ("unknown-variable", "export FI_CXI_OVFLOW_BUF_SIZE=8388608", "export FI_CXI_OFLOW_BUF_SIZE=8388608"),
+                ("unknown-variable", "export FI_PROVIDR=cxi", "export MY_OWN=cxi"),
+                ("bad-value", "export NCCL_IB_DISABLE=true", "export NCCL_IB_DISABLE=1"),
+                ("not-exported", "CCL_WORKER_AFFINITY=1,2", "export CCL_WORKER_AFFINITY=1,2"),
+                ("not-exported", "NCCL_DEBUG=INFO", "NCCL_DEBUG=INFO\nexport NCCL_DEBUG"),
+                ("repeated-setting", "export NCCL_DEBUG=INFO\nexport NCCL_DEBUG=WARN", "export NCCL_DEBUG=INFO\nsrun x\nexport NCCL_DEBUG=WARN"),
+                ("unquoted-semicolon", "export CCL_ALLREDUCE_SCALEOUT=direct:0-9;rabenseifner:10-max",
+                 "export CCL_ALLREDUCE_SCALEOUT='direct:0-9;rabenseifner:10-max'"),
+                ("blank-at-equals", "export NCCL_DEBUG = INFO", "export NCCL_DEBUG=INFO"),
+                ("blank-at-equals", "NNODES =4", "if [ $NNODES = 4 ]; then :; fi"),
+                ("bad-substitution", "export LD_LIBRARY_PATH=${PATH TO IT}", "export LD_LIBRARY_PATH=${PATH_TO_IT}"),
+                ("export-before-module", "export FI_PROVIDER=cxi\nmodule load frameworks", "module load frameworks\nexport FI_PROVIDER=cxi"),
+                ("late-directive", "date\n#SBATCH -t 5", "date"),
+                ("misspelt-directive", "#SBATCH-t 5", "#SBATCH -t 5"),
+                ("misspelt-directive", "# SBATCH -t 5", "# the SBATCH -t option"),
+                ("variable-in-directive", "#SBATCH -o $HOME/x", "#SBATCH -o %j.out"),
+                ("repeated-directive", "#SBATCH --nodes=3", "#SBATCH --nodes=2"),
+                ("unknown-directive", "#SBATCH --ntask-per-node=4", "#SBATCH --ntasks-per-node=4"),
+                ("secret-in-script", "export HF_TOKEN=hf_abcdefghijk", "export HF_TOKEN=$(< ~/token)"),
+                ("crlf", "date\r", "date"),
+                ("not-understood", "echo \"x", "echo x")):
+            with self.subTest(code=code, wrong=wrong):
+                self.assertEqual(self.codes(HEAD + wrong + "\n" + RUN).count(code), 1)
+                self.assertNotIn(code, self.codes(HEAD + right + "\n" + RUN))
+        self.assertIn("set-after-launch", self.codes(HEAD + RUN + "export NCCL_DEBUG=INFO\n"))
+        self.assertIn("missing-shebang", self.codes("#SBATCH -N 2\n" + RUN))
+
+    def test_launch_lines_are_read(self):
+        for line in ("mpiexec -n 2 -genv NCCL_DEBUG INF x", "mpirun -x NCCL_DEBUG=INF x", "srun --export=ALL,NCCL_DEBUG=INF x",
+                     "mpiexec --env NCCL_DEBUG=INF x", "NCCL_DEBUG=INF srun x", "env NCCL_DEBUG=INF x"):
+            with self.subTest(line):
+                self.assertEqual(self.codes(HEAD + line + "\n"), ["bad-value"])
+
+    def test_place_and_text(self):
+        path = self.file("job.sh", (HEAD + "export NCCL_IB_DISABLE=true\n" + RUN).encode())
+        done = hpclaunch("lint", path)
+        self.assertEqual(done.status, 1)
+        self.assertIn(path + ":3:24: error: NCCL_IB_DISABLE=true", done.out)
+        self.assertIn("[bad-value]", done.out)
+        self.assertIn("1 error in 1 file", done.out)
+
+    def test_secrets_are_never_printed(self):
+        text = HEAD + "export HF_TOKEN=hf_abcdefghijk\nexport HF_TOKEN=hf_zyxwvutsrq\nexport WANDB_API_KEY=s3cr3ts3cr3t\n" + RUN
+        path = self.file("job.sh", text.encode())
+        for form in ("text", "json", "sarif", "github"):
+            done = hpclaunch("lint", "--format", form, path)
+            for secret in ("hf_abc", "hf_zyx", "s3cr3t"):
+                self.assertNotIn(secret, done.out + done.err)
+        done = hpclaunch("lint", "--env", env=clean_env(HF_TOKEN="hf_abcdefghijk"))
+        self.assertNotIn("hf_abc", done.out + done.err)
+
+    def test_ignored_with_a_reason(self):
+        bad = "export NCCL_IB_DISABLE=true"
+        self.assertEqual(self.codes(HEAD + bad + "  # hpclaunch: ignore bad-value tested so\n" + RUN), [])
+        self.assertEqual(self.codes(HEAD + "# hpclaunch: ignore bad-value tested so\n" + bad + "\n" + RUN), [])
+        self.assertEqual(sorted(self.codes(HEAD + bad + "  # hpclaunch: ignore bad-value\n" + RUN)), ["bad-value", "ignore-without-reason"])
+        self.assertEqual(self.codes(HEAD + "# hpclaunch: ignore bad-value not here\ndate\n" + RUN), ["ignore-unused"])
+        self.assertEqual(self.codes(HEAD + "# hpclaunch: ignore nonsense why\ndate\n" + RUN), ["ignore-unknown"])
+
+    def test_fix_writes_what_diff_shows(self):
+        text = HEAD + "export CCL_ALLREDUCE_SCALEOUT=direct:0-9;rabenseifner:10-max\nCCL_WORKER_AFFINITY=1,2\nexport FI_CXI_OVFLOW_BUF_SIZE=9\n" + RUN
+        path = self.file("job.sh", text.encode())
+        os.chmod(path, 0o750)
+        shown = hpclaunch("lint", "--diff", path).out
+        with open(path) as kept:
+            self.assertEqual(kept.read(), text)
+        self.assertIn("+export CCL_WORKER_AFFINITY=1,2", shown)
+        hpclaunch("lint", "--fix", path)
+        with open(path) as written:
+            after = written.read()
+        self.assertEqual(after, text.replace("=direct:0-9;rabenseifner:10-max", "='direct:0-9;rabenseifner:10-max'")
+                         .replace("\nCCL_W", "\nexport CCL_W").replace("OVFLOW", "OFLOW"))
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o750)
+        patch = shown[:shown.rindex("\n ") + 2] if "\n " in shown else shown
+        self.assertEqual(len(re.findall(r"^\+[^+]", patch, re.M)), 3)
+        self.assertEqual(hpclaunch("lint", "--diff", path).out.count("@@"), 0)
+
+    def test_sarif(self):
+        path = self.file("job.sh", (HEAD + "CCL_WORKER_AFFINITY=1,2\n" + RUN).encode())
+        log = json.loads(hpclaunch("lint", "--format", "sarif", path).out)
+        self.assertEqual(log["version"], "2.1.0")
+        run = log["runs"][0]
+        rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+        self.assertEqual(run["tool"]["driver"]["name"], "hpclaunch")
+        for result in run["results"]:
+            self.assertIn(result["ruleId"], rules)
+            self.assertIn(result["level"], ("none", "note", "warning", "error"))
+            self.assertTrue(result["message"]["text"])
+            region = result["locations"][0]["physicalLocation"]["region"]
+            self.assertGreaterEqual(region["startLine"], 1)
+            for fix in result.get("fixes", ()):
+                self.assertTrue(fix["artifactChanges"][0]["replacements"][0]["deletedRegion"])
+        self.assertTrue(any("fixes" in result for result in run["results"]))
+
+    def test_github(self):
+        path = self.file("job.sh", (HEAD + "export NCCL_IB_DISABLE=true\n" + RUN).encode())
+        self.assertRegex(hpclaunch("lint", "--format", "github", path).out, r"^::error file=.*,line=3,col=24,.*title=bad-value::NCCL")
+
+    def test_other_inputs(self):
+        self.assertEqual(self.codes("NCCL_IB_DISABLE=true\nA=b c\n", ".env"), ["bad-value"])
+        self.assertEqual(self.codes("PWD=/x y\nPATH=/bin\nNCCL_IB_DISABLE=true\n", "dump"), ["bad-value"])
+        done = hpclaunch("lint", "--env", env=clean_env(NCCL_IB_DISABLE="true"))
+        self.assertEqual(done.status, 1)
+        self.assertIn("NCCL_IB_DISABLE", done.out)
+        self.assertEqual(hpclaunch("lint", os.path.join(support.ROOT, "profiles", "site", "polaris.json")).status, 0)
+        self.assertEqual(self.codes("#!/bin/csh\nsetenv NCCL_IB_DISABLE true\nsrun x\n"), ["bad-value"])
+
+    def test_statuses(self):
+        good = self.file("good.sh", (HEAD + RUN).encode())
+        self.assertEqual(hpclaunch("lint", good).status, 0)
+        self.assertEqual(hpclaunch("lint").status, 2)
+        self.assertEqual(hpclaunch("lint", "/nonexistent/job.sh").status, 2)
+        self.assertEqual(hpclaunch("lint", "--explain", "not-exportd").status, 2)
+        self.assertIn("lint --explain not-exported", hpclaunch("lint", "--explain", "not-exportd").err)
+        self.assertIn("not-exported", hpclaunch("lint", "--explain", "not-exported").out)
+
+    def test_own_scripts_are_clean(self):
+        folder = os.path.join(support.ROOT, "examples", "jobs")
+        scripts = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".sh")]
+        self.assertTrue(scripts)
+        done = hpclaunch("lint", *scripts)
+        self.assertEqual(done.status, 0, done)
+
+    def test_every_code_in_the_sources_has_a_page_and_the_other_way_round(self):
+        folder = os.path.join(support.ROOT, "src", "lint")
+        text = ""
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), encoding="utf-8") as source:
+                text += source.read()
+        raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
+        listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
+        self.assertEqual(raised, listed)
+
+    def test_the_page_of_rules_is_current(self):
+        subprocess.run([os.path.join(support.ROOT, "scripts", "lint-page"), "--check"], check=True)
+
+
+if __name__ == "__main__":
+    support.main()
