@@ -40,6 +40,8 @@ using Check = void (*)(const Look& look, Findings& findings);
 void check_variables(const Look& look, Findings& findings);  ///< rules_variables.cpp: the catalogue
 void check_assignments(const Look& look, Findings& findings);  ///< rules_assignments.cpp
 void check_shell(const Look& look, Findings& findings);      ///< rules_shell.cpp
+void check_launches(const Look& look, Findings& findings);   ///< rules_launch.cpp
+void check_settings(const Look& look, Findings& findings);   ///< rules_settings.cpp
 void check_directives(const Look& look, Findings& findings); ///< rules_directives.cpp
 
 /// Values of names like *_TOKEN are never printed: this, or "...".
