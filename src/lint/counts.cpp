@@ -71,6 +71,11 @@ long gpus_per_node_of(const Script& script) {
   return parse_natural(text.substr(text.rfind(':') + 1)).value_or(-1);
 }
 
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host.starts_with("localhost:") ||
+         host == "::1";
+}
+
 bool is_tool(const Launch& launch) {
   static const std::set<std::string_view> kTools = {"hostname",
                                                     "nvidia-smi",

@@ -16,8 +16,10 @@ bool is_slurm(const Launch& launch);      ///< srun
 bool is_mpi(const Launch& launch);        ///< mpiexec, mpirun and their kind
 bool starts_ranks(const Launch& launch);  ///< a launcher of a site, not one that a node runs
 bool is_agent(const Launch& launch);  ///< torchrun, accelerate, deepspeed: one per node is meant
-/// The number of launches around this one.
+/// The launch that starts this one; nullptr: none.
 const Launch* around(const Script& script, const Launch& launch);
+/// "localhost", "127.0.0.1:29500", "::1".
+bool is_loopback(std::string_view host);
 /// The program is a small tool whose placement does not matter: hostname, nvidia-smi, mkdir.
 bool is_tool(const Launch& launch);
 

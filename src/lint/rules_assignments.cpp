@@ -48,8 +48,9 @@ bool used_between(const Uses& uses, std::string_view name, std::size_t first, st
 
 // A library reads it from its environment. Batch systems and shells export some names by themselves.
 bool read_by_library(std::string_view name) {
-  static const std::set<std::string_view> kInherited = {"PATH", "HOME", "USER", "SHELL", "TMPDIR", "LD_LIBRARY_PATH",
-                                                        "LD_PRELOAD", "PYTHONPATH", "LANG", "HOSTNAME", "PWD"};
+  static const std::set<std::string_view> kInherited = {
+      "PATH",       "HOME",       "USER", "SHELL",    "TMPDIR", "LD_LIBRARY_PATH",
+      "LD_PRELOAD", "PYTHONPATH", "LANG", "HOSTNAME", "PWD"};
   const auto variable = knowledge::find(name);
   if (kInherited.contains(name)) return false;
   return variable && variable->direction == knowledge::Direction::input;
@@ -59,7 +60,9 @@ void not_exported(const Look& look, const Uses& uses, Findings& findings) {
   const Script& script = look.script;
   for (std::size_t i = 0; i < script.settings.size(); ++i) {
     const Setting& one = script.settings[i];
-    if (one.how != How::assigned || one.exported || one.local || one.array || !read_by_library(one.name)) continue;
+    if (one.how != How::assigned || one.exported || one.local || one.array ||
+        !read_by_library(one.name))
+      continue;
     if (used_between(uses, one.name, one.command, script.shell.commands.size())) continue;
     // A later change decides; or a launch that is not given it.
     if (script.last(one.name, script.settings.size()) != &one) continue;
@@ -67,9 +70,10 @@ void not_exported(const Look& look, const Uses& uses, Findings& findings) {
       return launch.settings_before > i && script.given(one.name, launch) == nullptr;
     });
     if (!wanted && !(script.launches.empty() && !script.shell.directives.empty())) continue;
-    Finding& finding = findings.add("not-exported", one.name_span,
-                                    fmt::format("{} is assigned and not exported: no program sees it", one.name),
-                                    fmt::format("export {}=...", one.name));
+    Finding& finding =
+        findings.add("not-exported", one.name_span,
+                     fmt::format("{} is assigned and not exported: no program sees it", one.name),
+                     fmt::format("export {}=...", one.name));
     const Command& command = script.shell.commands[one.command];
     if (command.words.empty() && command.assignments.size() == 1) {
       finding.edits = {{command.span.begin, command.span.begin, "export "}};
@@ -86,18 +90,22 @@ void repeated(const Look& look, const Uses& uses, Findings& findings) {
     std::size_t before_index = 0;
     for (const std::size_t index : indices) {
       const Setting& one = script.settings[index];
-      const bool plain = one.exported && !one.conditional && !one.local && one.value.known() && !one.value_span.empty() &&
-                         !one.append && one.launch == Setting::kNone && (one.how == How::exported || one.how == How::assigned);
-      const bool same_run = before != nullptr && std::ranges::none_of(script.launches, [&](const Launch& launch) {
-        return launch.settings_before > before_index && launch.settings_before <= index;
-      });
-      const bool differs = plain && same_run && before->value.text != one.value.text && before->command < one.command &&
+      const bool plain = one.exported && !one.conditional && !one.local && one.value.known() &&
+                         !one.value_span.empty() && !one.append && one.launch == Setting::kNone &&
+                         (one.how == How::exported || one.how == How::assigned);
+      const bool same_run =
+          before != nullptr && std::ranges::none_of(script.launches, [&](const Launch& launch) {
+            return launch.settings_before > before_index && launch.settings_before <= index;
+          });
+      const bool differs = plain && same_run && before->value.text != one.value.text &&
+                           before->command < one.command &&
                            !used_between(uses, name, before->command, one.command);
       if (differs)
         findings.add("repeated-setting", one.name_span,
                      fmt::format("{} was set to {} in line {}; only this value, {}, counts", name,
                                  shown_value(name, before->value.text),
-                                 place_of(script.shell, before->name_span.begin).line, shown_value(name, one.value.text)));
+                                 place_of(script.shell, before->name_span.begin).line,
+                                 shown_value(name, one.value.text)));
       before = plain ? &one : nullptr;
       before_index = index;
     }
@@ -107,8 +115,9 @@ void repeated(const Look& look, const Uses& uses, Findings& findings) {
 // A command after which a program may still start.
 bool may_start_programs(const Shell& shell, const Command& command) {
   static const std::set<std::string_view> kQuiet = {
-      "echo", "printf", "exit", "wait", "date", "unset", "export", "return", "true", "false", ":", "cd", "popd", "pushd",
-      "rm", "mv", "cp", "mkdir", "ls", "set", "trap", "sleep", "module", "fi", "shift", "declare", "local", "cat", "ulimit"};
+      "echo", "printf", "exit",   "wait",  "date",  "unset",   "export", "return", "true",  "false",
+      ":",    "cd",     "popd",   "pushd", "rm",    "mv",      "cp",     "mkdir",  "ls",    "set",
+      "trap", "sleep",  "module", "fi",    "shift", "declare", "local",  "cat",    "ulimit"};
   return !command.words.empty() && !kQuiet.contains(shell.at(command.words.front().span));
 }
 
@@ -119,10 +128,12 @@ void too_late(const Look& look, Findings& findings) {
   std::size_t last = shell.commands.size();  // the first command behind which nothing starts
   while (last > 0 && !may_start_programs(shell, shell.commands[last - 1])) --last;
   std::size_t settings = 0;
-  for (const Launch& launch : script.launches) settings = std::max(settings, launch.settings_before);
+  for (const Launch& launch : script.launches)
+    settings = std::max(settings, launch.settings_before);
   for (std::size_t i = settings; i < script.settings.size(); ++i) {
     const Setting& one = script.settings[i];
-    const bool sets = one.how == How::exported && one.launch == Setting::kNone && shell.commands[one.command].function == 0;
+    const bool sets = one.how == How::exported && one.launch == Setting::kNone &&
+                      shell.commands[one.command].function == 0;
     if (!sets || one.command < last || !knowledge::find(one.name)) continue;
     findings.add("set-after-launch", one.name_span,
                  fmt::format("{} is set when the last launch of this script is over", one.name));
@@ -131,9 +142,10 @@ void too_late(const Look& look, Findings& findings) {
 
 // Modules of these names set variables of communication libraries.
 bool sets_variables(const Module& module) {
-  static constexpr std::string_view kStacks[] = {"frameworks", "oneapi", "PrgEnv", "cray-mpich", "mpich", "openmpi", "impi",
-                                                 "intelmpi", "aws-ofi", "nccl", "rccl", "libfabric", "ccl", "pytorch", "cpe",
-                                                 "craype", "rocm", "conda", "hpcx"};
+  static constexpr std::string_view kStacks[] = {
+      "frameworks", "oneapi",  "PrgEnv", "cray-mpich", "mpich",     "openmpi", "impi",
+      "intelmpi",   "aws-ofi", "nccl",   "rccl",       "libfabric", "ccl",     "pytorch",
+      "cpe",        "craype",  "rocm",   "conda",      "hpcx"};
   return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view stack) {
            return module.name == stack || module.name.starts_with(std::string(stack) + "/") ||
                   module.name.starts_with(std::string(stack) + "-");
@@ -141,18 +153,21 @@ bool sets_variables(const Module& module) {
 }
 
 void before_module(const Look& look, Findings& findings) {
-  static constexpr std::string_view kPrefixes[] = {"FI_", "NCCL_", "RCCL_", "CCL_", "MPICH_", "MPIR_CVAR_", "UCX_", "I_MPI_", "OMPI_MCA_"};
+  static constexpr std::string_view kPrefixes[] = {
+      "FI_", "NCCL_", "RCCL_", "CCL_", "MPICH_", "MPIR_CVAR_", "UCX_", "I_MPI_", "OMPI_MCA_"};
   const Script& script = look.script;
   for (const Setting& one : script.settings) {
-    const bool stack = std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
+    const bool stack = std::ranges::any_of(
+        kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
     if (!stack || one.how != How::exported || one.local || one.value_span.empty()) continue;
     const auto later = std::ranges::find_if(script.modules, [&](const Module& module) {
       return module.command > one.command && sets_variables(module);
     });
     if (later == script.modules.end() || !knowledge::find(one.name)) continue;
-    findings.add("export-before-module", one.name_span,
-                 fmt::format("{} is set before \"module load {}\" in line {}, which may set it too", one.name,
-                             shown(later->name), place_of(script.shell, later->span.begin).line));
+    findings.add(
+        "export-before-module", one.name_span,
+        fmt::format("{} is set before \"module load {}\" in line {}, which may set it too",
+                    one.name, shown(later->name), place_of(script.shell, later->span.begin).line));
   }
 }
 

@@ -16,7 +16,8 @@ namespace {
 void misspelt(const Script& script, const Comment& comment, Findings& findings) {
   static const std::vector<std::string> kWords = {"SBATCH", "PBS", "BSUB"};
   const std::string_view text = script.shell.at(comment.span);
-  const bool at_start = comment.alone && (comment.span.begin == 0 || script.shell.text[comment.span.begin - 1] == '\n');
+  const bool at_start = comment.alone && (comment.span.begin == 0 ||
+                                          script.shell.text[comment.span.begin - 1] == '\n');
   if (!at_start || text.starts_with("##")) return;
   const std::string_view body = trim(text.substr(1));
   const std::size_t end = std::min(body.find_first_of(" \t-"), body.size());
@@ -27,11 +28,15 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
   std::string upper(word);
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   const bool exact = std::ranges::count(kWords, upper) > 0;
-  const std::optional<std::string> near = exact ? std::optional(upper) : word.size() > 4 ? nearest(upper, kWords) : std::nullopt;
+  const std::optional<std::string> near = exact             ? std::optional(upper)
+                                          : word.size() > 4 ? nearest(upper, kWords)
+                                                            : std::nullopt;
   if (!near) return;
-  Finding& finding = findings.add("misspelt-directive", comment.span,
-                                  fmt::format("\"#{}\" begins no line for the batch system: this is a comment", shown(text.substr(1, std::min<std::size_t>(end + 1, 20)))),
-                                  fmt::format("#{} {}", *near, shown(option)));
+  Finding& finding =
+      findings.add("misspelt-directive", comment.span,
+                   fmt::format("\"#{}\" begins no line for the batch system: this is a comment",
+                               shown(text.substr(1, std::min<std::size_t>(end + 1, 20)))),
+                   fmt::format("#{} {}", *near, shown(option)));
   finding.edits = {{comment.span.begin, comment.span.end, fmt::format("#{} {}", *near, option)}};
 }
 
@@ -44,24 +49,30 @@ bool own_pattern(std::string_view sentinel, std::string_view text) {
 void variables(const Script& script, const Directive& directive, Findings& findings) {
   const std::string_view body = script.shell.at(directive.body);
   const std::size_t at = body.find('$');
-  if (at == body.npos || at + 1 >= body.size() || own_pattern(directive.sentinel, body.substr(at))) return;
+  if (at == body.npos || at + 1 >= body.size() || own_pattern(directive.sentinel, body.substr(at)))
+    return;
   const char next = body[at + 1];
   if (next != '{' && next != '(' && !is_identifier(std::string_view(&next, 1))) return;
   findings.add("variable-in-directive", span_of(directive.body.begin + at, directive.body.end),
-               fmt::format("the batch system takes {} as it stands: no shell reads this line", shown(body.substr(at))));
+               fmt::format("the batch system takes {} as it stands: no shell reads this line",
+                           shown(body.substr(at))));
 }
 
 void repeated(const Script& script, Findings& findings) {
-  static constexpr std::string_view kMany[] = {"--setopt", "--setattr", "--env", "-v", "-W", "-R", "-l", "--conf", "--requires",
-                                               "--env-remove", "--dependency", "-m", "-M", "-hold_jid", "-pe"};
+  static constexpr std::string_view kMany[] = {
+      "--setopt",   "--setattr",    "--env",        "-v", "-W", "-R",        "-l", "--conf",
+      "--requires", "--env-remove", "--dependency", "-m", "-M", "-hold_jid", "-pe"};
   std::map<std::string_view, const Ask*> first;
   for (const Ask& one : script.asks) {
     if (std::ranges::count(kMany, std::string_view(one.name)) > 0) continue;
     const auto [entry, added] = first.try_emplace(one.name, &one);
-    if (added || entry->second->value == one.value || entry->second->sentinel != one.sentinel) continue;
-    findings.add("repeated-directive", one.span,
-                 fmt::format("{} was {} in line {}, and is {} here; one of them is not meant", one.name, shown(entry->second->value),
-                             place_of(script.shell, entry->second->span.begin).line, shown(one.value)));
+    if (added || entry->second->value == one.value || entry->second->sentinel != one.sentinel)
+      continue;
+    findings.add(
+        "repeated-directive", one.span,
+        fmt::format("{} was {} in line {}, and is {} here; one of them is not meant", one.name,
+                    shown(entry->second->value),
+                    place_of(script.shell, entry->second->span.begin).line, shown(one.value)));
   }
 }
 
@@ -71,11 +82,14 @@ void unknown_options(const Script& script, Findings& findings) {
   if (known.empty()) return;
   for (const Ask& one : script.asks) {
     if (!one.name.starts_with("--") || one.name.find('$') != std::string::npos) continue;
-    const bool fits = std::ranges::any_of(known, [&](const std::string& name) { return name.starts_with(one.name); });
+    const bool fits = std::ranges::any_of(
+        known, [&](const std::string& name) { return name.starts_with(one.name); });
     if (fits) continue;
     const std::optional<std::string> near = nearest(one.name, known);
-    Finding& finding = findings.add("unknown-directive", one.span, fmt::format("{} has no option {}", one.sentinel.substr(1), shown(one.name)),
-                                    near ? *near : "");
+    Finding& finding =
+        findings.add("unknown-directive", one.span,
+                     fmt::format("{} has no option {}", one.sentinel.substr(1), shown(one.name)),
+                     near ? *near : "");
     if (near) finding.edits = {{one.span.begin, one.span.begin + one.name.size(), *near}};
   }
 }
@@ -90,13 +104,16 @@ void check_directives(const Look& look, Findings& findings) {
     // SGE and LSF read every line.
     const bool anywhere = directive.sentinel == "#$" || directive.sentinel == "#BSUB";
     if (directive.late && !anywhere)
-      findings.add("late-directive", directive.span,
-                   fmt::format("the batch system stops reading at the first command: this {} is ignored", directive.sentinel));
+      findings.add(
+          "late-directive", directive.span,
+          fmt::format("the batch system stops reading at the first command: this {} is ignored",
+                      directive.sentinel));
     variables(script, directive, findings);
   }
   if (!shell.directives.empty() && shell.shebang.empty()) {
-    Finding& finding = findings.add("missing-shebang", shell.directives.front().span,
-                                    "the first line does not say which shell reads this script", "#!/bin/bash");
+    Finding& finding =
+        findings.add("missing-shebang", shell.directives.front().span,
+                     "the first line does not say which shell reads this script", "#!/bin/bash");
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;
   }
   repeated(script, findings);

@@ -149,11 +149,6 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
             outer->program, launch.program, each));
 }
 
-bool is_loopback(std::string_view host) {
-  return host == "localhost" || host.starts_with("127.") || host.starts_with("localhost:") ||
-         host == "::1";
-}
-
 // torchrun and its kind on several nodes.
 void agents(const Script& script, const Launch& launch, Findings& findings) {
   if (!is_agent(launch)) return;

@@ -133,10 +133,6 @@ void network(const Script& script, const Launch& launch, Findings& findings) {
   }
 }
 
-bool is_loopback(std::string_view host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1";
-}
-
 void rendezvous(const Script& script, const Launch& launch, Findings& findings) {
   const Setting* const address = script.given("MASTER_ADDR", launch);
   const long nodes = nodes_of(script, launch);

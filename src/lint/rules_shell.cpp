@@ -14,7 +14,9 @@ namespace {
 void bad_parts(const Word& word, const Shell& shell, Findings& findings) {
   for (const Part& part : word.parts)
     if (part.kind == Part::Kind::bad)
-      findings.add("bad-substitution", part.span, fmt::format("{} is not a variable: a shell stops here", shown(shell.at(part.span))));
+      findings.add(
+          "bad-substitution", part.span,
+          fmt::format("{} is not a variable: a shell stops here", shown(shell.at(part.span))));
 }
 
 // NAME=a;b where the rest was meant as part of the value.
@@ -29,13 +31,16 @@ void semicolon(const Shell& shell, std::size_t index, Findings& findings) {
   const std::string_view rest = shell.at(next.words.front().span);
   const bool part = rest.find(':') != rest.npos || knowledge::find(last.name).has_value();
   if (!part || rest.find('/') != rest.npos) return;
-  Finding& finding = findings.add(
-      "unquoted-semicolon", last.span,
-      fmt::format("the value of {} ends at ';', and {} is taken for a command", last.name, shown(rest)),
-      fmt::format("{}='...;{}'", last.name, shown(rest)));
-  const bool plain = std::ranges::all_of(last.value.parts, [](const Part& p) { return p.kind == Part::Kind::text && !p.quoted; });
+  Finding& finding =
+      findings.add("unquoted-semicolon", last.span,
+                   fmt::format("the value of {} ends at ';', and {} is taken for a command",
+                               last.name, shown(rest)),
+                   fmt::format("{}='...;{}'", last.name, shown(rest)));
+  const bool plain = std::ranges::all_of(
+      last.value.parts, [](const Part& p) { return p.kind == Part::Kind::text && !p.quoted; });
   if (!plain || next.join != Join::end) return;
-  finding.edits = {{last.value.span.begin, last.value.span.begin, "'"}, {next.words.front().span.end, next.words.front().span.end, "'"}};
+  finding.edits = {{last.value.span.begin, last.value.span.begin, "'"},
+                   {next.words.front().span.end, next.words.front().span.end, "'"}};
   finding.certain = true;
 }
 
@@ -49,12 +54,14 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
   if (shell.dialect == Dialect::csh) return;
   const auto text = [&](std::size_t i) { return shell.at(command.words[i].span); };
   const bool exports = !command.words.empty() && text(0) == "export";
-  for (std::size_t i = exports ? 1 : 0; i + 1 < command.words.size() && i < (exports ? 64u : 1u); ++i) {
+  for (std::size_t i = exports ? 1 : 0; i + 1 < command.words.size() && i < (exports ? 64u : 1u);
+       ++i) {
     if (!text(i + 1).starts_with('=') || text(i + 1).starts_with("==")) continue;
     if (exports ? !is_identifier(text(i)) : !looks_like_variable(text(i))) continue;
     Finding& finding = findings.add(
         "blank-at-equals", span_of(command.words[i].span.begin, command.words[i + 1].span.end),
-        fmt::format("a blank stands before the '=' of {}: {}", text(i), exports ? "nothing is assigned" : "it is taken for a command"),
+        fmt::format("a blank stands before the '=' of {}: {}", text(i),
+                    exports ? "nothing is assigned" : "it is taken for a command"),
         fmt::format("{}=...", text(i)));
     std::size_t to = command.words[i + 1].span.end;
     if (text(i + 1) == "=" && i + 2 < command.words.size()) to = command.words[i + 2].span.begin;
@@ -66,11 +73,13 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
   if (command.assignments.empty() || command.words.size() != (exports ? 2u : 1u)) return;
   const Assignment& last = command.assignments.back();
   const Word& word = command.words.back();
-  const bool value = parse_natural(shell.at(word.span)).has_value() && last.value.parts.empty() && !last.array;
+  const bool value =
+      parse_natural(shell.at(word.span)).has_value() && last.value.parts.empty() && !last.array;
   if (!value || word.span.begin < last.span.end) return;
-  Finding& finding = findings.add("blank-at-equals", span_of(last.span.begin, word.span.end),
-                                  fmt::format("a blank stands behind the '=' of {}: its value is empty", last.name),
-                                  fmt::format("{}={}", last.name, shell.at(word.span)));
+  Finding& finding = findings.add(
+      "blank-at-equals", span_of(last.span.begin, word.span.end),
+      fmt::format("a blank stands behind the '=' of {}: its value is empty", last.name),
+      fmt::format("{}={}", last.name, shell.at(word.span)));
   finding.edits = {{last.span.end, word.span.begin, ""}};
   finding.certain = true;
 }
@@ -78,7 +87,8 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
 void line_ends(const Shell& shell, Findings& findings) {
   const std::size_t first = shell.text.find("\r\n");
   if (first == shell.text.npos) return;
-  Finding& finding = findings.add("crlf", span_of(first, first + 1), "lines end as in Windows: a shell takes the \\r for text");
+  Finding& finding = findings.add("crlf", span_of(first, first + 1),
+                                  "lines end as in Windows: a shell takes the \\r for text");
   for (std::size_t at = first; at != shell.text.npos; at = shell.text.find("\r\n", at + 2))
     finding.edits.push_back({at, at + 1, ""});
   finding.certain = true;

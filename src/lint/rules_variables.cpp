@@ -31,7 +31,8 @@ void correct(const Look& look, const Setting& setting, Finding& finding) {
   const std::string& fix = finding.diagnostic.fix;
   const std::size_t equals = fix.find('=');
   const bool plain = look.script.shell.at(setting.value_span) == setting.value.text;
-  if (equals == std::string::npos || fix.ends_with("=...") || !plain || setting.value_span.empty()) return;
+  if (equals == std::string::npos || fix.ends_with("=...") || !plain || setting.value_span.empty())
+    return;
   finding.edits = {{setting.value_span.begin, setting.value_span.end, fix.substr(equals + 1)}};
 }
 
@@ -41,7 +42,9 @@ void check_setting(const Look& look, const Setting& setting, Findings& findings)
   const Diagnostic found = knowledge::check(setting.name, known ? setting.value.text : "");
   if (found.id.empty()) return;
   if (!setting.exported && found.id == knowledge::kBadValue) return;
-  const Span span = found.id == knowledge::kBadValue && !setting.value_span.empty() ? setting.value_span : setting.name_span;
+  const Span span = found.id == knowledge::kBadValue && !setting.value_span.empty()
+                        ? setting.value_span
+                        : setting.name_span;
   Finding& finding = findings.add(found.id, span, found.message, found.fix);
   finding.diagnostic.severity = found.severity;
   if (found.id == knowledge::kBadValue)
@@ -51,7 +54,8 @@ void check_setting(const Look& look, const Setting& setting, Findings& findings)
 }
 
 void check_secret(const Setting& setting, Findings& findings) {
-  const bool written = setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
+  const bool written =
+      setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
   if (!is_secret(setting.name) || !written || setting.how == How::unset) return;
   findings.add("secret-in-script", setting.name_span,
                fmt::format("the value of {} is a secret that stands in this file", setting.name));
@@ -62,7 +66,8 @@ void check_secret(const Setting& setting, Findings& findings) {
 void check_variables(const Look& look, Findings& findings) {
   for (const Setting& setting : look.script.settings) {
     if (setting.how == How::unset || setting.how == How::read) continue;
-    if (setting.how == How::exported && setting.value_span.empty() && look.script.shell.dialect == Dialect::posix &&
+    if (setting.how == How::exported && setting.value_span.empty() &&
+        look.script.shell.dialect == Dialect::posix &&
         look.script.by_name.find(setting.name)->second.size() > 1)
       continue;  // export NAME: the assignment is judged
     check_setting(look, setting, findings);
