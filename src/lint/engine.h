@@ -41,6 +41,8 @@ void check_variables(const Look& look, Findings& findings);  ///< rules_variable
 void check_assignments(const Look& look, Findings& findings);  ///< rules_assignments.cpp
 void check_shell(const Look& look, Findings& findings);        ///< rules_shell.cpp
 void check_directives(const Look& look, Findings& findings);   ///< rules_directives.cpp
+void check_launches(const Look& look, Findings& findings);     ///< rules_launch.cpp
+void check_settings(const Look& look, Findings& findings);     ///< rules_settings.cpp
 
 /// Values of names like *_TOKEN are never printed: this, or "...".
 std::string shown_value(std::string_view name, std::string_view value);

@@ -1,0 +1,124 @@
+#include "lint/counts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::lint {
+
+long number_of(const Value& value) {
+  return value.known() ? parse_natural(value.text).value_or(-1) : -1;
+}
+
+long number_of(const Option* option) {
+  return option == nullptr || !option->has_value ? -1 : number_of(option->value.value);
+}
+
+bool is_slurm(const Launch& launch) { return launch.kind == "srun"; }
+bool is_mpi(const Launch& launch) { return launch.kind == "mpiexec"; }
+bool starts_ranks(const Launch& launch) {
+  return is_slurm(launch) || is_mpi(launch) || launch.kind == "flux run" || launch.kind == "jsrun";
+}
+bool is_agent(const Launch& launch) {
+  return launch.kind == "torchrun" || launch.kind == "accelerate launch" ||
+         launch.kind == "deepspeed";
+}
+
+const Launch* around(const Script& script, const Launch& launch) {
+  return launch.outer == Setting::kNone ? nullptr : &script.launches[launch.outer];
+}
+
+long nodes_of(const Script& script, const Launch& launch) {
+  if (const Option* typed = launch.option("-N --nodes"); typed != nullptr && !is_mpi(launch))
+    return number_of(typed);
+  if (is_agent(launch))
+    return number_of(launch.option("--nnodes --num_machines --num_nodes --num-machines"));
+  return script.request.nodes > 0 ? script.request.nodes : -1;
+}
+
+long ranks_of(const Script& script, const Launch& launch) {
+  if (const Option* typed = launch.option("-n --ntasks -np --np")) return number_of(typed);
+  if (!is_slurm(launch)) return -1;
+  if (launch.option("--ntasks-per-node -N --nodes") != nullptr) {
+    const long each = ranks_per_node_of(script, launch), nodes = nodes_of(script, launch);
+    return each > 0 && nodes > 0 ? each * nodes : -1;
+  }
+  if (script.request.tasks > 0) return script.request.tasks;
+  if (script.request.nodes > 0 && script.request.tasks_per_node > 0)
+    return script.request.nodes * script.request.tasks_per_node;
+  return -1;
+}
+
+long ranks_per_node_of(const Script& script, const Launch& launch) {
+  if (is_agent(launch))
+    return number_of(launch.option("--nproc_per_node --nproc-per-node --num_gpus"));
+  if (const Option* typed =
+          launch.option("--ppn -ppn --ntasks-per-node --tasks-per-node -perhost -npernode"))
+    return number_of(typed);
+  if (is_slurm(launch) && launch.option("-n --ntasks -N --nodes") == nullptr &&
+      script.request.tasks_per_node > 0)
+    return script.request.tasks_per_node;
+  const long nodes = nodes_of(script, launch);
+  if (const Option* typed = launch.option("-n --ntasks -np --np"); typed != nullptr && nodes == 1)
+    return number_of(typed);
+  return -1;
+}
+
+long gpus_per_node_of(const Script& script) {
+  const std::string& text = script.request.gpus_per_node;
+  if (text.empty()) return -1;
+  return parse_natural(text.substr(text.rfind(':') + 1)).value_or(-1);
+}
+
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host.starts_with("localhost:") ||
+         host == "::1";
+}
+
+bool is_tool(const Launch& launch) {
+  static const std::set<std::string_view> kTools = {"hostname",
+                                                    "nvidia-smi",
+                                                    "rocm-smi",
+                                                    "echo",
+                                                    "mkdir",
+                                                    "cp",
+                                                    "rm",
+                                                    "ls",
+                                                    "cat",
+                                                    "date",
+                                                    "env",
+                                                    "printenv",
+                                                    "true",
+                                                    "tar",
+                                                    "rsync",
+                                                    "sleep",
+                                                    "uname",
+                                                    "lscpu",
+                                                    "numactl",
+                                                    "df",
+                                                    "find",
+                                                    "ip",
+                                                    "module",
+                                                    "pwd",
+                                                    "whoami",
+                                                    "id",
+                                                    "chmod",
+                                                    "touch",
+                                                    "xthi",
+                                                    "mpibind",
+                                                    "hello_jobstep",
+                                                    "sbcast",
+                                                    "unzip",
+                                                    "mv",
+                                                    "ln",
+                                                    "nvidia-cuda-mps-control",
+                                                    "ray",
+                                                    "which",
+                                                    "free"};
+  if (launch.inner.empty()) return false;
+  const std::string& program = launch.inner.front().text();
+  return kTools.contains(std::string_view(program).substr(program.rfind('/') + 1));
+}
+
+}  // namespace hpclaunch::lint

@@ -1,0 +1,302 @@
+// Launch lines: counts, CPU lists, launchers inside launchers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hpclaunch/text.h"
+#include "lint/counts.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+using Groups = std::vector<std::vector<std::pair<long, long>>>;  // of each rank: ranges of CPUs
+
+// "1-8:9,10" of PALS; empty where it is not of that form.
+Groups read_groups(std::string_view list) {
+  Groups groups;
+  for (const std::string_view group : split(list, ':')) {
+    std::vector<std::pair<long, long>> ranges;
+    for (const std::string_view range : split(group, ',')) {
+      const std::size_t dash = range.find('-');
+      const auto first = parse_natural(range.substr(0, dash));
+      const auto last = dash == range.npos ? first : parse_natural(range.substr(dash + 1));
+      if (!first || !last) return {};
+      ranges.emplace_back(*first, *last);
+    }
+    groups.push_back(std::move(ranges));
+  }
+  return groups;
+}
+
+void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
+  const Option* const option = launch.option("--cpu-bind --cpu-binding");
+  if (!is_mpi(launch) || option == nullptr || !option->value.value.known()) return;
+  const std::string& text = option->value.text();
+  const std::size_t at = text.find("list:");
+  if (at == std::string::npos) return;
+  const Groups groups = read_groups(std::string_view(text).substr(at + 5));
+  if (groups.empty()) return;
+  const long ranks = ranks_per_node_of(script, launch);
+  const Span span = option->value.span;
+  if (groups.size() == 1 && groups[0].size() > 1 && ranks > 1) {
+    findings.add("cpu-list-one-group", span,
+                 fmt::format("one set of {} CPUs for each of the {} ranks: ',' joins CPUs of one "
+                             "rank, ':' begins the next rank",
+                             groups[0].size(), ranks),
+                 fmt::format("--cpu-bind {}{}", text.substr(0, at + 5),
+                             replaced(text.substr(at + 5), {{',', ":"}})));
+    return;
+  }
+  if (ranks > 0 && static_cast<long>(groups.size()) != ranks && groups.size() > 1)
+    findings.add("cpu-list-length", span,
+                 fmt::format("the list has {} for {} on each node", counted(groups.size(), "set"),
+                             counted(ranks, "rank")));
+  std::map<long, std::size_t> owner;
+  for (std::size_t rank = 0; rank < groups.size(); ++rank)
+    for (const auto& [first, last] : groups[rank]) {
+      if (last < first) {
+        findings.add("cpu-list-range", span, fmt::format("{}-{} is no range", first, last));
+        return;
+      }
+      for (long cpu = first; cpu <= std::min(last, first + 4096); ++cpu) {
+        const auto [before, added] = owner.emplace(cpu, rank);
+        if (added || before->second == rank) continue;
+        findings.add(
+            "cpu-list-overlap", span,
+            fmt::format("CPU {} is given to local ranks {} and {}", cpu, before->second, rank));
+        return;
+      }
+    }
+}
+
+void counts(const Script& script, const Launch& launch, Findings& findings) {
+  if (!starts_ranks(launch)) return;
+  const long ranks = number_of(launch.option("-n --ntasks -np --np"));
+  const long each = number_of(launch.option("--ppn -ppn --ntasks-per-node"));
+  const long nodes = nodes_of(script, launch);
+  if (is_mpi(launch) && ranks > 0 && each > 0 && ranks % each != 0)
+    findings.add("ranks-uneven", launch.span,
+                 fmt::format("{} ranks, {} for each node: the last node gets {}", ranks, each,
+                             ranks % each));
+  else if (ranks > 0 && each > 0 && nodes > 0 && ranks > nodes * each)
+    findings.add("ranks-too-many", launch.span,
+                 fmt::format("{} ranks, but {} with {} each have room for {}", ranks,
+                             counted(nodes, "node"), each, nodes * each));
+  const Option* const depth = launch.option("--depth -d");
+  const Setting* const threads = script.given("OMP_NUM_THREADS", launch);
+  if (is_mpi(launch) && number_of(depth) > 0 && threads != nullptr &&
+      number_of(threads->value) > number_of(depth))
+    findings.add("threads-above-cores", depth->span,
+                 fmt::format("OMP_NUM_THREADS={}, and --depth gives each rank {} CPUs",
+                             threads->value.text, number_of(depth)));
+}
+
+// Slurm 22.05 and newer.
+void cores_of_srun(const Script& script, const Launch& launch, Findings& findings) {
+  const Ask* const asked = script.ask("--cpus-per-task");
+  if (!is_slurm(launch) || asked == nullptr || script.request.system != "slurm" || is_tool(launch))
+    return;
+  if (script.request.cpus_per_task == 1) return;
+  if (launch.option("-c --cpus-per-task --exact --cpus-per-gpu --cpu-bind --cpus-per-tres") !=
+      nullptr)
+    return;
+  if (script.given("SRUN_CPUS_PER_TASK", launch) != nullptr) return;
+  Finding& finding = findings.add("srun-cpus-per-task", launch.span,
+                                  fmt::format("srun does not take --cpus-per-task={} from the "
+                                              "batch job since Slurm 22.05: each task gets one CPU",
+                                              asked->value),
+                                  "srun --cpus-per-task=$SLURM_CPUS_PER_TASK ..., or export "
+                                  "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK before it");
+  if (!launch.words.empty() && launch.words.front().direct && launch.outer == Setting::kNone) {
+    finding.edits = {{launch.span.end, launch.span.end, " --cpus-per-task=$SLURM_CPUS_PER_TASK"}};
+    finding.certain = script.request.cpus_per_task > 1;
+  }
+}
+
+void threads_of_srun(const Script& script, const Launch& launch, Findings& findings) {
+  if (!is_slurm(launch)) return;
+  const Option* const typed = launch.option("-c --cpus-per-task");
+  const long cores = typed != nullptr                   ? number_of(typed)
+                     : script.request.cpus_per_task > 0 ? script.request.cpus_per_task
+                                                        : -1;
+  const Setting* const threads = script.given("OMP_NUM_THREADS", launch);
+  if (cores > 0 && threads != nullptr && number_of(threads->value) > cores)
+    findings.add("threads-above-cores", threads->name_span,
+                 fmt::format("OMP_NUM_THREADS={}, and each task has {}", threads->value.text,
+                             counted(cores, "CPU")));
+}
+
+void nested(const Script& script, const Launch& launch, Findings& findings) {
+  const Launch* outer = around(script, launch);
+  while (outer != nullptr && !starts_ranks(*outer)) outer = around(script, *outer);
+  if (outer == nullptr) return;
+  if (starts_ranks(launch)) {
+    findings.add("launcher-in-launcher", launch.span,
+                 fmt::format("{} inside {}: each of its processes starts a job of its own",
+                             launch.program, outer->program));
+    return;
+  }
+  const long each = ranks_per_node_of(script, *outer);
+  if (is_agent(launch) && each > 1)
+    findings.add(
+        "launcher-in-launcher", launch.span,
+        fmt::format("{} starts {} {} on each node, and each of them starts workers", outer->program,
+                    each, launch.program),
+        fmt::format(
+            "{} with one task per node around {}, or the program itself with {} tasks per node",
+            outer->program, launch.program, each));
+}
+
+// torchrun and its kind on several nodes.
+void agents(const Script& script, const Launch& launch, Findings& findings) {
+  if (!is_agent(launch)) return;
+  const long nodes = nodes_of(script, launch);
+  const Launch* const outer = around(script, launch);
+  const bool several = nodes > 1;
+  const Option* const rank = launch.option("--node_rank --node-rank --machine_rank");
+  const Option* const address = launch.option(
+      "--master_addr --master-addr --rdzv_endpoint --rdzv-endpoint --main_process_ip "
+      "--main-process-ip");
+  const bool in_step = outer != nullptr && starts_ranks(*outer);
+  if (several && in_step && number_of(rank) >= 0 &&
+      launch.option("--rdzv_backend --rdzv-backend") == nullptr)
+    findings.add(
+        "node-rank-constant", rank->span,
+        fmt::format("{} is {} on each of the {} nodes", rank->name, number_of(rank), nodes),
+        fmt::format("{} $SLURM_NODEID, inside bash -c '...' so that each node has its own",
+                    rank->name));
+  const bool file = launch.option("--config_file --config-file --hostfile -H") != nullptr;
+  const bool addressed = address != nullptr || script.given("MASTER_ADDR", launch) != nullptr ||
+                         script.given("PET_MASTER_ADDR", launch) != nullptr ||
+                         script.given("PET_RDZV_ENDPOINT", launch) != nullptr;
+  if (several && launch.kind == "torchrun" && address == nullptr && !file &&
+      script.given("PET_MASTER_ADDR", launch) == nullptr &&
+      script.given("PET_RDZV_ENDPOINT", launch) == nullptr)
+    findings.add(
+        "rendezvous-missing", launch.span,
+        fmt::format("{} nodes without --rdzv-endpoint or --master-addr: each waits on itself{}",
+                    nodes, addressed ? " (MASTER_ADDR is not read by torchrun)" : ""));
+  if (several && address != nullptr && address->value.value.known() &&
+      is_loopback(address->value.text()))
+    findings.add("address-loopback", address->span,
+                 fmt::format("{} {} on {} nodes: each would connect to itself", address->name,
+                             address->value.text(), nodes));
+  const Command& command = script.shell.commands[launch.command];
+  if (outer == nullptr && !script.request.system.empty() && script.request.nodes > 1 && several &&
+      !command.conditional && command.function == 0 && launch.kind != "deepspeed" &&
+      !launch.background)
+    findings.add("one-node-only", launch.span,
+                 fmt::format("the batch script runs on the first node only: {} waits there for {}",
+                             launch.program, counted(nodes - 1, "other node")),
+                 fmt::format("srun --ntasks-per-node=1 {} ...", launch.program));
+  const long gpus = gpus_per_node_of(script), workers = ranks_per_node_of(script, launch);
+  if (gpus > 0 && workers > gpus && launch.kind == "torchrun")
+    findings.add("workers-above-devices", launch.span,
+                 fmt::format("{} workers on each node, and the job asks for {}", workers,
+                             counted(gpus, "GPU")));
+  const bool old = std::ranges::any_of(
+      launch.words, [](const Text& one) { return one.text() == "torch.distributed.launch"; });
+  if (old)
+    findings.add("old-launch-module", launch.span,
+                 "torch.distributed.launch is deprecated: torchrun has the same options and sets "
+                 "LOCAL_RANK");
+}
+
+void containers(const Script& script, const Launch& launch, Findings& findings) {
+  if (launch.kind != "container" ||
+      (launch.program != "apptainer" && launch.program != "singularity"))
+    return;
+  const RequestOfJob& request = script.request;
+  const bool gpus =
+      !request.gpus_per_node.empty() || !request.gpus_per_task.empty() || !request.gpus.empty();
+  if (!gpus || gpus_per_node_of(script) == 0 ||
+      launch.option("--nv --rocm --nvccli --device --fakeroot") != nullptr)
+    return;
+  for (const char* name :
+       {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_ROCM", "APPTAINER_ROCM",
+        "APPTAINER_BINDPATH", "SINGULARITY_BINDPATH", "SINGULARITY_BIND", "APPTAINER_BIND"})
+    if (script.given(name, launch) != nullptr) return;
+  for (const Text& word : launch.words)
+    if (!word.value.known()) return;
+  findings.add(
+      "container-without-devices", launch.span,
+      fmt::format("the job asks for GPUs, and {} makes none of them visible in the container",
+                  launch.program),
+      fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
+}
+
+void passing_on(const Script& script, const Launch& launch, Findings& findings) {
+  if (!is_slurm(launch)) return;
+  const Option* const typed = launch.option("--export");
+  if (typed != nullptr && typed->value.value.known()) {
+    const std::string& list = typed->value.text();
+    if (list != "ALL" && !list.starts_with("ALL,") && list.find(",ALL") == std::string::npos &&
+        list != "NIL")
+      findings.add("environment-not-passed", typed->span,
+                   fmt::format("--export={}: the ranks get nothing else of this script's "
+                               "environment, PATH and modules included",
+                               shown(list, 40)),
+                   "--export=ALL" + (list == "NONE" ? "" : "," + list));
+  } else if (typed == nullptr && script.request.exported == "NONE" && !is_tool(launch)) {
+    const bool cured = std::ranges::any_of(
+        script.settings, [](const Setting& one) { return one.name == "SLURM_EXPORT_ENV"; });
+    if (!cured)
+      findings.add("environment-not-passed", launch.span,
+                   "the job has --export=NONE, and srun inherits it as SLURM_EXPORT_ENV: the ranks "
+                   "get no variable of this script",
+                   "unset SLURM_EXPORT_ENV before srun, or srun --export=ALL");
+  }
+}
+
+void ends(const Script& script, const Launch& launch, Findings& findings) {
+  const std::vector<Command>& commands = script.shell.commands;
+  const auto first = commands.begin() + static_cast<std::ptrdiff_t>(launch.command);
+  const auto is = [&](const Command& one, std::string_view name) {
+    return !one.words.empty() && script.shell.at(one.words.front().span) == name;
+  };
+  if (launch.background && launch.outer == Setting::kNone && !script.request.system.empty() &&
+      first->function == 0 && starts_ranks(launch)) {
+    const bool something = std::ranges::any_of(first + 1, commands.end(), [&](const Command& one) {
+      return is(one, "wait") || is(one, "fg") || is(one, "sleep") || is(one, "while") || one.test ||
+             is(one, "tail");
+    });
+    const bool more = std::ranges::any_of(script.launches, [&](const Launch& one) {
+      return one.command > launch.command && !one.background;
+    });
+    if (!something && !more)
+      findings.add(
+          "no-wait", launch.span,
+          fmt::format("{} runs in the background, and nothing waits for it: the job ends at once",
+                      launch.program));
+  }
+  const bool to_tee =
+      first->join == Join::pipe && first + 1 != commands.end() && is(*(first + 1), "tee");
+  const bool pipefail = std::ranges::any_of(commands, [&](const Command& one) {
+    return is(one, "set") && script.shell.at(one.span).find("pipefail") != std::string_view::npos;
+  });
+  const bool looked_at = script.shell.text.find("PIPESTATUS") != std::string_view::npos;
+  if (to_tee && !pipefail && !looked_at && launch.outer == Setting::kNone && !is_tool(launch))
+    findings.add("status-of-pipe", launch.span,
+                 "the job's status is that of tee: a failed launch counts as completed");
+}
+
+}  // namespace
+
+void check_launches(const Look& look, Findings& findings) {
+  const Script& script = look.script;
+  for (const Launch& launch : script.launches) {
+    cpu_lists(script, launch, findings);
+    counts(script, launch, findings);
+    cores_of_srun(script, launch, findings);
+    threads_of_srun(script, launch, findings);
+    nested(script, launch, findings);
+    agents(script, launch, findings);
+    containers(script, launch, findings);
+    passing_on(script, launch, findings);
+    ends(script, launch, findings);
+  }
+}
+
+}  // namespace hpclaunch::lint
