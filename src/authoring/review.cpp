@@ -297,13 +297,13 @@ void review_safety(const Profile& profile, const Profile&, std::vector<Diagnosti
   }
 }
 
-struct Question {
+struct ReviewStep {
   const char* rule;
   const char* name;
   void (*ask)(const Profile& own, const Profile& whole, std::vector<Diagnostic>&);
 };
 
-constexpr Question kQuestions[] = {
+constexpr ReviewStep kReviewSteps[] = {
     {"catalogue", "variables and values are known", review_variables},
     {"conditions", "conditions can hold", review_conditions},
     {"roles", "helper cores used by values are defined", review_roles},
@@ -317,7 +317,7 @@ std::vector<Check> review(const LoadedProfile& loaded, const std::string& today)
   std::vector<Check> checks = {unreadable(loaded, "validate", "schema")};
   if (!loaded.resolved) return checks;
   const Profile& profile = loaded.own;
-  for (const Question& question : kQuestions) {
+  for (const ReviewStep& question : kReviewSteps) {
     Check check{"validate", fmt::format("{}: {}", question.rule, question.name), profile.where};
     question.ask(profile, *loaded.resolved, check.diagnostics);
     checks.push_back(std::move(check));

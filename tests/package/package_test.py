@@ -5,6 +5,7 @@ usage: package_test.py BUILD"""
 import glob
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -232,6 +233,23 @@ class PackageTest(unittest.TestCase):
             self.assertLessEqual({relation["spdxElementId"], relation["relatedSpdxElement"]}, known)
         for one in document["packages"]:
             self.assertTrue(one["versionInfo"], one)
+
+    def test_recipes(self):
+        """Filled in as scripts/release does: Python that compiles; EasyBuild's also runs, with one sum for each source."""
+        texts = {}
+        for name in ("spack/package.py", "easybuild/hpclaunch.eb"):
+            with open(os.path.join(ROOT, "packaging", name + ".in")) as file:
+                texts[name] = re.sub(r"@[A-Z0-9_]+@", "1", file.read())
+            compile(texts[name], name, "exec")
+        recipe = {"SOURCE_TAR_GZ": "hpclaunch-1.tar.gz"}
+        exec(texts["easybuild/hpclaunch.eb"], recipe)  # our own text
+        self.assertEqual(len(recipe["sources"]), len(recipe["checksums"]))
+        for key in ("name", "version", "homepage", "description", "toolchain", "easyblock", "moduleclass", "sanity_check_paths"):
+            self.assertTrue(recipe[key], key)
+        with open(os.path.join(ROOT, "cmake", "Install.cmake")) as file:
+            installed = file.read()
+        for path in recipe["sanity_check_paths"]["files"]:
+            self.assertIn(os.path.basename(path).replace("hpclaunch-shim", "HPCLAUNCH_SHIM"), installed)
 
     def test_module_files(self):
         with tarfile.open(self.package(".tar.gz")) as archive:
