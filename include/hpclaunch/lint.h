@@ -22,6 +22,7 @@ struct Edit {
 
 struct Finding {
   Diagnostic diagnostic;  ///< its `where` has file, line and column
+  std::size_t begin = 0;  ///< offset of its place in the text
   int end_line = 0;
   int end_column = 0;            ///< behind the last byte
   std::vector<Edit> edits = {};  ///< empty: no fix that can be typed for the user

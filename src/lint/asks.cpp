@@ -45,7 +45,7 @@ constexpr System kSystems[] = {
      "priority profile propagate "
      "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
      "threads-per-core time time-min tmp "
-     "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir"},
+     "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir tasks-per-node"},
     {"pbs", "#PBS", false, "V h z I X f Wblock", "",
      "a A c C e G H j J k l L m M N o p P q r R S u v W"},
     {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},

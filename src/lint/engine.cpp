@@ -126,6 +126,7 @@ Finding& Findings::add(std::string_view code, Span span, std::string message, st
                         SourceRef{script_.file, begin.line, begin.column}};
   Finding finding;
   finding.diagnostic = std::move(diagnostic);
+  finding.begin = span.begin;
   finding.end_line = end.line;
   finding.end_column = end.column;
   all_.push_back(std::move(finding));
@@ -150,15 +151,14 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file,
   for (const Remark& remark : script.shell.remarks)
     findings.add("not-understood", remark.span, remark.text);
   const auto place = [](const Finding& one) {
-    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id,
-                    one.diagnostic.message);
+    return std::tie(one.begin, one.diagnostic.id, one.diagnostic.message);
   };
   const auto sort = [&] { std::ranges::stable_sort(findings.all(), std::less<>(), place); };
   sort();
   apply_ignores(script.shell, findings);
   sort();
   const auto same = std::ranges::unique(findings.all(), std::equal_to<>(), [](const Finding& one) {
-    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id);
+    return std::tie(one.begin, one.diagnostic.id);
   });
   findings.all().erase(same.begin(), same.end());
   return std::move(findings.all());

@@ -7,6 +7,7 @@
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 #include "lint/engine.h"
+#include "lint/words.h"
 
 namespace hpclaunch::lint {
 
@@ -24,7 +25,8 @@ void add_uses(const Shell& shell, Span span, std::size_t command, Uses& uses) {
     if (at < text.size() && text[at] == '{') ++at;
     while (at < text.size() && (text[at] == '#' || text[at] == '!')) ++at;
     std::size_t end = at;
-    while (end < text.size() && (is_identifier(text.substr(at, end - at + 1)))) ++end;
+    if (end < text.size() && is_name_start(text[end]))
+      while (end < text.size() && is_name_char(text[end])) ++end;
     if (end > at) uses[text.substr(at, end - at)].push_back(command);
     at = end;
   }

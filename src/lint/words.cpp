@@ -257,8 +257,14 @@ Word Scanner::word() {
                  {}});
       at_ = std::min(at_ + 2, text_.size());
     } else {
-      add(word, {Part::Kind::text, false, false, span_of(at_, at_ + 1), text_.substr(at_, 1), {}});
-      ++at_;
+      const std::size_t first = at_++;
+      while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+      add(word, {Part::Kind::text,
+                 false,
+                 false,
+                 span_of(first, at_),
+                 text_.substr(first, at_ - first),
+                 {}});
     }
   }
   word.span = span_of(begin, at_);
