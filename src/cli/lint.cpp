@@ -161,8 +161,7 @@ int run_lint(const Args& args, Session& session) {
 Runner declare_lint(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.group("Options");
-  parser.words(args->files, "FILE",
-               "Batch script, shell text, .env file, output of env, or profile; - is stdin");
+  parser.words(args->files, "FILE", "Script, .env file, output of env, or profile; - is stdin");
   parser.flag("--env", args->env, "Check the environment of this command");
   parser.text("--profile", args->profile, "NAME", "Site that the files are for");
   parser.choice("--format", args->format, "FORMAT", {"text", "json", "sarif", "github"},

@@ -103,12 +103,11 @@ void cores_of_srun(const Script& script, const Launch& launch, Findings& finding
       nullptr)
     return;
   if (script.given("SRUN_CPUS_PER_TASK", launch) != nullptr) return;
-  Finding& finding = findings.add("srun-cpus-per-task", launch.span,
-                                  fmt::format("srun does not take --cpus-per-task={} from the "
-                                              "batch job since Slurm 22.05: each task gets one CPU",
-                                              asked->value),
-                                  "srun --cpus-per-task=$SLURM_CPUS_PER_TASK ..., or export "
-                                  "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK before it");
+  Finding& finding =
+      findings.add("srun-cpus-per-task", launch.span,
+                   fmt::format("srun of Slurm 22.05 and 23.02 does not take --cpus-per-task={} "
+                               "from the job: each task gets one CPU",
+                               asked->value));
   if (!launch.words.empty() && launch.words.front().direct && launch.outer == Setting::kNone) {
     finding.edits = {{launch.span.end, launch.span.end, " --cpus-per-task=$SLURM_CPUS_PER_TASK"}};
     finding.certain = script.request.cpus_per_task > 1;
@@ -220,6 +219,19 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
     if (script.given(name, launch) != nullptr) return;
   for (const Text& word : launch.words)
     if (!word.value.known()) return;
+  // Where AMD's device files are there, an image with its own libraries needs no option.
+  const bool nvidia = std::ranges::any_of(script.modules, [](const Module& one) {
+    return one.name.starts_with("cuda") || one.name.starts_with("nvhpc");
+  });
+  static constexpr std::string_view kModels[] = {"a100", "h100", "h200", "v100", "a40",  "a10",
+                                                 "l40",  "t4",   "p100", "rtx",  "gh200"};
+  std::string asked = request.gpus_per_node;
+  for (const std::string* one : {&request.gpus_per_task, &request.gpus, &request.constraint})
+    asked += *one;
+  asked = to_lower(asked);
+  const bool named = std::ranges::any_of(
+      kModels, [&](std::string_view one) { return asked.find(one) != std::string::npos; });
+  if (!nvidia && !named) return;
   findings.add(
       "container-without-devices", launch.span,
       fmt::format("the job asks for GPUs, and {} makes none of them visible in the container",

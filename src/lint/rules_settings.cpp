@@ -19,26 +19,23 @@ const std::string* known(const Script& script, const char* name, const Launch& l
 struct Costly {
   std::string_view name;
   std::string_view values;  ///< separated by '|'
-  std::string_view code;
+  bool for_debugging;
   std::string_view why;
 };
 constexpr Costly kCostly[] = {
-    {"NCCL_P2P_DISABLE", "1", "slow-setting",
-     "GPUs of one node then exchange data through host memory"},
-    {"NCCL_IB_DISABLE", "1", "slow-setting", "nodes then exchange data through IP sockets"},
-    {"NCCL_SHM_DISABLE", "1", "slow-setting", "ranks of one node then use the network"},
-    {"NCCL_NET", "Socket|socket", "slow-setting", "nodes then exchange data through IP sockets"},
-    {"FI_PROVIDER", "tcp|sockets|udp|tcp;ofi_rxm", "slow-setting", "the fabric is not used"},
-    {"CUDA_LAUNCH_BLOCKING", "1", "debug-setting", "each kernel is waited for"},
-    {"HIP_LAUNCH_BLOCKING", "1", "debug-setting", "each kernel is waited for"},
-    {"AMD_SERIALIZE_KERNEL", "1|2|3", "debug-setting", "kernels run one after the other"},
-    {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "debug-setting",
-     "each tensor allocates device memory anew"},
-    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "debug-setting",
+    {"NCCL_P2P_DISABLE", "1", false, "GPUs of one node then exchange data through host memory"},
+    {"NCCL_IB_DISABLE", "1", false, "nodes then exchange data through IP sockets"},
+    {"NCCL_SHM_DISABLE", "1", false, "ranks of one node then use the network"},
+    {"NCCL_NET", "Socket|socket", false, "nodes then exchange data through IP sockets"},
+    {"FI_PROVIDER", "tcp|sockets|udp|tcp;ofi_rxm", false, "the fabric is not used"},
+    {"CUDA_LAUNCH_BLOCKING", "1", true, "each kernel is waited for"},
+    {"HIP_LAUNCH_BLOCKING", "1", true, "each kernel is waited for"},
+    {"AMD_SERIALIZE_KERNEL", "1|2|3", true, "kernels run one after the other"},
+    {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1", true, "each tensor allocates device memory anew"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", true,
      "each collective is checked by further collectives"},
-    {"NCCL_DEBUG", "TRACE", "debug-setting", "each call is logged by each rank"},
-    {"FI_LOG_LEVEL", "debug|trace", "debug-setting",
-     "each operation of the network is logged by each rank"},
+    {"NCCL_DEBUG", "TRACE", true, "each call is logged by each rank"},
+    {"FI_LOG_LEVEL", "debug|trace", true, "each operation of the network is logged by each rank"},
 };
 
 void costly(const Script& script, Findings& findings) {
@@ -48,8 +45,11 @@ void costly(const Script& script, Findings& findings) {
     const Setting& one = script.settings[found->second.back()];
     if (!one.exported || one.conditional || !one.value.known()) continue;
     if (std::ranges::count(split(row.values, '|'), std::string_view(one.value.text)) == 0) continue;
-    findings.add(row.code, one.name_span,
-                 fmt::format("{}={}: {}", row.name, one.value.text, row.why));
+    const std::string message = fmt::format("{}={}: {}", row.name, one.value.text, row.why);
+    if (row.for_debugging)
+      findings.add("debug-setting", one.name_span, message);
+    else
+      findings.add("slow-setting", one.name_span, message);
   }
 }
 

@@ -158,6 +158,17 @@ class Lint(Test):
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)
 
+    def test_scripts_of_all_kinds(self):
+        """tests/data/lint: each finding is a comment "# expect LINE CODE" at the end of the file."""
+        folder = os.path.join(support.ROOT, "tests", "data", "lint")
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                text = file.read()
+            expected = sorted((int(line), code) for line, code in re.findall(r"(?m)^# expect (\d+) ([a-z-]+)$", text))
+            done = hpclaunch("lint", "--format", "json", os.path.join(folder, name))
+            found = sorted((one["line"], one["code"]) for one in json.loads(done.out)["findings"])
+            self.assertEqual(found, expected, name)
+
     def test_the_page_of_rules_is_current(self):
         subprocess.run([os.path.join(support.ROOT, "scripts", "lint-page"), "--check"], check=True)
 

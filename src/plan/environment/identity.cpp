@@ -102,6 +102,7 @@ void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& s
 }  // namespace
 
 void add_program_env(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+  if (input.program_env.empty() && !input.request.agent) return;
   const auto known = [&](const char* name, const std::string& planned) {
     const std::string* text = settings.so_far(name);
     return text == nullptr ? planned : *text;
