@@ -118,11 +118,11 @@ const Rule* find_rule(std::string_view code) {
 
 Finding& Findings::add(std::string_view code, Span span, std::string message, std::string fix) {
   const Rule* rule = find_rule(code);
+  if (fix.empty() && rule != nullptr) fix = rule->fix;
   const Place begin = place_of(script_.shell, span.begin);
   const Place end = place_of(script_.shell, std::max(span.begin, span.end));
   Diagnostic diagnostic{std::string(code), rule == nullptr ? Severity::warning : rule->severity,
-                        std::move(message),
-                        fix.empty() && rule != nullptr ? rule->fix : std::move(fix),
+                        std::move(message), std::move(fix),
                         SourceRef{script_.file, begin.line, begin.column}};
   Finding finding;
   finding.diagnostic = std::move(diagnostic);
@@ -157,10 +157,13 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file,
   sort();
   apply_ignores(script.shell, findings);
   sort();
-  const auto same = std::ranges::unique(findings.all(), std::equal_to<>(), [](const Finding& one) {
-    return std::tie(one.begin, one.diagnostic.id);
-  });
-  findings.all().erase(same.begin(), same.end());
+  const auto key = [](const Finding& one) {
+    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id);
+  };
+  // Not std::ranges::unique: Clang 14 does not compile libstdc++'s.
+  const auto same = [&](const Finding& a, const Finding& b) { return key(a) == key(b); };
+  findings.all().erase(std::unique(findings.all().begin(), findings.all().end(), same),
+                       findings.all().end());
   return std::move(findings.all());
 }
 
