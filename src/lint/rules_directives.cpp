@@ -32,6 +32,11 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
                                           : word.size() > 4 ? nearest(upper, kWords)
                                                             : std::nullopt;
   if (!near) return;
+  // Switched off on purpose where the same option is asked for in another line.
+  const std::string name(option.substr(0, option.find_first_of("= \t")));
+  const bool again =
+      std::ranges::any_of(script.asks, [&](const Ask& one) { return one.name == name; });
+  if (word == *near && again) return;
   Finding& finding =
       findings.add("misspelt-directive", comment.span,
                    fmt::format("\"#{}\" begins no line for the batch system: this is a comment",

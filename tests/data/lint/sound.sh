@@ -1,5 +1,6 @@
 #!/bin/bash
 #SBATCH --nodes=2
+# SBATCH --nodes=4
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
 #SBATCH --gpus-per-node=a100:4
