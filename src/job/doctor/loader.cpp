@@ -37,9 +37,10 @@ Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env)
     answer.libraries.push_back(
         {std::string(text.substr(0, arrow)), where == "not found" ? "" : std::string(where)});
   }
-  for (const std::string_view line : split(told->err + "\n" + told->out, '\n'))
-    if (line.find("not found (required by") != std::string_view::npos)
-      answer.complaints.emplace_back(trim(line));
+  for (const std::string* text : {&told->err, &told->out})
+    for (const std::string_view line : split(*text, '\n'))
+      if (line.find("not found (required by") != std::string_view::npos)
+        answer.complaints.emplace_back(trim(line));
   if (told->status != 0 && answer.libraries.empty() && answer.complaints.empty())
     return Error{ErrorKind::invalid, told->complaint()};
   return answer;
