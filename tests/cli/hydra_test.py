@@ -138,7 +138,8 @@ class OneNode(Hydra):
         """Written by the ranks' side, raw; the output comes as well, and nothing of an earlier launch is touched."""
         logs = self.folder + "/logs"
         for place in (logs, logs + "/2"):
-            done = hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--label", "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; echo err >&2; exit $RANK")
+            done = hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--label", "--log-dir", logs, "--", "/bin/sh", "-c",
+                             "echo out $RANK; echo err >&2; : > $0.$RANK; while [ ! -e $0.0 ]; do sleep 0.05; done; exit $RANK", place.replace("/", "-").strip("-"), cwd=self.folder)
             self.ok(done, 1)
             self.has(done, "out 0", "out 1", "full output of rank 1: %s/rank-1.log" % place)
             for rank in range(2):
