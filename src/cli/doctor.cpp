@@ -10,7 +10,7 @@ namespace hpclaunch::cli {
 
 namespace {
 
-constexpr int kColumn = 16;
+constexpr int kAreaColumn = 16;
 
 struct Args {
   Request launch;
@@ -45,14 +45,14 @@ std::string as_text(const std::vector<job::DoctorRow>& rows, const Style& style)
   std::string text;
   for (const job::DoctorRow& row : rows) {
     if (!row.fault) {
-      text += entry(row.area, row.found, kColumn, style);
+      text += entry(row.area, row.found, kAreaColumn, style);
       continue;
     }
     text += entry(row.area,
                   fmt::format("{}: {} [{}]", to_string(row.fault->severity), row.fault->message,
                               row.fault->id),
-                  kColumn, style);
-    if (!row.fault->fix.empty()) text += entry("", "try: " + row.fault->fix, kColumn, style);
+                  kAreaColumn, style);
+    if (!row.fault->fix.empty()) text += entry("", "try: " + row.fault->fix, kAreaColumn, style);
   }
   const auto faults =
       std::ranges::count_if(rows, [](const auto& row) { return at_least(row, Severity::warning); });

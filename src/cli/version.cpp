@@ -82,7 +82,7 @@ int print_version(bool json, Session& session) {
   dl_iterate_phdr(first_object, &base);
   const Needs needs = read_needs(base);
   nlohmann::ordered_json inside = nlohmann::ordered_json::object();
-  for (const std::string_view library : split(HPCLAUNCH_LIBRARIES, ' '))
+  for (const std::string_view library : split(HPCLAUNCH_LIBRARIES, ','))
     inside[std::string(library.substr(0, library.find('=')))] =
         library.substr(library.find('=') + 1);
   const nlohmann::ordered_json document = {
