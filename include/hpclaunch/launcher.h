@@ -155,7 +155,7 @@ struct ContainerUse {
 /// The words before the shim; without a program, options for srun.
 Argv container_words(const ContainerUse& use);
 
-/// What is known of programs that start processes (profiles/programs/launchers.json).
+/// Rows about programs that start processes, and frameworks (profiles/programs).
 /// The rows of "launchers", "mpi" or "wrappers".
 std::vector<std::string_view> known_programs(std::string_view list);
 

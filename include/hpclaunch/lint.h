@@ -8,7 +8,6 @@
 
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
-#include "hpclaunch/profile.h"
 #include "hpclaunch/result.h"
 
 namespace hpclaunch::lint {
@@ -43,11 +42,10 @@ struct Rule {
 const std::vector<Rule>& rules();
 const Rule* find_rule(std::string_view code);  ///< nullptr: there is none
 
-/// Findings in the order of the text. `site`: nullptr where it is not known.
-std::vector<Finding> check_text(std::string_view text, const std::string& file,
-                                const Profile* site);
+/// Findings in the order of the text.
+std::vector<Finding> check_text(std::string_view text, const std::string& file);
 /// Of an environment; the file is "<environment>".
-std::vector<Finding> check_environment(const EnvSnapshot& env, const Profile* site);
+std::vector<Finding> check_environment(const EnvSnapshot& env);
 
 /// The text with the certain edits, none of which overlap.
 std::string fixed(std::string_view text, const std::vector<Finding>& findings);

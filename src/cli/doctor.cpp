@@ -75,7 +75,7 @@ Runner declare_doctor(Parser& parser) {
   declare_launch_options(parser, args->launch);
   parser.group("Examination");
   parser.text("--python", args->python, "PATH",
-              "The Python whose torch is examined; default: python3 on PATH");
+              "The Python whose torch is examined; default: the program, else python3");
   parser.flag("--json", args->json, "Print the rows as JSON");
   parser.takes_program(args->launch.command);
   parser.footer(

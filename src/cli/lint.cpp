@@ -19,7 +19,6 @@ using lint::LintedFile;
 struct Args {
   std::vector<std::string> files;
   std::string format = "text";
-  std::string profile;
   std::string explain;
   bool env = false;
   bool rules = false;
@@ -110,15 +109,11 @@ int run_lint(const Args& args, Session& session) {
     return report(session,
                   Error{ErrorKind::usage, args.env ? "--env takes no FILE" : "no FILE to read",
                         "hpclaunch lint job.sh"});
-  std::optional<Profile> site;
-  if (!args.profile.empty()) {
-    Result<Profile> loaded = job::load_profile(args.profile, session.env);
-    if (!loaded) return report(session, loaded.error());
-    site = std::move(*loaded);
-  }
-  const Profile* known = site ? &*site : nullptr;
+  if ((args.fix || args.diff) && args.format != "text")
+    return report(session, Error{ErrorKind::usage, "--fix and --diff show changes as text",
+                                 "omit --format, or these"});
   std::vector<LintedFile> files;
-  if (args.env) files.push_back({"<environment>", lint::check_environment(session.env, known)});
+  if (args.env) files.push_back({"<environment>", lint::check_environment(session.env)});
   std::string differences;
   int worst = 0;
   for (const std::string& name : args.files) {
@@ -132,13 +127,12 @@ int run_lint(const Args& args, Session& session) {
       continue;
     }
     const std::string shown = name == "-" ? "<stdin>" : name;
-    files.push_back({shown, lint::check_text(*text, shown, known)});
+    files.push_back({shown, lint::check_text(*text, shown)});
     if (!args.fix && !args.diff) continue;
     const Status good = apply(files.back(), *text, args.fix && name != "-", differences);
     if (!good) return report(session, good.error());
     if (args.fix && name != "-")
-      files.back().findings =
-          lint::check_text(lint::fixed(*text, files.back().findings), shown, known);
+      files.back().findings = lint::check_text(lint::fixed(*text, files.back().findings), shown);
   }
   std::string out;
   if (args.format == "json")
@@ -163,7 +157,6 @@ Runner declare_lint(Parser& parser) {
   parser.group("Options");
   parser.words(args->files, "FILE", "Script, .env file, output of env, or profile; - is stdin");
   parser.flag("--env", args->env, "Check the environment of this command");
-  parser.text("--profile", args->profile, "NAME", "Site that the files are for");
   parser.choice("--format", args->format, "FORMAT", {"text", "json", "sarif", "github"},
                 "Output format");
   parser.flag("--fix", args->fix,

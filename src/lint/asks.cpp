@@ -161,17 +161,11 @@ void read_select(const std::string& select, RequestOfJob& request) {
 void read_asks(Script& script) {
   for (std::size_t i = 0; i < script.shell.directives.size(); ++i) read_directive(script, i);
   RequestOfJob& request = script.request;
-  request.queue = text_of(script.ask("--partition --queue -q"));
-  request.account = text_of(script.ask("--account -A --bank -P"));
-  request.walltime = text_of(script.ask("--time -l\x1fwalltime --time-limit -W -t"));
   request.exported = text_of(script.ask("--export"));
   request.constraint = text_of(script.ask("--constraint --requires"));
-  request.memory = text_of(script.ask("--mem"));
-  request.filesystems =
-      text_of(script.ask("-l\x1f"
-                         "filesystems"));
-  request.nodes = natural(script.ask("--nodes -nnodes -n"));
-  request.tasks = natural(script.ask("--ntasks --nslots"));
+  const bool slots = request.system == "lsf";  // what -n counts; nodes in Cobalt
+  request.nodes = natural(script.ask(slots ? "-nnodes" : "--nodes -nnodes -n"));
+  request.tasks = natural(script.ask(slots ? "-n" : "--ntasks --nslots"));
   request.tasks_per_node = natural(script.ask("--ntasks-per-node"));
   request.cpus_per_task = natural(script.ask("--cpus-per-task --cores-per-slot"));
   request.gpus_per_node = text_of(script.ask("--gpus-per-node"));

@@ -37,19 +37,6 @@ long nodes_of(const Script& script, const Launch& launch) {
   return script.request.nodes > 0 ? script.request.nodes : -1;
 }
 
-long ranks_of(const Script& script, const Launch& launch) {
-  if (const Option* typed = launch.option("-n --ntasks -np --np")) return number_of(typed);
-  if (!is_slurm(launch)) return -1;
-  if (launch.option("--ntasks-per-node -N --nodes") != nullptr) {
-    const long each = ranks_per_node_of(script, launch), nodes = nodes_of(script, launch);
-    return each > 0 && nodes > 0 ? each * nodes : -1;
-  }
-  if (script.request.tasks > 0) return script.request.tasks;
-  if (script.request.nodes > 0 && script.request.tasks_per_node > 0)
-    return script.request.nodes * script.request.tasks_per_node;
-  return -1;
-}
-
 long ranks_per_node_of(const Script& script, const Launch& launch) {
   if (is_agent(launch))
     return number_of(launch.option("--nproc_per_node --nproc-per-node --num_gpus"));

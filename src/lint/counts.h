@@ -7,7 +7,6 @@ namespace hpclaunch::lint {
 long number_of(const Value& value);    ///< of a plain natural number
 long number_of(const Option* option);  ///< nullptr: -1
 long nodes_of(const Script& script, const Launch& launch);
-long ranks_of(const Script& script, const Launch& launch);  ///< in all
 long ranks_per_node_of(const Script& script,
                        const Launch& launch);  ///< given, or ranks on one node
 long gpus_per_node_of(const Script& script);

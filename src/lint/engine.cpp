@@ -137,17 +137,16 @@ std::string shown_value(std::string_view name, std::string_view value) {
   return is_secret(name) ? "..." : shown(value);
 }
 
-std::vector<Finding> check_text(std::string_view text, const std::string& file,
-                                const Profile* site) {
+std::vector<Finding> check_text(std::string_view text, const std::string& file) {
   if (is_env_dump(text, file)) {  // every line is exported; what follows '=' is not shell text
     Script script = read_dump(text, file);
     Findings findings(script);
-    check_variables({script, site}, findings);
+    check_variables(script, findings);
     return std::move(findings.all());
   }
   const Script script = read_script(text, file);
   Findings findings(script);
-  for (const Check check : kChecks) check({script, site}, findings);
+  for (const Check check : kChecks) check(script, findings);
   for (const Remark& remark : script.shell.remarks)
     findings.add("not-understood", remark.span, remark.text);
   const auto place = [](const Finding& one) {
@@ -167,13 +166,13 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file,
   return std::move(findings.all());
 }
 
-std::vector<Finding> check_environment(const EnvSnapshot& env, const Profile* site) {
+std::vector<Finding> check_environment(const EnvSnapshot& env) {
   std::string text;
   for (const auto& [name, value] : env.values()) {
     if (!is_identifier(name)) continue;
     text += name + "=" + replaced(value, {{'\n', " "}}) + "\n";
   }
-  std::vector<Finding> found = check_text(text, ".env", site);
+  std::vector<Finding> found = check_text(text, ".env");
   for (Finding& one : found) {
     one.diagnostic.where = SourceRef{"<environment>"};
     one.edits.clear();

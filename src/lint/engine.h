@@ -7,7 +7,6 @@
 
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/lint.h"
-#include "hpclaunch/profile.h"
 #include "lint/script.h"
 
 namespace hpclaunch::lint {
@@ -28,21 +27,16 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-/// What a check looks at. `site` is nullptr where the site is not known.
-struct Look {
-  const Script& script;
-  const Profile* site = nullptr;
-};
-
-using Check = void (*)(const Look& look, Findings& findings);
+using Check = void (*)(const Script& script, Findings& findings);
 
 // Each in a file of its own.
-void check_variables(const Look& look, Findings& findings);  ///< rules_variables.cpp: the catalogue
-void check_assignments(const Look& look, Findings& findings);  ///< rules_assignments.cpp
-void check_shell(const Look& look, Findings& findings);        ///< rules_shell.cpp
-void check_directives(const Look& look, Findings& findings);   ///< rules_directives.cpp
-void check_launches(const Look& look, Findings& findings);     ///< rules_launch.cpp
-void check_settings(const Look& look, Findings& findings);     ///< rules_settings.cpp
+void check_variables(const Script& script,
+                     Findings& findings);  ///< rules_variables.cpp: the catalogue
+void check_assignments(const Script& script, Findings& findings);  ///< rules_assignments.cpp
+void check_shell(const Script& script, Findings& findings);        ///< rules_shell.cpp
+void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp
+void check_launches(const Script& script, Findings& findings);     ///< rules_launch.cpp
+void check_settings(const Script& script, Findings& findings);     ///< rules_settings.cpp
 
 /// Values of names like *_TOKEN are never printed: this, or "...".
 std::string shown_value(std::string_view name, std::string_view value);

@@ -66,9 +66,7 @@ std::string unified_diff(std::string_view before, std::string_view after, const 
       }
       for (std::size_t k = 0; k <= far && x == i && y == j; ++k) {
         const std::size_t p = std::min(i + far, a.size()), q = std::min(j + k, b.size());
-        if (p < a.size() && q < b.size() && a[p] == b[q] && k == far)
-          x = p, y = q;
-        else if (p < a.size() && q < b.size() && a[p] == b[q])
+        if (p < a.size() && q < b.size() && a[p] == b[q])
           x = p, y = q;
         else if (i + k < a.size() && j + far < b.size() && a[i + k] == b[j + far])
           x = i + k, y = j + far;

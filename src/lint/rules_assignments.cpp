@@ -58,8 +58,7 @@ bool read_by_library(std::string_view name) {
   return variable && variable->direction == knowledge::Direction::input;
 }
 
-void not_exported(const Look& look, const Uses& uses, Findings& findings) {
-  const Script& script = look.script;
+void not_exported(const Script& script, const Uses& uses, Findings& findings) {
   for (std::size_t i = 0; i < script.settings.size(); ++i) {
     const Setting& one = script.settings[i];
     if (one.how != How::assigned || one.exported || one.local || one.array ||
@@ -84,8 +83,7 @@ void not_exported(const Look& look, const Uses& uses, Findings& findings) {
   }
 }
 
-void repeated(const Look& look, const Uses& uses, Findings& findings) {
-  const Script& script = look.script;
+void repeated(const Script& script, const Uses& uses, Findings& findings) {
   for (const auto& [name, indices] : script.by_name) {
     if (indices.size() < 2 || !knowledge::find(name)) continue;
     const Setting* before = nullptr;
@@ -123,8 +121,7 @@ bool may_start_programs(const Shell& shell, const Command& command) {
   return !command.words.empty() && !kQuiet.contains(shell.at(command.words.front().span));
 }
 
-void too_late(const Look& look, Findings& findings) {
-  const Script& script = look.script;
+void too_late(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   if (script.launches.empty()) return;
   std::size_t last = shell.commands.size();  // the first command behind which nothing starts
@@ -154,10 +151,9 @@ bool sets_variables(const Module& module) {
          });
 }
 
-void before_module(const Look& look, Findings& findings) {
+void before_module(const Script& script, Findings& findings) {
   static constexpr std::string_view kPrefixes[] = {
       "FI_", "NCCL_", "RCCL_", "CCL_", "MPICH_", "MPIR_CVAR_", "UCX_", "I_MPI_", "OMPI_MCA_"};
-  const Script& script = look.script;
   for (const Setting& one : script.settings) {
     const bool stack = std::ranges::any_of(
         kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
@@ -175,12 +171,12 @@ void before_module(const Look& look, Findings& findings) {
 
 }  // namespace
 
-void check_assignments(const Look& look, Findings& findings) {
-  const Uses uses = find_uses(look.script.shell);
-  not_exported(look, uses, findings);
-  repeated(look, uses, findings);
-  too_late(look, findings);
-  before_module(look, findings);
+void check_assignments(const Script& script, Findings& findings) {
+  const Uses uses = find_uses(script.shell);
+  not_exported(script, uses, findings);
+  repeated(script, uses, findings);
+  too_late(script, findings);
+  before_module(script, findings);
 }
 
 }  // namespace hpclaunch::lint

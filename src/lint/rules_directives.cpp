@@ -101,8 +101,7 @@ void unknown_options(const Script& script, Findings& findings) {
 
 }  // namespace
 
-void check_directives(const Look& look, Findings& findings) {
-  const Script& script = look.script;
+void check_directives(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   for (const Comment& comment : shell.comments) misspelt(script, comment, findings);
   for (const Directive& directive : shell.directives) {

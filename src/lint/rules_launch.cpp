@@ -164,8 +164,8 @@ void agents(const Script& script, const Launch& launch, Findings& findings) {
     findings.add(
         "node-rank-constant", rank->span,
         fmt::format("{} is {} on each of the {} nodes", rank->name, number_of(rank), nodes),
-        fmt::format("{} $SLURM_NODEID, inside bash -c '...' so that each node has its own",
-                    rank->name));
+        fmt::format("{} {}, inside bash -c '...' so that each node has its own", rank->name,
+                    is_slurm(*outer) ? "$SLURM_NODEID" : "with the launcher's variable for it"));
   const bool file = launch.option("--config_file --config-file --hostfile -H") != nullptr;
   const bool addressed = address != nullptr || script.given("MASTER_ADDR", launch) != nullptr ||
                          script.given("PET_MASTER_ADDR", launch) != nullptr ||
@@ -296,8 +296,7 @@ void ends(const Script& script, const Launch& launch, Findings& findings) {
 
 }  // namespace
 
-void check_launches(const Look& look, Findings& findings) {
-  const Script& script = look.script;
+void check_launches(const Script& script, Findings& findings) {
   for (const Launch& launch : script.launches) {
     cpu_lists(script, launch, findings);
     counts(script, launch, findings);

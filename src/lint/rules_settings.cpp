@@ -133,15 +133,22 @@ void network(const Script& script, const Launch& launch, Findings& findings) {
   }
 }
 
+// What to type for the name of the job's first node.
+std::string first_node(std::string_view system) {
+  if (system == "slurm")
+    return "export MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
+  if (system == "pbs") return "export MASTER_ADDR=$(head -n 1 \"$PBS_NODEFILE\")";
+  return "the name of the job's first node, as the others know it";
+}
+
 void rendezvous(const Script& script, const Launch& launch, Findings& findings) {
   const Setting* const address = script.given("MASTER_ADDR", launch);
   const long nodes = nodes_of(script, launch);
   if (address != nullptr && address->value.known() && is_loopback(address->value.text) && nodes > 1)
-    findings.add(
-        "address-loopback", address->name_span,
-        fmt::format("MASTER_ADDR={} on {} nodes: each would connect to itself", address->value.text,
-                    nodes),
-        "export MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)");
+    findings.add("address-loopback", address->name_span,
+                 fmt::format("MASTER_ADDR={} on {} nodes: each would connect to itself",
+                             address->value.text, nodes),
+                 first_node(script.request.system));
   if (address != nullptr && !address->value_span.empty()) {
     const std::string_view text = script.shell.at(address->value_span);
     const bool all =
@@ -240,8 +247,7 @@ void local_folders(const Script& script, Findings& findings) {
 
 }  // namespace
 
-void check_settings(const Look& look, Findings& findings) {
-  const Script& script = look.script;
+void check_settings(const Script& script, Findings& findings) {
   costly(script, findings);
   for (const Launch& launch : script.launches) {
     masks(script, launch, findings);

@@ -96,8 +96,8 @@ void line_ends(const Shell& shell, Findings& findings) {
 
 }  // namespace
 
-void check_shell(const Look& look, Findings& findings) {
-  const Shell& shell = look.script.shell;
+void check_shell(const Script& script, Findings& findings) {
+  const Shell& shell = script.shell;
   line_ends(shell, findings);
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
     const Command& command = shell.commands[i];

@@ -16,27 +16,27 @@ namespace {
 using How = Setting::How;
 
 // A new name in place of the old one; not where the script sets the new one as well.
-void rename(const Look& look, const Setting& setting, Finding& finding) {
+void rename(const Script& script, const Setting& setting, Finding& finding) {
   const std::string& fix = finding.diagnostic.fix;
   const std::string name = fix.substr(0, fix.find('='));
-  const Shell& shell = look.script.shell;
-  if (!is_identifier(name) || name == setting.name || look.script.by_name.contains(name)) return;
+  const Shell& shell = script.shell;
+  if (!is_identifier(name) || name == setting.name || script.by_name.contains(name)) return;
   if (shell.at(setting.name_span) != setting.name) return;
   finding.edits = {{setting.name_span.begin, setting.name_span.end, name}};
   finding.certain = finding.diagnostic.severity == Severity::error;
 }
 
 // The value that was probably meant: to be looked at before it is applied.
-void correct(const Look& look, const Setting& setting, Finding& finding) {
+void correct(const Script& script, const Setting& setting, Finding& finding) {
   const std::string& fix = finding.diagnostic.fix;
   const std::size_t equals = fix.find('=');
-  const bool plain = look.script.shell.at(setting.value_span) == setting.value.text;
+  const bool plain = script.shell.at(setting.value_span) == setting.value.text;
   if (equals == std::string::npos || fix.ends_with("=...") || !plain || setting.value_span.empty())
     return;
   finding.edits = {{setting.value_span.begin, setting.value_span.end, fix.substr(equals + 1)}};
 }
 
-void check_setting(const Look& look, const Setting& setting, Findings& findings) {
+void check_setting(const Script& script, const Setting& setting, Findings& findings) {
   const bool known = setting.value.known() && !setting.array && !is_secret(setting.name);
   // An assignment that stays in the shell may be the script's own affair: its value is judged where it is exported.
   const Diagnostic found = knowledge::check(setting.name, known ? setting.value.text : "");
@@ -48,9 +48,9 @@ void check_setting(const Look& look, const Setting& setting, Findings& findings)
   Finding& finding = findings.add(found.id, span, found.message, found.fix);
   finding.diagnostic.severity = found.severity;
   if (found.id == knowledge::kBadValue)
-    correct(look, setting, finding);
+    correct(script, setting, finding);
   else
-    rename(look, setting, finding);
+    rename(script, setting, finding);
 }
 
 void check_secret(const Setting& setting, Findings& findings) {
@@ -63,14 +63,14 @@ void check_secret(const Setting& setting, Findings& findings) {
 
 }  // namespace
 
-void check_variables(const Look& look, Findings& findings) {
-  for (const Setting& setting : look.script.settings) {
+void check_variables(const Script& script, Findings& findings) {
+  for (const Setting& setting : script.settings) {
     if (setting.how == How::unset || setting.how == How::read) continue;
     if (setting.how == How::exported && setting.value_span.empty() &&
-        look.script.shell.dialect == Dialect::posix &&
-        look.script.by_name.find(setting.name)->second.size() > 1)
+        script.shell.dialect == Dialect::posix &&
+        script.by_name.find(setting.name)->second.size() > 1)
       continue;  // export NAME: the assignment is judged
-    check_setting(look, setting, findings);
+    check_setting(script, setting, findings);
     check_secret(setting, findings);
   }
 }

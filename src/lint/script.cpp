@@ -245,10 +245,7 @@ class Walk {
                   words[i].span);
       return true;
     }
-    if (name == "source" || name == ".") {
-      if (words.size() > 1) script_.sources.push_back(words[1].span);
-      return true;
-    }
+    if (name == "source" || name == ".") return true;
     if (name == "module" || name == "ml") return module(words), true;
     return false;
   }

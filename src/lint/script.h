@@ -11,7 +11,7 @@
 
 namespace hpclaunch::lint {
 
-/// What is known of a value. Exactly one of: known text, or a kind of unknown.
+/// A value, as far as the text says it.
 struct Value {
   enum class Kind : std::uint8_t {
     known,  ///< `text`
@@ -110,7 +110,7 @@ struct RequestOfJob {
   long tasks_per_node = 0;
   long cpus_per_task = 0;
   std::string gpus_per_node, gpus_per_task, gpus;  ///< "4", "a100:4"
-  std::string queue, account, walltime, memory, exported, constraint, filesystems;
+  std::string exported, constraint;
 };
 
 struct Script {
@@ -122,7 +122,6 @@ struct Script {
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_name;  ///< indices of settings
   std::vector<Module> modules;
   std::vector<Launch> launches;
-  std::vector<Span> sources;  ///< words of files that are read by `source` or `.`: may set anything
 
   /// The last change of `name` before the first `settings_before`; nullptr: none. Local ones and those of a single
   /// command are passed over.

@@ -128,25 +128,19 @@ void Scanner::braces(Word& word, bool quoted) {
 
 void Scanner::dollar(Word& word, bool quoted) {
   const std::size_t begin = at_;
+  // What is between `open` and `close`.
+  const auto inside = [&](Part::Kind kind, std::size_t open, std::size_t close) {
+    const std::size_t size = at_ - begin - std::min(at_ - begin, open + close);
+    word.parts.push_back(
+        {kind, quoted, false, span_of(begin, at_), text_.substr(begin + open, size), {}});
+  };
   if (sees("$((")) {
     at_ = behind(begin + 3, ')');
     if (peek() == ')') ++at_;
-    const std::size_t size = at_ - begin;
-    word.parts.push_back({Part::Kind::arithmetic,
-                          quoted,
-                          false,
-                          span_of(begin, at_),
-                          text_.substr(begin + 3, size > 5 ? size - 5 : 0),
-                          {}});
+    inside(Part::Kind::arithmetic, 3, 2);
   } else if (sees("$(")) {
     at_ = behind(begin + 2, ')');
-    const std::size_t size = at_ - begin;
-    word.parts.push_back({Part::Kind::command,
-                          quoted,
-                          false,
-                          span_of(begin, at_),
-                          text_.substr(begin + 2, size > 3 ? size - 3 : 0),
-                          {}});
+    inside(Part::Kind::command, 2, 1);
   } else if (sees("${")) {
     braces(word, quoted);
   } else {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "hpclaunch/text.h"
+#include "job/programs.h"
 
 namespace hpclaunch::job {
 
@@ -51,7 +52,9 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
   examine_limits(doctor, fabric);
   examine_files(doctor);
   examine_environment(doctor);
-  examine_python(doctor, python);
+  const bool named =
+      python.empty() && !request.command.empty() && is_python(request.command.front());
+  examine_python(doctor, named ? request.command.front() : python);
   examine_network_libraries(doctor, prepared ? &prepared->plan : nullptr);
   return rows;
 }
