@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -136,6 +137,36 @@ struct Family : FamilyTraits {
 /// The family with the longest pattern that matches; nullopt for a name of no family.
 std::optional<Family> find_family(std::string_view name);
 
+struct CautionTraits {
+  enum class Kind : std::uint8_t {
+    slow,       ///< takes a fast path away
+    debug,      ///< for finding faults, not for production
+    harmful,    ///< an error, a hang, or another result than was meant
+    unneeded,   ///< newer versions do it by themselves
+    no_effect,  ///< nothing reads it under these circumstances
+  } kind = Kind::slow;
+};
+
+/// A value that its library takes and that is seldom meant.
+struct Caution : CautionTraits {
+  using Traits = CautionTraits;
+  std::string_view name;
+  std::string_view values;  ///< separated by '|'; "" for any
+  /// Of other variables, separated by '|', all of which must hold: "NAME" is set, "NAME=VALUE" has it, "!" negates.
+  std::string_view with;
+  std::string_view since;   ///< the version from which on it holds; "" for all
+  std::string_view why;     ///< the rest of a sentence that begins with "NAME=VALUE: "
+  std::string_view source;  ///< where that is documented
+};
+
+/// What is set: nullopt where the variable is not, "\x01" somewhere in a value that is not known in full.
+using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
+
+/// Those that hold for an assignment. A condition on a value that is not known in full does not hold.
+std::vector<Caution> cautions(std::string_view name, std::string_view value, const Lookup& others);
+std::size_t count_cautions();
+Caution caution_at(std::size_t index);  ///< ascending name
+
 /// What is wrong with a value, as the end of a sentence about it ("is not ..."), and what was probably
 /// meant ("" when unknown). nullopt: no fault is known. An empty value is never wrong: libraries take it for
 /// "not set".
@@ -181,5 +212,10 @@ inline constexpr Texts<Misspelling, 3> kTexts<Misspelling> = {
 template <>
 inline constexpr Texts<Family, 4> kTexts<Family> = {&Family::pattern, &Family::library,
                                                     &Family::stands_for, &Family::rule};
+
+template <>
+inline constexpr Texts<Caution, 6> kTexts<Caution> = {&Caution::name, &Caution::values,
+                                                      &Caution::with, &Caution::since,
+                                                      &Caution::why,  &Caution::source};
 
 }  // namespace hpclaunch::knowledge

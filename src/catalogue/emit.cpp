@@ -68,7 +68,8 @@ std::string emit(const Catalogue& catalogue) {
       table<knowledge::Library>("Library", catalogue.libraries, block) +
       table<knowledge::Variable>("Variable", catalogue.variables, block) +
       table<knowledge::Misspelling>("Misspelling", catalogue.misspellings, block) +
-      table<knowledge::Family>("Family", catalogue.families, block);
+      table<knowledge::Family>("Family", catalogue.families, block) +
+      table<knowledge::Caution>("Caution", catalogue.cautions, block);
   // constexpr and constinit make the compiler refuse anything that would have to run at start.
   return fmt::format(
       "// Written by hpclaunch-catalogue from profiles/variables/; edit those files.\n"
@@ -78,7 +79,8 @@ std::string emit(const Catalogue& catalogue) {
       "namespace {{\n\n"
       "constexpr char kText[] =\n{};\n\n{}"
       "}}  // namespace\n\n"
-      "constinit const Table kTable = {{kText, kLibrary, kVariable, kMisspelling, kFamily}};\n\n"
+      "constinit const Table kTable = {{kText, kLibrary, kVariable, kMisspelling, kFamily, "
+      "kCaution}};\n\n"
       "}}  // namespace hpclaunch::knowledge\n",
       block.literals(), tables);
 }

@@ -16,7 +16,7 @@ using json_reader::Item;
 using json_reader::Json;
 using Words = std::vector<std::string_view>;
 
-// In the order of knowledge::Type, ::Confidence, ::Direction and Family::Unknown.
+// In the order of knowledge::Type, ::Confidence, ::Direction, Family::Unknown and Caution::Kind.
 const Words kTypes = {"bool",   "int",  "size",      "time",     "float", "enum",     "list",
                       "string", "path", "path-list", "cpu-list", "range", "algorithm"};
 const Words kConfidences = {"source", "docs", "secondary"};
@@ -26,6 +26,7 @@ const Words kCases = {"exact", "any"};
 const Words kNumbers = {"decimal", "c"};
 const Words kSentences = {"optional", "required"};
 const Words kItems = {"word", "int"};
+const Words kKinds = {"slow", "debug", "harmful", "unneeded", "no-effect"};
 
 std::string_view ascii(const Item& at, const std::string& value) {
   if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }))
@@ -214,16 +215,32 @@ knowledge::Family read_family(const Item& at) {
   return f;
 }
 
+void read_cautions(const Item& at, Catalogue& catalogue) {
+  for (const Item& one : at.elements("objects")) {
+    Caution c;
+    c.name = keep(at->key);
+    c.kind = choice(one.need("kind"), kKinds, Caution::Kind::slow);
+    c.values = words(one["values"], "|");
+    c.with = words(one["with"], "|");
+    c.since = text(one["since"]);
+    c.why = text(one.need("why"));
+    c.source = text(one.need("source"));
+    c.where = one.where();
+    catalogue.cautions.push_back(c);
+  }
+}
+
 void read_head(const Item& head, Catalogue& catalogue) {
   (void)head["$schema"];
   for (const Item& at : section(head["misspellings"], false))
     catalogue.misspellings.push_back(read_misspelling(at));
   for (const Item& at : section(head["families"], true))
     catalogue.families.push_back(read_family(at));
+  for (const Item& at : section(head["cautions"], false)) read_cautions(at, catalogue);
   if (head["variables"])
     read_library(head, catalogue);
-  else if (!head["misspellings"] && !head["families"])
-    head.fault("neither \"variables\" nor \"misspellings\" nor \"families\" is present");
+  else if (!head["misspellings"] && !head["families"] && !head["cautions"])
+    head.fault("none of \"variables\", \"misspellings\", \"families\" and \"cautions\" is present");
   head.finish();
 }
 
@@ -261,6 +278,29 @@ bool has(const Catalogue& catalogue, std::string_view name) {
   return std::ranges::binary_search(catalogue.variables, name, {}, &Variable::name);
 }
 
+// The name that a condition is about.
+std::string_view name_in(std::string_view condition) {
+  if (condition.starts_with('!')) condition.remove_prefix(1);
+  return condition.substr(0, condition.find('='));
+}
+
+void check_cautions(const Catalogue& catalogue, std::vector<Error>& errors) {
+  for (const Caution& c : catalogue.cautions) {
+    const auto variable =
+        std::ranges::lower_bound(catalogue.variables, c.name, {}, &Variable::name);
+    if (variable == catalogue.variables.end() || variable->name != c.name) {
+      fault(errors, c.where, fmt::format("{} is not a variable", c.name));
+      continue;
+    }
+    for (const std::string_view value : split(c.values, '|'))
+      if (const auto bad = knowledge::find_fault(*variable, value))
+        fault(errors, c.where, fmt::format("the value \"{}\" of {} {}", value, c.name, bad->what));
+    for (const std::string_view one : split(c.with, '|'))
+      if (!one.empty() && !has(catalogue, name_in(one)))
+        fault(errors, c.where, fmt::format("{} is not a variable", name_in(one)));
+  }
+}
+
 void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
   for (const Variable& v : catalogue.variables) {
     if (!v.successor.empty() && (!has(catalogue, v.successor) || v.successor == v.name))
@@ -295,6 +335,7 @@ std::vector<Error> finish(Catalogue& catalogue) {
   std::vector<Error> errors;
   std::ranges::stable_sort(catalogue.variables, {}, &Variable::name);
   std::ranges::sort(catalogue.misspellings, {}, &Misspelling::wrong);
+  std::ranges::stable_sort(catalogue.cautions, {}, &Caution::name);
   for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
     const SourceRef& first = catalogue.variables[i - 1].where;
     if (catalogue.variables[i].name == catalogue.variables[i - 1].name)
@@ -306,6 +347,7 @@ std::vector<Error> finish(Catalogue& catalogue) {
     fault(errors, {}, "more than 255 libraries do not fit into a row");
   settle_defaults(catalogue, errors);
   check_references(catalogue, errors);
+  check_cautions(catalogue, errors);
   return errors;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -132,6 +133,25 @@ std::string values_text(const Variable& v) {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+// One row for each caution of the variable: what is slow, harmful or unneeded, since when and by which source.
+void add_cautions(std::string_view name, Facts& facts) {
+  constexpr std::array kLabels = {"slow", "debugging", "harmful", "unneeded", "no effect"};
+  for (std::size_t i = 0; i < count_cautions(); ++i) {
+    const Caution one = caution_at(i);
+    if (one.name != name) continue;
+    std::string text = one.values.empty() ? "" : replaced(one.values, {{'|', " or "}});
+    for (const std::string_view with : split(one.with, '|'))
+      if (!with.empty())
+        text += fmt::format("{}{} {}", text.empty() ? "" : " ",
+                            with.starts_with('!') ? "without" : "with",
+                            with.substr(with.starts_with('!') ? 1 : 0));
+    if (!one.since.empty()) text += fmt::format("{}since {}", text.empty() ? "" : ", ", one.since);
+    facts.emplace_back(
+        kLabels[static_cast<std::size_t>(one.kind)],
+        fmt::format("{}{}{} ({})", text, text.empty() ? "" : ": ", one.why, one.source));
+  }
+}
+
 Facts describe_variable(const Variable& v) {
   const std::string value = values_text(v);
   const std::string library = v.library.title.empty()
@@ -153,6 +173,7 @@ Facts describe_variable(const Variable& v) {
   Facts facts;
   for (const auto& [label, text] : all)
     if (!text.empty()) facts.emplace_back(label, text);
+  add_cautions(v.name, facts);
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
 #include "knowledge/table.h"
 
 namespace hpclaunch::knowledge {
@@ -58,6 +59,40 @@ std::optional<Family> find_family(std::string_view name) {
     if (longer && fnmatch(text(row.texts[0]).data(), wanted.c_str(), 0) == 0) best = &row;
   }
   return best == nullptr ? std::nullopt : std::optional(entry_of(*best));
+}
+
+std::size_t count_cautions() { return kTable.cautions.size(); }
+
+Caution caution_at(std::size_t index) { return entry_of(kTable.cautions[index]); }
+
+namespace {
+
+bool holds(std::string_view condition, const Lookup& others) {
+  const bool negated = condition.starts_with('!');
+  if (negated) condition.remove_prefix(1);
+  const std::size_t equals = condition.find('=');
+  const std::optional<std::string> value = others(condition.substr(0, equals));
+  if (equals == condition.npos || !value) return value.has_value() != negated;
+  if (value->find('\x01') != std::string::npos) return false;
+  return (*value == condition.substr(equals + 1)) != negated;
+}
+
+}  // namespace
+
+std::vector<Caution> cautions(std::string_view name, std::string_view value, const Lookup& others) {
+  const auto name_of = [](const Row<Caution>& row) { return text(row.texts[0]); };
+  std::vector<Caution> found;
+  for (const Row<Caution>& row : std::ranges::equal_range(kTable.cautions, name, {}, name_of)) {
+    const Caution one = entry_of(row);
+    const std::vector<std::string_view> values = split(one.values, '|');
+    const std::vector<std::string_view> with = split(one.with, '|');
+    const bool meant = one.values.empty() || std::ranges::count(values, value) > 0;
+    const bool all = one.with.empty() || std::ranges::all_of(with, [&](std::string_view condition) {
+                       return holds(condition, others);
+                     });
+    if (meant && all) found.push_back(one);
+  }
+  return found;
 }
 
 std::string_view to_string(Type type) {

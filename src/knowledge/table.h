@@ -16,13 +16,14 @@ struct Row {
   std::uint8_t library;  ///< of a variable: its position among the libraries
 };
 
-/// Variables and misspellings are sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
+/// Variables, misspellings and cautions are sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
 struct Table {
   const char* text;
   std::span<const Row<Library>> libraries;
   std::span<const Row<Variable>> variables;
   std::span<const Row<Misspelling>> misspellings;
   std::span<const Row<Family>> families;
+  std::span<const Row<Caution>> cautions;
 };
 
 extern const Table kTable;

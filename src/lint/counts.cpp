@@ -52,6 +52,18 @@ long ranks_per_node_of(const Script& script, const Launch& launch) {
   return -1;
 }
 
+long ranks_of(const Script& script, const Launch& launch) {
+  if (const Option* typed = launch.option("-n --ntasks -np --np")) return number_of(typed);
+  const RequestOfJob& request = script.request;
+  const bool own = launch.option("-N --nodes --ntasks-per-node --tasks-per-node") != nullptr;
+  if (is_slurm(launch) && !own && request.tasks > 0) return request.tasks;
+  const long nodes = nodes_of(script, launch);
+  const long each = ranks_per_node_of(script, launch);
+  if (nodes > 0 && each > 0) return nodes * each;
+  // One task on each node is what srun starts by itself.
+  return is_slurm(launch) && each < 0 && request.tasks_per_node == 0 ? nodes : -1;
+}
+
 long gpus_per_node_of(const Script& script) {
   const std::string& text = script.request.gpus_per_node;
   if (text.empty()) return -1;

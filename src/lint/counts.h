@@ -8,7 +8,8 @@ long number_of(const Value& value);    ///< of a plain natural number
 long number_of(const Option* option);  ///< nullptr: -1
 long nodes_of(const Script& script, const Launch& launch);
 long ranks_per_node_of(const Script& script,
-                       const Launch& launch);  ///< given, or ranks on one node
+                       const Launch& launch);               ///< given, or ranks on one node
+long ranks_of(const Script& script, const Launch& launch);  ///< on all nodes
 long gpus_per_node_of(const Script& script);
 
 bool is_slurm(const Launch& launch);      ///< srun

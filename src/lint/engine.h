@@ -37,6 +37,8 @@ void check_shell(const Script& script, Findings& findings);        ///< rules_sh
 void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp
 void check_launches(const Script& script, Findings& findings);     ///< rules_launch.cpp
 void check_settings(const Script& script, Findings& findings);     ///< rules_settings.cpp
+void check_ranks(const Script& script, Findings& findings);        ///< rules_ranks.cpp
+void check_places(const Script& script, Findings& findings);       ///< rules_places.cpp
 
 /// Values of names like *_TOKEN are never printed: this, or "...".
 std::string shown_value(std::string_view name, std::string_view value);

@@ -162,6 +162,11 @@ void before_module(const Script& script, Findings& findings) {
       return module.command > one.command && sets_variables(module);
     });
     if (later == script.modules.end() || !knowledge::find(one.name)) continue;
+    const std::vector<std::size_t>& all = script.by_name.find(one.name)->second;
+    const bool again = std::ranges::any_of(all, [&](std::size_t index) {
+      return script.settings[index].command > later->command && script.settings[index].exported;
+    });
+    if (again) continue;
     findings.add(
         "export-before-module", one.name_span,
         fmt::format("{} is set before \"module load {}\" in line {}, which may set it too",

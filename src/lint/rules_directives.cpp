@@ -99,6 +99,36 @@ void unknown_options(const Script& script, Findings& findings) {
   }
 }
 
+// What sites have taken away. Source: their pages, by the profile of the site.
+struct Retired {
+  std::string_view option;  ///< of a directive; "module": of module load
+  std::string_view value;
+  std::string_view what;
+  std::string_view now;
+};
+constexpr Retired kRetired[] = {
+    {"-q", "EarlyAppAccess", "a queue of Aurora's first year", "debug, debug-scaling or prod"},
+    {"-M --clusters", "cedar", "retired in September 2025", "fir"},
+    {"-M --clusters", "graham", "retired in September 2025", "nibi"},
+    {"-M --clusters", "beluga", "retired in 2025", "rorqual"},
+    {"module", "frameworks_optimized", "gone from Aurora's guide", "frameworks"},
+    {"module", "aws-ofi-rccl", "replaced on Frontier", "rccl-net-plugin"},
+};
+
+void retired(const Script& script, Findings& findings) {
+  const auto report = [&](Span span, const Retired& row) {
+    findings.add("retired", span, fmt::format("{}: {}", row.value, row.what), std::string(row.now));
+  };
+  for (const Retired& row : kRetired) {
+    if (const Ask* const one = script.ask(row.option); one != nullptr && one->value == row.value)
+      report(one->span, row);
+    if (row.option != "module") continue;
+    for (const Module& module : script.modules)
+      if (module.verb == "load" && module.name.substr(0, module.name.find('/')) == row.value)
+        report(module.span, row);
+  }
+}
+
 }  // namespace
 
 void check_directives(const Script& script, Findings& findings) {
@@ -121,6 +151,7 @@ void check_directives(const Script& script, Findings& findings) {
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;
   }
   repeated(script, findings);
+  retired(script, findings);
   unknown_options(script, findings);
 }
 

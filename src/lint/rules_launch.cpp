@@ -93,6 +93,47 @@ void counts(const Script& script, const Launch& launch, Findings& findings) {
                              threads->value.text, number_of(depth)));
 }
 
+// What PALS refuses, or what a library expects of it.
+void pals(const Script& script, const Launch& launch, Findings& findings) {
+  if (!is_mpi(launch)) return;
+  const Option* const devices = launch.option("--gpu-bind");
+  const Setting* const hierarchy = script.given("ZE_FLAT_DEVICE_HIERARCHY", launch);
+  if (devices != nullptr && hierarchy != nullptr && hierarchy->value.known() &&
+      hierarchy->value.text == "FLAT")
+    findings.add("gpu-bind-flat", devices->span,
+                 "--gpu-bind names tiles as DEVICE.TILE, and under ZE_FLAT_DEVICE_HIERARCHY=FLAT "
+                 "there are none: the launch fails");
+  const Setting* const process = script.given("CCL_PROCESS_LAUNCHER", launch);
+  if (process != nullptr && process->value.known() && process->value.text == "pmix" &&
+      launch.program == "mpiexec" && launch.option("--pmi") == nullptr)
+    findings.add("pmix-without-option", launch.span,
+                 "CCL_PROCESS_LAUNCHER=pmix, and mpiexec of PALS starts PMIx only with --pmi=pmix: "
+                 "oneCCL warns and looks for another way",
+                 "mpiexec --pmi=pmix ...");
+}
+
+// The same count twice: -n 4 --ntasks 8.
+void twice(const Launch& launch, Findings& findings) {
+  static constexpr std::string_view kSame[] = {
+      "-n --ntasks -np --np", "-N --nodes", "-c --cpus-per-task", "--ppn -ppn --ntasks-per-node"};
+  if (!starts_ranks(launch)) return;
+  for (const std::string_view names : kSame) {
+    if (names.starts_with("-N") && is_mpi(launch)) continue;
+    const std::vector<std::string_view> list = split(names, ' ');
+    const Option* first = nullptr;
+    for (const Option& one : launch.options) {
+      if (std::ranges::count(list, std::string_view(one.name)) == 0 || !one.has_value) continue;
+      if (first != nullptr && first->value.value.known() && one.value.value.known() &&
+          first->value.text() != one.value.text())
+        findings.add(
+            "option-twice", one.span,
+            fmt::format("{} {} and {} {}: only the last one counts", first->name,
+                        shown(first->value.text(), 30), one.name, shown(one.value.text(), 30)));
+      first = &one;
+    }
+  }
+}
+
 // Slurm 22.05 and newer.
 void cores_of_srun(const Script& script, const Launch& launch, Findings& findings) {
   const Ask* const asked = script.ask("--cpus-per-task");
@@ -300,6 +341,8 @@ void check_launches(const Script& script, Findings& findings) {
   for (const Launch& launch : script.launches) {
     cpu_lists(script, launch, findings);
     counts(script, launch, findings);
+    pals(script, launch, findings);
+    twice(launch, findings);
     cores_of_srun(script, launch, findings);
     threads_of_srun(script, launch, findings);
     nested(script, launch, findings);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
 
@@ -16,40 +17,27 @@ const std::string* known(const Script& script, const char* name, const Launch& l
   return given == nullptr || !given->value.known() ? nullptr : &given->value.text;
 }
 
-struct Costly {
-  std::string_view name;
-  std::string_view values;  ///< separated by '|'
-  bool for_debugging;
-  std::string_view why;
-};
-constexpr Costly kCostly[] = {
-    {"NCCL_P2P_DISABLE", "1", false, "GPUs of one node then exchange data through host memory"},
-    {"NCCL_IB_DISABLE", "1", false, "nodes then exchange data through IP sockets"},
-    {"NCCL_SHM_DISABLE", "1", false, "ranks of one node then use the network"},
-    {"NCCL_NET", "Socket|socket", false, "nodes then exchange data through IP sockets"},
-    {"FI_PROVIDER", "tcp|sockets|udp|tcp;ofi_rxm", false, "the fabric is not used"},
-    {"CUDA_LAUNCH_BLOCKING", "1", true, "each kernel is waited for"},
-    {"HIP_LAUNCH_BLOCKING", "1", true, "each kernel is waited for"},
-    {"AMD_SERIALIZE_KERNEL", "1|2|3", true, "kernels run one after the other"},
-    {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1", true, "each tensor allocates device memory anew"},
-    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", true,
-     "each collective is checked by further collectives"},
-    {"NCCL_DEBUG", "TRACE", true, "each call is logged by each rank"},
-    {"FI_LOG_LEVEL", "debug|trace", true, "each operation of the network is logged by each rank"},
-};
+constexpr std::string_view kCodes[] = {"slow-setting", "debug-setting", "harmful-setting",
+                                       "unneeded-setting", "setting-without-effect"};
 
-void costly(const Script& script, Findings& findings) {
-  for (const Costly& row : kCostly) {
-    const auto found = script.by_name.find(row.name);
-    if (found == script.by_name.end()) continue;
-    const Setting& one = script.settings[found->second.back()];
-    if (!one.exported || one.conditional || !one.value.known()) continue;
-    if (std::ranges::count(split(row.values, '|'), std::string_view(one.value.text)) == 0) continue;
-    const std::string message = fmt::format("{}={}: {}", row.name, one.value.text, row.why);
-    if (row.for_debugging)
-      findings.add("debug-setting", one.name_span, message);
-    else
-      findings.add("slow-setting", one.name_span, message);
+// The catalogue's cautions, at the last value of each variable.
+void cautions(const Script& script, Findings& findings) {
+  const auto value_of = [&](std::string_view name) -> std::optional<std::string> {
+    const Setting* const one = script.last(name, script.settings.size());
+    if (one == nullptr || !one->exported || one->how == Setting::How::unset) return std::nullopt;
+    return one->value.known() ? one->value.text : std::string(1, '\x01');
+  };
+  for (const auto& [name, indices] : script.by_name) {
+    const Setting& one = script.settings[indices.back()];
+    if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
+    const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
+    for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
+      const std::string since =
+          caution.since.empty() ? "" : fmt::format(" (since {})", caution.since);
+      findings.add(kCodes[static_cast<std::size_t>(caution.kind)], one.name_span,
+                   fmt::format("{}{}: {}{}", name, one.value.known() ? "=" + shown(value, 40) : "",
+                               caution.why, since));
+    }
   }
 }
 
@@ -171,6 +159,84 @@ void rendezvous(const Script& script, const Launch& launch, Findings& findings) 
         "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 50000))");
 }
 
+// The word that a setting is given in the text; nullptr: none, or in the syntax of csh.
+const Word* word_of(const Script& script, const Setting& setting) {
+  for (const Assignment& one : script.shell.commands[setting.command].assignments)
+    if (one.name == setting.name) return &one.value;
+  return nullptr;
+}
+
+// MASTER_ADDR=$SLURM_JOB_NODELIST, MASTER_ADDR=$PBS_O_HOST, NCCL_SOCKET_IFNAME=lo
+void address_of(const Script& script, const Setting& one, Findings& findings) {
+  if ((one.name == "NCCL_SOCKET_IFNAME" || one.name == "GLOO_SOCKET_IFNAME") && one.exported &&
+      one.value.known() && (one.value.text == "lo" || one.value.text == "=lo") &&
+      script.request.nodes > 1)
+    findings.add("interface-loopback", one.name_span,
+                 fmt::format("{}={} on {} nodes: the loopback interface reaches none of the others",
+                             one.name, one.value.text, script.request.nodes));
+  const Word* const word = one.name == "MASTER_ADDR" ? word_of(script, one) : nullptr;
+  if (word == nullptr || word->parts.size() != 1 ||
+      word->parts.front().kind != Part::Kind::parameter)
+    return;
+  const Part& part = word->parts.front();
+  const bool list = part.text == "SLURM_NODELIST" || part.text == "SLURM_JOB_NODELIST" ||
+                    part.text == "PBS_NODEFILE" || part.text == "LSB_HOSTS";
+  if (list && part.rest.empty() && script.request.nodes != 1)
+    findings.add(
+        "address-is-list", one.name_span,
+        fmt::format("{} names all nodes of the job, and MASTER_ADDR must be one host", part.text),
+        first_node(script.request.system));
+  const bool submitter = part.text == "SLURM_SUBMIT_HOST" || part.text == "PBS_O_HOST" ||
+                         part.text == "SLURM_LAUNCH_NODE_IPADDR" || part.text == "LSB_SUB_HOST";
+  if (submitter)
+    findings.add(
+        "address-of-submitter", one.name_span,
+        fmt::format("{} is the machine that the job was submitted from, where no rank runs",
+                    part.text),
+        first_node(script.request.system));
+}
+
+// "aws-ofi-nccl/1.9.1-aws" is older than 1.12, and aws-ofi-rccl of any version is.
+bool has_one_name(std::string_view module) {
+  if (module.find("aws-ofi-rccl") != module.npos) return true;
+  const std::size_t at = module.find("aws-ofi-nccl/");
+  if (at == module.npos) return false;
+  std::string_view version = module.substr(at + 13);
+  if (version.starts_with('v')) version.remove_prefix(1);
+  const std::vector<std::string_view> parts = split(version, '.');
+  if (parts.size() < 2 || parts[0] != "1") return false;
+  const std::string_view digits =
+      parts[1].substr(0, std::min(parts[1].find_first_not_of("0123456789"), parts[1].size()));
+  return parse_natural(digits).value_or(99) < 12;
+}
+
+void plugins(const Script& script, const Setting& one, Findings& findings) {
+  if (!one.exported || !one.value.known()) return;
+  if (one.name == "NCCL_NET_PLUGIN" && one.value.text == "ofi") {
+    const bool uenv = script.ask("--uenv") != nullptr ||
+                      std::ranges::any_of(script.launches, [](const Launch& launch) {
+                        return launch.option("--uenv") != nullptr || launch.program == "uenv";
+                      });
+    if (uenv)
+      findings.add("plugin-in-uenv", one.name_span,
+                   "NCCL_NET_PLUGIN=ofi: NCCL does not find a plug-in of that name in a uenv");
+  }
+  if (one.name != "NCCL_NET" || (one.value.text != "OFI" && one.value.text != "Libfabric")) return;
+  const bool old = std::ranges::any_of(script.modules,
+                                       [](const Module& module) {
+                                         return module.verb == "load" && has_one_name(module.name);
+                                       }) ||
+                   std::ranges::any_of(script.settings, [](const Setting& path) {
+                     return path.name == "LD_LIBRARY_PATH" && has_one_name(path.value.text);
+                   });
+  if (old)
+    findings.add("plugin-name", one.value_span,
+                 fmt::format("the plug-in of this script calls itself \"AWS Libfabric\" only; with "
+                             "NCCL_NET={}, NCCL stops",
+                             one.value.text),
+                 "export NCCL_NET=\"AWS Libfabric\"");
+}
+
 // HH:MM:SS and its relatives, which the systems read differently.
 bool is_time(std::string_view system, std::string_view text) {
   if (text.empty() || text.find_first_of("$%{") != text.npos) return true;
@@ -180,6 +246,13 @@ bool is_time(std::string_view system, std::string_view text) {
            std::ranges::count(text, '-') <= 1 && std::ranges::count(text, ':') <= 2;
   }
   return text.find_first_not_of("0123456789:.") == text.npos;
+}
+
+void own_devices(Span span, Findings& findings) {
+  findings.add("devices-per-task", span,
+               "--gpus-per-task shows each task its own GPU only: NCCL cannot use direct "
+               "transfers between GPUs of the node, and LOCAL_RANK is no index of a device",
+               "--gpus-per-node=N, and let each rank take device LOCAL_RANK");
 }
 
 void asks(const Script& script, Findings& findings) {
@@ -199,10 +272,7 @@ void asks(const Script& script, Findings& findings) {
                              counted(request.nodes, "node"), request.tasks_per_node));
   const Ask* const per_task = script.ask("--gpus-per-task");
   if (per_task != nullptr && (request.tasks_per_node > 1 || request.tasks > 1))
-    findings.add("devices-per-task", per_task->span,
-                 "--gpus-per-task shows each task its own GPU only: NCCL cannot use direct "
-                 "transfers between GPUs of the node, and LOCAL_RANK is no index of a device",
-                 "--gpus-per-node=N, and let each rank take device LOCAL_RANK");
+    own_devices(per_task->span, findings);
 }
 
 // Lines of the host file: one for each of the chunk's MPI processes.
@@ -222,42 +292,25 @@ void node_file(const Script& script, Findings& findings) {
   }
 }
 
-// mkdir below /tmp in a job of several nodes: the others lack it.
-void local_folders(const Script& script, Findings& findings) {
-  if (script.request.nodes < 2 || script.launches.empty()) return;
-  for (std::size_t i = 0; i < script.shell.commands.size(); ++i) {
-    const Command& command = script.shell.commands[i];
-    if (command.words.size() < 2 || script.shell.at(command.words.front().span) != "mkdir")
-      continue;
-    const bool launched =
-        std::ranges::any_of(script.launches, [&](const Launch& one) { return one.command == i; });
-    if (launched || command.function != 0) continue;
-    for (const Word& word : command.words) {
-      const std::string_view path = script.shell.at(word.span);
-      if (!path.starts_with("/tmp/") && !path.starts_with("\"/tmp/")) continue;
-      findings.add(
-          "folder-on-first-node", word.span,
-          fmt::format("{} is made on the first of {} nodes", shown(path, 60), script.request.nodes),
-          script.request.system == "slurm" ? "srun --ntasks-per-node=1 --overlap mkdir -p ..."
-                                           : "mpiexec --ppn 1 ... mkdir -p ...");
-      break;
-    }
-  }
-}
-
 }  // namespace
 
 void check_settings(const Script& script, Findings& findings) {
-  costly(script, findings);
+  cautions(script, findings);
   for (const Launch& launch : script.launches) {
     masks(script, launch, findings);
     intel_mask(script, launch, findings);
     network(script, launch, findings);
     rendezvous(script, launch, findings);
+    const Option* const devices = launch.option("--gpus-per-task");
+    if (is_slurm(launch) && devices != nullptr && ranks_of(script, launch) > 1)
+      own_devices(devices->span, findings);
   }
   asks(script, findings);
   node_file(script, findings);
-  local_folders(script, findings);
+  for (const Setting& one : script.settings) {
+    address_of(script, one, findings);
+    plugins(script, one, findings);
+  }
 }
 
 }  // namespace hpclaunch::lint

@@ -84,6 +84,29 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
   finding.certain = true;
 }
 
+// let NRANKS=$A*$B: 1 where the result is 0, which ends a script under set -e.
+void let(const Shell& shell, const Command& command, bool stops, Findings& findings) {
+  if (command.words.size() < 2 || shell.at(command.words.front().span) != "let") return;
+  if (command.join == Join::or_else || command.test) return;
+  const Word& word = command.words[1];
+  const std::string_view text = shell.at(word.span);
+  const std::size_t equals = text.find('=');
+  const bool assigns = command.words.size() == 2 && equals != text.npos &&
+                       is_identifier(text.substr(0, equals)) &&
+                       text.find_first_of("\"'") == text.npos;
+  Finding& finding = findings.add(
+      "let-command", command.span,
+      stops
+          ? "let fails where its result is 0, and set -e then ends the script"
+          : "let fails where its result is 0, and takes an unquoted * for a pattern of file names",
+      assigns ? fmt::format("{}=$(({}))", text.substr(0, equals), text.substr(equals + 1))
+              : "NAME=$((EXPRESSION))");
+  if (stops) finding.diagnostic.severity = Severity::warning;
+  if (!assigns) return;
+  finding.edits = {{command.span.begin, word.span.end, finding.diagnostic.fix}};
+  finding.certain = true;
+}
+
 void line_ends(const Shell& shell, Findings& findings) {
   const std::size_t first = shell.text.find("\r\n");
   if (first == shell.text.npos) return;
@@ -99,8 +122,13 @@ void line_ends(const Shell& shell, Findings& findings) {
 void check_shell(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   line_ends(shell, findings);
+  bool stops = false;  // at the first failure
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
     const Command& command = shell.commands[i];
+    if (command.words.size() > 1 && shell.at(command.words[0].span) == "set")
+      stops = stops || shell.at(command.words[1].span).starts_with("-e") ||
+              shell.at(command.span).find("errexit") != std::string_view::npos;
+    let(shell, command, stops, findings);
     for (const Word& word : command.words) bad_parts(word, shell, findings);
     for (const Assignment& one : command.assignments) {
       bad_parts(one.value, shell, findings);

@@ -52,6 +52,55 @@ class Lint(Test):
         self.assertIn("set-after-launch", self.codes(HEAD + RUN + "export NCCL_DEBUG=INFO\n"))
         self.assertIn("missing-shebang", self.codes("#SBATCH -N 2\n" + RUN))
 
+    def test_what_ranks_and_folders_need(self):
+        """The text of a job of two nodes with four tasks each: wrong, right."""
+        head = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
+        for code, wrong, right in (
+                ("expanded-too-early", "srun bash -c \"x --rank $SLURM_PROCID\"", "srun bash -c 'x --rank $SLURM_PROCID'"),
+                ("expanded-too-early", "export LOCAL_RANK=$SLURM_LOCALID\nsrun x", "export ID=$SLURM_JOB_ID\nsrun x"),
+                ("expanded-too-early", "R=$SLURM_NODEID\nsrun x --node $R", "R=$SLURM_NNODES\nsrun x --node $R"),
+                ("expanded-too-early", "cat > w.sh <<EOF\nx $SLURM_LOCALID\nEOF\nsrun w.sh", "cat > w.sh <<'EOF'\nx $SLURM_LOCALID\nEOF\nsrun w.sh"),
+                ("global-rank-as-local", "L=$((PMIX_RANK % 4))\nsrun x", "L=$((STEP % 4))\nsrun x"),
+                ("rank-constant", "export RANK=0\nsrun x", "export RANK=0\npython x"),
+                ("world-size", "export WORLD_SIZE=4\nsrun x", "export WORLD_SIZE=8\nsrun x"),
+                ("one-file-for-all", "export NCCL_DEBUG_FILE=/scratch/log\nsrun x", "export NCCL_DEBUG_FILE=/scratch/log.%h.%p\nsrun x"),
+                ("one-file-for-all", "srun nsys profile -o report x", "srun nsys profile -o report.%q{SLURM_PROCID} x"),
+                ("other-system", "N=$(wc -l < x)\ncat $PBS_NODEFILE\nsrun x", "cat ${PBS_NODEFILE:-}\nsrun x"),
+                ("shared-fixed-folder", "export TRITON_CACHE_DIR=/tmp/triton\nsrun x", "export TRITON_CACHE_DIR=/tmp/triton-$USER\nsrun x"),
+                ("cache-on-home", "export TRITON_CACHE_DIR=$HOME/.triton\nsrun x", "export TRITON_CACHE_DIR=$SCRATCH/.triton\nsrun x"),
+                ("path-replaced", "module load cuda\nexport LD_LIBRARY_PATH=/x/lib\nsrun x", "module load cuda\nexport LD_LIBRARY_PATH=/x/lib:$LD_LIBRARY_PATH\nsrun x"),
+                ("tilde-quoted", "export HF_HOME=\"~/hf\"\nsrun x", "export HF_HOME=~/hf\nsrun x"),
+                ("placeholder", "source /path/to/env\nsrun x", "source /home/me/env\nsrun x"),
+                ("conda-not-initialised", "conda activate e\nsrun x", "source ~/conda.sh\nconda activate e\nsrun x"),
+                ("container-without-binds", "srun apptainer exec i.sif python /scratch/p/t.py", "srun apptainer exec -B /scratch i.sif python /scratch/p/t.py"),
+                ("gpu-bind-flat", "export ZE_FLAT_DEVICE_HIERARCHY=FLAT\nmpiexec -n 2 --gpu-bind list:0.0:0.1 x", "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE\nmpiexec -n 2 --gpu-bind list:0.0:0.1 x"),
+                ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec --pmi=pmix -n 2 x"),
+                ("option-twice", "srun -n 4 --ntasks=8 x", "srun -n 4 -N 2 x"),
+                ("let-command", "let A=$B*2", "A=$((B * 2))"),
+                ("address-is-list", "export MASTER_ADDR=$SLURM_NODELIST\nsrun x", "export MASTER_ADDR=${SLURM_NODELIST%%,*}\nsrun x"),
+                ("address-of-submitter", "export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun x", "export MASTER_ADDR=$(hostname)\nsrun x"),
+                ("interface-loopback", "export NCCL_SOCKET_IFNAME=lo\nsrun x", "export NCCL_SOCKET_IFNAME=^lo\nsrun x"),
+                ("plugin-in-uenv", "export NCCL_NET_PLUGIN=ofi\nsrun --uenv=pytorch x", "export NCCL_NET_PLUGIN=ofi\nsrun x"),
+                ("plugin-name", "module load aws-ofi-nccl/1.9.1-aws\nexport NCCL_NET=OFI\nsrun x", "module load aws-ofi-nccl/1.14.0\nexport NCCL_NET=OFI\nsrun x"),
+                ("retired", "module load frameworks_optimized", "module load frameworks"),
+                ("slow-setting", "export NCCL_P2P_DISABLE=1\nsrun x", "export NCCL_P2P_DISABLE=0\nsrun x"),
+                ("debug-setting", "export CUDA_LAUNCH_BLOCKING=1\nsrun x", "export CUDA_LAUNCH_BLOCKING=0\nsrun x"),
+                ("harmful-setting", "export FI_MR_CACHE_MONITOR=memhooks\nsrun x", "export FI_MR_CACHE_MONITOR=kdreg2\nsrun x"),
+                ("harmful-setting", "export CCL_KVS_MODE=mpi CCL_ATL_TRANSPORT=ofi\nsrun x", "export CCL_KVS_MODE=mpi CCL_ATL_TRANSPORT=mpi\nsrun x"),
+                ("unneeded-setting", "export FI_EFA_FORK_SAFE=1\nsrun x", "export FI_EFA_FORK_SAFE=0\nsrun x"),
+                ("setting-without-effect", "export MPICH_OFI_NIC_MAPPING=\"0:0-3\"\nsrun x", "export MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=\"0:0-3\"\nsrun x")):
+            with self.subTest(code=code, wrong=wrong):
+                self.assertEqual(self.codes(head + wrong + "\n").count(code), 1)
+                self.assertNotIn(code, self.codes(head + right + "\n"))
+        many = "#!/bin/bash\n#SBATCH -N 64\nsource %s/env/bin/activate\nsrun x\n"
+        self.assertIn("environment-on-home", self.codes(many % "$HOME"))
+        self.assertNotIn("environment-on-home", self.codes(many % "$SCRATCH"))
+        self.assertIn("other-system", self.codes("#!/bin/bash\n#PBS -l select=2\nsrun x\n"))
+
+    def test_cautions_are_explained(self):
+        done = hpclaunch("explain", "FI_CXI_OFLOW_BUF_SIZE", "--profile", "none")
+        self.assertRegex(done.out, r"(?s)harmful +.*8388608.*since libfabric 2.2.0.*prov/cxi/include/cxip.h")
+
     def test_launch_lines_are_read(self):
         for line in ("mpiexec -n 2 -genv NCCL_DEBUG INF x", "mpirun -x NCCL_DEBUG=INF x", "srun --export=ALL,NCCL_DEBUG=INF x",
                      "mpiexec --env NCCL_DEBUG=INF x", "NCCL_DEBUG=INF srun x", "env NCCL_DEBUG=INF x"):
@@ -154,7 +203,7 @@ class Lint(Test):
         for name in sorted(os.listdir(folder)):
             with open(os.path.join(folder, name), encoding="utf-8") as source:
                 text += source.read()
-        raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
+        raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)
 
