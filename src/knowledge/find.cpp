@@ -82,8 +82,10 @@ bool holds(std::string_view condition, const Lookup& others) {
 std::vector<Caution> cautions(std::string_view name, std::string_view value, const Lookup& others) {
   const auto name_of = [](const Row<Caution>& row) { return text(row.texts[0]); };
   std::vector<Caution> found;
-  for (const Row<Caution>& row : std::ranges::equal_range(kTable.cautions, name, {}, name_of)) {
-    const Caution one = entry_of(row);
+  // Not std::ranges::equal_range: Clang 14 does not compile libstdc++'s subrange.
+  auto row = std::ranges::lower_bound(kTable.cautions, name, {}, name_of);
+  for (; row != kTable.cautions.end() && name_of(*row) == name; ++row) {
+    const Caution one = entry_of(*row);
     const std::vector<std::string_view> values = split(one.values, '|');
     const std::vector<std::string_view> with = split(one.with, '|');
     const bool meant = one.values.empty() || std::ranges::count(values, value) > 0;

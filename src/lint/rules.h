@@ -2,6 +2,7 @@
 
 namespace hpclaunch::lint {
 
-extern const char* const kRules;  ///< profiles/lint/rules.json
+extern const char* const kRules;    ///< profiles/lint/rules.json
+extern const char* const kRetired;  ///< profiles/lint/retired.json
 
 }  // namespace hpclaunch::lint

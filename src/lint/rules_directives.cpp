@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "hpclaunch/text.h"
 #include "lint/asks.h"
 #include "lint/engine.h"
+#include "lint/rules.h"
 
 namespace hpclaunch::lint {
 
@@ -99,33 +101,25 @@ void unknown_options(const Script& script, Findings& findings) {
   }
 }
 
-// What sites have taken away. Source: their pages, by the profile of the site.
-struct Retired {
-  std::string_view option;  ///< of a directive; "module": of module load
-  std::string_view value;
-  std::string_view what;
-  std::string_view now;
-};
-constexpr Retired kRetired[] = {
-    {"-q", "EarlyAppAccess", "a queue of Aurora's first year", "debug, debug-scaling or prod"},
-    {"-M --clusters", "cedar", "retired in September 2025", "fir"},
-    {"-M --clusters", "graham", "retired in September 2025", "nibi"},
-    {"-M --clusters", "beluga", "retired in 2025", "rorqual"},
-    {"module", "frameworks_optimized", "gone from Aurora's guide", "frameworks"},
-    {"module", "aws-ofi-rccl", "replaced on Frontier", "rccl-net-plugin"},
-};
+// What sites have taken away: rows of profiles/lint/retired.json.
+const nlohmann::json& retired_rows() {
+  static const nlohmann::json kRows = nlohmann::json::parse(kRetired, nullptr, true, true);
+  return kRows;
+}
 
 void retired(const Script& script, Findings& findings) {
-  const auto report = [&](Span span, const Retired& row) {
-    findings.add("retired", span, fmt::format("{}: {}", row.value, row.what), std::string(row.now));
-  };
-  for (const Retired& row : kRetired) {
-    if (const Ask* const one = script.ask(row.option); one != nullptr && one->value == row.value)
-      report(one->span, row);
-    if (row.option != "module") continue;
+  for (const auto& row : retired_rows()) {
+    const auto text = [&](const char* key) { return row.value(key, std::string()); };
+    const std::string name = text("name");
+    const auto report = [&](Span span) {
+      findings.add("retired", span, fmt::format("{}: {}", name, text("what")), text("now"));
+    };
+    const Ask* const one = script.ask(text("option"));
+    if (one != nullptr && one->value == name) report(one->span);
     for (const Module& module : script.modules)
-      if (module.verb == "load" && module.name.substr(0, module.name.find('/')) == row.value)
-        report(module.span, row);
+      if (row.contains("module") && module.verb == "load" &&
+          module.name.substr(0, module.name.find('/')) == name)
+        report(module.span);
   }
 }
 
