@@ -324,6 +324,7 @@ add_test(NAME supervised.black-box
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
 hpclaunch_unit_test(scheduler SOURCES tests/scheduler/scheduler_test.cpp LINK hpclaunch_scheduler)
 hpclaunch_unit_test(lint SOURCES tests/lint/shell_test.cpp LINK hpclaunch_lint)
+hpclaunch_unit_test(lint_cost LABEL lint SOURCES tests/lint/cost_test.cpp LINK hpclaunch_lint)
 hpclaunch_unit_test(job SOURCES tests/job/node_test.cpp tests/job/time_limit_test.cpp LINK hpclaunch_job)
 
 # ---- real launchers on virtual nodes: Slurm, Hydra, Open MPI, PyTorch (tests/engines/cluster.py) -----------------------

@@ -69,23 +69,30 @@ bool is_identifier(std::string_view name) {
 
 namespace {
 
-// Optimal string alignment: insert, delete, replace, swap of two neighbours cost 1 each.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
+// Optimal string alignment: insert, delete, replace, swap of two neighbours cost 1 each. From `limit` on it is not
+// counted to the end: `limit` is the answer.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit) return limit;
   std::vector<std::size_t> before_last;
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::size_t least = 0;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    before_last = last;
+    before_last.swap(last);
     last = row;
     row[0] = i;
+    const std::size_t least_before = least;
+    least = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = to_lower(a[i - 1]) == to_lower(b[j - 1]);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0u : 1u)});
       const bool swapped = i > 1 && j > 1 && to_lower(a[i - 1]) == to_lower(b[j - 2]) &&
                            to_lower(a[i - 2]) == to_lower(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+      least = std::min(least, row[j]);
     }
+    if (least >= limit && least_before + 1 >= limit) return limit;  // a swap reaches back two rows
   }
   return row[b.size()];
 }
@@ -97,7 +104,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(word, candidate, best_distance);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best_distance = distance;
       best = candidate;

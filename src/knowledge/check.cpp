@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -15,10 +16,14 @@ bool suggestible(const Variable& v) {
   return v.removed.empty() && v.successor.empty() && !v.internal;
 }
 
-// Known names with the family's prefix: candidates for a misspelt name.
-std::vector<std::string> relatives(std::string_view pattern) {
+// Known names with the family's prefix: candidates for a misspelt name. Made once for each family, since a script may
+// have thousands of unknown names.
+const std::vector<std::string>& relatives(std::string_view pattern) {
+  static std::map<std::string_view, std::vector<std::string>> all;
+  const auto [entry, added] = all.try_emplace(pattern);
+  std::vector<std::string>& names = entry->second;
+  if (!added) return names;
   const std::string_view prefix = pattern.substr(0, pattern.find('*'));
-  std::vector<std::string> names;
   for (std::size_t i = 0; i < count(); ++i) {
     if (!std::string_view(kTable.text + kTable.variables[i].texts[0]).starts_with(prefix)) continue;
     const Variable v = at(i);
@@ -43,7 +48,7 @@ bool differs_in_one_part(std::string_view a, std::string_view b) {
 }
 
 std::string near_name(std::string_view name, const Family& family) {
-  const std::vector<std::string> names = relatives(family.pattern);
+  const std::vector<std::string>& names = relatives(family.pattern);
   const std::optional<std::string> near = nearest(name, names);
   if (near && (family.unknown == Family::Unknown::suspect || differs_in_one_part(name, *near)))
     return *near;

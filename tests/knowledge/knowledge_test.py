@@ -157,7 +157,9 @@ class Compiler(unittest.TestCase):
         self.refuses(good.replace("},\n", "},,\n"), 4)
         self.refuses("", 1)
         self.refuses("[]", 1, "expected an object")
-        self.refuses("{}", 1, 'neither "variables"')
+        self.refuses("{}", 1, 'none of "variables"')
+        self.refuses('{"cautions": {"X": [{"kind": "slow", "why": "w", "source": "s"}]}}', 1, "X is not a variable")
+        self.refuses('{"cautions": {"X": [{"kind": "fast", "why": "w", "source": "s"}]}}', 1, '"fast"')
         self.refuses('{"misspellings": {"X": {"meant": "Y"}}}', 1, "Y is not a variable")
 
     def test_a_name_in_two_files(self):
