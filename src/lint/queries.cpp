@@ -19,9 +19,8 @@ const Setting* Script::last(std::string_view name, std::size_t settings_before) 
 const Setting* Script::given(std::string_view name, const Launch& launch) const {
   const auto found = by_name.find(name);
   if (found == by_name.end()) return nullptr;
-  const auto index = static_cast<std::size_t>(&launch - launches.data());
-  for (auto at = found->second.rbegin(); at != found->second.rend(); ++at)
-    if (settings[*at].launch == index) return &settings[*at];
+  for (auto own = launch.own_settings.rbegin(); own != launch.own_settings.rend(); ++own)
+    if (settings[*own].name == name) return &settings[*own];
   const Setting* one = last(name, launch.settings_before);
   return one != nullptr && one->exported && one->how != Setting::How::unset ? one : nullptr;
 }

@@ -83,6 +83,12 @@ void not_exported(const Script& script, const Uses& uses, Findings& findings) {
   }
 }
 
+// A launch begins behind the first of two settings and before the second.
+bool starts_between(const std::vector<Launch>& launches, std::size_t first, std::size_t second) {
+  const auto next = std::ranges::upper_bound(launches, first, {}, &Launch::settings_before);
+  return next != launches.end() && next->settings_before <= second;
+}
+
 void repeated(const Script& script, const Uses& uses, Findings& findings) {
   for (const auto& [name, indices] : script.by_name) {
     if (indices.size() < 2 || !knowledge::find(name)) continue;
@@ -94,9 +100,7 @@ void repeated(const Script& script, const Uses& uses, Findings& findings) {
                          !one.value_span.empty() && !one.append && one.launch == Setting::kNone &&
                          (one.how == How::exported || one.how == How::assigned);
       const bool same_run =
-          before != nullptr && std::ranges::none_of(script.launches, [&](const Launch& launch) {
-            return launch.settings_before > before_index && launch.settings_before <= index;
-          });
+          before != nullptr && !starts_between(script.launches, before_index, index);
       const bool differs = plain && same_run && before->value.text != one.value.text &&
                            before->command < one.command &&
                            !used_between(uses, name, before->command, one.command);
@@ -158,15 +162,13 @@ void before_module(const Script& script, Findings& findings) {
     const bool stack = std::ranges::any_of(
         kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
     if (!stack || one.how != How::exported || one.local || one.value_span.empty()) continue;
-    const auto later = std::ranges::find_if(script.modules, [&](const Module& module) {
-      return module.command > one.command && sets_variables(module);
-    });
+    const auto behind = std::ranges::upper_bound(script.modules, one.command, {}, &Module::command);
+    const auto later = std::find_if(behind, script.modules.end(), sets_variables);
     if (later == script.modules.end() || !knowledge::find(one.name)) continue;
     const std::vector<std::size_t>& all = script.by_name.find(one.name)->second;
-    const bool again = std::ranges::any_of(all, [&](std::size_t index) {
-      return script.settings[index].command > later->command && script.settings[index].exported;
-    });
-    if (again) continue;
+    const auto after = std::ranges::upper_bound(
+        all, later->command, {}, [&](std::size_t index) { return script.settings[index].command; });
+    if (after != all.end()) continue;
     findings.add(
         "export-before-module", one.name_span,
         fmt::format("{} is set before \"module load {}\" in line {}, which may set it too",

@@ -326,11 +326,11 @@ void ends(const Script& script, const Launch& launch, Findings& findings) {
   }
   const bool to_tee =
       first->join == Join::pipe && first + 1 != commands.end() && is(*(first + 1), "tee");
+  if (!to_tee || launch.outer != Setting::kNone || is_tool(launch)) return;
   const bool pipefail = std::ranges::any_of(commands, [&](const Command& one) {
     return is(one, "set") && script.shell.at(one.span).find("pipefail") != std::string_view::npos;
   });
-  const bool looked_at = script.shell.text.find("PIPESTATUS") != std::string_view::npos;
-  if (to_tee && !pipefail && !looked_at && launch.outer == Setting::kNone && !is_tool(launch))
+  if (!pipefail && script.shell.text.find("PIPESTATUS") == std::string_view::npos)
     findings.add("status-of-pipe", launch.span,
                  "the job's status is that of tee: a failed launch counts as completed");
 }

@@ -391,6 +391,9 @@ Script read_script(std::string_view text, std::string file) {
   script.shell = read_shell(text);
   read_asks(script);
   Walk(script).run();
+  for (std::size_t i = 0; i < script.settings.size(); ++i)
+    if (const std::size_t launch = script.settings[i].launch; launch < script.launches.size())
+      script.launches[launch].own_settings.push_back(i);
   return script;
 }
 

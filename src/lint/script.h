@@ -72,12 +72,13 @@ struct Launch {
       kind;  ///< row of profiles/programs/launchers.json: "srun", "mpiexec", "torchrun", "flux run", "container"
   std::string program;  ///< as typed, without folder: "mpirun"
   std::size_t command = 0;
-  Span span;                           ///< of the program word
-  std::vector<Text> words = {};        ///< all, the program first
-  std::vector<Option> options = {};    ///< of the launcher
-  std::vector<Text> inner = {};        ///< the program that it starts, with its arguments
-  std::size_t outer = Setting::kNone;  ///< the launch around it, index in Script::launches
-  std::size_t settings_before = 0;     ///< number of Script::settings when it starts
+  Span span;                                   ///< of the program word
+  std::vector<Text> words = {};                ///< all, the program first
+  std::vector<Option> options = {};            ///< of the launcher
+  std::vector<Text> inner = {};                ///< the program that it starts, with its arguments
+  std::size_t outer = Setting::kNone;          ///< the launch around it, index in Script::launches
+  std::size_t settings_before = 0;             ///< number of Script::settings when it starts
+  std::vector<std::size_t> own_settings = {};  ///< indices of those that are for it alone
   bool background = false;
 
   /// The last of the options with one of `names` ("--ntasks -n"); nullptr: none.
