@@ -145,6 +145,7 @@ struct CautionTraits {
     unneeded,   ///< newer versions do it by themselves
     no_effect,  ///< nothing reads it under these circumstances
   } kind = Kind::slow;
+  bool between_nodes = false;  ///< of no matter where a job has one node
 };
 
 /// A value that its library takes and that is seldom meant.

@@ -228,6 +228,42 @@ void check_variables(const Plan& plan, const EnvSnapshot& env,
   }
 }
 
+// What the ranks find for a name; nullopt: nothing; "\x01": a value of each rank's own.
+std::optional<std::string> planned_value(const Plan& plan, const EnvSnapshot& env,
+                                         std::string_view name) {
+  const Setting* const setting = plan.find_env(name);
+  if (setting == nullptr) return env.has(name) ? std::optional(env.get(name)) : std::nullopt;
+  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
+  const auto* text = std::get_if<std::string>(&setting->value());
+  return text == nullptr ? "\x01" : *text;
+}
+
+// The catalogue's cautions, about values that the user gave: those of a profile have their reasons there.
+void user_cautions(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
+  static constexpr const char* kIds[] = {"slow-setting", "debug-setting", "harmful-setting",
+                                         "unneeded-setting", "setting-without-effect"};
+  const auto others = [&](std::string_view name) { return planned_value(plan, env, name); };
+  std::string_view before;
+  for (std::size_t i = 0; i < knowledge::count_cautions(); ++i) {
+    const std::string_view name = knowledge::caution_at(i).name;
+    if (name == before) continue;
+    before = name;
+    const Setting* const setting = plan.find_env(name);
+    const Layer layer = setting == nullptr ? Layer::environment : setting->history.back().layer;
+    const std::optional<std::string> value = others(name);
+    if (!value || (layer != Layer::environment && layer != Layer::command_line)) continue;
+    for (const knowledge::Caution& one : knowledge::cautions(name, *value, others)) {
+      if (one.between_nodes && plan.nodes() < 2) continue;
+      const bool harmful = one.kind == knowledge::Caution::Kind::harmful;
+      diagnostics.push_back(
+          {kIds[static_cast<std::size_t>(one.kind)], harmful ? Severity::warning : Severity::note,
+           fmt::format("{}={}: {}{}", name, shown(*value, 60), one.why,
+                       one.since.empty() ? "" : fmt::format(" (since {})", one.since)),
+           fmt::format("hpclaunch explain {}", name)});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const EnvSnapshot& env) {
@@ -239,6 +275,7 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const
   too_many_threads(plan, diagnostics);
   competing_binding(plan, env, diagnostics);
   check_variables(plan, env, diagnostics);
+  user_cautions(plan, env, diagnostics);
   check_lists(plan, node, env, diagnostics);
   return diagnostics;
 }

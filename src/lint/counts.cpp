@@ -60,6 +60,10 @@ long ranks_of(const Script& script, const Launch& launch) {
   const long nodes = nodes_of(script, launch);
   const long each = ranks_per_node_of(script, launch);
   if (nodes > 0 && each > 0) return nodes * each;
+  // sbatch without --nodes and --ntasks asks for one node.
+  if (is_slurm(launch) && !own && request.system == "slurm" && request.nodes == 0 &&
+      script.ask("--nodes --ntasks --nodelist --array") == nullptr)
+    return std::max(request.tasks_per_node, 1L);
   // One task on each node is what srun starts by itself.
   return is_slurm(launch) && each < 0 && request.tasks_per_node == 0 ? nodes : -1;
 }

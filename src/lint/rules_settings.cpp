@@ -32,6 +32,7 @@ void cautions(const Script& script, Findings& findings) {
     if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
     const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
     for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
+      if (caution.between_nodes && script.request.nodes == 1) continue;
       const std::string since =
           caution.since.empty() ? "" : fmt::format(" (since {})", caution.since);
       findings.add(kCodes[static_cast<std::size_t>(caution.kind)], one.name_span,

@@ -133,6 +133,18 @@ class Explain(Test):
         self.assertEqual([h[1] for h in found["OMP_NUM_THREADS"]], ["command line", "environment", "builtin"])
         self.assertEqual(found["MKL_NUM_THREADS"][0], ("value", "command line", "(unset)"))
 
+    def test_values_that_are_seldom_meant_are_said_before_the_launch(self):
+        def said(env, *words):
+            return hpclaunch("plan", *HERE, *words, "--", "/bin/true", env=clean_env(**env)).err
+        self.assertIn("warning: FI_MR_CACHE_MONITOR=memhooks", said({"FI_MR_CACHE_MONITOR": "memhooks"}))
+        self.assertIn("note: NCCL_P2P_DISABLE=1", said({}, "--set", "NCCL_P2P_DISABLE=1"))
+        self.assertIn("CCL_KVS_MODE=mpi", said({"CCL_KVS_MODE": "mpi", "CCL_ATL_TRANSPORT": "ofi"}))
+        self.assertNotIn("CCL_KVS_MODE", said({"CCL_KVS_MODE": "mpi", "CCL_ATL_TRANSPORT": "mpi"}))
+        # One node: what only nodes would feel is not said. A profile's own values have their reasons there.
+        self.assertNotIn("NCCL_IB_DISABLE", said({"NCCL_IB_DISABLE": "1"}))
+        done = hpclaunch("plan", "--profile", "aurora", "-N", "2", "--", "/bin/true", env=clean_env())
+        self.assertNotIn("-setting]", done.err)
+
     def test_the_later_of_two_on_the_command_line(self):
         found = self.explain("--set", "A=1", "--set", "A=2", "A")
         self.assertEqual(found["A"], [("value", "command line", "2"), ("overridden", "command line", "1")])

@@ -92,6 +92,12 @@ class Lint(Test):
             with self.subTest(code=code, wrong=wrong):
                 self.assertEqual(self.codes(head + wrong + "\n").count(code), 1)
                 self.assertNotIn(code, self.codes(head + right + "\n"))
+        alone = "#!/bin/bash\n#SBATCH --ntasks-per-node=1\nexport RANK=$SLURM_PROCID\nsrun x\n"
+        self.assertNotIn("expanded-too-early", self.codes(alone))
+        self.assertIn("expanded-too-early", self.codes(alone.replace("=1", "=4")))
+        one_node = "#!/bin/bash\n#SBATCH -N %d\nexport NCCL_IB_DISABLE=1\nsrun x\n"
+        self.assertNotIn("slow-setting", self.codes(one_node % 1))
+        self.assertIn("slow-setting", self.codes(one_node % 2))
         many = "#!/bin/bash\n#SBATCH -N 64\nsource %s/env/bin/activate\nsrun x\n"
         self.assertIn("environment-on-home", self.codes(many % "$HOME"))
         self.assertNotIn("environment-on-home", self.codes(many % "$SCRATCH"))
