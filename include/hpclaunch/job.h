@@ -121,6 +121,8 @@ std::vector<std::pair<std::string, std::string>> framework_facts(const std::stri
                                                                  const Plan& plan);
 /// Which frameworks read a variable, for what and behind which others.
 std::vector<std::pair<std::string, std::string>> framework_readers(const std::string& variable);
+/// What the libfabric of this machine says of its variable; empty for other names, and where it does not know it.
+std::vector<std::pair<std::string, std::string>> fabric_facts(const std::string& variable);
 
 // ---- doctor -----------------------------------------------------------------------------------------
 

@@ -43,6 +43,18 @@ Status ask_libfabric(Topology& topology, double limit_seconds = 5);
 /// ask_libfabric.
 Result<std::vector<std::string>> libfabric_providers(double limit_seconds = 5);
 
+/// A variable that the installed libfabric reads, by its own account.
+struct FabricParameter {
+  std::string name;   ///< "FI_CXI_RDZV_THRESHOLD"
+  std::string type;   ///< "text", "integer", "yes or no", "size"
+  std::string help;   ///< one line
+  std::string value;  ///< that holds here; "" for the default
+};
+
+/// By fi_getparams, in a child process. Errors: `unsupported` when libfabric is not installed or does not answer,
+/// `system` when it crashed or exceeded the limit.
+Result<std::vector<FabricParameter>> libfabric_parameters(double limit_seconds = 5);
+
 /// Reads a topology file: our own JSON, or hwloc XML of format version 1 or 2, distinguished by content. XML is
 /// read in a child process. `hostname` is the file's, or "". Errors: `not_found`; `invalid` (with file and,
 /// for JSON, line, column and pointer); `unsupported` (as above); `system`.

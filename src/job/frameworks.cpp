@@ -116,6 +116,19 @@ Labelled framework_facts(const std::string& name, const Plan& plan) {
   return facts;
 }
 
+Labelled fabric_facts(const std::string& variable) {
+  if (!variable.starts_with("FI_")) return {};
+  const auto installed = libfabric_parameters();
+  if (!installed) return {};  // none here: the catalogue is all there is
+  const auto found = std::ranges::find(*installed, variable, &FabricParameter::name);
+  if (found == installed->end()) return {};
+  std::string text = fmt::format("the libfabric of this machine reads it: {}", found->type);
+  if (!found->help.empty()) text += "; " + found->help;
+  if (!found->value.empty() && !is_secret(variable, found->value))
+    text += fmt::format("; it is {} now", found->value);
+  return {{"installed", text}};
+}
+
 Labelled framework_readers(const std::string& variable) {
   std::vector<std::string> readers;
   for (const std::string_view reads : known_programs("reads"))

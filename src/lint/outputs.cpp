@@ -100,7 +100,7 @@ std::string as_sarif(const std::vector<LintedFile>& files, std::string_view vers
     for (const Finding& one : file.findings) results.push_back(sarif_result(one));
   ordered_json driver = {{"name", "hpclaunch"}, {"version", version}, {"rules", sarif_rules()}};
   ordered_json run = {
-      {"tool", {{"driver", driver}}}, {"columnKind", "utf16CodeUnits"}, {"results", results}};
+      {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
   return written({{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                   {"version", "2.1.0"},
                   {"runs", ordered_json::array({run})}});

@@ -388,7 +388,10 @@ Shell read_shell(std::string_view text) { return Reader(text).read(); }
 Place place_of(const Shell& shell, std::uint32_t offset) {
   const auto next = std::ranges::upper_bound(shell.lines, offset);
   const std::uint32_t line = *std::prev(next);
-  return {static_cast<int>(next - shell.lines.begin()), static_cast<int>(offset - line) + 1};
+  // Bytes 10xxxxxx continue a character of UTF-8.
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+  const auto before = std::ranges::count_if(shell.text.substr(line, offset - line), begins);
+  return {static_cast<int>(next - shell.lines.begin()), static_cast<int>(before) + 1};
 }
 
 }  // namespace hpclaunch::lint

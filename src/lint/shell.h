@@ -137,7 +137,7 @@ struct Shell {
 
 struct Place {
   int line = 1;
-  int column = 1;  ///< in bytes
+  int column = 1;  ///< in characters of UTF-8
 };
 Place place_of(const Shell& shell, std::uint32_t offset);
 

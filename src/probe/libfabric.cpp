@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -46,19 +47,27 @@ bool serves(const ofi::Info& info, const Nic& nic) {
   return !pci.empty() && pci == nic.pci;
 }
 
-/// All that is offered, in its order of preference; never empty.
-Result<const ofi::Info*> get_info(const std::string& library) {
+/// A function of the library.
+template <class Function>
+Result<Function*> function_of(const std::string& library, const char* name) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return Error{ErrorKind::unsupported,
                  fmt::format("libfabric not found: {}", text_or_empty(dlerror())),
                  "load its module, or add its directory to LD_LIBRARY_PATH"};
-  const auto get = reinterpret_cast<ofi::GetInfo*>(dlsym(handle, "fi_getinfo"));
-  if (get == nullptr)
+  const auto found = reinterpret_cast<Function*>(dlsym(handle, name));
+  if (found == nullptr)
     return Error{ErrorKind::unsupported,
-                 fmt::format("{} is not libfabric: it has no fi_getinfo", library)};
+                 fmt::format("{} is not libfabric: it has no {}", library, name)};
+  return found;
+}
+
+/// All that is offered, in its order of preference; never empty.
+Result<const ofi::Info*> get_info(const std::string& library) {
+  const auto get = function_of<ofi::GetInfo>(library, "fi_getinfo");
+  if (!get) return get.error();
   ofi::Info* answer = nullptr;
-  const int status = get(ofi::kVersion, nullptr, nullptr, 0, nullptr, &answer);
+  const int status = (*get)(ofi::kVersion, nullptr, nullptr, 0, nullptr, &answer);
   if (status != 0)
     return Error{ErrorKind::unsupported,
                  fmt::format("libfabric offers no provider: fi_getinfo returned {} ({})", status,
@@ -91,7 +100,46 @@ Result<std::string> list_all(const std::string& library) {
   return lines;
 }
 
+constexpr char kField = '\x1f';
+
+/// A line for each parameter: name, type, help, value.
+Result<std::string> list_parameters(const std::string& library) {
+  const auto get = function_of<ofi::GetParameters>(library, "fi_getparams");
+  if (!get) return get.error();
+  ofi::Parameter* all = nullptr;
+  int count = 0;
+  if (const int status = (*get)(&all, &count); status != 0)
+    return Error{ErrorKind::unsupported, fmt::format("fi_getparams returned {}", status)};
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    const auto one_line = [](const char* text) {
+      return replaced(text_or_empty(text), {{'\n', " "}, {kField, " "}});
+    };
+    lines += one_line(all[i].name) + kField + std::to_string(all[i].type) + kField +
+             one_line(all[i].help) + kField + one_line(all[i].value) + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
+
+Result<std::vector<FabricParameter>> libfabric_parameters(const std::string& library,
+                                                          double limit_seconds) {
+  // In the order of libfabric's enum fi_param_type.
+  constexpr std::array kTypes = {"text", "integer", "yes or no", "size"};
+  const Result<std::string> answer =
+      run_in_child([&] { return list_parameters(library); }, limit_seconds);
+  if (!answer) return answer.error();
+  std::vector<FabricParameter> all;
+  for (const std::string_view line : split(*answer, '\n')) {
+    const std::vector<std::string_view> fields = split(line, kField);
+    if (fields.size() != 4) continue;
+    const auto type = static_cast<std::size_t>(parse_natural(fields[1]).value_or(0));
+    all.push_back({std::string(fields[0]), kTypes[std::min(type, kTypes.size() - 1)],
+                   std::string(fields[2]), std::string(fields[3])});
+  }
+  return all;
+}
 
 Status ask_libfabric(Topology& topology, const std::string& library, double limit_seconds) {
   if (std::ranges::none_of(topology.nics, &Nic::on_fabric)) return Done{};
@@ -110,6 +158,10 @@ namespace hpclaunch {
 
 Status ask_libfabric(Topology& topology, double limit_seconds) {
   return probe::ask_libfabric(topology, "libfabric.so.1", limit_seconds);
+}
+
+Result<std::vector<FabricParameter>> libfabric_parameters(double limit_seconds) {
+  return probe::libfabric_parameters("libfabric.so.1", limit_seconds);
 }
 
 Result<std::vector<std::string>> libfabric_providers(double limit_seconds) {

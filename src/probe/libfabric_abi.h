@@ -63,4 +63,12 @@ struct Info {
 using GetInfo = int(std::uint32_t version, const char* node, const char* service,
                     std::uint64_t flags, const Info* hints, Info** answer);
 
+struct Parameter {  ///< fi_param
+  const char* name;
+  int type;  ///< FI_PARAM_STRING, _INT, _BOOL, _SIZE_T
+  const char* help;
+  const char* value;
+};
+using GetParameters = int(Parameter** parameters, int* count);
+
 }  // namespace hpclaunch::probe::ofi

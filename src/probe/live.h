@@ -17,6 +17,10 @@ Result<LiveNode> probe_asking(
 /// As ask_libfabric (hpclaunch/probe.h), of this library: a name for dlopen, or a path.
 Status ask_libfabric(Topology& topology, const std::string& library, double limit_seconds);
 
+/// As libfabric_parameters, of this library.
+Result<std::vector<FabricParameter>> libfabric_parameters(const std::string& library,
+                                                          double limit_seconds);
+
 /// This machine, with `allowed` cut to this process's affinity mask.
 /// Changes HWLOC_* in the environment: to be called in a child (child.h).
 /// Errors: `system` (hwloc's call and errno), `unsupported` (a PU number above the capacity of CpuSet).

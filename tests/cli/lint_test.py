@@ -172,6 +172,8 @@ class Lint(Test):
             self.assertGreaterEqual(region["startLine"], 1)
             for fix in result.get("fixes", ()):
                 self.assertTrue(fix["artifactChanges"][0]["replacements"][0]["deletedRegion"])
+        self.assertEqual(run["columnKind"], "unicodeCodePoints")
+        self.assertEqual([one["column"] for one in self.findings(HEAD + "N=\u00e9\u4e2d\U0001f600; export NCCL_IB_DISABLE=true\n" + RUN)], [31])
         self.assertTrue(any("fixes" in result for result in run["results"]))
 
     def test_github(self):

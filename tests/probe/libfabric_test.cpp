@@ -108,3 +108,17 @@ TEST_CASE("whatever libfabric does, the topology stays", "[probe][libfabric]") {
   CHECK(asked(node, "empty"));
   CHECK(node == before);
 }
+
+TEST_CASE("variables that the installed libfabric reads", "[probe][libfabric]") {
+  const auto all = probe::libfabric_parameters(FAKE_LIBFABRIC, kPatience);
+  REQUIRE(all);
+  REQUIRE(all->size() == 2);
+  CHECK(all->front().name == "FI_HPE_LIMIT");
+  CHECK(all->front().type == "size");
+  CHECK(all->front().help == "Bytes before a copy");
+  CHECK(all->front().value == "4096");
+  CHECK(all->back().help.empty());
+  const auto missing = probe::libfabric_parameters(FAKE_LIBFABRIC_WITHOUT, kPatience);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message.find("has no fi_getparams") != std::string::npos);
+}
