@@ -102,6 +102,17 @@ class Doctor(Test):
         os.truncate(plugin, 64)
         self.found("plugin-broken", plugin, LD_LIBRARY_PATH=ofi)
 
+    def test_a_plugin_of_another_version(self):
+        looks = "#include <dlfcn.h>\nvoid* hpclaunch_test(void* p) { void* a = dlsym(p, \"ncclNetPlugin_v%d\"); return a ? a : dlsym(p, \"ncclNetPlugin_v%d\"); }"
+        self.library("nvidia/nccl/lib", "libnccl.so.2", body=looks % (8, 7))
+        plugin = self.library("ofi", "libnccl-net.so", body="int ncclNetPlugin_v7, ncclNetPlugin_v6;")
+        ofi = os.path.dirname(plugin)
+        self.assertEqual(self.examine(LD_LIBRARY_PATH=ofi)[1], {})
+        self.library("ofi", "libnccl-net.so", body="int ncclNetPlugin_v6, ncclNetPlugin_v5;")
+        self.found("plugin-version", "version 5, 6 of NCCL's network interface", LD_LIBRARY_PATH=ofi)
+        self.library("ofi", "libnccl-net.so", body="int ncclNetPlugin_v11;")
+        self.found("plugin-version", "looks for 7, 8", LD_LIBRARY_PATH=ofi)
+
     def test_a_plugin_that_is_asked_for_and_missing(self):
         self.found("plugin-missing", "NCCL_NET=AWS Libfabric", NCCL_NET="AWS Libfabric")
         self.found("plugin-missing", "NCCL_NET_PLUGIN=ofi", NCCL_NET_PLUGIN="ofi")

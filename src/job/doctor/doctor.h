@@ -1,5 +1,6 @@
 #pragma once
 // What `hpclaunch doctor` looks at, a function per subject. Each adds rows; none stops at a fault of what it examines.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct LoaderAnswer {
 /// machine's loader is not known; as sys::capture; `invalid` for a file that it refuses.
 Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env);
 
+/// The versions N of ncclNetPlugin_vN in a library: those that NCCL or RCCL looks for, or a plug-in has. Empty where the
+/// file says none.
+std::set<long> network_interfaces(const std::string& library);
+
 class Examination {
  public:
   Examination(const EnvSnapshot& env, std::vector<DoctorRow>& rows) : env_(env), rows_(rows) {}
@@ -30,6 +35,8 @@ class Examination {
   void sound(std::string area, std::string found);
   void fault(std::string area, Severity severity, std::string id, std::string message,
              std::string fix);
+
+  std::string collectives = {};  ///< path of the NCCL or RCCL that torch loads; "" for none
 
  private:
   const EnvSnapshot& env_;

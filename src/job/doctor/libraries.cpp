@@ -131,6 +131,8 @@ void report_libraries(Examination& doctor, const LoaderAnswer& answer,
   for (const Loaded& one : answer.libraries) {
     if (!is_communication(one.name) || one.path.empty()) continue;
     doctor.sound("torch", fmt::format("{} is {}", one.name, sys::real_path(one.path)));
+    if (one.name.starts_with("libnccl.so") || one.name.starts_with("librccl.so"))
+      doctor.collectives = one.path;
     const auto [before, added] = seen.emplace(major_name(one.name), sys::real_path(one.path));
     std::vector<std::string> copies = other_copies(one, folders);
     if (!added && before->second != sys::real_path(one.path)) copies.push_back(before->second);
@@ -159,6 +161,18 @@ void examine_plugin(Examination& doctor, const std::string& path) {
         fmt::format("{} cannot be loaded: {}; NCCL then uses sockets without a word", path,
                     fmt::join(missing, ", ")),
         "load the module of what it needs, such as libfabric");
+  const std::set<long> has = network_interfaces(path);
+  const std::set<long> wants = network_interfaces(doctor.collectives);
+  const bool fits = has.empty() || wants.empty() ||
+                    std::ranges::any_of(has, [&](long one) { return wants.contains(one); });
+  if (!fits)
+    return doctor.fault(
+        "plug-in", Severity::error, "plugin-version",
+        fmt::format("{} has version {} of NCCL's network interface, and {} looks for {}: sockets "
+                    "are used",
+                    path, fmt::join(has, ", "), doctor.collectives, fmt::join(wants, ", ")),
+        *has.rbegin() < *wants.begin() ? "a newer plug-in, such as a newer module of aws-ofi-nccl"
+                                       : "a newer torch, or an older plug-in");
   doctor.sound("plug-in", path);
 }
 
