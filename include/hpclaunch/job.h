@@ -133,10 +133,10 @@ struct DoctorRow {
   std::optional<Diagnostic> fault;
 };
 
-/// Examines this machine and environment: nothing is imported, nothing but a small file in HOME is written, the
-/// network is not touched. `python`: "" for the one on PATH.
+/// Examines this machine and environment: nothing is imported, nothing but small files in HOME and TMPDIR is
+/// written. `python`: "" for the one on PATH. `network`: connects to proxies; else the network is not touched.
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
-                               const std::string& python);
+                               const std::string& python, bool network);
 
 // ---- the plan -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ constexpr int kAreaColumn = 16;
 struct Args {
   Request launch;
   std::string python;
+  bool network = false;
   bool json = false;
 };
 
@@ -61,7 +62,8 @@ std::string as_text(const std::vector<job::DoctorRow>& rows, const Style& style)
 }
 
 int doctor(const Args& args, Session& session) {
-  const std::vector<job::DoctorRow> rows = job::examine(args.launch, session.env, args.python);
+  const std::vector<job::DoctorRow> rows =
+      job::examine(args.launch, session.env, args.python, args.network);
   const int status = print_all(session, args.json ? as_json(rows) : as_text(rows, session.style));
   const bool wrong =
       std::ranges::any_of(rows, [](const auto& row) { return at_least(row, Severity::warning); });
@@ -76,10 +78,12 @@ Runner declare_doctor(Parser& parser) {
   parser.group("Examination");
   parser.text("--python", args->python, "PATH",
               "The Python whose torch is examined; default: the program, else python3");
+  parser.flag("--network", args->network, "Try to connect to the proxies that are set");
   parser.flag("--json", args->json, "Print the rows as JSON");
   parser.takes_program(args->launch.command);
   parser.footer(
-      "Torch is not imported, the network is not touched.\nExit status: 0 nothing wrong, 1 "
+      "Torch is not imported; without --network the network is not touched.\nExit status: 0 "
+      "nothing wrong, 1 "
       "warnings or errors.");
   return [args](Session& session) { return doctor(*args, session); };
 }

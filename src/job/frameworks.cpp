@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/probe.h"
 #include "hpclaunch/text.h"
 #include "job/programs.h"
 

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -136,6 +137,54 @@ class Doctor(Test):
         ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
         self.assertEqual(ids, {"memlock", "open-files"})
         self.assertEqual(done.returncode, 1)
+
+    def test_limits_of_login_nodes(self):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_AS, (64 << 30, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))
+        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
+                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, preexec_fn=lower)
+        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
+        self.assertEqual(ids - IGNORED, {"address-space", "processes"})
+
+    def test_folders_that_variables_name(self):
+        self.found("no-tmpdir", "/gone/tmp", TMPDIR="/gone/tmp")
+        self.found("no-tmpdir", "/proc/self", TMPDIR="/proc/self")
+        self.assertEqual(self.examine(TMPDIR=self.folder, TRITON_CACHE_DIR=self.folder + "/new/cache", HF_HOME="relative")[1], {})
+        self.found("cache-unusable", "TRITON_CACHE_DIR=/proc/self/cache", TRITON_CACHE_DIR="/proc/self/cache")
+
+    def test_what_the_loader_is_told(self):
+        self.found("preload-missing", "/gone/lib.so", LD_PRELOAD="/gone/lib.so")
+        self.found("library-path-here", "empty entry", LD_LIBRARY_PATH=":/usr/lib")
+
+    def test_a_proxy_that_does_not_answer(self):
+        listener = socket.socket()
+        self.addCleanup(listener.close)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        words = ("--network", "--python", self.python)
+        good = {"https_proxy": "http://user:secret@127.0.0.1:%d/" % port, "no_proxy": "localhost"}
+        self.assertEqual(self.examine(*words, **good)[1], {})
+        listener.close()
+        _, faults = self.examine(*words, **good)
+        self.assertEqual(list(faults), ["proxy-silent"])
+        self.assertIn("127.0.0.1 port %d: Connection refused" % port, faults["proxy-silent"]["message"])
+        self.assertNotIn("secret", str(faults))
+        self.assertEqual(self.examine(**good)[1], {})  # not asked for: not touched
+        _, faults = self.examine(*words, all_proxy="socks5://no.such.host.invalid:1080", no_proxy="x")
+        self.assertEqual(list(faults), ["proxy-silent"])
+
+    def test_an_environment_that_is_not_the_one_on_path(self):
+        self.found("environment-shadowed", "VIRTUAL_ENV=/elsewhere", VIRTUAL_ENV="/elsewhere")
+        self.assertEqual(self.examine(CONDA_PREFIX=sys.prefix)[1], {})
+        self.found("pythonpath-version", "of Python 3.2", PYTHONPATH="/x/lib/python3.2/site-packages")
+        local = os.path.join(self.home, ".local", "lib")
+        shutil.copytree(os.path.join(self.site, "torch"), os.path.join(local, "torch"))
+        shutil.copytree(os.path.join(self.site, "nvidia"), os.path.join(local, "nvidia"))
+        python = self.file("bin/python4", "#!/bin/sh\nPYTHONPATH=%s exec %s \"$@\"\n" % (local, sys.executable), 0o755)
+        _, faults = self.examine("--python", python)
+        self.assertEqual(list(faults), ["user-packages"])
 
     def test_home(self):
         self.found("no-home", "HOME is not set", HOME="")

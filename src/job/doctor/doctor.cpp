@@ -43,7 +43,7 @@ void examine_site(Examination& doctor, const Result<Prepared>& prepared) {
 }  // namespace
 
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
-                               const std::string& python) {
+                               const std::string& python, bool network) {
   std::vector<DoctorRow> rows;
   Examination doctor(env, rows);
   const Result<Prepared> prepared = prepare(request, env, Purpose::show);
@@ -52,6 +52,7 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
   examine_limits(doctor, fabric);
   examine_files(doctor);
   examine_environment(doctor);
+  examine_proxies(doctor, network);
   const bool named =
       python.empty() && !request.command.empty() && is_python(request.command.front());
   examine_python(doctor, named ? request.command.front() : python);

@@ -43,9 +43,19 @@ class Examination {
   std::vector<DoctorRow>& rows_;
 };
 
+/// What a Python says of itself.
+struct PythonFacts {
+  std::string path;     ///< of the program
+  std::string prefix;   ///< of its environment
+  std::string version;  ///< "3.11"
+  std::string torch;    ///< folder of the package; "" for none
+};
+void examine_python_paths(Examination& doctor, const PythonFacts& python);
+
 void examine_limits(Examination& doctor, bool has_fabric);
-void examine_files(Examination& doctor);        ///< shared memory, home, caches
-void examine_environment(Examination& doctor);  ///< modules, proxies, a second hpclaunch
+void examine_files(Examination& doctor);        ///< shared memory, home, TMPDIR, caches
+void examine_environment(Examination& doctor);  ///< modules, the loader's paths, a second hpclaunch
+void examine_proxies(Examination& doctor, bool network);  ///< `network`: try to connect
 /// `python`: "" for the one on PATH.
 void examine_python(Examination& doctor, const std::string& python);
 void examine_network_libraries(Examination& doctor, const Plan* plan);

@@ -64,6 +64,7 @@ struct TorchOf {
   std::string folder;   // of the package
   std::string version;  // "2.9.0+cu128, CUDA 12.8"
   std::string prefix;
+  std::string python = {};  // "3.11"
 };
 
 // The value of NAME in torch/version.py: NAME = 'x', or NAME: Optional[str] = 'x'.
@@ -85,15 +86,16 @@ Result<TorchOf> find_torch(const std::string& python, const EnvSnapshot& env) {
   constexpr double kSeconds = 10;
   constexpr const char* kCode =
       "import importlib.util as u, sys\ns = u.find_spec('torch')\n"
-      "print(sys.prefix)\nprint(s.submodule_search_locations[0] if s and "
+      "print(sys.prefix)\nprint('%d.%d' % "
+      "sys.version_info[:2])\nprint(s.submodule_search_locations[0] if s and "
       "s.submodule_search_locations else '')";
   const Result<sys::Captured> told = sys::capture({python, "-c", kCode}, kSeconds, &env);
   if (!told) return told.error();
   const std::vector<std::string_view> lines = split(told->out, '\n');
-  if (told->status != 0 || lines.size() < 2)
+  if (told->status != 0 || lines.size() < 3)
     return Error{ErrorKind::system,
                  fmt::format("{} does not start: {}", python, told->complaint())};
-  TorchOf found{std::string(lines[1]), "", std::string(lines[0])};
+  TorchOf found{std::string(lines[2]), "", std::string(lines[0]), std::string(lines[1])};
   if (found.folder.empty()) return found;
   if (const auto text = sys::read_file(found.folder + "/version.py", 1u << 20)) {
     found.version = version_value(*text, "__version__");
@@ -199,6 +201,7 @@ void examine_python(Examination& doctor, const std::string& typed) {
     return doctor.fault("python", Severity::error, "python-broken", torch.error().message,
                         "PYTHONHOME and PYTHONPATH may be another version's");
   doctor.sound("python", fmt::format("{}, prefix {}", *python, torch->prefix));
+  examine_python_paths(doctor, {*python, torch->prefix, torch->python, torch->folder});
   if (torch->folder.empty())
     return doctor.fault("torch", Severity::note, "no-torch",
                         fmt::format("{} has no torch", *python),

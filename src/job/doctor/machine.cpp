@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -84,6 +85,54 @@ void examine_home(Examination& doctor) {
   doctor.sound("home", fmt::format("{} can be written", home));
 }
 
+// TMPDIR is often inherited from a login node, or from a job that is over.
+void examine_temporary(Examination& doctor) {
+  const std::string folder = doctor.env().get("TMPDIR");
+  if (folder.empty()) return;
+  std::error_code ignored;
+  const int failed = fs::is_directory(folder, ignored) ? try_writing(folder) : ENOENT;
+  if (failed != 0)
+    return doctor.fault("TMPDIR", Severity::error, "no-tmpdir",
+                        fmt::format("{}: {}: Python's multiprocessing and compilers fail", folder,
+                                    std::strerror(failed)),
+                        "unset TMPDIR, or a folder of this node");
+  doctor.sound("TMPDIR", folder);
+}
+
+void examine_caches(Examination& doctor) {
+  for (const char* name :
+       {"HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH",
+        "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "XDG_CACHE_HOME"}) {
+    fs::path folder = doctor.env().get(name);
+    if (folder.empty() || folder.is_relative()) continue;
+    std::error_code ignored;
+    while (!fs::exists(folder, ignored) && folder.has_relative_path())
+      folder = folder.parent_path();
+    if (access(folder.c_str(), W_OK) == 0) continue;
+    doctor.fault("caches", Severity::warning, "cache-unusable",
+                 fmt::format("{}={} cannot be made or written: {}: {}", name,
+                             doctor.env().get(name), folder.string(), std::strerror(errno)),
+                 fmt::format("export {} with a folder that you may write", name));
+  }
+}
+
+// What the loader is told for every program.
+void examine_loader_paths(Examination& doctor) {
+  const std::string preloads = replaced(doctor.env().get("LD_PRELOAD"), {{' ', ":"}});
+  std::error_code ignored;
+  for (const std::string_view one : split(preloads, ':'))
+    if (one.starts_with('/') && !fs::exists(one, ignored))
+      doctor.fault("loader", Severity::warning, "preload-missing",
+                   fmt::format("LD_PRELOAD names {}, which is not there", one),
+                   "unset LD_PRELOAD, or load the module that it is from");
+  const std::string path = doctor.env().get("LD_LIBRARY_PATH");
+  const std::vector<std::string_view> folders = split(path, ':');
+  if (!path.empty() && std::ranges::count(folders, std::string_view()) > 0)
+    doctor.fault("loader", Severity::note, "library-path-here",
+                 "LD_LIBRARY_PATH has an empty entry, which is the current folder",
+                 "export LD_LIBRARY_PATH=NEW${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+}
+
 void examine_modules(Examination& doctor) {
   const std::string names = doctor.env().get("LOADEDMODULES");
   const std::string files = doctor.env().get("_LMFILES_");
@@ -96,21 +145,6 @@ void examine_modules(Examination& doctor) {
                         fmt::format("loaded, but no longer there: {}", fmt::join(gone, ", ")),
                         "log in anew, and load the modules of today");
   if (!names.empty()) doctor.sound("modules", replaced(names, {{':', " "}}));
-}
-
-void examine_proxies(Examination& doctor) {
-  const EnvSnapshot& env = doctor.env();
-  std::string proxies;
-  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"})
-    if (!env.get(name).empty()) proxies += fmt::format("{}{}", proxies.empty() ? "" : ", ", name);
-  if (proxies.empty()) return;
-  const bool excepted = !env.get("no_proxy").empty() || !env.get("NO_PROXY").empty();
-  if (!excepted)
-    return doctor.fault(
-        "proxies", Severity::note, "proxy-for-all",
-        fmt::format("{} set, and no_proxy is not: gRPC and HTTP between nodes go there", proxies),
-        "export no_proxy=localhost,127.0.0.1 and the nodes' domain");
-  doctor.sound("proxies", fmt::format("{} set, with no_proxy", proxies));
 }
 
 void examine_installations(Examination& doctor) {
@@ -155,6 +189,24 @@ void examine_limits(Examination& doctor, bool has_fabric) {
           fmt::format("at most {} open files: workers of DataLoader and NCCL need more",
                       files.rlim_cur),
           files.rlim_max > files.rlim_cur ? "ulimit -n hard" : "ask the site for a larger nofile");
+  rlimit memory{}, processes{};
+  getrlimit(RLIMIT_AS, &memory);
+  getrlimit(RLIMIT_NPROC, &processes);
+  constexpr rlim_t kThreads = 512;
+  if (memory.rlim_cur != RLIM_INFINITY)
+    fault(
+        Severity::warning, "address-space",
+        fmt::format("addresses are limited to {}: CUDA and ROCm reserve more than a node's memory",
+                    bytes_text(memory.rlim_cur)),
+        memory.rlim_max == RLIM_INFINITY ? "ulimit -v unlimited"
+                                         : "run on a compute node: login nodes limit it");
+  if (processes.rlim_cur < kThreads)
+    fault(
+        Severity::warning, "processes",
+        fmt::format("at most {} processes and threads of yours: ranks and their threads need more",
+                    processes.rlim_cur),
+        processes.rlim_max > processes.rlim_cur ? "ulimit -u hard"
+                                                : "ask the site for a larger nproc");
   if (sound)
     doctor.sound(
         "limits",
@@ -166,11 +218,13 @@ void examine_limits(Examination& doctor, bool has_fabric) {
 void examine_files(Examination& doctor) {
   examine_shared_memory(doctor);
   examine_home(doctor);
+  examine_temporary(doctor);
+  examine_caches(doctor);
 }
 
 void examine_environment(Examination& doctor) {
   examine_modules(doctor);
-  examine_proxies(doctor);
+  examine_loader_paths(doctor);
   examine_installations(doctor);
 }
 
