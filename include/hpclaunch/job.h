@@ -137,6 +137,10 @@ struct DoctorRow {
 /// written. `python`: "" for the one on PATH. `network`: connects to proxies; else the network is not touched.
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
                                const std::string& python, bool network);
+/// Of this node alone, as a rank finds it: no site and no plan.
+std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const std::string& python);
+/// The findings in one line, with the node's position (RANK); ends in a newline.
+std::string node_line(const std::vector<DoctorRow>& rows, const EnvSnapshot& env);
 
 // ---- the plan -----------------------------------------------------------------------------------
 
@@ -361,5 +365,16 @@ Result<Verification> verify(const Prepared& prepared, const std::string& module,
 /// The same with one unbound report per node, before a start. A diagnostic per difference.
 Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit_seconds,
                                           const OtherLines& other);
+
+struct NodesExamined {
+  std::vector<Difference> findings;  ///< what.message is the first node's; errors first
+  int answered = 0;                  ///< nodes
+  int interrupted_by = 0;            ///< signal, 0 for none
+};
+
+/// `hpclaunch doctor --node` on each node of the plan, by its launcher. Lines of others go to `other`. Errors: as the
+/// launcher's render; `system`.
+Result<NodesExamined> examine_nodes(const Prepared& prepared, double limit_seconds,
+                                    const OtherLines& other);
 
 }  // namespace hpclaunch::job

@@ -16,6 +16,7 @@ struct Args {
   Request launch;
   std::string python;
   bool network = false;
+  bool node = false;
   bool json = false;
 };
 
@@ -63,8 +64,13 @@ std::string as_text(const std::vector<job::DoctorRow>& rows, const Style& style)
 
 int doctor(const Args& args, Session& session) {
   const std::vector<job::DoctorRow> rows =
-      job::examine(args.launch, session.env, args.python, args.network);
-  const int status = print_all(session, args.json ? as_json(rows) : as_text(rows, session.style));
+      args.node ? job::examine_node(session.env, args.python)
+                : job::examine(args.launch, session.env, args.python, args.network);
+  const std::string text = !args.json  ? as_text(rows, session.style)
+                           : args.node ? job::node_line(rows, session.env)
+                                       : as_json(rows);
+  const int status = print_all(session, text);
+  if (args.node && args.json) return status;  // findings are an answer, not a failure of the launch
   const bool wrong =
       std::ranges::any_of(rows, [](const auto& row) { return at_least(row, Severity::warning); });
   return status == 0 && wrong ? 1 : status;
@@ -79,6 +85,7 @@ Runner declare_doctor(Parser& parser) {
   parser.text("--python", args->python, "PATH",
               "The Python whose torch is examined; default: the program, else python3");
   parser.flag("--network", args->network, "Try to connect to the proxies that are set");
+  parser.flag("--node", args->node, "This node alone, no plan; with --json findings in a line");
   parser.flag("--json", args->json, "Print the rows as JSON");
   parser.takes_program(args->launch.command);
   parser.footer(

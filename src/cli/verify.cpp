@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 struct Args {
   Request launch;
   bool json = false;
+  bool doctor = false;
   std::string module;
   double timeout_seconds = 120;
 };
@@ -94,6 +95,48 @@ std::string as_text(const Plan& plan, const Comparison& comparison, const Style&
   return line + "\n\n" + grid(rows, style) + reasons(shown, style);
 }
 
+Json nodes_json(const Plan& plan, const job::NodesExamined& nodes) {
+  Json findings = Json::array();
+  for (const Difference& one : nodes.findings) {
+    Json row = difference_json(plan, one);
+    findings.push_back({{"id", one.what.id},
+                        {"severity", row["severity"]},
+                        {"message", one.what.message},
+                        {"fix", one.what.fix},
+                        {"hosts", row["hosts"]}});
+  }
+  return {
+      {"schema", 1}, {"hosts", plan.hosts}, {"answered", nodes.answered}, {"findings", findings}};
+}
+
+std::string nodes_text(const Plan& plan, const job::NodesExamined& nodes, const Style& style) {
+  std::string text =
+      fmt::format("{} of {} answered\n", nodes.answered, counted(plan.nodes(), "node"));
+  for (const Difference& one : nodes.findings) {
+    text += "\n" + paragraph(fmt::format("{}: ", where_text(plan, one)),
+                             fmt::format("{}: {} [{}]", to_string(one.what.severity),
+                                         one.what.message, one.what.id),
+                             style);
+    if (!one.what.fix.empty()) text += paragraph("  try: ", one.what.fix, style);
+  }
+  return text;
+}
+
+int doctor_of_nodes(const Args& args, const Prepared& prepared, Session& session) {
+  const Result<job::NodesExamined> nodes =
+      job::examine_nodes(prepared, args.timeout_seconds, other_lines(session));
+  if (!nodes) return report(session, nodes.error());
+  constexpr int kSignalled = 128;
+  if (nodes->interrupted_by != 0) return kSignalled + nodes->interrupted_by;
+  const int status =
+      print_all(session, args.json ? nodes_json(prepared.plan, *nodes).dump(2) + "\n"
+                                   : nodes_text(prepared.plan, *nodes, session.style));
+  const bool wrong = std::ranges::any_of(nodes->findings, [](const Difference& one) {
+    return one.what.severity >= Severity::warning;
+  });
+  return status == 0 && wrong ? 1 : status;
+}
+
 int verify(const Args& args, Session& session) {
   if (const Status good = without_stage(args.launch, "verify"); !good)
     return report(session, good.error());
@@ -102,6 +145,7 @@ int verify(const Args& args, Session& session) {
   if (!args.json) report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("not started"));
+  if (args.doctor) return doctor_of_nodes(args, *prepared, session);
   const Result<job::Verification> result =
       job::verify(*prepared, args.module, args.timeout_seconds, other_lines(session));
   if (!result) return report(session, result.error());
@@ -122,6 +166,7 @@ Runner declare_verify(Parser& parser) {
   parser.group("Verification");
   parser.text("--import", args->module, "MODULE",
               "Report after Python has imported MODULE, as in --import torch");
+  parser.flag("--doctor", args->doctor, "Examine each node instead, as hpclaunch doctor does");
   parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.flag("--json", args->json, "Print reports and differences as JSON");

@@ -147,6 +147,50 @@ class Frugal(Verify):
         self.assertLessEqual(ranks[0][0], 10, "\n".join(ranks[0][2]))
 
 
+class DoctorOfNodes(Verify):
+    """verify --doctor: each node examines itself, one finding of each kind with its nodes."""
+    OF_THE_MACHINE = {"memlock", "open-files", "no-torch"}
+
+    def found(self, faults, *more, status=1, env=None):
+        home = os.path.join(self.folder, "home")
+        os.makedirs(home, exist_ok=True)
+        done = hpclaunch("verify", "--doctor", "--json", *self.words(faults), "--bind-via", "launcher", *more, env=env or clean_env(HOME=home))
+        result = json.loads(done.out)
+        found = {one["id"]: one for one in result["findings"] if one["id"] not in self.OF_THE_MACHINE}
+        if found:
+            self.assertEqual(done.status, status, str(done))
+        return result, found
+
+    def test_sound(self):
+        for faults in ("", "tag", "noise"):
+            with self.subTest(faults):
+                result, found = self.found(faults)
+                self.assertEqual((result["answered"], found), (2, {}))
+
+    def test_one_node_of_two(self):
+        _, found = self.found("drop=HOME")
+        self.assertEqual([found["no-home"]["hosts"], found["no-home"]["severity"]], [["nodeb"], "warning"])
+
+    def test_both_nodes_in_one_line(self):
+        _, found = self.found("set=TMPDIR=/gone")
+        self.assertEqual(found["no-tmpdir"]["hosts"], ["nodea", "nodeb"])
+        done = hpclaunch("verify", "--doctor", *self.words("set=TMPDIR=/gone"), env=clean_env())
+        self.assertEqual(done.out.count("[no-tmpdir]"), 1)
+        self.assertRegex(done.out, r"(?m)^2 of 2 nodes answered$")
+
+    def test_a_node_without_an_answer(self):
+        result, found = self.found("fewer")
+        self.assertEqual((result["answered"], found["no-answer"]["hosts"]), (1, ["nodeb"]))
+        _, found = self.found("hang", "--timeout", "4")
+        self.assertIn("no answer within 4 seconds", found["no-answer"]["message"])
+
+    def test_a_plain_line_of_one_node(self):
+        done = self.ok(hpclaunch("doctor", "--node", "--json", env=clean_env(RANK="7", TMPDIR="/gone")))
+        line = json.loads(done.out)
+        self.assertEqual((line["hpclaunch_node"], done.out.count("\n")), (7, 1))
+        self.assertIn("no-tmpdir", [row["id"] for row in line["rows"]])
+
+
 class Faults(Verify):
     def test_variable_dropped(self):
         found = self.kinds("drop=MASTER_PORT", status=1)

@@ -60,4 +60,19 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
   return rows;
 }
 
+std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const std::string& python) {
+  std::vector<DoctorRow> rows;
+  Examination doctor(env, rows);
+  const auto any = [](const char* folder) {
+    const auto names = sys::list_directory(folder);
+    return names && !names->empty();
+  };
+  examine_limits(doctor, any("/sys/class/infiniband") || any("/sys/class/cxi"));
+  examine_files(doctor);
+  examine_environment(doctor);
+  examine_python(doctor, python);
+  examine_network_libraries(doctor, nullptr);
+  return rows;
+}
+
 }  // namespace hpclaunch::job
