@@ -165,4 +165,25 @@ std::string activation_lines(const Request& request) {
   return text + "\n";
 }
 
+// A wheel puts the program beside a virtual environment's python. Who starts it by its path wants that python, which
+// PATH does not have where the environment is not active.
+void use_own_venv(Request& request, const EnvSnapshot& env, Diagnostics& diagnostics) {
+  if (request.command.empty() || !items_of(request).empty() || !env.get("VIRTUAL_ENV").empty() ||
+      !request.container.image.empty())
+    return;
+  const std::string& program = request.command.front();
+  const bool python = request.python || program == "-m" || program.ends_with(".py") ||
+                      (program.find('/') == std::string::npos && is_python(program));
+  const std::string folder = sys::own_directory();
+  const std::string own = folder.substr(0, folder.rfind('/'));
+  if (!python || !sys::is_executable(folder + "/python") || !sys::read_file(own + "/pyvenv.cfg"))
+    return;
+  const auto found = sys::find_program("python", env.get("PATH"));
+  if (found && *found == folder + "/python") return;
+  request.venv = own;
+  diagnostics.push_back({"own-environment", Severity::note,
+                         fmt::format("Python is that of {}, where hpclaunch is installed", own),
+                         "--venv DIR, or activate another environment"});
+}
+
 }  // namespace hpclaunch::job

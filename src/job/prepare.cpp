@@ -244,8 +244,10 @@ Status complete(const PlanInput& input, const Site& site, Prepared& prepared) {
 
 }  // namespace
 
-Result<Prepared> prepare(const Request& typed, const EnvSnapshot& given, Purpose purpose) {
+Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose purpose) {
   Prepared prepared;
+  Request typed = asked;
+  use_own_venv(typed, given, prepared.diagnostics);
   if (const Status good = check_container(typed); !good) return good.error();
   EnvSnapshot env = given;
   if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)

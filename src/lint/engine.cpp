@@ -94,14 +94,19 @@ void apply_ignores(const Shell& shell, Findings& findings) {
 bool is_env_dump(std::string_view text, const std::string& file) {
   const std::string name = file.substr(file.rfind('/') + 1);
   if (name == ".env" || name.ends_with(".env")) return true;
-  // What `env` prints: NAME=value lines, unquoted blanks in values.
+  // What `env` and `export -p` print: NAME=value lines, unquoted blanks in values.
   int lines = 0;
-  for (const std::string_view line : split(text.substr(0, 4096), '\n')) {
+  for (std::string_view line : split(text.substr(0, 4096), '\n')) {
     if (line.empty()) continue;
+    for (const std::string_view word : {"declare -x ", "export "})  // export -p
+      if (line.starts_with(word)) line.remove_prefix(word.size());
+    if (lines > 0 && is_identifier(line)) continue;  // exported without a value
     if (!is_identifier(line.substr(0, line.find('='))) || line.find('=') == line.npos) return false;
     ++lines;
   }
-  return lines > 1 && text.find("\nPATH=") != text.npos;
+  return lines > 1 &&
+         (text.find("\nPATH=") != text.npos || text.find("\ndeclare -x PATH=") != text.npos ||
+          text.find("\nexport PATH=") != text.npos);
 }
 
 }  // namespace

@@ -183,6 +183,8 @@ class Lint(Test):
     def test_other_inputs(self):
         self.assertEqual(self.codes("NCCL_IB_DISABLE=true\nA=b c\n", ".env"), ["bad-value"])
         self.assertEqual(self.codes("PWD=/x y\nPATH=/bin\nNCCL_IB_DISABLE=true\n", "dump"), ["bad-value"])
+        self.assertEqual(self.codes('declare -x HOME="/x y"\ndeclare -x OLDPWD\ndeclare -x PATH="/bin"\ndeclare -x NCCL_IB_DISABLE="true"\n', "dump"), ["bad-value"])
+        self.assertEqual(self.codes("export HOME='/x'\nexport PATH='/bin'\nexport NCCL_IB_DISABLE='true'\n", "dump"), ["bad-value"])
         done = hpclaunch("lint", "--env", env=clean_env(NCCL_IB_DISABLE="true"))
         self.assertEqual(done.status, 1)
         self.assertIn("NCCL_IB_DISABLE", done.out)

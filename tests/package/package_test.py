@@ -163,6 +163,13 @@ class PackageTest(unittest.TestCase):
         done = execute(venv + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "1", "--", "python", "-c", code,
                        env=plain(PATH=venv + "/bin:/usr/bin:/bin"))
         self.assertIn("prefix " + venv, done.stdout)
+        # By its path, while the environment is not active; an active one is another wish.
+        for words, more in ((("python", "-c", code), {}), (("-m", "platform"), {}), (("python3", "-c", code), {"VIRTUAL_ENV": "/elsewhere"})):
+            done = execute(venv + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "1", "--", *words, env=plain(PATH="/usr/bin:/bin", **more))
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual("Python is that of " + venv in done.stdout, not more, done.stdout)
+            if words[-1] == code:
+                self.assertEqual("prefix " + venv in done.stdout, not more, done.stdout)
         with open(venv + "/bin/hpclaunch", "rb") as file:
             self.assertEqual(file.read(4), b"\x7fELF")
         # Read-only, and from elsewhere.
