@@ -84,9 +84,10 @@ Runner declare_doctor(Parser& parser) {
   parser.group("Examination");
   parser.text("--python", args->python, "PATH",
               "The Python whose torch is examined; default: the program, else python3");
+  parser.flag("--json", args->json, "Print the rows as JSON");
+  parser.group("Examination", false, true);
   parser.flag("--network", args->network, "Try to connect to the proxies that are set");
   parser.flag("--node", args->node, "This node alone, no plan; with --json findings in a line");
-  parser.flag("--json", args->json, "Print the rows as JSON");
   parser.takes_program(args->launch.command);
   parser.footer(
       "Torch is not imported; without --network the network is not touched.\nExit status: 0 "

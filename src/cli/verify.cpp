@@ -167,9 +167,10 @@ Runner declare_verify(Parser& parser) {
   parser.text("--import", args->module, "MODULE",
               "Report after Python has imported MODULE, as in --import torch");
   parser.flag("--doctor", args->doctor, "Examine each node instead, as hpclaunch doctor does");
+  parser.flag("--json", args->json, "Print reports and differences as JSON");
+  parser.group("Verification", false, true);
   parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
-  parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");
   return [args](Session& session) { return verify(*args, session); };
