@@ -261,6 +261,20 @@ class Object(unittest.TestCase):
         self.assertLessEqual(pointers, 8)  # of kTable itself
 
 
+class Refresh(unittest.TestCase):
+    """scripts/refresh-variables: a checkout of a library against its file."""
+
+    def test_new_and_missing_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "a.cc"), "w", encoding="utf-8") as source:
+                source.write('NCCL_PARAM(IbDisable, "IB_DISABLE", 0);\nNCCL_PARAM(Invented, "INVENTED_HERE", 0);\nncclGetEnv("NCCL_ALGO");\n')
+            done = run(os.path.join(ROOT, "scripts", "refresh-variables"), "nccl", folder)
+            lines = done.stdout.splitlines()
+            self.assertEqual([line for line in lines if line.startswith("new")], ["new      NCCL_INVENTED_HERE  a.cc"])
+            self.assertIn("missing  NCCL_SOCKET_IFNAME", lines)
+            self.assertNotIn("missing  NCCL_ALGO", lines)
+            self.assertNotEqual(run(os.path.join(ROOT, "scripts", "refresh-variables"), "nccl", folder + "/none").returncode, 0)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=1)
