@@ -244,6 +244,21 @@ void agents(const Script& script, const Launch& launch, Findings& findings) {
                  "LOCAL_RANK");
 }
 
+// srun NAME=value program: no shell reads this line.
+void assignment(const Launch& launch, Findings& findings) {
+  if ((!starts_ranks(launch) && launch.kind != "container") || launch.inner.size() < 2) return;
+  const Text& first = launch.inner.front();
+  const std::size_t equals = first.text().find('=');
+  if (equals == std::string::npos || !is_identifier(first.text().substr(0, equals))) return;
+  Finding& finding = findings.add(
+      "assignment-as-program", first.span,
+      fmt::format("{} takes {} for the program: only a shell assigns", launch.program,
+                  shown(first.text().substr(0, equals + 1), 40)),
+      fmt::format("{} ... env {}=... program", launch.program, first.text().substr(0, equals)));
+  if (first.direct) finding.edits = {{first.span.begin, first.span.begin, "env "}};
+  finding.certain = first.direct;
+}
+
 void containers(const Script& script, const Launch& launch, Findings& findings) {
   if (launch.kind != "container" ||
       (launch.program != "apptainer" && launch.program != "singularity"))
@@ -347,6 +362,7 @@ void check_launches(const Script& script, Findings& findings) {
     threads_of_srun(script, launch, findings);
     nested(script, launch, findings);
     agents(script, launch, findings);
+    assignment(launch, findings);
     containers(script, launch, findings);
     passing_on(script, launch, findings);
     ends(script, launch, findings);

@@ -138,7 +138,10 @@ void placeholders(const Script& script, Findings& findings) {
   for (const Directive& one : shell.directives) {
     const std::string_view body = shell.at(one.body);
     const std::size_t open = body.find('<');
-    if (open != body.npos && body.find('>', open) != body.npos) report(one.body);
+    const bool marked = open != body.npos && body.find('>', open) != body.npos;
+    const bool empty =
+        body.starts_with("--") && body.ends_with('=') && body.find_first_of(" \t") == body.npos;
+    if (marked || empty) report(one.body);
   }
   const auto check = [&](const Word& word) {
     if (shell.at(word.span).find("/path/to/") == std::string_view::npos) return false;
