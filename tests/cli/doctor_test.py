@@ -139,13 +139,17 @@ class Doctor(Test):
         self.assertEqual(done.returncode, 1)
 
     def test_limits_of_login_nodes(self):
+        with open(support.HPCLAUNCH, "rb") as program:
+            sanitized = b"__asan_init" in program.read()  # it reserves 16 TiB of addresses
+
         def lower():
-            resource.setrlimit(resource.RLIMIT_AS, (64 << 30, resource.RLIM_INFINITY))
+            if not sanitized:
+                resource.setrlimit(resource.RLIMIT_AS, (64 << 30, resource.RLIM_INFINITY))
             resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))
         done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
                               env=clean_env(HOME=self.home), stdout=subprocess.PIPE, preexec_fn=lower)
         ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
-        self.assertEqual(ids - IGNORED, {"address-space", "processes"})
+        self.assertEqual(ids - IGNORED, {"processes"} | (set() if sanitized else {"address-space"}))
 
     def test_folders_that_variables_name(self):
         self.found("no-tmpdir", "/gone/tmp", TMPDIR="/gone/tmp")

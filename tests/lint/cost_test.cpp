@@ -35,6 +35,10 @@ void* operator new(std::size_t size) {
   if (void* piece = std::malloc(size)) return piece;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
 void operator delete(void* piece) noexcept { std::free(piece); }
 void operator delete(void* piece, std::size_t) noexcept { std::free(piece); }
 
