@@ -41,7 +41,7 @@ SEES = {  # module -> modules whose public headers it may include
     "profile": "base model", "knowledge": "base model", "scheduler": "base model", "launcher": "base model",
     "sys": "base model",
     "plan": "base model profile knowledge", "check": "base model profile knowledge launcher",
-    "lint": "base model knowledge launcher",
+    "lint": "base model knowledge scheduler launcher",
     "render": "base model", "probe": "base model sys",
     "job": "base model profile knowledge scheduler launcher sys plan check render probe",
     "authoring": "base model profile knowledge scheduler launcher sys plan check render probe job",

@@ -165,6 +165,9 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 /// Those that hold for an assignment. A condition on a value that is not known in full does not hold.
 std::vector<Caution> cautions(std::string_view name, std::string_view value, const Lookup& others);
+std::string_view code(CautionTraits::Kind kind);  ///< "slow-setting": id of a Diagnostic
+/// "NAME=VALUE: why (since ...)". `value`: "" where it is not known.
+std::string sentence(const Caution& caution, std::string_view value);
 std::size_t count_cautions();
 Caution caution_at(std::size_t index);  ///< ascending name
 

@@ -240,8 +240,6 @@ std::optional<std::string> planned_value(const Plan& plan, const EnvSnapshot& en
 
 // The catalogue's cautions, about values that the user gave: those of a profile have their reasons there.
 void user_cautions(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
-  static constexpr const char* kIds[] = {"slow-setting", "debug-setting", "harmful-setting",
-                                         "unneeded-setting", "setting-without-effect"};
   const auto others = [&](std::string_view name) { return planned_value(plan, env, name); };
   std::string_view before;
   for (std::size_t i = 0; i < knowledge::count_cautions(); ++i) {
@@ -256,10 +254,8 @@ void user_cautions(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnos
       if (one.between_nodes && plan.nodes() < 2) continue;
       const bool harmful = one.kind == knowledge::Caution::Kind::harmful;
       diagnostics.push_back(
-          {kIds[static_cast<std::size_t>(one.kind)], harmful ? Severity::warning : Severity::note,
-           fmt::format("{}={}: {}{}", name, shown(*value, 60), one.why,
-                       one.since.empty() ? "" : fmt::format(" (since {})", one.since)),
-           fmt::format("hpclaunch explain {}", name)});
+          {std::string(knowledge::code(one.kind)), harmful ? Severity::warning : Severity::note,
+           knowledge::sentence(one, *value), fmt::format("hpclaunch explain {}", name)});
     }
   }
 }

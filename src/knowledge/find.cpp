@@ -1,6 +1,8 @@
 // Look-ups in the compiled catalogue.
 #include <fnmatch.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -95,6 +97,20 @@ std::vector<Caution> cautions(std::string_view name, std::string_view value, con
     if (meant && all) found.push_back(one);
   }
   return found;
+}
+
+std::string_view code(CautionTraits::Kind kind) {
+  constexpr std::array<std::string_view, 5> kCodes = {"slow-setting", "debug-setting",
+                                                      "harmful-setting", "unneeded-setting",
+                                                      "setting-without-effect"};
+  return kCodes[static_cast<std::size_t>(kind)];
+}
+
+std::string sentence(const Caution& caution, std::string_view value) {
+  constexpr std::size_t kMost = 60;
+  return fmt::format("{}{}{}: {}{}{}{}", caution.name, value.empty() ? "" : "=",
+                     shown(value, kMost), caution.why, caution.since.empty() ? "" : " (since ",
+                     caution.since, caution.since.empty() ? "" : ")");
 }
 
 std::string_view to_string(Type type) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
 
@@ -30,8 +31,12 @@ const std::map<std::string_view, std::string_view>& rank_variables() {
 // Variables that each task finds with another value.
 const Names& task_variables() {
   static const Names kAll = [] {
-    Names all = {"PMI_LOCAL_RANK", "PALS_NODEID", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID"};
+    Names all = {"PALS_NODEID", "OMPI_COMM_WORLD_NODE_RANK"};
     for (const auto& [rank, local] : rank_variables()) all.insert({rank, local});
+    for (const Launcher& one : launchers())
+      for (const IdentityVariables& variables : one.identity)
+        if (variables.what <= Identity::node)
+          for (const std::string_view name : split(variables.names, ' ')) all.insert(name);
     return all;
   }();
   return kAll;
@@ -183,24 +188,33 @@ void one_file(const Script& script, const Launch& launch, Findings& findings) {
   }
 }
 
-// What only the other batch system sets.
+std::string_view prefix_of(const Scheduler& system) {
+  return system.job_variable.substr(0, system.job_variable.find('_') + 1);
+}
+
+bool of_another(const Scheduler& own, std::string_view variable) {
+  return std::ranges::any_of(schedulers(), [&](const Scheduler& one) {
+    return !one.nested && !one.common_variable && prefix_of(one) != prefix_of(own) &&
+           prefix_of(one).size() > 1 && variable.starts_with(prefix_of(one));
+  });
+}
+
+// What only another batch system sets.
 void other_system(const Script& script, Findings& findings) {
-  const std::string& system = script.request.system;
-  const std::string_view foreign = system == "slurm" ? "PBS_" : system == "pbs" ? "SLURM_" : "";
-  if (foreign.empty()) return;
+  const Scheduler* const own = find_scheduler(script.request.system);
+  if (own == nullptr || own->nested) return;
   const std::string_view sentinel = script.shell.directives.front().sentinel;
   for (const Directive& one : script.shell.directives)
     if (one.sentinel != sentinel) return;  // meant for several
-  const char* const name = system == "slurm" ? "Slurm" : "PBS";
   for (const Command& command : script.shell.commands) {
     if (command.conditional || command.test || command.function != 0) continue;
     const auto check = [&](const Word& word) {
       for (const Part& part : word.parts) {
-        if (part.kind != Part::Kind::parameter || !part.text.starts_with(foreign) ||
-            !part.rest.empty() || script.by_name.contains(part.text))
+        if (part.kind != Part::Kind::parameter || !part.rest.empty() ||
+            !of_another(*own, part.text) || script.by_name.contains(part.text))
           continue;
         findings.add("other-system", part.span,
-                     fmt::format("{} sets no {}: it is empty in this job", name, part.text));
+                     fmt::format("{} sets no {}: it is empty in this job", own->title, part.text));
         return;
       }
     };
@@ -209,10 +223,12 @@ void other_system(const Script& script, Findings& findings) {
   }
   for (const Launch& launch : script.launches) {
     const Command& command = script.shell.commands[launch.command];
-    if (is_slurm(launch) && system == "pbs" && !command.conditional && command.function == 0)
-      findings.add("other-system", launch.span,
-                   "srun starts programs in jobs of Slurm; this is one of PBS",
-                   "mpiexec -n RANKS --ppn RANKS_PER_NODE ...");
+    if (is_slurm(launch) && own->launcher != "slurm" && !command.conditional &&
+        command.function == 0)
+      findings.add(
+          "other-system", launch.span,
+          fmt::format("srun starts programs in jobs of Slurm; this is one of {}", own->title),
+          "mpiexec -n RANKS --ppn RANKS_PER_NODE ...");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
 
@@ -16,9 +17,6 @@ const std::string* known(const Script& script, const char* name, const Launch& l
   const Setting* const given = script.given(name, launch);
   return given == nullptr || !given->value.known() ? nullptr : &given->value.text;
 }
-
-constexpr std::string_view kCodes[] = {"slow-setting", "debug-setting", "harmful-setting",
-                                       "unneeded-setting", "setting-without-effect"};
 
 // The catalogue's cautions, at the last value of each variable.
 void cautions(const Script& script, Findings& findings) {
@@ -33,11 +31,8 @@ void cautions(const Script& script, Findings& findings) {
     const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
     for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
       if (caution.between_nodes && script.request.nodes == 1) continue;
-      const std::string since =
-          caution.since.empty() ? "" : fmt::format(" (since {})", caution.since);
-      findings.add(kCodes[static_cast<std::size_t>(caution.kind)], one.name_span,
-                   fmt::format("{}{}: {}{}", name, one.value.known() ? "=" + shown(value, 40) : "",
-                               caution.why, since));
+      findings.add(knowledge::code(caution.kind), one.name_span,
+                   knowledge::sentence(caution, one.value.known() ? value : ""));
     }
   }
 }
@@ -124,10 +119,10 @@ void network(const Script& script, const Launch& launch, Findings& findings) {
 
 // What to type for the name of the job's first node.
 std::string first_node(std::string_view system) {
-  if (system == "slurm")
-    return "export MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
-  if (system == "pbs") return "export MASTER_ADDR=$(head -n 1 \"$PBS_NODEFILE\")";
-  return "the name of the job's first node, as the others know it";
+  const Scheduler* const known = find_scheduler(system);
+  if (known == nullptr || known->first_host.empty())
+    return "the name of the job's first node, as the others know it";
+  return fmt::format("export MASTER_ADDR=$({})", known->first_host);
 }
 
 void rendezvous(const Script& script, const Launch& launch, Findings& findings) {
@@ -180,8 +175,10 @@ void address_of(const Script& script, const Setting& one, Findings& findings) {
       word->parts.front().kind != Part::Kind::parameter)
     return;
   const Part& part = word->parts.front();
-  const bool list = part.text == "SLURM_NODELIST" || part.text == "SLURM_JOB_NODELIST" ||
-                    part.text == "PBS_NODEFILE" || part.text == "LSB_HOSTS";
+  const bool list = std::ranges::any_of(schedulers(), [&](const Scheduler& system) {
+    return system.hosts_file == part.text ||
+           std::ranges::count(system.hosts_variables, std::string_view(part.text)) > 0;
+  });
   if (list && part.rest.empty() && script.request.nodes != 1)
     findings.add(
         "address-is-list", one.name_span,

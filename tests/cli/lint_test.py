@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """hpclaunch lint: what is wrong in scripts and environments that people have."""
 import json
+import glob
 import os
 import re
 import subprocess
@@ -18,6 +19,11 @@ class Lint(Test):
         done = hpclaunch("lint", "--format", "json", path, *words)
         self.assertIn(done.status, (0, 1), done)
         return json.loads(done.out)["findings"]
+
+    def check(self, code, wrong, right):
+        with self.subTest(code=code, wrong=wrong):
+            self.assertEqual(self.codes(wrong).count(code), 1)
+            self.assertNotIn(code, self.codes(right))
 
     def codes(self, text, name="job.sh"):
         return [one["code"] for one in self.findings(text, name)]
@@ -46,9 +52,7 @@ class Lint(Test):
                 ("secret-in-script", "export HF_TOKEN=hf_abcdefghijk", "export HF_TOKEN=$(< ~/token)"),
                 ("crlf", "date\r", "date"),
                 ("not-understood", "echo \"x", "echo x")):
-            with self.subTest(code=code, wrong=wrong):
-                self.assertEqual(self.codes(HEAD + wrong + "\n" + RUN).count(code), 1)
-                self.assertNotIn(code, self.codes(HEAD + right + "\n" + RUN))
+            self.check(code, HEAD + wrong + "\n" + RUN, HEAD + right + "\n" + RUN)
         self.assertIn("set-after-launch", self.codes(HEAD + RUN + "export NCCL_DEBUG=INFO\n"))
         self.assertIn("missing-shebang", self.codes("#SBATCH -N 2\n" + RUN))
 
@@ -65,6 +69,7 @@ class Lint(Test):
                 ("world-size", "export WORLD_SIZE=4\nsrun x", "export WORLD_SIZE=8\nsrun x"),
                 ("one-file-for-all", "export NCCL_DEBUG_FILE=/scratch/log\nsrun x", "export NCCL_DEBUG_FILE=/scratch/log.%h.%p\nsrun x"),
                 ("one-file-for-all", "srun nsys profile -o report x", "srun nsys profile -o report.%q{SLURM_PROCID} x"),
+                ("other-system", "cat $LSB_DJOB_HOSTFILE\nsrun x", "cat $FLUX_URI\nsrun x"),
                 ("other-system", "N=$(wc -l < x)\ncat $PBS_NODEFILE\nsrun x", "cat ${PBS_NODEFILE:-}\nsrun x"),
                 ("shared-fixed-folder", "export TRITON_CACHE_DIR=/tmp/triton\nsrun x", "export TRITON_CACHE_DIR=/tmp/triton-$USER\nsrun x"),
                 ("cache-on-home", "export TRITON_CACHE_DIR=$HOME/.triton\nsrun x", "export TRITON_CACHE_DIR=$SCRATCH/.triton\nsrun x"),
@@ -92,9 +97,7 @@ class Lint(Test):
                 ("harmful-setting", "export CCL_KVS_MODE=mpi CCL_ATL_TRANSPORT=ofi\nsrun x", "export CCL_KVS_MODE=mpi CCL_ATL_TRANSPORT=mpi\nsrun x"),
                 ("unneeded-setting", "export FI_EFA_FORK_SAFE=1\nsrun x", "export FI_EFA_FORK_SAFE=0\nsrun x"),
                 ("setting-without-effect", "export MPICH_OFI_NIC_MAPPING=\"0:0-3\"\nsrun x", "export MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=\"0:0-3\"\nsrun x")):
-            with self.subTest(code=code, wrong=wrong):
-                self.assertEqual(self.codes(head + wrong + "\n").count(code), 1)
-                self.assertNotIn(code, self.codes(head + right + "\n"))
+            self.check(code, head + wrong + "\n", head + right + "\n")
         alone = "#!/bin/bash\n#SBATCH --ntasks-per-node=1\nexport RANK=$SLURM_PROCID\nsrun x\n"
         self.assertNotIn("expanded-too-early", self.codes(alone))
         self.assertIn("expanded-too-early", self.codes(alone.replace("=1", "=4")))
@@ -211,10 +214,9 @@ class Lint(Test):
         self.assertEqual(done.status, 0, done)
 
     def test_every_code_in_the_sources_has_a_page_and_the_other_way_round(self):
-        folder = os.path.join(support.ROOT, "src", "lint")
         text = ""
-        for name in sorted(os.listdir(folder)):
-            with open(os.path.join(folder, name), encoding="utf-8") as source:
+        for name in sorted(glob.glob(os.path.join(support.ROOT, "src", "lint", "*"))) + [os.path.join(support.ROOT, "src", "knowledge", "find.cpp")]:
+            with open(name, encoding="utf-8") as source:
                 text += source.read()
         raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
