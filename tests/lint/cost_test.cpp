@@ -1,14 +1,11 @@
-// What a long script costs, in allocations: times are noise, counts are not.
-#include <cstdlib>
-#include <new>
+// What a long script costs, in allocations.
 #include <string>
 
 #include "hpclaunch/lint.h"
+#include "support/allocations.h"
 #include "support/catch.h"
 
 namespace {
-
-long allocations = 0;
 
 long allocations_of(const std::string& text) {
   const long before = allocations;
@@ -29,18 +26,6 @@ std::string script(int lines, const std::string& line) {
 }
 
 }  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* piece = std::malloc(size)) return piece;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(size);
-}
-void operator delete(void* piece) noexcept { std::free(piece); }
-void operator delete(void* piece, std::size_t) noexcept { std::free(piece); }
 
 TEST_CASE("the cost of a script is linear in its lines", "[lint]") {
   for (const char* line :

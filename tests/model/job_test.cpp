@@ -1,31 +1,11 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "hpclaunch/env.h"
 #include "hpclaunch/hosts.h"
+#include "support/allocations.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
-
-namespace {
-
-long allocations = 0;
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* piece = std::malloc(size)) return piece;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(size);
-}
-void operator delete(void* piece) noexcept { std::free(piece); }
-void operator delete(void* piece, std::size_t) noexcept { std::free(piece); }
 
 TEST_CASE("host files in the spellings of Hydra, Open MPI and PBS", "[job]") {
   const auto hosts = parse_host_file("# nodes\nn1:4\n n2 slots=8 \n\nn3 # last\n", "h");
