@@ -1,7 +1,6 @@
 // Look-ups in the compiled catalogue.
-#include <fnmatch.h>
-
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
