@@ -69,6 +69,9 @@ REFUSED_EVERYWHERE = [
 SITES = re.compile(
     r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps|"
     r"fir|nibi|rorqual|trillium|daint|clariden|capitan)\b", re.I)
+# What differs between launchers stands in their files, as traits; elsewhere nothing asks for one by its name.
+LAUNCHERS = re.compile(r'(?:launcher|name|wanted)\w* *[!=]= *"(flux|hydra|intelmpi|jsrun|local|openmpi|pals|prrte|slurm|srun|mpiexec|mpirun)"')
+LAUNCHER_FILES = {"launcher", "lint"}  # lint reads words of scripts
 MAX_LINES = 400
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -138,6 +141,9 @@ class Tree:
             site = SITES.search(line)
             if site:
                 self.report(path, number, "names a site (%s); sites are data, in profiles/" % site.group(0))
+            launcher = LAUNCHERS.search(line)
+            if launcher and module not in LAUNCHER_FILES:
+                self.report(path, number, "asks for launcher %s by its name; add a trait" % launcher.group(1))
         for number, line in enumerate(without_comments(text).split("\n"), 1):
             include = INCLUDE.match(line)
             if include:
@@ -213,6 +219,8 @@ PLANTED = [  # (file, text, what the report must contain; "" where nothing may b
     ("src/cli/a.cpp", "struct A { virtual ~A(); };\n", "no virtual functions"),
     ("src/cli/a.cpp", "// works on Frontier\n", "names a site (Frontier)"),
     ("src/cli/a.cpp", "int frontiers = 0;\n", ""),
+    ("src/job/a.cpp", 'if (launcher.name == "slurm") use();\n', "add a trait"),
+    ("src/launcher/a.cpp", 'if (name == "slurm") use();\n', ""),
     ("src/cli/a.cpp", "int x;\n" * (MAX_LINES + 1), "split it"),
     ("src/cli/a.cpp", "#include <hpclaunch/plan.h>\n", "with quotes"),
     ("src/extra/a.cpp", "int x;\n", "no module of SEES"),

@@ -57,6 +57,10 @@ struct Launcher {
   std::vector<IdentityVariables> identity = {};
   std::string_view mpi =
       {};  ///< MPI libraries whose ranks find each other: "mpich", "openmpi"; "" none
+  std::string_view list_mpi = {};  ///< argument that prints its MPI plug-ins; "": it has none
+  std::string_view het_group =
+      {};  ///< option for one group of a heterogeneous job, {} is its number
+  bool enters_containers = false;  ///< ContainerEngine::srun_option
   LauncherTraits traits = {};
   const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.

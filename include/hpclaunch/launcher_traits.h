@@ -24,6 +24,13 @@ namespace hpclaunch {
 inline constexpr std::string_view kLauncherNames[] = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_NAME)};
 #undef HPCLAUNCH_NAME
 
+/// hpclaunch itself, which starts ranks on the node that it runs on.
+inline constexpr std::string_view kLocalLauncher = "local";
+
+/// Every batch system, as profiles spell it.
+inline constexpr std::string_view kSchedulerNames[] = {"pbs", "slurm",  "flux",
+                                                       "lsf", "cobalt", "sge"};
+
 /// How a launcher distributes a number of ranks over its nodes.
 enum class Distribution {
   any,   ///< each node gets what the plan says
@@ -87,6 +94,7 @@ struct LauncherTraits {
   /// Why the shim binds although the launcher takes sets; "" where the launcher binds.
   std::string shim_binds_why = {};
   bool multi_node = false;
+  bool built_in = false;         ///< kLocalLauncher: always supervises, opens the logs itself
   bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
   Distribution distribution = Distribution::any;
   TerminationPolicy termination = {};

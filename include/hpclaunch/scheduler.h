@@ -111,7 +111,8 @@ struct Scheduler {
   std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
 
-  std::string_view launcher = {};  ///< its own launcher
+  std::string_view launcher = {};   ///< its own launcher
+  std::string_view broadcast = {};  ///< program that copies a file to all nodes of the job
   Directives directives = {};
   std::string_view allocate = {};  ///< command for an interactive job; {} stands for its options
   std::string_view submit = {};    ///< command that queues a script

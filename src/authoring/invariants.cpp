@@ -229,7 +229,8 @@ void check_invariants(const Profile& profile, Suite& suite) {
   for (const Invariant& invariant : kInvariants)
     suite.checks.push_back(
         {"invariant", fmt::format("{}: {}", invariant.name, invariant.what), profile.where});
-  const Launcher* launcher = find_launcher(profile.launcher.empty() ? "local" : profile.launcher);
+  const Launcher* launcher =
+      find_launcher(profile.launcher.empty() ? kLocalLauncher : profile.launcher);
   if (launcher == nullptr) {
     suite.checks[first].diagnostics.push_back(
         {"invariant-refusal", Severity::error,

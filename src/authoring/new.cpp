@@ -95,7 +95,8 @@ std::vector<Question> questions(const Fresh& fresh, const Profile& profile) {
   for (const int count : ranks)
     if (count > 0 && count <= cores) asked.push_back({1, count, ""});
   if (fresh.has_tiles) asked.push_back({1, 0, "gpu"});
-  const Launcher* launcher = find_launcher(profile.launcher.empty() ? "local" : profile.launcher);
+  const Launcher* launcher =
+      find_launcher(profile.launcher.empty() ? kLocalLauncher : profile.launcher);
   if (launcher != nullptr && launcher->traits.multi_node) asked.push_back({2, 0, ""});
   return asked;
 }

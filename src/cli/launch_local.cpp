@@ -40,7 +40,7 @@ int launch(const Args& args, Session& session) {
   plan.classes = {
       NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
   plan.layout = {NodeRun{}};
-  plan.launcher = "local";
+  plan.launcher = kLocalLauncher;
   plan.output = args.output;
   const Result<TimeLimitSignal> signal = limit_signal(args.signal);
   if (!signal) return report(session, signal.error());

@@ -30,7 +30,7 @@ void declare_batch(Parser& parser, Args& args) {
   parser.text("--name", batch.name, "NAME", "Name of the job");
   parser.text("--output", batch.output, "FILE", "File for the output of the job");
   parser.choice("--scheduler", batch.scheduler, "NAME",
-                {"pbs", "slurm", "flux", "lsf", "cobalt", "sge"},
+                {std::begin(kSchedulerNames), std::end(kSchedulerNames)},
                 "Batch system, without a profile");
 }
 

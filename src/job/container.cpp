@@ -75,7 +75,7 @@ std::string names_of_engines() {
 Result<Found> look_for(const ContainerEngine& engine, const EnvSnapshot& env,
                        const ChosenLauncher& launcher) {
   if (!engine.srun_option.empty()) {
-    if (launcher.launcher->name != "slurm")
+    if (!launcher.launcher->enters_containers)
       return Error{ErrorKind::unsupported,
                    fmt::format("{} is entered by srun; the launcher is {}", engine.name,
                                launcher.launcher->name),

@@ -70,18 +70,19 @@ std::string described(const LauncherIdentity& identity) {
 }
 
 Error no_launcher(const std::vector<std::string>& instead, std::string_view wanted) {
+  const Launcher* launcher = find_launcher(wanted);
   std::string message =
       wanted.empty() ? "no supported launcher found on PATH (looked for mpiexec, srun, flux, ...)"
                      : fmt::format("launcher {} is not on PATH", wanted);
   if (!instead.empty()) message += fmt::format("; found {}", fmt::join(instead, ", "));
   return Error{ErrorKind::program_not_found, message,
-               wanted.empty() || wanted == "hydra"
+               launcher == nullptr || launcher->shared_names
                    ? "load or install an MPI, or name its mpiexec with --launcher PATH"
                    : "load its module, or name its program with --launcher PATH"};
 }
 
 ChosenLauncher local_launcher(std::string why, std::string remark = "") {
-  return ChosenLauncher{find_launcher("local"),
+  return ChosenLauncher{find_launcher(kLocalLauncher),
                         {sys::own_directory() + "/hpclaunch", ""},
                         std::move(why),
                         std::move(remark)};
@@ -168,7 +169,7 @@ Result<ChosenLauncher> at_path(const std::string& program, const EnvSnapshot& en
 Result<ChosenLauncher> named(const std::string& wanted, bool typed, const EnvSnapshot& env,
                              bool one_here, bool must_exist) {
   const std::string who = typed ? "--launcher" : "the profile's launcher";
-  if (wanted == "local") return local_launcher(who);
+  if (wanted == kLocalLauncher) return local_launcher(who);
   const Launcher* launcher = find_launcher(wanted);
   if (launcher == nullptr) return unknown_launcher(wanted, typed ? "" : "profile: ");
   Result<ChosenLauncher> found = by_name(*launcher, env, typed, who);
@@ -196,9 +197,10 @@ std::optional<ChosenLauncher> of_batch_system(const EnvSnapshot& env, const Batc
 
 // The plugins of srun's --mpi. srun answers only where it finds its configuration, which a container or a VM may not
 // have.
-std::vector<std::string> srun_types(const std::string& srun) {
+std::vector<std::string> srun_types(const ChosenLauncher& srun) {
   constexpr double kSeconds = 5;
-  const Result<sys::Captured> list = sys::capture({srun, "--mpi=list"}, kSeconds);
+  const Result<sys::Captured> list =
+      sys::capture({srun.facts.path, std::string(srun.launcher->list_mpi)}, kSeconds);
   if (!list || list->status != 0) return {};
   std::vector<std::string> types;
   const std::string text = list->out + "\n" + list->err;
@@ -215,8 +217,8 @@ std::vector<std::string> srun_types(const std::string& srun) {
 // that fits.
 bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const EnvSnapshot& env) {
   if (!fits(*own.launcher, mpi)) return false;
-  if (mpi.srun_types.empty() || own.launcher->name != "slurm") return true;
-  own.srun_types = srun_types(own.facts.path);
+  if (mpi.srun_types.empty() || own.launcher->list_mpi.empty()) return true;
+  own.srun_types = srun_types(own);
   for (const std::string& wanted : mpi.srun_types)
     for (const std::string& type : own.srun_types)
       if (serves_type(wanted, type)) {
@@ -266,9 +268,9 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot
                                        const MpiLibrary& mpi, bool must_exist) {
   Result<ChosenLauncher> launcher = choose(request, env, site, preferred, mpi, must_exist);
   const bool named = !request.launcher.empty() || !preferred.empty();  // else srun has been asked
-  if (launcher && named && launcher->launcher->name == "slurm" && !mpi.srun_types.empty() &&
+  if (launcher && named && !launcher->launcher->list_mpi.empty() && !mpi.srun_types.empty() &&
       launcher->facts.path.find('/') != std::string::npos)
-    launcher->srun_types = srun_types(launcher->facts.path);
+    launcher->srun_types = srun_types(*launcher);
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(env);
   return launcher;

@@ -54,7 +54,7 @@ Status check_plain(const Request& request) {
                                       {output.label, "--label"},
                                       {request.mps == "on", "--mps on"},
                                       {request.supervise.value_or(false), "--supervise"},
-                                      {request.launcher == "local", "--launcher local"}})
+                                      {request.launcher == kLocalLauncher, "--launcher local"}})
     if (typed)
       return Error{ErrorKind::usage, fmt::format("--plain: {} needs hpclaunch in the job", option),
                    "omit one of them"};

@@ -201,11 +201,12 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
   Request& request = input.request;
   input.launcher = traits_of(launcher, site, request);
   input.launcher_why = launcher.why;
-  if (request.het_group && input.launcher.name == "slurm")
+  if (const std::string_view option = launcher.launcher->het_group;
+      request.het_group && !option.empty())
     request.launcher_args.insert(request.launcher_args.begin(),
-                                 fmt::format("--het-group={}", *request.het_group));
+                                 fmt::format(fmt::runtime(option), *request.het_group));
   // Ranks of other nodes open their logs themselves.
-  if (std::string& logs = request.output.log_dir; !logs.empty() && input.launcher.name != "local")
+  if (std::string& logs = request.output.log_dir; !logs.empty() && !input.launcher.built_in)
     logs = std::filesystem::absolute(logs).lexically_normal();
 }
 
@@ -336,7 +337,7 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
   site.hosts = invented_hosts(requested_nodes(request), hosts);
   const std::string wanted = request.launcher.empty() ? profile.launcher : request.launcher;
   ChosenLauncher& chosen = prepared.launcher;
-  chosen.launcher = find_launcher(wanted.empty() ? "local" : wanted);
+  chosen.launcher = find_launcher(wanted.empty() ? kLocalLauncher : wanted);
   if (chosen.launcher == nullptr) return unknown_launcher(wanted, "");
   const auto programs = chosen.launcher->programs;
   chosen.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());

@@ -51,14 +51,16 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   site.chosen = std::move(*chosen);
   const Profile* profile = site.profile();
   if (in_job && site.batch.scheduler->launch_node && request.hostfile.empty())
-    drop_launch_node(profile != nullptr ? profile->lsf_launch_node : std::nullopt,
-                     sys::find_program("jsrun", env.get("PATH")).has_value(), site.hosts);
+    drop_launch_node(
+        profile != nullptr ? profile->lsf_launch_node : std::nullopt,
+        sys::find_program(std::string(site.batch.scheduler->launcher), env.get("PATH")).has_value(),
+        site.hosts);
   Result<const NodeModel*> model = choose_model(request, profile, env, site.facts);
   if (!model) return model.error();
   site.model = *model;
   site.is_here = site.hosts.names.contains(here);
-  const bool elsewhere =
-      site.model != nullptr && !in_job && request.hostfile.empty() && request.launcher != "local";
+  const bool elsewhere = site.model != nullptr && !in_job && request.hostfile.empty() &&
+                         request.launcher != kLocalLauncher;
   if (elsewhere && purpose == Purpose::show) {
     HostNames example;
     if (!profile->example_host.empty()) example.push_back(profile->example_host);

@@ -45,9 +45,10 @@ std::string active_prefix(const EnvSnapshot& env) {
 std::string why_no_sbcast(const Site& site, const Request& request, const EnvSnapshot& env,
                           Stage& stage) {
   const Scheduler* system = site.batch.scheduler;
-  if (system == nullptr || system->name != "slurm") return "this is not a Slurm job";
-  const Result<std::string> program = sys::find_program("sbcast", env.get("PATH"));
-  if (!program) return "sbcast is not on PATH";
+  if (system == nullptr || system->broadcast.empty()) return "this is not a Slurm job";
+  const Result<std::string> program =
+      sys::find_program(std::string(system->broadcast), env.get("PATH"));
+  if (!program) return fmt::format("{} is not on PATH", system->broadcast);
   stage.sbcast = *program;
   const int hosts = static_cast<int>(site.hosts.names.size());
   const bool all = site.hosts.allocation && request.nodes.value_or(hosts) == hosts;

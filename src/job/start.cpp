@@ -43,7 +43,7 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     if (!rendered) return rendered.error();
     line = *std::move(rendered);
   }
-  if (plan.launcher == "local") {
+  if (prepared.launcher.launcher->traits.built_in) {
     const Entered entered = enter(prepared, plan);
     return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
   }

@@ -33,7 +33,8 @@ const Launcher local = {
         "MV2_COMM_WORLD_* HOROVOD_RANK HOROVOD_SIZE HOROVOD_LOCAL_RANK "
         "HOROVOD_LOCAL_SIZE HOROVOD_CROSS_RANK HOROVOD_CROSS_SIZE",
     .traits = {.rank_var = "HPCLAUNCH_LOCAL_RANK",  // one node: the global rank is the local one
-               .local_rank_var = "HPCLAUNCH_LOCAL_RANK"},
+               .local_rank_var = "HPCLAUNCH_LOCAL_RANK",
+               .built_in = true},
     .render = render};
 
 }  // namespace hpclaunch::launcher

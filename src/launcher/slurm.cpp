@@ -118,6 +118,9 @@ const Launcher slurm = {
                  {Identity::counts, "SLURM_TASKS_PER_NODE SLURM_STEP_TASKS_PER_NODE"},
                  {Identity::hosts, "SLURM_STEP_NODELIST"}},
     .mpi = "mpich openmpi",
+    .list_mpi = "--mpi=list",
+    .het_group = "--het-group={}",
+    .enters_containers = true,
     .traits =
         {.rank_var = "SLURM_PROCID",
          .local_rank_var = "SLURM_LOCALID",

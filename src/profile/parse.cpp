@@ -137,7 +137,7 @@ void parse_members(const Item& at, Cases cases, Profile& profile) {
   parse_extends(at["extends"], profile);
   parse_retired(at["retired"], profile);
   profile.launcher = at["launcher"].choice(kLauncherNames);
-  profile.scheduler = at["scheduler"].choice(kSchedulers);
+  profile.scheduler = at["scheduler"].choice(kSchedulerNames);
   if (const Item launch_node = at["lsf_launch_node"]) profile.lsf_launch_node = launch_node.truth();
   profile.job = parse_job(at["job"]);
   profile.example_host = at["example_host"].text();

@@ -20,8 +20,6 @@ using json_reader::suggestion;
 using json_reader::suggestion_or_all;
 
 // The words where a choice is closed. profiles/schema.json lists the same.
-inline constexpr std::array<std::string_view, 6> kSchedulers = {"pbs", "slurm",  "flux",
-                                                                "lsf", "cobalt", "sge"};
 inline constexpr std::array<std::string_view, 3> kGpuViews = {"own", "all", "launcher"};
 inline constexpr std::array<std::string_view, 2> kFills = {"spread", "compact"};
 inline constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};

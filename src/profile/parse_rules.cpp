@@ -89,7 +89,7 @@ Rule parse_rule(const Item& at) {
   rule.prepend = parse_assignments(at["prepend"], allowed.late);
   rule.unset = at["unset"].variables();
   rule.launch = parse_words(at["launch"], kLauncherNames, allowed);
-  rule.batch = parse_words(at["batch"], kSchedulers, allowed);
+  rule.batch = parse_words(at["batch"], kSchedulerNames, allowed);
   rule.core_limit = parse_core_limit(at["core_limit"]);
   rule.make_dirs = parse_folders(at["make_dirs"], allowed);
   rule.report = parse_report(at["report"], allowed);

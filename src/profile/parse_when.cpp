@@ -108,13 +108,16 @@ Test parse_test(const std::string& fact, const Operator& op, const Item& at) {
 /// Facts of which every value is known: a test for another one would never hold.
 std::span<const std::string_view> values_of(std::string_view fact) {
   static constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
-  static constexpr std::array<std::string_view, 7> kNone = {"pbs",    "slurm", "flux", "lsf",
-                                                            "cobalt", "sge",   "none"};
+  static const std::vector<std::string_view> kWithNone = [] {
+    std::vector<std::string_view> names(std::begin(kSchedulerNames), std::end(kSchedulerNames));
+    names.emplace_back("none");
+    return names;
+  }();
   if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "proxies" ||
       fact == "whole_node")
     return kYesNo;
   if (fact == "gpu_view") return kGpuViews;
-  if (fact == "scheduler") return kNone;
+  if (fact == "scheduler") return kWithNone;
   if (fact == "launcher") return kLauncherNames;
   return {};
 }

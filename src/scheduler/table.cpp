@@ -130,6 +130,7 @@ constexpr Scheduler kSchedulers[] = {
      .ask_time_left = kSlurmTimeLeft,
      .time_left = slurm_time_left,
      .launcher = "slurm",
+     .broadcast = "sbcast",
      .directives = {.sentinel = "#SBATCH ",
                     .nodes = "-N {}",
                     .time = "-t {}",

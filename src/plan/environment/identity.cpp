@@ -180,7 +180,7 @@ void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& setting
       Decision decision =
           decided(Layer::computed, at_rank(std::move(value), plan),
                   fmt::format("the batch system's tasks are not the ranks that {} starts",
-                              input.launcher.name == "local" ? "hpclaunch" : input.launcher.name));
+                              input.launcher.built_in ? "hpclaunch" : input.launcher.name));
       decision.where = kBatchSystem;
       settings.add(std::string(name), std::move(decision));
     }

@@ -23,7 +23,7 @@ std::string needed_by(const PlanInput& input, const Plan& plan) {
 constexpr const char* kLocal = "the local launcher always supervises its ranks";
 
 Error cannot_leave(const PlanInput& input, const Plan& plan) {
-  if (input.launcher.name == "local")
+  if (input.launcher.built_in)
     return request_error(fmt::format("--no-supervise: {}", kLocal),
                          "omit it, or choose another launcher with --launcher NAME");
   const std::string option = needed_by(input, plan);
@@ -39,7 +39,7 @@ Setting supervise_choice(const PlanInput& input, const Plan& plan) {
   const std::string& launcher = input.launcher.name;
   if (const std::optional<bool>& typed = input.request.supervise)
     return chosen(*typed, Layer::command_line, *typed ? "--supervise" : "--no-supervise");
-  if (launcher == "local") return chosen(true, Layer::builtin, kLocal);
+  if (input.launcher.built_in) return chosen(true, Layer::builtin, kLocal);
   if (!needed.empty()) return chosen(true, Layer::computed, "required by " + needed);
   if (!input.launcher.termination.fails_fast)
     return chosen(true, Layer::builtin,
@@ -58,7 +58,7 @@ Setting supervise_choice(const PlanInput& input, const Plan& plan) {
 }  // namespace
 
 Status decide_supervise(const PlanInput& input, Plan& plan) {
-  const bool local = input.launcher.name == "local";
+  const bool local = input.launcher.built_in;
   if (input.request.supervise == false && (local || !needed_by(input, plan).empty()))
     return cannot_leave(input, plan);
   plan.choices.push_back(supervise_choice(input, plan));
