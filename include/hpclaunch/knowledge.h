@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -171,6 +172,47 @@ std::string sentence(const Caution& caution, std::string_view value);
 std::size_t count_cautions();
 Caution caution_at(std::size_t index);  ///< ascending name
 
+struct KnownIssueTraits {
+  enum class Effect : std::uint8_t {
+    no_start,
+    crash,
+    hang,
+    wrong_result,
+    slow
+  } effect = Effect::crash;
+};
+
+/// Versions of drivers, libraries and plug-ins that are known not to work together.
+struct KnownIssue : KnownIssueTraits {
+  using Traits = KnownIssueTraits;
+  std::string_view id;        ///< "rccl-2.22.3-comm-split"
+  std::string_view versions;  ///< "rccl eq 2.22.3|rocm lt 6.4.1": all must hold
+  std::string_view with;      ///< as Caution::with
+  std::string_view why;       ///< one sentence
+  std::string_view fix;
+  std::string_view source;
+};
+
+/// Version of a component, by its name ("nccl", "nvidia-driver"); what follows digits and dots does not count.
+using Versions = std::map<std::string, std::string, std::less<>>;
+
+/// Adds the version of a loaded module, "rocm/6.2.4" or "cudatoolkit/12.4", to the component that it brings. Names of
+/// modules are compared without letter case. Returns the component; "" for a module without a version.
+std::string add_module(std::string_view module, Versions& versions);
+
+/// Those that hold. One about a component that is not among `versions` does not, nor one that a version in short ("6.4",
+/// where 6.4.1 is good and 6.4.0 is not) leaves open.
+std::vector<KnownIssue> known_issues(const Versions& versions, const Lookup& environment);
+/// A warning for a combination; a note for what is slow, and for faults of one version, which the job may not meet.
+Severity severity(const KnownIssue& issue);
+/// "rccl 2.22.3 with rocm 6.4.0 may hang: why"
+std::string sentence(const KnownIssue& issue, const Versions& versions);
+/// All that are about a component, as label and text; empty where there are none.
+std::vector<std::pair<std::string, std::string>> issues_of(std::string_view component);
+inline constexpr const char* kKnownIssueId = "known-issue";
+std::size_t count_known_issues();
+KnownIssue known_issue_at(std::size_t index);  ///< ascending id
+
 /// What is wrong with a value, as the end of a sentence about it ("is not ..."), and what was probably
 /// meant ("" when unknown). nullopt: no fault is known. An empty value is never wrong: libraries take it for
 /// "not set".
@@ -221,5 +263,10 @@ template <>
 inline constexpr Texts<Caution, 6> kTexts<Caution> = {&Caution::name, &Caution::values,
                                                       &Caution::with, &Caution::since,
                                                       &Caution::why,  &Caution::source};
+
+template <>
+inline constexpr Texts<KnownIssue, 6> kTexts<KnownIssue> = {
+    &KnownIssue::id,  &KnownIssue::versions, &KnownIssue::with,
+    &KnownIssue::why, &KnownIssue::fix,      &KnownIssue::source};
 
 }  // namespace hpclaunch::knowledge

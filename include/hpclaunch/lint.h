@@ -26,6 +26,7 @@ struct Finding {
   int end_column = 0;            ///< behind the last byte
   std::vector<Edit> edits = {};  ///< empty: no fix that can be typed for the user
   bool certain = false;          ///< --fix may apply `edits`
+  bool distinct = false;         ///< not the same as another one of its code at the same place
 };
 
 /// The page of a rule.

@@ -43,6 +43,10 @@ bool consists_of(std::string_view text, std::string_view more);
 /// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
+/// Versions part by part: "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc", "v1" == "1". Below, equal to or above 0
+/// as `left` is older, equal or newer; nullopt when one of them does not begin with a number.
+std::optional<int> compare_versions(std::string_view left, std::string_view right);
+
 /// FNV-1a of 32 bits: equal texts give equal numbers, different ones nearly always different ones.
 std::uint32_t fnv1a(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace hpclaunch {
 
@@ -45,6 +46,41 @@ std::string to_lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = to_lower(c);
   return out;
+}
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The length of a number without zeros in front, the number, and what follows it: parts of versions compare as these.
+// A part without a number follows those with one.
+using Part = std::tuple<std::size_t, std::string_view, std::string_view>;
+
+Part part_of(std::string_view text) {
+  if (!text.empty() && !is_digit(text[0])) return {std::string_view::npos, "", text};
+  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
+  const std::string_view number = text.substr(0, text.find_first_not_of("0123456789"));
+  return {number.size(), number, text.substr(number.size())};
+}
+
+// Modules call a version "v2.2.0" as well as "2.2.0".
+std::vector<Part> parts_of(std::string_view version) {
+  if (version.starts_with('v') || version.starts_with('V')) version.remove_prefix(1);
+  if (version.empty() || !is_digit(version[0])) return {};
+  std::vector<Part> parts;
+  for (const std::string_view part : split(version, '.')) parts.push_back(part_of(part));
+  while (parts.size() > 1 && parts.back() == Part()) parts.pop_back();
+  return parts;
+}
+
+}  // namespace
+
+std::optional<int> compare_versions(std::string_view left, std::string_view right) {
+  const std::vector<Part> one = parts_of(left);
+  const std::vector<Part> other = parts_of(right);
+  if (one.empty() || other.empty()) return std::nullopt;
+  if (one == other) return 0;
+  return one < other ? -1 : 1;
 }
 
 std::string shown(std::string_view text, std::size_t most) {

@@ -23,19 +23,24 @@ struct Caution : knowledge::Caution {
   SourceRef where;
 };
 
+struct KnownIssue : knowledge::KnownIssue {
+  SourceRef where;
+};
+
 struct Catalogue {
   std::vector<knowledge::Library> libraries;
   std::vector<Variable> variables;  ///< ascending name after `finish`
   std::vector<Misspelling> misspellings;
   std::vector<knowledge::Family> families;
-  std::vector<Caution> cautions;  ///< ascending name after `finish`
+  std::vector<Caution> cautions;         ///< ascending name after `finish`
+  std::vector<KnownIssue> known_issues;  ///< ascending id after `finish`
 };
 
 /// The same text for as long as the program runs: entries are views.
 std::string_view keep(const std::string& text);
 
 /// Adds one file. Its members say of which kind: "variables", "misspellings",
-/// "families" or "cautions".
+/// "families", "cautions" or "known_issues".
 /// Reports all that is wrong with it, each with file and line.
 std::vector<Error> read_file(const std::string& file, const std::string& text,
                              Catalogue& catalogue);

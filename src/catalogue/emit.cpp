@@ -69,7 +69,8 @@ std::string emit(const Catalogue& catalogue) {
       table<knowledge::Variable>("Variable", catalogue.variables, block) +
       table<knowledge::Misspelling>("Misspelling", catalogue.misspellings, block) +
       table<knowledge::Family>("Family", catalogue.families, block) +
-      table<knowledge::Caution>("Caution", catalogue.cautions, block);
+      table<knowledge::Caution>("Caution", catalogue.cautions, block) +
+      table<knowledge::KnownIssue>("KnownIssue", catalogue.known_issues, block);
   // constexpr and constinit make the compiler refuse anything that would have to run at start.
   return fmt::format(
       "// Written by hpclaunch-catalogue from profiles/variables/; edit those files.\n"
@@ -80,7 +81,7 @@ std::string emit(const Catalogue& catalogue) {
       "constexpr char kText[] =\n{};\n\n{}"
       "}}  // namespace\n\n"
       "constinit const Table kTable = {{kText, kLibrary, kVariable, kMisspelling, kFamily, "
-      "kCaution}};\n\n"
+      "kCaution, kKnownIssue}};\n\n"
       "}}  // namespace hpclaunch::knowledge\n",
       block.literals(), tables);
 }

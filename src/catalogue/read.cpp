@@ -16,7 +16,7 @@ using json_reader::Item;
 using json_reader::Json;
 using Words = std::vector<std::string_view>;
 
-// In the order of knowledge::Type, ::Confidence, ::Direction, Family::Unknown and Caution::Kind.
+// In the order of knowledge::Type, ::Confidence, ::Direction, Family::Unknown, Caution::Kind and KnownIssue::Effect.
 const Words kTypes = {"bool",   "int",  "size",      "time",     "float", "enum",     "list",
                       "string", "path", "path-list", "cpu-list", "range", "algorithm"};
 const Words kConfidences = {"source", "docs", "secondary"};
@@ -27,6 +27,8 @@ const Words kNumbers = {"decimal", "c"};
 const Words kSentences = {"optional", "required"};
 const Words kItems = {"word", "int"};
 const Words kKinds = {"slow", "debug", "harmful", "unneeded", "no-effect"};
+const Words kEffects = {"no-start", "crash", "hang", "wrong-result", "slow"};
+const Words kOrders = {"eq", "ne", "lt", "le", "gt", "ge"};
 
 std::string_view ascii(const Item& at, const std::string& value) {
   if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }))
@@ -231,6 +233,35 @@ void read_cautions(const Item& at, Catalogue& catalogue) {
   }
 }
 
+// {"rccl": {"ge": "2.21.5", "le": "2.22.3"}, "rocm": {"lt": "6.4.1"}}
+std::string_view version_tests(const Item& at) {
+  std::vector<std::string> tests;
+  for (const Item& component : at.members("components"))
+    for (const Item& test : component.members("tests")) {
+      if (std::ranges::count(kOrders, test->key) == 0)
+        test.fault(fmt::format("\"{}\" is none of {}", test->key, joined(kOrders, ", ")));
+      tests.push_back(fmt::format("{} {} {}", component->key, test->key, text(test)));
+      if (!compare_versions(text(test), "1"))
+        test.fault(fmt::format("\"{}\" is not a version", text(test)));
+    }
+  if (tests.empty()) at.fault("\"when\" is empty");
+  return keep(joined(tests, "|"));
+}
+
+KnownIssue read_known_issue(const Item& at) {
+  KnownIssue issue;
+  issue.id = text(at.need("id"));
+  issue.versions = version_tests(at.need("when"));
+  issue.with = words(at["with"], "|");
+  issue.effect = choice(at.need("effect"), kEffects, KnownIssue::Effect::crash);
+  issue.why = text(at.need("why"));
+  issue.fix = text(at.need("fix"));
+  issue.source = text(at.need("source"));
+  text(at.need("checked"));
+  issue.where = at.where();
+  return issue;
+}
+
 void read_head(const Item& head, Catalogue& catalogue) {
   (void)head["$schema"];
   for (const Item& at : section(head["misspellings"], false))
@@ -238,84 +269,15 @@ void read_head(const Item& head, Catalogue& catalogue) {
   for (const Item& at : section(head["families"], true))
     catalogue.families.push_back(read_family(at));
   for (const Item& at : section(head["cautions"], false)) read_cautions(at, catalogue);
+  for (const Item& at : head["known_issues"].elements("objects"))
+    catalogue.known_issues.push_back(read_known_issue(at));
   if (head["variables"])
     read_library(head, catalogue);
-  else if (!head["misspellings"] && !head["families"] && !head["cautions"])
-    head.fault("none of \"variables\", \"misspellings\", \"families\" and \"cautions\" is present");
+  else if (!head["misspellings"] && !head["families"] && !head["cautions"] && !head["known_issues"])
+    head.fault(
+        "none of \"variables\", \"misspellings\", \"families\", \"cautions\" and \"known_issues\" "
+        "is present");
   head.finish();
-}
-
-// ---- what needs all files -------------------------------------------------------------------------------
-
-void fault(std::vector<Error>& errors, const SourceRef& where, std::string message,
-           std::string hint = "") {
-  errors.push_back({ErrorKind::invalid, std::move(message), std::move(hint), where});
-}
-
-// true and false become the word that the library itself reads.
-std::string_view exported_default(const Variable& v) {
-  if (v.type != knowledge::Type::boolean || (v.standard != "true" && v.standard != "false"))
-    return v.standard;
-  const bool truth = v.standard == "true";
-  const std::string_view words = truth ? v.library.truths : v.library.falsehoods;
-  if (words.empty()) return truth ? "1" : "0";
-  return split(words, '|').front();
-}
-
-void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
-  for (Variable& v : catalogue.variables) {
-    v.standard = exported_default(v);
-    if (const auto bad = knowledge::find_fault(v, v.standard))
-      fault(errors, v.where,
-            fmt::format("the default of {}, \"{}\", {}", v.name, v.standard, bad->what));
-    if (v.standard.empty())
-      v.standard = v.default_note;
-    else if (!v.default_note.empty())
-      v.standard = keep(fmt::format("{} ({})", v.standard, v.default_note));
-  }
-}
-
-bool has(const Catalogue& catalogue, std::string_view name) {
-  return std::ranges::binary_search(catalogue.variables, name, {}, &Variable::name);
-}
-
-// The name that a condition is about.
-std::string_view name_in(std::string_view condition) {
-  if (condition.starts_with('!')) condition.remove_prefix(1);
-  return condition.substr(0, condition.find('='));
-}
-
-void check_cautions(const Catalogue& catalogue, std::vector<Error>& errors) {
-  for (const Caution& c : catalogue.cautions) {
-    const auto variable =
-        std::ranges::lower_bound(catalogue.variables, c.name, {}, &Variable::name);
-    if (variable == catalogue.variables.end() || variable->name != c.name) {
-      fault(errors, c.where, fmt::format("{} is not a variable", c.name));
-      continue;
-    }
-    for (const std::string_view value : split(c.values, '|'))
-      if (const auto bad = knowledge::find_fault(*variable, value))
-        fault(errors, c.where, fmt::format("the value \"{}\" of {} {}", value, c.name, bad->what));
-    for (const std::string_view one : split(c.with, '|'))
-      if (!one.empty() && !has(catalogue, name_in(one)))
-        fault(errors, c.where, fmt::format("{} is not a variable", name_in(one)));
-  }
-}
-
-void check_references(const Catalogue& catalogue, std::vector<Error>& errors) {
-  for (const Variable& v : catalogue.variables) {
-    if (!v.successor.empty() && (!has(catalogue, v.successor) || v.successor == v.name))
-      fault(errors, v.where,
-            fmt::format("{} is renamed to {}, which is not another variable", v.name, v.successor));
-  }
-  for (const Misspelling& m : catalogue.misspellings) {
-    if (has(catalogue, m.wrong))
-      fault(errors, m.where, fmt::format("{} is a variable, not a misspelling", m.wrong));
-    if (!m.meant.empty() && !has(catalogue, m.meant))
-      fault(errors, m.where, fmt::format("{} is not a variable", m.meant));
-    if (m.meant.empty() && m.note.empty())
-      fault(errors, m.where, fmt::format("{}: \"meant\" or \"note\" is required", m.wrong));
-  }
 }
 
 }  // namespace
@@ -330,26 +292,6 @@ std::vector<Error> read_file(const std::string& file, const std::string& content
   json_reader::Context context(content, file);
   if (const Item head = context.root()) read_head(head, catalogue);
   return context.take();
-}
-
-std::vector<Error> finish(Catalogue& catalogue) {
-  std::vector<Error> errors;
-  std::ranges::stable_sort(catalogue.variables, {}, &Variable::name);
-  std::ranges::sort(catalogue.misspellings, {}, &Misspelling::wrong);
-  std::ranges::stable_sort(catalogue.cautions, {}, &Caution::name);
-  for (std::size_t i = 1; i < catalogue.variables.size(); ++i) {
-    const SourceRef& first = catalogue.variables[i - 1].where;
-    if (catalogue.variables[i].name == catalogue.variables[i - 1].name)
-      fault(
-          errors, catalogue.variables[i].where,
-          fmt::format("{} is also in {}:{}", catalogue.variables[i].name, first.file, first.line));
-  }
-  if (catalogue.libraries.size() > 255)
-    fault(errors, {}, "more than 255 libraries do not fit into a row");
-  settle_defaults(catalogue, errors);
-  check_references(catalogue, errors);
-  check_cautions(catalogue, errors);
-  return errors;
 }
 
 }  // namespace hpclaunch::catalogue

@@ -260,6 +260,18 @@ void user_cautions(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnos
   }
 }
 
+// Versions of loaded modules that are known not to work together.
+void known_issues(const Plan& plan, const EnvSnapshot& env, std::vector<Diagnostic>& diagnostics) {
+  knowledge::Versions versions;
+  const std::string loaded = env.get("LOADEDMODULES");
+  for (const std::string_view module : split(loaded, ':')) knowledge::add_module(module, versions);
+  if (versions.empty()) return;
+  const auto planned = [&](std::string_view name) { return planned_value(plan, env, name); };
+  for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, planned))
+    diagnostics.push_back({knowledge::kKnownIssueId, knowledge::severity(one),
+                           knowledge::sentence(one, versions), std::string(one.fix)});
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const EnvSnapshot& env) {
@@ -272,6 +284,7 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const
   competing_binding(plan, env, diagnostics);
   check_variables(plan, env, diagnostics);
   user_cautions(plan, env, diagnostics);
+  known_issues(plan, env, diagnostics);
   check_lists(plan, node, env, diagnostics);
   return diagnostics;
 }

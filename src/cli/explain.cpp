@@ -159,11 +159,12 @@ std::string one_name(const Prepared& prepared, const std::string& name, const En
   if (decided(plan, name)) text = explain(plan, {name}, style);
   const std::string others = inactive(plan, name);
   const std::string note = note_text(prepared, name, style);
+  const std::string issues = rows(knowledge::issues_of(name), style);
   const std::string framework = rows(job::framework_facts(name, plan), style);
   const std::string facts = catalogue_text(name, style) + rows(job::fabric_facts(name), style) +
-                            rows(job::framework_readers(name), style) + framework + note;
+                            rows(job::framework_readers(name), style) + framework + issues + note;
   if (others.empty() && facts.empty()) return text.empty() ? undecided_text(name, style) : text;
-  if (text.empty() && others.empty() && facts == framework + note) {
+  if (text.empty() && others.empty() && facts == framework + issues + note) {
     text = name + "\n";
   } else if (text.empty()) {
     const std::string* exported = env.find(name);

@@ -145,11 +145,7 @@ void add_cautions(std::string_view name, Facts& facts) {
     const Caution one = caution_at(i);
     if (one.name != name) continue;
     std::string text = one.values.empty() ? "" : replaced(one.values, {{'|', " or "}});
-    for (const std::string_view with : split(one.with, '|'))
-      if (!with.empty())
-        text += fmt::format("{}{} {}", text.empty() ? "" : " ",
-                            with.starts_with('!') ? "without" : "with",
-                            with.substr(with.starts_with('!') ? 1 : 0));
+    text += conditions_text(one.with, text.empty() ? "" : " ");
     if (!one.since.empty()) text += fmt::format("{}since {}", text.empty() ? "" : ", ", one.since);
     facts.emplace_back(
         kLabels[static_cast<std::size_t>(one.kind)],

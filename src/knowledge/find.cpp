@@ -80,6 +80,26 @@ bool holds(std::string_view condition, const Lookup& others) {
 
 }  // namespace
 
+std::string conditions_text(std::string_view with, std::string_view lead) {
+  std::string text;
+  for (const std::string_view one : split(with, '|'))
+    if (!one.empty())
+      text += fmt::format("{}{} {}", text.empty() ? lead : " ",
+                          one.starts_with('!') ? "without" : "with",
+                          one.substr(one.starts_with('!') ? 1 : 0));
+  return text;
+}
+
+bool conditions_hold(std::string_view with, const Lookup& others) {
+  return with.empty() || std::ranges::all_of(split(with, '|'), [&](std::string_view condition) {
+           return holds(condition, others);
+         });
+}
+
+std::size_t count_known_issues() { return kTable.known_issues.size(); }
+
+KnownIssue known_issue_at(std::size_t index) { return entry_of(kTable.known_issues[index]); }
+
 std::vector<Caution> cautions(std::string_view name, std::string_view value, const Lookup& others) {
   const auto name_of = [](const Row<Caution>& row) { return text(row.texts[0]); };
   std::vector<Caution> found;
@@ -88,12 +108,8 @@ std::vector<Caution> cautions(std::string_view name, std::string_view value, con
   for (; row != kTable.cautions.end() && name_of(*row) == name; ++row) {
     const Caution one = entry_of(*row);
     const std::vector<std::string_view> values = split(one.values, '|');
-    const std::vector<std::string_view> with = split(one.with, '|');
     const bool meant = one.values.empty() || std::ranges::count(values, value) > 0;
-    const bool all = one.with.empty() || std::ranges::all_of(with, [&](std::string_view condition) {
-                       return holds(condition, others);
-                     });
-    if (meant && all) found.push_back(one);
+    if (meant && conditions_hold(one.with, others)) found.push_back(one);
   }
   return found;
 }

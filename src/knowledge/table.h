@@ -16,7 +16,7 @@ struct Row {
   std::uint8_t library;  ///< of a variable: its position among the libraries
 };
 
-/// Variables, misspellings and cautions are sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
+/// Variables, misspellings, cautions and known issues are sorted by name, byte by byte. Defined in the file that hpclaunch-catalogue writes.
 struct Table {
   const char* text;
   std::span<const Row<Library>> libraries;
@@ -24,8 +24,14 @@ struct Table {
   std::span<const Row<Misspelling>> misspellings;
   std::span<const Row<Family>> families;
   std::span<const Row<Caution>> cautions;
+  std::span<const Row<KnownIssue>> known_issues;
 };
 
 extern const Table kTable;
+
+/// All of Caution::with or KnownIssue::with.
+/// "with A=1 without B": these for people, `lead` before each; "" without any.
+std::string conditions_text(std::string_view with, std::string_view lead);
+bool conditions_hold(std::string_view with, const Lookup& others);
 
 }  // namespace hpclaunch::knowledge

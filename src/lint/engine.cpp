@@ -15,8 +15,9 @@ namespace hpclaunch::lint {
 
 namespace {
 
-constexpr Check kChecks[] = {check_variables, check_assignments, check_shell, check_directives,
-                             check_launches,  check_settings,    check_ranks, check_places};
+constexpr Check kChecks[] = {check_variables, check_catalogue,  check_assignments,
+                             check_shell,     check_directives, check_launches,
+                             check_settings,  check_ranks,      check_places};
 
 std::vector<Rule> read_rules() {
   std::vector<Rule> rules;
@@ -147,6 +148,7 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file) 
     Script script = read_dump(text, file);
     Findings findings(script);
     check_variables(script, findings);
+    check_catalogue(script, findings);
     return std::move(findings.all());
   }
   const Script script = read_script(text, file);
@@ -162,7 +164,8 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file) 
   apply_ignores(script.shell, findings);
   sort();
   const auto key = [](const Finding& one) {
-    return std::tie(one.diagnostic.where->line, one.diagnostic.where->column, one.diagnostic.id);
+    return std::tuple(one.begin, std::string_view(one.diagnostic.id),
+                      one.distinct ? std::string_view(one.diagnostic.message) : "");
   };
   // Not std::ranges::unique: Clang 14 does not compile libstdc++'s.
   const auto same = [&](const Finding& a, const Finding& b) { return key(a) == key(b); };

@@ -32,6 +32,8 @@ using Check = void (*)(const Script& script, Findings& findings);
 // Each in a file of its own.
 void check_variables(const Script& script,
                      Findings& findings);  ///< rules_variables.cpp: the catalogue
+void check_catalogue(const Script& script,
+                     Findings& findings);  ///< rules_catalogue.cpp: cautions, known issues
 void check_assignments(const Script& script, Findings& findings);  ///< rules_assignments.cpp
 void check_shell(const Script& script, Findings& findings);        ///< rules_shell.cpp
 void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp

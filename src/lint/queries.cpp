@@ -25,6 +25,12 @@ const Setting* Script::given(std::string_view name, const Launch& launch) const 
   return one != nullptr && one->exported && one->how != Setting::How::unset ? one : nullptr;
 }
 
+std::optional<std::string> Script::exported(std::string_view name) const {
+  const Setting* const one = last(name, settings.size());
+  if (one == nullptr || !one->exported || one->how == Setting::How::unset) return std::nullopt;
+  return one->value.known() ? one->value.text : std::string(1, '\x01');
+}
+
 const Ask* Script::ask(std::string_view names) const {
   for (auto one = asks.rbegin(); one != asks.rend(); ++one)
     for (const std::string_view name : split(names, ' ')) {

@@ -18,25 +18,6 @@ const std::string* known(const Script& script, const char* name, const Launch& l
   return given == nullptr || !given->value.known() ? nullptr : &given->value.text;
 }
 
-// The catalogue's cautions, at the last value of each variable.
-void cautions(const Script& script, Findings& findings) {
-  const auto value_of = [&](std::string_view name) -> std::optional<std::string> {
-    const Setting* const one = script.last(name, script.settings.size());
-    if (one == nullptr || !one->exported || one->how == Setting::How::unset) return std::nullopt;
-    return one->value.known() ? one->value.text : std::string(1, '\x01');
-  };
-  for (const auto& [name, indices] : script.by_name) {
-    const Setting& one = script.settings[indices.back()];
-    if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
-    const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
-    for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
-      if (caution.between_nodes && script.request.nodes == 1) continue;
-      findings.add(knowledge::code(caution.kind), one.name_span,
-                   knowledge::sentence(caution, one.value.known() ? value : ""));
-    }
-  }
-}
-
 void masks(const Script& script, const Launch& launch, Findings& findings) {
   static constexpr std::array kMasks = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                         "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
@@ -293,7 +274,6 @@ void node_file(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_settings(const Script& script, Findings& findings) {
-  cautions(script, findings);
   for (const Launch& launch : script.launches) {
     masks(script, launch, findings);
     intel_mask(script, launch, findings);

@@ -129,6 +129,8 @@ struct Script {
   const Setting* last(std::string_view name, std::size_t settings_before) const;
   /// What a launch is given for `name`: its own inline value or option, else what is exported; nullptr: nothing.
   const Setting* given(std::string_view name, const Launch& launch) const;
+  /// The value that programs find behind the last line, as knowledge::Lookup has it.
+  std::optional<std::string> exported(std::string_view name) const;
   /// The last ask with one of `names`, separated by blanks; nullptr: none.
   const Ask* ask(std::string_view names) const;
 };

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "facts.h"
 #include "hpclaunch/profile.h"
@@ -12,35 +11,11 @@
 namespace hpclaunch {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// The length of a number without zeros in front, the number, and what follows it: parts of versions compare as these.
-/// A part without a number follows those with one.
-using Part = std::tuple<std::size_t, std::string_view, std::string_view>;
-
-Part part_of(std::string_view text) {
-  if (!text.empty() && !is_digit(text[0])) return {std::string_view::npos, "", text};
-  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
-  const std::string_view number = text.substr(0, text.find_first_not_of("0123456789"));
-  return {number.size(), number, text.substr(number.size())};
-}
-
-/// "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc". Modules call a version "v2.2.0" as well as "2.2.0".
-std::vector<Part> parts_of(std::string_view version) {
-  if (version.starts_with('v') || version.starts_with('V')) version.remove_prefix(1);
-  if (version.empty() || !is_digit(version[0])) return {};
-  std::vector<Part> parts;
-  for (const std::string_view part : split(version, '.')) parts.push_back(part_of(part));
-  while (parts.size() > 1 && parts.back() == Part()) parts.pop_back();
-  return parts;
-}
-
 bool in_order(std::string_view fact, Test::Op op, std::string_view value) {
-  const std::vector<Part> left = parts_of(fact);
-  const std::vector<Part> right = parts_of(value);
-  if (left.empty() || right.empty()) return false;
-  if (left == right) return op == Test::Op::le || op == Test::Op::ge;
-  return (left < right) == (op == Test::Op::lt || op == Test::Op::le);
+  const std::optional<int> order = compare_versions(fact, value);
+  if (!order) return false;
+  if (*order == 0) return op == Test::Op::le || op == Test::Op::ge;
+  return (*order < 0) == (op == Test::Op::lt || op == Test::Op::le);
 }
 
 bool matches(const std::string& pattern, const std::string& text) {

@@ -113,6 +113,23 @@ class Lint(Test):
         done = hpclaunch("explain", "FI_CXI_OFLOW_BUF_SIZE", "--profile", "none")
         self.assertRegex(done.out, r"(?s)harmful +.*8388608.*since libfabric 2.2.0.*prov/cxi/include/cxip.h")
 
+    def test_versions_that_do_not_work_together(self):
+        text = HEAD + "module load rocm/%s\nmodule load rccl/2.22.3\n%s" + RUN
+        found = lambda *words: [line for line in hpclaunch("lint", self.file("job.sh", (text % words).encode())).out.splitlines()
+                                if "[known-issue]" in line]
+        old = found("6.3.1", "")
+        self.assertEqual(len(old), 3, old)
+        self.assertTrue(all(":4:13: warning: rccl 2.22.3" in line for line in old), old)
+        self.assertEqual(found("6.4.1", "export RCCL_MSCCL_ENABLE=0\n"), [])
+        self.assertEqual(found("6.3.1", "module purge\n"), [])
+        done = hpclaunch("lint", "--env", env=clean_env(LOADEDMODULES="rocm/6.3.1:rccl/2.22.3", CUDA_LAUNCH_BLOCKING="1"))
+        self.assertIn("rccl 2.22.3 with rocm 6.3.1 may hang", done.out)
+        self.assertIn("[debug-setting]", done.out)
+        done = hpclaunch("explain", "rccl", "--profile", "none")
+        self.assertRegex(done.out, r"(?s)known issues.*rccl 2.22.3, rocm before 6.4.1 may hang.*CHANGELOG.md")
+        done = hpclaunch("plan", "-n", "1", "--profile", "none", env=clean_env(LOADEDMODULES="cuda/13.0:nvidia-driver/570.1"))
+        self.assertIn("[known-issue]", done.err)
+
     def test_launch_lines_are_read(self):
         for line in ("mpiexec -n 2 -genv NCCL_DEBUG INF x", "mpirun -x NCCL_DEBUG=INF x", "srun --export=ALL,NCCL_DEBUG=INF x",
                      "mpiexec --env NCCL_DEBUG=INF x", "NCCL_DEBUG=INF srun x", "env NCCL_DEBUG=INF x"):
@@ -218,7 +235,7 @@ class Lint(Test):
         for name in sorted(glob.glob(os.path.join(support.ROOT, "src", "lint", "*"))) + [os.path.join(support.ROOT, "src", "knowledge", "find.cpp")]:
             with open(name, encoding="utf-8") as source:
                 text += source.read()
-        raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value"}
+        raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value", "known-issue"}
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)
 

@@ -245,3 +245,93 @@ TEST_CASE("what is known can be told", "[knowledge]") {
   CHECK(describe("MY_OWN").empty());
   CHECK(describe("").empty());
 }
+
+namespace {
+
+std::vector<std::string> issues(
+    const Versions& versions, const Lookup& environment = [](auto) { return std::nullopt; }) {
+  std::vector<std::string> ids;
+  for (const KnownIssue& one : known_issues(versions, environment)) ids.emplace_back(one.id);
+  return ids;
+}
+
+bool has(const std::vector<std::string>& ids, const std::string& id) {
+  return std::ranges::count(ids, id) > 0;
+}
+
+}  // namespace
+
+TEST_CASE("known issues hold for the versions that they name, and for no others") {
+  CHECK(issues({}).empty());
+  CHECK(issues({{"rocm", "6.2.4"}}).empty());  // the other component is not known
+  CHECK(has(issues({{"rccl", "2.22.3"}, {"rocm", "6.4.0"}}), "rccl-2.22.3-proxy-hang"));
+  CHECK_FALSE(has(issues({{"rccl", "2.22.3"}, {"rocm", "6.4.1"}}), "rccl-2.22.3-proxy-hang"));
+  CHECK_FALSE(has(issues({{"rccl", "2.22.4"}, {"rocm", "6.4.0"}}), "rccl-2.22.3-proxy-hang"));
+  CHECK(has(issues({{"rccl", "v2.22.3+hip6.2"}, {"rocm", "6.2.41133-dd7f95766"}}),
+            "rccl-2.22.3-proxy-hang"));
+  CHECK(has(issues({{"cuda", "13.0"}, {"nvidia-driver", "575.57.08"}}), "cuda-13-driver"));
+  CHECK_FALSE(has(issues({{"cuda", "13.0"}, {"nvidia-driver", "580.65.06"}}), "cuda-13-driver"));
+  CHECK_FALSE(has(issues({{"cuda", "12.8"}, {"nvidia-driver", "575.57.08"}}), "cuda-13-driver"));
+}
+
+TEST_CASE("a version in short is not taken for one that it may not be") {
+  CHECK_FALSE(has(issues({{"rccl", "2.22.3"}, {"rocm", "6.4"}}),
+                  "rccl-2.22.3-proxy-hang"));  // 6.4.1 has no such fault
+  CHECK(has(issues({{"rccl", "2.22.3"}, {"rocm", "6.3"}}), "rccl-2.22.3-proxy-hang"));
+  CHECK_FALSE(has(issues({{"rccl", "2.22"}, {"rocm", "6.3"}}), "rccl-2.22.3-proxy-hang"));
+  CHECK(has(issues({{"cuda", "13"}, {"nvidia-driver", "570"}}), "cuda-13-driver"));
+  CHECK(issues({{"rccl", "unknown"}, {"rocm", ""}}).empty());
+}
+
+TEST_CASE("known issues with a condition on the environment") {
+  const Versions versions = {{"rccl", "2.22.3"}};
+  CHECK(has(issues(versions), "rccl-2.22.3-comm-split"));
+  CHECK_FALSE(has(issues(versions,
+                         [](std::string_view name) {
+                           return name == "RCCL_MSCCL_ENABLE" ? std::optional<std::string>("0")
+                                                              : std::nullopt;
+                         }),
+                  "rccl-2.22.3-comm-split"));
+}
+
+TEST_CASE("each known issue can be met by the oldest version that it names, and says what to do") {
+  for (std::size_t i = 0; i < count_known_issues(); ++i) {
+    const KnownIssue one = known_issue_at(i);
+    INFO(one.id);
+    CHECK_FALSE(one.fix.empty());
+    CHECK_FALSE(one.why.ends_with('.'));
+    Versions versions;  // a bound that the test includes, else one just beside it
+    for (const std::string_view test : split(one.versions, '|')) {
+      const auto words = split(test, ' ');
+      std::string& version = versions[std::string(words[0])];
+      if (words[1] == "gt")
+        version = std::string(words[2]) + ".1";
+      else if (words[1] == "lt")
+        version = version.empty() ? "0.0.0" : version;
+      else if (words[1] != "le" || version.empty())
+        version = words[2];
+    }
+    std::map<std::string, std::string, std::less<>> set;
+    for (const std::string_view with : split(one.with, '|'))
+      if (!with.empty() && !with.starts_with('!'))
+        set[std::string(with.substr(0, with.find('=')))] =
+            with.find('=') == with.npos ? "x" : with.substr(with.find('=') + 1);
+    CHECK(has(issues(versions,
+                     [&](std::string_view name) {
+                       const auto found = set.find(name);
+                       return found == set.end() ? std::nullopt : std::optional(found->second);
+                     }),
+              std::string(one.id)));
+    CHECK(sentence(one, versions).find(one.why) != std::string::npos);
+  }
+}
+
+TEST_CASE("modules bring components") {
+  Versions versions;
+  CHECK(add_module("cudatoolkit/12.4", versions) == "cuda");
+  CHECK(add_module("OpenMPI/4.1.5-GCC-12.3.0", versions) == "openmpi");
+  CHECK(add_module("PrgEnv-gnu", versions).empty());
+  CHECK(add_module("nccl/cuda-12/2.21.5", versions) == "nccl");
+  CHECK(add_module("rocm/default", versions).empty());
+  CHECK(versions == Versions{{"cuda", "12.4"}, {"openmpi", "4.1.5"}, {"nccl", "2.21.5"}});
+}

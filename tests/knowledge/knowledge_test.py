@@ -161,6 +161,11 @@ class Compiler(unittest.TestCase):
         self.refuses('{"cautions": {"X": [{"kind": "slow", "why": "w", "source": "s"}]}}', 1, "X is not a variable")
         self.refuses('{"cautions": {"X": [{"kind": "fast", "why": "w", "source": "s"}]}}', 1, '"fast"')
         self.refuses('{"misspellings": {"X": {"meant": "Y"}}}', 1, "Y is not a variable")
+        issue = '{"known_issues": [{"id": "i", "when": {"rccl": {"%s": "%s"}}, %s"effect": "hang", "why": "w", "fix": "f", "source": "s", "checked": "2026-11-25"}]}'
+        self.refuses(issue % ("before", "2.1", ""), 1, '"before" is none of eq, ne')
+        self.refuses(issue % ("lt", "next", ""), 1, '"next" is not a version')
+        self.refuses(issue % ("lt", "2.1", '"with": ["!X"], '), 1, "X is not a variable")
+        self.refuses(issue.replace("%s\": \"%s\"", "") % "", 1)
 
     def test_a_name_in_two_files(self):
         done, _ = self.compile(self.GOOD, self.GOOD)

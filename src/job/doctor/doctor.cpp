@@ -57,6 +57,7 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
       python.empty() && !request.command.empty() && is_python(request.command.front());
   examine_python(doctor, named ? request.command.front() : python);
   examine_network_libraries(doctor, prepared ? &prepared->plan : nullptr);
+  examine_versions(doctor, prepared ? &prepared->launcher : nullptr);
   return rows;
 }
 
@@ -72,6 +73,7 @@ std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const std::string& p
   examine_environment(doctor);
   examine_python(doctor, python);
   examine_network_libraries(doctor, nullptr);
+  examine_versions(doctor, nullptr);
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/knowledge.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
@@ -27,6 +28,9 @@ Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env)
 /// file says none.
 std::set<long> network_interfaces(const std::string& library);
 
+/// "2.21.5" where the library's constants have "`name`2.21.5", as "NCCL version 2.21.5+cuda12.4"; "" where they do not.
+std::string version_behind(const std::string& library, std::string_view name);
+
 class Examination {
  public:
   Examination(const EnvSnapshot& env, std::vector<DoctorRow>& rows) : env_(env), rows_(rows) {}
@@ -36,6 +40,8 @@ class Examination {
   void fault(std::string area, Severity severity, std::string id, std::string message,
              std::string fix);
 
+  std::string torch = {};        ///< folder of the package; "" for none
+  std::string plugin = {};       ///< path of the network plug-in that is loaded; "" for none
   std::string collectives = {};  ///< path of the NCCL or RCCL that torch loads; "" for none
 
  private:
@@ -59,5 +65,11 @@ void examine_proxies(Examination& doctor, bool network);  ///< `network`: try to
 /// `python`: "" for the one on PATH.
 void examine_python(Examination& doctor, const std::string& python);
 void examine_network_libraries(Examination& doctor, const Plan* plan);
+/// "2.9.0+cu128" of NAME = '2.9.0+cu128' in torch/version.py, also with an annotation behind NAME; "" without it.
+std::string version_value(std::string_view text, std::string_view name);
+
+/// Versions that are known not to work together, of this machine, its modules and what was examined before.
+/// `launcher`: nullptr for none.
+void examine_versions(Examination& doctor, const ChosenLauncher* launcher);
 
 }  // namespace hpclaunch::job

@@ -1,4 +1,4 @@
-// Which versions of its network interface a collective library looks for, and which a plug-in has. NCCL and RCCL try
+// What the constants of a library say: its version, and which versions of NCCL's network interface it has or looks for. NCCL and RCCL try
 // the symbols ncclNetPlugin_vN from the newest that they know, and use sockets where the plug-in has none of them.
 // Source: NVIDIA/nccl src/plugin/net.cc.
 #include <elf.h>
@@ -55,22 +55,13 @@ class Mapped {
   std::size_t size_ = 0;
 };
 
-void collect(std::string_view bytes, std::set<long>& versions) {
-  for (std::size_t at = 0; (at = bytes.find(kSymbol, at)) != bytes.npos;) {
-    at += kSymbol.size();
-    const std::string_view rest = bytes.substr(at, 4);
-    const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    if (const auto version = parse_natural(rest.substr(0, end))) versions.insert(*version);
-  }
-}
-
-}  // namespace
-
-std::set<long> network_interfaces(const std::string& library) {
+// Gives `use` each part of the file that holds constants or names of symbols; device code, which is most of a collective
+// library, is neither.
+template <class Use>
+void in_constants(const std::string& library, Use use) {
   const Mapped file(library);
-  std::set<long> versions;
   Elf64_Ehdr head;
-  if (!file.read(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return versions;
+  if (!file.read(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return;
   const auto section_at = [&](int i) {
     Elf64_Shdr section = {};
     file.read(head.e_shoff + static_cast<std::uint64_t>(i) * head.e_shentsize, section);
@@ -79,15 +70,41 @@ std::set<long> network_interfaces(const std::string& library) {
   const Elf64_Shdr names = section_at(head.e_shstrndx);
   for (int i = 0; i < head.e_shnum; ++i) {
     const Elf64_Shdr section = section_at(i);
-    // Constants and names of symbols; device code, which is most of the file, is neither.
     constexpr std::string_view kConstants = ".rodata";
     const bool constants =
         section.sh_name < names.sh_size &&
         file.range(names.sh_offset + section.sh_name, kConstants.size()) == kConstants;
     if (constants || section.sh_type == SHT_STRTAB)
-      collect(file.range(section.sh_offset, section.sh_size), versions);
+      use(file.range(section.sh_offset, section.sh_size));
   }
+}
+
+}  // namespace
+
+std::set<long> network_interfaces(const std::string& library) {
+  std::set<long> versions;
+  in_constants(library, [&](std::string_view bytes) {
+    for (std::size_t at = 0; (at = bytes.find(kSymbol, at)) != bytes.npos;) {
+      at += kSymbol.size();
+      const std::string_view rest = bytes.substr(at, 4);
+      const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+      if (const auto version = parse_natural(rest.substr(0, end))) versions.insert(*version);
+    }
+  });
   return versions;
+}
+
+std::string version_behind(const std::string& library, std::string_view name) {
+  std::string version;
+  in_constants(library, [&](std::string_view bytes) {
+    for (std::size_t at = 0; version.empty() && (at = bytes.find(name, at)) != bytes.npos;) {
+      at += name.size();
+      const std::string_view rest = bytes.substr(at, 24);
+      const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789."));
+      if (digits.find('.') != digits.npos && digits.front() != '.') version = digits;
+    }
+  });
+  return version;
 }
 
 }  // namespace hpclaunch::job

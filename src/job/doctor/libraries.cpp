@@ -67,7 +67,8 @@ struct TorchOf {
   std::string python = {};  // "3.11"
 };
 
-// The value of NAME in torch/version.py: NAME = 'x', or NAME: Optional[str] = 'x'.
+}  // namespace
+
 std::string version_value(std::string_view text, std::string_view name) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with(name)) continue;
@@ -81,6 +82,8 @@ std::string version_value(std::string_view text, std::string_view name) {
   }
   return "";
 }
+
+namespace {
 
 Result<TorchOf> find_torch(const std::string& python, const EnvSnapshot& env) {
   constexpr double kSeconds = 10;
@@ -175,6 +178,7 @@ void examine_plugin(Examination& doctor, const std::string& path) {
                     path, fmt::join(has, ", "), doctor.collectives, fmt::join(wants, ", ")),
         *has.rbegin() < *wants.begin() ? "a newer plug-in, such as a newer module of aws-ofi-nccl"
                                        : "a newer torch, or an older plug-in");
+  doctor.plugin = path;
   doctor.sound("plug-in", path);
 }
 
@@ -201,6 +205,7 @@ void examine_python(Examination& doctor, const std::string& typed) {
     return doctor.fault("python", Severity::error, "python-broken", torch.error().message,
                         "PYTHONHOME and PYTHONPATH may be another version's");
   doctor.sound("python", fmt::format("{}, prefix {}", *python, torch->prefix));
+  doctor.torch = torch->folder;
   examine_python_paths(doctor, {*python, torch->prefix, torch->python, torch->folder});
   if (torch->folder.empty())
     return doctor.fault("torch", Severity::note, "no-torch",

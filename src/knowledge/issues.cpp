@@ -1,0 +1,154 @@
+// Versions that are known not to work together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+#include "knowledge/table.h"
+
+namespace hpclaunch::knowledge {
+
+namespace {
+
+struct VersionTest {
+  std::string_view component, order, bound;
+};
+
+std::vector<VersionTest> tests_of(const KnownIssue& issue) {
+  std::vector<VersionTest> tests;
+  for (const std::string_view one : split(issue.versions, '|')) {
+    const std::vector<std::string_view> words = split(one, ' ');
+    tests.push_back({words[0], words[1], words[2]});
+  }
+  return tests;
+}
+
+// "2.9.0" of "v2.9.0+cu128", "5.0.0" of "5.0.0rc12".
+std::string_view plain(std::string_view version) {
+  if (version.starts_with('v') || version.starts_with('V')) version.remove_prefix(1);
+  version = version.substr(0, version.find_first_not_of("0123456789."));
+  while (version.ends_with('.')) version.remove_suffix(1);
+  return version;
+}
+
+bool in_order(std::string_view version, std::string_view order, std::string_view bound) {
+  const std::optional<int> found = compare_versions(version, bound);
+  if (!found) return false;
+  if (order == "eq" || order == "ne") return (*found == 0) == (order == "eq");
+  if (*found == 0) return order == "le" || order == "ge";
+  return (*found < 0) == order.starts_with('l');
+}
+
+// A version in short stands for all that begin with it: the oldest and the newest must pass.
+bool passes(const VersionTest& test, std::string_view version) {
+  const std::string_view given = plain(version);
+  const auto lacking = std::ranges::count(test.bound, '.') - std::ranges::count(given, '.');
+  if (given.empty()) return false;
+  std::string oldest(given), newest(given);
+  for (auto i = lacking; i > 0; --i) {
+    oldest += ".0";
+    newest += ".999999";
+  }
+  return in_order(oldest, test.order, test.bound) && in_order(newest, test.order, test.bound);
+}
+
+std::string_view effect_text(KnownIssueTraits::Effect effect) {
+  constexpr std::array<std::string_view, 5> kTexts = {"does not start", "may crash", "may hang",
+                                                      "may compute wrong results", "is slow"};
+  return kTexts[static_cast<std::size_t>(effect)];
+}
+
+// "rccl 2.21.5 to 2.22.3", "rocm before 6.4.1"
+std::string bounds_text(const std::vector<VersionTest>& tests) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {
+      {{"eq", ""},
+       {"ne", "not "},
+       {"lt", "before "},
+       {"le", "up to "},
+       {"gt", "after "},
+       {"ge", "from "}}};
+  std::string text;
+  std::string_view before;
+  for (const VersionTest& test : tests) {
+    text += before.empty() ? "" : test.component == before ? " " : ", ";
+    if (test.component != before) text += fmt::format("{} ", test.component);
+    text += fmt::format(
+        "{}{}",
+        std::ranges::find(kWords, test.order, &std::pair<std::string_view, std::string_view>::first)
+            ->second,
+        test.bound);
+    before = test.component;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string add_module(std::string_view module, Versions& versions) {
+  // Modules whose name is not that of the component.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {
+      {{"cudatoolkit", "cuda"},
+       {"nvidia-cuda", "cuda"},
+       {"impi", "intel-mpi"},
+       {"pytorch", "torch"}}};
+  const std::size_t slash = module.find('/');
+  if (slash == std::string_view::npos) return "";
+  std::string name = to_lower(module.substr(0, slash));
+  for (const auto& [other, component] : kNames)
+    if (name == other) name = component;
+  const std::string_view version = plain(module.substr(module.rfind('/') + 1));
+  if (version.empty()) return "";
+  versions[name] = version;
+  return name;
+}
+
+std::vector<KnownIssue> known_issues(const Versions& versions, const Lookup& environment) {
+  std::vector<KnownIssue> found;
+  for (std::size_t i = 0; i < count_known_issues(); ++i) {
+    const KnownIssue one = known_issue_at(i);
+    const bool all = std::ranges::all_of(tests_of(one), [&](const VersionTest& test) {
+      const auto version = versions.find(test.component);
+      return version != versions.end() && passes(test, version->second);
+    });
+    if (all && conditions_hold(one.with, environment)) found.push_back(one);
+  }
+  return found;
+}
+
+Severity severity(const KnownIssue& issue) {
+  const std::vector<VersionTest> tests = tests_of(issue);
+  const bool one = std::ranges::all_of(
+      tests, [&](const VersionTest& test) { return test.component == tests.front().component; });
+  const bool slow = issue.effect == KnownIssueTraits::Effect::slow;
+  return slow || (one && issue.with.empty()) ? Severity::note : Severity::warning;
+}
+
+std::string sentence(const KnownIssue& issue, const Versions& versions) {
+  std::vector<std::string> components;
+  for (const VersionTest& test : tests_of(issue)) {
+    const auto version = versions.find(test.component);
+    std::string text =
+        fmt::format("{} {}", test.component, version == versions.end() ? "" : version->second);
+    if (std::ranges::count(components, text) == 0) components.push_back(std::move(text));
+  }
+  return fmt::format("{} {}: {}", joined(components, " with "), effect_text(issue.effect),
+                     issue.why);
+}
+
+std::vector<std::pair<std::string, std::string>> issues_of(std::string_view component) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (std::size_t i = 0; i < count_known_issues(); ++i) {
+    const KnownIssue one = known_issue_at(i);
+    const std::vector<VersionTest> tests = tests_of(one);
+    if (std::ranges::count(tests, component, &VersionTest::component) == 0) continue;
+    facts.emplace_back(
+        facts.empty() ? "known issues" : "",
+        fmt::format("{}{} {}: {}; fix: {} ({})", bounds_text(tests), conditions_text(one.with, " "),
+                    effect_text(one.effect), one.why, one.fix, one.source));
+  }
+  return facts;
+}
+
+}  // namespace hpclaunch::knowledge

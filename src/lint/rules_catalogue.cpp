@@ -1,0 +1,63 @@
+// What the catalogue says of values that are taken and seldom meant, and of versions that do not work together.
+#include <map>
+
+#include "hpclaunch/knowledge.h"
+#include "hpclaunch/text.h"
+#include "lint/engine.h"
+
+namespace hpclaunch::lint {
+
+namespace {
+
+// At the last value of each variable.
+void cautions(const Script& script, Findings& findings) {
+  const auto value_of = [&](std::string_view name) { return script.exported(name); };
+  for (const auto& [name, indices] : script.by_name) {
+    const Setting& one = script.settings[indices.back()];
+    if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
+    const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
+    for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
+      if (caution.between_nodes && script.request.nodes == 1) continue;
+      findings.add(knowledge::code(caution.kind), one.name_span,
+                   knowledge::sentence(caution, one.value.known() ? value : ""));
+    }
+  }
+}
+
+// Components by the modules that are loaded, each with the place of its last one.
+std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& versions) {
+  std::map<std::string, Span> places;
+  for (const Module& module : script.modules) {
+    if (module.conditional || module.name.find('\x01') != module.name.npos) continue;
+    if (module.verb == "purge" || module.verb == "reset") versions.clear();
+    if (module.verb == "load" || module.verb == "swap")
+      places[knowledge::add_module(module.name, versions)] = module.span;
+  }
+  const Setting* const names = script.last("LOADEDMODULES", script.settings.size());
+  if (names != nullptr && names->value.known())  // an environment
+    for (const std::string_view module : split(names->value.text, ':'))
+      places[knowledge::add_module(module, versions)] = names->name_span;
+  return places;
+}
+
+void known_issues(const Script& script, Findings& findings) {
+  knowledge::Versions versions;
+  const std::map<std::string, Span> places = loaded(script, versions);
+  const auto value_of = [&](std::string_view name) { return script.exported(name); };
+  for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
+    const auto place = places.find(std::string(one.versions.substr(0, one.versions.find(' '))));
+    Finding& finding = findings.add(knowledge::kKnownIssueId, place->second,
+                                    knowledge::sentence(one, versions), std::string(one.fix));
+    finding.diagnostic.severity = knowledge::severity(one);
+    finding.distinct = true;
+  }
+}
+
+}  // namespace
+
+void check_catalogue(const Script& script, Findings& findings) {
+  cautions(script, findings);
+  known_issues(script, findings);
+}
+
+}  // namespace hpclaunch::lint
