@@ -154,6 +154,7 @@ struct Binding {
   int at_least = 0;                  ///< base = max(at_least, first + stride * i)
   std::vector<std::vector<int>> at;  ///< explicit bases, one list for all groups or one per group
   bool split = false;     ///< cores from `first` on are shared evenly; stride and cores unused
+  bool across = false;    ///< split; each rank gets its share of every group
   int low = 0, high = 0;  ///< the rank's cores: base+low .. base+high
   bool siblings = false;  ///< all hardware threads of the cores, else the first ones
   std::string list;       ///< template: CPUs of each rank, "[...list:]1-4:5-8"; the rest is unused
@@ -260,10 +261,9 @@ const Entry* find_named(const std::vector<Entry>& entries, std::string_view name
 struct Queue {
   std::string name;
   std::string option;  ///< that names it, as in "-q"; "" for the batch system's own
-  int least_nodes = 1;
-  int most_nodes = 0;  ///< 0: no limit
-  long least_seconds = 0;
-  long most_seconds = 0;  ///< 0: no limit
+  int least_nodes = 1, most_nodes = 0;       ///< most: 0 for no limit
+  long least_seconds = 0, most_seconds = 0;  ///< most: 0 for no limit
+  std::vector<std::string> node_types;       ///< for jobs on one of these alone; empty: on any
   Origin origin;
 };
 
@@ -276,8 +276,9 @@ struct JobNeeds {
   std::vector<Queue> queues;  ///< the first that fits is taken; inherited as one list
 };
 
+/// Without the queues for other node types.
+JobNeeds needs_on(const JobNeeds& job, std::string_view node_type);
 bool takes(const Queue& queue, int nodes, long seconds);
-
 /// "2-256 nodes, 5 min to 1 h"
 std::string limits_text(const Queue& queue);
 

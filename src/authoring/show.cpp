@@ -124,11 +124,10 @@ void describe(const Stack& stack, Shown& out) {
 
 void describe(const Queue& queue, Shown& out) {
   constexpr long kMinute = 60;
-  const auto range = [](long least, long most) {
-    return Json{least, most == 0 ? Json() : Json(most)};
-  };
+  const auto range = [](long low, long high) { return Json{low, high != 0 ? Json(high) : Json()}; };
   out.add("option", "option", queue.option);
   out.line("takes", limits_text(queue));
+  out.add("node types", "node_types", joined(queue.node_types, ", "), queue.node_types);
   out.object["nodes"] = range(queue.least_nodes, queue.most_nodes);
   out.object["minutes"] = range(queue.least_seconds / kMinute, queue.most_seconds / kMinute);
 }
@@ -141,14 +140,14 @@ void describe(const DeviceMode& mode, Shown& out) {
   put(out.object, "mask_item", mode.mask_item);
 }
 
-constexpr struct {
-  const char* key;
-  const char* name;
-} kPer[] = {{"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
+// Key and name.
+constexpr std::pair<const char*, const char*> kPer[] = {
+    {"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
 
 std::string binding_text(const Binding& binding) {
   if (!binding.list.empty()) return "CPUs of each rank as in " + binding.list;
-  std::string text = fmt::format("in each {}: ", kPer[static_cast<std::size_t>(binding.per)].name);
+  std::string text = fmt::format("{} each {}: ", binding.across ? "of" : "in",
+                                 kPer[static_cast<std::size_t>(binding.per)].second);
   const std::string width = binding.low == binding.high
                                 ? fmt::format("+ {}", binding.low)
                                 : fmt::format("+ {}-{}", binding.low, binding.high);
@@ -172,10 +171,11 @@ std::string binding_text(const Binding& binding) {
 
 void put_cores(const Binding& binding, Json& object) {
   if (!binding.list.empty()) return void(object["list"] = binding.list);
-  object["per"] = kPer[static_cast<std::size_t>(binding.per)].key;
+  object["per"] = kPer[static_cast<std::size_t>(binding.per)].first;
   object["first"] = binding.first;
   if (binding.split) {
     object["split"] = true;
+    if (binding.across) object["across"] = true;
   } else {
     if (binding.at.empty())
       object["stride"] = binding.stride;

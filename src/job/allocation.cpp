@@ -23,12 +23,15 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
   options.seconds = 3600;
   std::vector<std::string> rules;
   if (profile != nullptr) {
-    const Queue* own = find_named(profile->job.queues, "interactive");
+    const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
+    const JobNeeds needs =
+        needs_on(profile->job, model && *model != nullptr ? (*model)->name : std::string());
+    const Queue* own = find_named(needs.queues, "interactive");
     if (own != nullptr && takes(*own, options.nodes, options.seconds)) {
       options.queue = own->name;
       options.queue_option = own->option;
     }
-    (void)add_job_needs(profile->job, options);  // without a queue where none fits
+    (void)add_job_needs(needs, options);  // without a queue where none fits
     if (const auto made = prepare_elsewhere(request, EnvSnapshot{}, *profile, {}))
       rules = made->plan.batch;
   }

@@ -25,6 +25,7 @@ struct Draft {
   const Scheduler* system = nullptr;
   ChosenProfile chosen;
   JobOptions options;
+  JobNeeds needs;                                            // of the profile, for this node type
   const Stack* stack = nullptr;                              // of the profile
   std::optional<Prepared> prepared;                          // where the profile knows the nodes
   std::vector<std::string> directives;                       // without sentinel
@@ -83,17 +84,31 @@ std::string job_name(const std::vector<std::string>& command) {
   return letter ? name : "job";
 }
 
-// The stack that was named, else the profile's default one: its modules are what the job loads.
-const Stack* stack_of(const Request& request, const Profile& profile) {
+// The stack that is planned before any module is loaded: its modules are what the job loads.
+Result<const Stack*> stack_of(const Request& request, const Profile& profile) {
+  if (profile.stacks.empty()) return nullptr;
+  const auto conditional = [](const Stack& stack) { return !stack.when.empty(); };
   const std::string& name = request.stack.empty() ? profile.stack : request.stack;
-  if (const Stack* named = profile.find_stack(name)) return named;
-  return profile.stacks.empty() || !name.empty() ? nullptr : &profile.stacks.front();
+  if (!request.stack.empty() || profile.nodes.empty() ||
+      std::ranges::none_of(profile.stacks, conditional)) {
+    const Stack* const named = profile.find_stack(name);
+    return named != nullptr || !name.empty() ? named : &profile.stacks.front();
+  }
+  const Result<Prepared> prepared = prepare_elsewhere(request, EnvSnapshot{}, profile, {});
+  if (!prepared) return prepared.error();
+  const auto* planned = std::get_if<std::string>(&prepared->plan.find_choice("stack")->value());
+  return planned == nullptr ? nullptr : profile.find_stack(*planned);
 }
 
 Status plan_job(const Request& request, bool plain, const std::string& user, Draft& draft) {
   const Profile* profile = draft.profile();
   draft.options.nodes = requested_nodes(request);
-  if (profile != nullptr) draft.stack = stack_of(request, *profile);
+  if (profile != nullptr) {
+    draft.needs = profile->job;
+    const Result<const Stack*> stack = stack_of(request, *profile);
+    if (!stack) return stack.error();
+    draft.stack = *stack;
+  }
   if (profile == nullptr || profile->nodes.empty()) {
     if (!plain) return Done{};
     return Error{ErrorKind::usage, "--plain: the nodes of the job are not known", "--profile NAME"};
@@ -115,6 +130,8 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   if (!prepared) return prepared.error();
   std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
   draft.options.nodes = prepared->plan.nodes();
+  const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
+  if (model && *model != nullptr) draft.needs = needs_on(profile->job, (*model)->name);
   draft.prepared = std::move(*prepared);
   draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
                                std::string(draft.system->first_host),
@@ -123,10 +140,11 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   return Done{};
 }
 
-void check_queue(const Profile& profile, const JobOptions& options, Diagnostics& diagnostics) {
+void check_queue(const std::string& profile, const JobNeeds& needs, const JobOptions& options,
+                 Diagnostics& diagnostics) {
   std::vector<std::string> limits;
   std::vector<std::string> names;
-  for (const Queue& queue : profile.job.queues) {
+  for (const Queue& queue : needs.queues) {
     if (!queue.name.empty() && std::ranges::count(names, queue.name) == 0)
       names.push_back(queue.name);
     if (queue.name != options.queue) continue;
@@ -141,8 +159,8 @@ void check_queue(const Profile& profile, const JobOptions& options, Diagnostics&
                            "omit -q for a queue that fits"});
   else if (!names.empty())
     diagnostics.push_back({"queue-unknown", Severity::note,
-                           fmt::format("the profile of {} does not list queue {} ({})",
-                                       profile.name, options.queue, joined(names, ", "))});
+                           fmt::format("the profile of {} does not list queue {} ({})", profile,
+                                       options.queue, joined(names, ", "))});
 }
 
 Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpose purpose,
@@ -154,11 +172,10 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
     if (!typed) return typed.error();
     options.seconds = *typed;
   } else {
-    if (const Profile* profile = draft.profile();
-        profile != nullptr && !profile->job.queues.empty())
-      options.seconds = std::max(
-          kDefaultSeconds,
-          std::ranges::min_element(profile->job.queues, {}, &Queue::least_seconds)->least_seconds);
+    if (const std::vector<Queue>& queues = draft.needs.queues; !queues.empty())
+      options.seconds =
+          std::max(kDefaultSeconds,
+                   std::ranges::min_element(queues, {}, &Queue::least_seconds)->least_seconds);
     draft.diagnostics.push_back(
         {"time-limit-default", Severity::note,
          fmt::format("no --time: the job ends after {} minutes", options.seconds / 60),
@@ -171,8 +188,8 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
   options.name = wanted.name;
   options.output = wanted.output;
   if (const Profile* profile = draft.profile()) {
-    if (const Status added = add_job_needs(profile->job, options); !added) return added.error();
-    if (!wanted.queue.empty()) check_queue(*profile, options, draft.diagnostics);
+    if (const Status added = add_job_needs(draft.needs, options); !added) return added.error();
+    if (!wanted.queue.empty()) check_queue(profile->name, draft.needs, options, draft.diagnostics);
   }
   if (!wanted.account.empty() || options.account.empty()) return Done{};
   if (env.has(draft.system->account_variable))

@@ -74,9 +74,11 @@ void refuse_contradictions(const Item& at, const Binding& binding) {
   };
   if (!binding.at.empty()) refuse({"first", "stride", "at_least"}, "\"at\" names every base");
   if (!binding.list.empty())
-    refuse({"per", "first", "stride", "at_least", "at", "split", "cores", "siblings", "groups",
-            "interleave", "roles"},
+    refuse({"per", "first", "stride", "at_least", "at", "split", "across", "cores", "siblings",
+            "groups", "interleave", "roles"},
            "\"list\" names the CPUs of every rank");
+  if (binding.across)
+    refuse({"groups", "interleave", "roles"}, "with \"across\" each rank has cores of every group");
   if (binding.split)
     refuse({"stride", "cores", "at", "at_least"}, "\"split\" shares all cores evenly");
 }
@@ -100,7 +102,10 @@ Binding parse_binding(const Item& at) {
   binding.stride = at["stride"].whole(0, kMaxOffset, 1);
   binding.at_least = at["at_least"].whole(0, kMaxOffset, 0);
   binding.at = parse_at(at["at"]);
+  binding.across = at["across"].truth();
   binding.split = at["split"].truth();
+  if (binding.across && !binding.split)
+    at["across"].fault("\"across\" says how cores are split", "add \"split\": true");
   if (!binding.split && binding.list.empty()) parse_width(at.need("cores"), binding);
   binding.siblings = at["siblings"].truth();
   binding.groups = parse_order(at["groups"]);

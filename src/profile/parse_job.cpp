@@ -56,6 +56,12 @@ Queue parse_queue(const Item& at) {
   const auto [least, most] = parse_range(at["minutes"], kMostMinutes);
   queue.least_seconds = least * kMinute;
   queue.most_seconds = most * kMinute;
+  for (const Item& one : at["node_types"].elements("node types")) {
+    const std::string type = one.word();
+    if (std::ranges::count(queue.node_types, type) > 0)
+      one.fault(fmt::format("{} is there twice", type));
+    queue.node_types.push_back(type);
+  }
   queue.origin = parse_origin(at);
   return queue;
 }

@@ -41,6 +41,14 @@ std::vector<std::string> module_lines(const Modules& modules) {
   return lines;
 }
 
+JobNeeds needs_on(const JobNeeds& job, std::string_view node_type) {
+  JobNeeds needs = job;
+  std::erase_if(needs.queues, [&](const Queue& queue) {
+    return !queue.node_types.empty() && std::ranges::count(queue.node_types, node_type) == 0;
+  });
+  return needs;
+}
+
 bool takes(const Queue& queue, int nodes, long seconds) {
   return into(nodes, queue.least_nodes, queue.most_nodes) == nodes &&
          into(seconds, queue.least_seconds, queue.most_seconds) == seconds;

@@ -131,6 +131,9 @@ Status check_names(const Profile& profile) {
     return all[0].unknown(profile.stack, place(profile, "/defaults/stack"));
   if (!profile.part && !profile.device_mode.empty() && !all[1].has(profile.device_mode))
     return all[1].unknown(profile.device_mode, place(profile, "/defaults/device_mode"));
+  for (const Queue& queue : profile.job.queues)
+    for (const std::string& type : queue.node_types)
+      if (!profile.part && !all[2].has(type)) return all[2].unknown(type, queue.origin.where);
   std::vector<std::pair<const When*, const Origin*>> conditions;
   const auto add = [&](const auto& entries) {
     for (const auto& entry : entries) conditions.emplace_back(&entry.when, &entry.origin);

@@ -80,6 +80,30 @@ std::optional<RankPlan> bind_one(const Binding& rule, const Topology& node,
   return rank;
 }
 
+// Each rank's share of every group: cores that do not divide go to one rank after the other, over all groups.
+std::optional<std::vector<RankPlan>> bind_across(const Binding& rule, const Topology& node,
+                                                 const std::vector<std::vector<int>>& groups,
+                                                 int ranks) {
+  std::vector<RankPlan> result(static_cast<std::size_t>(ranks));
+  int turn = 0;  // the rank whose turn it is to get one core more
+  for (const std::vector<int>& cores : groups) {
+    const int count = static_cast<int>(cores.size()) - rule.first;
+    if (count < ranks) return std::nullopt;
+    const int more = count % ranks;
+    int base = rule.first;
+    for (int r = 0; r < ranks; ++r) {
+      const int width = count / ranks + ((r - turn + ranks) % ranks < more ? 1 : 0);
+      const auto part = bind_one(rule, node, cores, {base, 0, width - 1}, 0);
+      if (!part) return std::nullopt;
+      result[static_cast<std::size_t>(r)].cpus |= part->cpus;
+      base += width;
+    }
+    turn = (turn + more) % ranks;
+  }
+  for (RankPlan& rank : result) describe_cpus(node, rank);
+  return result;
+}
+
 }  // namespace
 
 Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node,
@@ -120,6 +144,7 @@ std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const To
   }
   const std::vector<std::vector<int>> groups = groups_of(rule, node);
   const int count = static_cast<int>(groups.size());
+  if (rule.across) return count == 0 ? std::nullopt : bind_across(rule, node, groups, ranks);
   if (count == 0 || ranks % count != 0) return std::nullopt;
   const int per_group = ranks / count;
   std::vector<RankPlan> result;
