@@ -310,7 +310,7 @@ if(TARGET hpclaunch)
     set(_some "")
   endif()
   add_test(NAME profile.laws COMMAND hpclaunch profile test ${_some})
-  add_test(NAME profile.valid COMMAND hpclaunch profile validate --today 2026-11-22)
+  add_test(NAME profile.valid COMMAND hpclaunch profile validate --today 2026-11-25)
   set_tests_properties(profile.laws profile.valid PROPERTIES LABELS profile TIMEOUT 1200
                        ENVIRONMENT "HPCLAUNCH_PROFILE_PATH=;XDG_CONFIG_HOME=/nonexistent")
 endif()

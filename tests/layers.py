@@ -68,7 +68,7 @@ REFUSED_EVERYWHERE = [
 ]
 SITES = re.compile(
     r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps|"
-    r"fir|nibi|rorqual|trillium|daint|clariden|capitan)\b", re.I)
+    r"fir|nibi|rorqual|trillium|daint|clariden|capitan|jupiter|leonardo|marenostrum)\b", re.I)
 # What differs between launchers stands in their files, as traits; elsewhere nothing asks for one by its name.
 LAUNCHERS = re.compile(r'(?:launcher|name|wanted)\w* *[!=]= *"(flux|hydra|intelmpi|jsrun|local|openmpi|pals|prrte|slurm|srun|mpiexec|mpirun)"')
 LAUNCHER_FILES = {"launcher", "lint"}  # lint reads words of scripts

@@ -270,9 +270,8 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
                              fmt::format("hpclaunch profile validate {}", other)});
     if (found.profile.empty()) {
       chosen.why = "no known site detected";
-      const char* separator = "; the host name alone suggests ";
       for (const SiteMatch& hint : found.hints)
-        chosen.why += std::exchange(separator, ", ") + hint.profile;
+        chosen.why += fmt::format("; {} suggests {}", hint.support.front(), hint.profile);
       if (in_job)
         diagnostics.push_back(
             {"site-unknown", Severity::note, chosen.why, "--profile NAME, or --profile none"});

@@ -191,7 +191,7 @@ class Pages(unittest.TestCase):
         words = {name: len(re.findall(r"\S*\w\S*", page(name))) for name, path in self.sites() if "retired" not in read_json(path)}
         for name, count in words.items():
             self.assertLessEqual(count, 1275 if name == "aurora" else 1000, name)
-        self.assertLessEqual(sum(words.values()), 12000)
+        self.assertLessEqual(sum(words.values()), 700 * len(words))
 
     def test_pages_of_all_sites_are_well_formed(self):
         for name, _ in self.sites():

@@ -186,6 +186,15 @@ class Options(Script):
                      says=["no queue takes 250 nodes for 2h", "debug-scaling: 2-256 nodes, 5m to 1h", "-N 256 -t 2h for queue prod"])
         self.script("--profile", "aurora", "-N", "10", "-q", "prod", says=["queue-limit", "256-1024 nodes"])
         self.assertIn("#SBATCH -q debug\n", self.script("--profile", "frontier", "-q", "debug"))
+        # Modules and queues of a node type.
+        for node, time, module, queue in (("h100", "48h", "arch/h100 ", "-q qos_gpu_h100-t4"), ("a100", "2h", "arch/a100 ", None),
+                                          ("v100", "48h", "", "-q qos_gpu-t4"), ("v100-8gpu", "2h", "", None)):
+            text = self.script("--profile", "jean-zay", "-N", "2", "-t", time, "--node-type", node)
+            self.assertIn("module load %spytorch-gpu/py3/" % module, text)
+            self.assertEqual(re.findall("#SBATCH (-q .*)", text), [queue] if queue else [])
+        self.refused(2, "script", "--profile", "jean-zay", "-N", "2", "-t", "48h", "--node-type", "a100", "--", "true", env=HERE,
+                     says=["no queue takes 2 nodes for 48h", "-t 20h"])
+        self.assertIn("module load pytorch-gpu/py3/", self.script("--profile", "jean-zay", "--node-type", "a100", "--stack", "pytorch-v100"))
         self.assertIn("#SBATCH -q premium\n", self.script("--profile", "perlmutter", "-q", "premium"))
         self.assertIn("#SBATCH -p extended\n", self.script("--profile", "frontier", "-t", "20h"))
 
