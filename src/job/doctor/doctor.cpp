@@ -40,38 +40,63 @@ void examine_site(Examination& doctor, const Result<Prepared>& prepared) {
       doctor.fault("plan", one.severity, one.id, one.message, one.fix);
 }
 
+void examine_machine(Examination& doctor, bool has_fabric) {
+  examine_limits(doctor, has_fabric);
+  examine_files(doctor);
+  examine_huge_pages(doctor);
+  examine_environment(doctor);
+}
+
+// `only_named`: no Python but one that was named.
+void examine_libraries(Examination& doctor, const std::string& python, bool only_named,
+                       std::string_view kind) {
+  if (!only_named || !python.empty()) examine_python(doctor, python);
+  if (!only_named) examine_drivers(doctor);
+  examine_fabric(doctor, kind);
+}
+
 }  // namespace
 
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
-                               const std::string& python, bool network) {
+                               const DoctorSubject& subject) {
   std::vector<DoctorRow> rows;
-  Examination doctor(env, rows);
   const Result<Prepared> prepared = prepare(request, env, Purpose::show);
-  examine_site(doctor, prepared);
-  const bool fabric = prepared && std::ranges::any_of(prepared->node.nics, &Nic::on_fabric);
-  examine_limits(doctor, fabric);
-  examine_files(doctor);
-  examine_environment(doctor);
-  examine_proxies(doctor, network);
-  const bool named =
-      python.empty() && !request.command.empty() && is_python(request.command.front());
-  examine_python(doctor, named ? request.command.front() : python);
-  examine_network_libraries(doctor, prepared ? &prepared->plan : nullptr);
+  const EnvSnapshot job = prepared ? launch_environment(prepared->plan, prepared->env) : env;
+  Examination doctor(job, rows);
+  const std::vector<Nic> none;
+  const std::vector<Nic>& nics = prepared ? prepared->node.nics : none;
+  std::string python = subject.python;
+  if (python.empty() && !request.command.empty() && is_python(request.command.front()))
+    python = request.command.front();
+  if (!subject.fabric) {
+    examine_site(doctor, prepared);
+    examine_machine(doctor, std::ranges::any_of(nics, &Nic::on_fabric));
+    examine_proxies(doctor, subject.network);
+  }
+  const auto unserved = std::ranges::find_if(
+      nics, [](const Nic& nic) { return std::ranges::count(kThroughPlugin, nic.kind) > 0; });
+  examine_libraries(doctor, python, subject.fabric, unserved == nics.end() ? "" : unserved->kind);
   return rows;
 }
 
-std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const std::string& python) {
+std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const DoctorSubject& subject) {
   std::vector<DoctorRow> rows;
   Examination doctor(env, rows);
-  const auto any = [](const char* folder) {
-    const auto names = sys::list_directory(folder);
-    return names && !names->empty();
+  const auto names = [](const char* folder) {
+    const auto found = sys::list_directory(folder);
+    return found ? *found : std::vector<std::string>{};
   };
-  examine_limits(doctor, any("/sys/class/infiniband") || any("/sys/class/cxi"));
-  examine_files(doctor);
-  examine_environment(doctor);
-  examine_python(doctor, python);
-  examine_network_libraries(doctor, nullptr);
+  const std::vector<std::string> adapters = names("/sys/class/infiniband");
+  const bool slingshot = !names("/sys/class/cxi").empty();
+  const bool efa = std::ranges::any_of(adapters, [](const std::string& one) {
+    return sys::real_path(fmt::format("/sys/class/infiniband/{}/device/driver", one))
+        .ends_with("/efa");
+  });
+  if (!subject.fabric) examine_machine(doctor, slingshot || !adapters.empty());
+  examine_libraries(doctor, subject.python, subject.fabric,
+                    slingshot ? "slingshot"
+                    : efa     ? "efa"
+                              : "");
   return rows;
 }
 

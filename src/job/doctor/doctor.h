@@ -17,11 +17,17 @@ struct Loaded {
 struct LoaderAnswer {
   std::vector<Loaded> libraries;
   std::vector<std::string> complaints;  ///< of the loader: missing versions of symbols
+  std::string refused;                  ///< why the library beside is not loaded; "" it is
+
+  /// Of the library whose name begins so; "" for none.
+  std::string path_of(std::string_view name) const;
 };
 
-/// Asks the dynamic loader itself, which maps the file and runs nothing of it, as ldd does. Errors: `not_found` where this
-/// machine's loader is not known; as sys::capture; `invalid` for a file that it refuses.
-Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env);
+/// Asks the dynamic loader itself, which maps the file and runs nothing of it, as ldd does. `beside`: a library, by path or
+/// by name, that is loaded into the same process. Errors: `not_found` where this machine's loader is not known; as
+/// sys::capture; `invalid` for a file that it refuses.
+Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env,
+                                const std::string& beside = "");
 
 /// The versions N of ncclNetPlugin_vN in a library: those that NCCL or RCCL looks for, or a plug-in has. Empty where the
 /// file says none.
@@ -36,7 +42,12 @@ class Examination {
   void fault(std::string area, Severity severity, std::string id, std::string message,
              std::string fix);
 
-  std::string collectives = {};  ///< path of the NCCL or RCCL that torch loads; "" for none
+  std::string torch = {};      ///< its extension module; "" for none
+  std::string built_for = {};  ///< "CUDA 12.8"
+  LoaderAnswer loaded = {};    ///< what comes with the extension module
+
+  /// What a library is loaded into: the extension module, or, without one, this program.
+  std::string program() const;
 
  private:
   const EnvSnapshot& env_;
@@ -52,12 +63,21 @@ struct PythonFacts {
 };
 void examine_python_paths(Examination& doctor, const PythonFacts& python);
 
+/// Networks that NCCL and RCCL reach through a plug-in only, as Nic::kind has them.
+inline constexpr std::string_view kThroughPlugin[] = {"slingshot", "efa"};
+/// The environment names a provider or a network plug-in.
+bool asks_for_fabric(const EnvSnapshot& env);
+
 void examine_limits(Examination& doctor, bool has_fabric);
 void examine_files(Examination& doctor);        ///< shared memory, home, TMPDIR, caches
 void examine_environment(Examination& doctor);  ///< modules, the loader's paths, a second hpclaunch
 void examine_proxies(Examination& doctor, bool network);  ///< `network`: try to connect
+void examine_huge_pages(Examination& doctor);
 /// `python`: "" for the one on PATH.
 void examine_python(Examination& doctor, const std::string& python);
-void examine_network_libraries(Examination& doctor, const Plan* plan);
+/// After the Python, as the next: drivers of devices against what its torch was built for.
+void examine_drivers(Examination& doctor);
+/// The network plug-in, libfabric and its providers. `kind`: one of kThroughPlugin, or "".
+void examine_fabric(Examination& doctor, std::string_view kind);
 
 }  // namespace hpclaunch::job
