@@ -12,6 +12,24 @@ namespace hpclaunch::job {
 
 namespace {
 
+// What a launcher says of its version where its path does not.
+std::string version_text(const LauncherFacts& facts, const EnvSnapshot& env) {
+  constexpr double kSeconds = 2;
+  if (!facts.version.empty() || !facts.path.starts_with('/')) return facts.version;
+  const auto answer = sys::capture({facts.path, "--version"}, kSeconds, &env);
+  const std::string_view text = answer && answer->status == 0 ? trim(answer->out) : "";
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+// `env`: of the shell, since a plan removes variables of other jobs.
+std::string scheduler_text(const EnvSnapshot& env) {
+  const BatchJob batch = find_batch(env);
+  if (batch.scheduler != nullptr)
+    return fmt::format("{}, job {}", batch.scheduler->title, batch.id);
+  const Scheduler* const here = installed(env);
+  return here == nullptr ? "none" : fmt::format("{}, outside a job", here->title);
+}
+
 void examine_site(Examination& doctor, const Result<Prepared>& prepared) {
   if (!prepared)
     return doctor.fault("plan", Severity::error, "no-plan", prepared.error().message,
@@ -23,7 +41,10 @@ void examine_site(Examination& doctor, const Result<Prepared>& prepared) {
     return text == nullptr ? "none" : fmt::format("{} ({})", *text, found->history.back().why);
   };
   doctor.sound("site", choice("profile"));
-  doctor.sound("launcher", choice("launcher"));
+  const LauncherFacts& facts = prepared->launcher.facts;
+  const bool own = facts.path.starts_with(sys::own_directory());
+  const std::string version = own ? "" : version_text(facts, doctor.env());
+  doctor.sound("launcher", choice("launcher") + (version.empty() ? "" : ": " + version));
   doctor.sound("hosts", choice("hosts"));
   const Topology& node = prepared->node;
   doctor.sound("node", counts({{node.packages.size(), "package"},
@@ -69,6 +90,7 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
   if (python.empty() && !request.command.empty() && is_python(request.command.front()))
     python = request.command.front();
   if (!subject.fabric) {
+    doctor.sound("scheduler", scheduler_text(env));
     examine_site(doctor, prepared);
     examine_machine(doctor, std::ranges::any_of(nics, &Nic::on_fabric));
     examine_proxies(doctor, subject.network);

@@ -102,7 +102,10 @@ std::string examine_plugin(Examination& doctor, std::string_view kind) {
   std::string collectives = doctor.loaded.path_of("libnccl.so");
   if (collectives.empty()) collectives = doctor.loaded.path_of("librccl.so");
   const std::string asked = asked_plugin(doctor.env());
-  if (collectives.empty() && asked.empty()) return "";
+  const bool linked_in =
+      doctor.built_for.starts_with("CUDA") || doctor.built_for.starts_with("HIP");
+  const bool cannot_have = !doctor.torch.empty() && !linked_in;
+  if (collectives.empty() && (asked.empty() || cannot_have)) return "";
   const Plugin plugin = find_plugin(doctor);
   if (!plugin.path.empty()) {
     report_plugin(doctor, plugin, collectives);
