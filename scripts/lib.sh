@@ -41,6 +41,7 @@ man|man-db groff-base|man-db groff-base|the test of the manual page
 scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
 level-zero|libze-dev|oneapi-level-zero-devel|comparison of our Level Zero declarations with its headers
 rocm_smi|librocm-smi-dev|rocm-smi-devel|comparison of our ROCm SMI declarations with its header
+libfabric|libfabric-dev|libfabric-devel|a real provider, and comparison of our libfabric declarations with its header
 '
 needs_test="$needs_quick$needs_torch"'
 clang++|clang libclang-rt-dev|clang compiler-rt|the build with sanitizers (GCC takes twice as long)
@@ -101,6 +102,7 @@ is_there() {
     level-zero) includes level_zero/zes_api.h ;;
     spank) includes slurm/spank.h ;;
     rocm_smi) includes rocm_smi/rocm_smi.h ;;
+    libfabric) includes rdma/fabric.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
     clang++) clang_works ;;
     *) have "$1" ;;

@@ -133,12 +133,19 @@ struct DoctorRow {
   std::optional<Diagnostic> fault;
 };
 
-/// Examines this machine and environment: nothing is imported, nothing but small files in HOME and TMPDIR is
-/// written. `python`: "" for the one on PATH. `network`: connects to proxies; else the network is not touched.
+/// What `hpclaunch doctor` is asked beside the request.
+struct DoctorSubject {
+  std::string python;    ///< "" for the program's, else the one on PATH
+  bool network = false;  ///< connect to proxies; else the network is not touched
+  bool fabric = false;   ///< only libraries and providers of the network; no Python but a named one
+};
+
+/// Examines this machine and the environment that a job would have: nothing is imported, nothing but small files in HOME
+/// and TMPDIR is written.
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
-                               const std::string& python, bool network);
+                               const DoctorSubject& subject);
 /// Of this node alone, as a rank finds it: no site and no plan.
-std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const std::string& python);
+std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const DoctorSubject& subject);
 /// The findings in one line, with the node's position (RANK); ends in a newline.
 std::string node_line(const std::vector<DoctorRow>& rows, const EnvSnapshot& env);
 
@@ -362,7 +369,8 @@ using OtherLines = std::function<void(std::string_view line)>;
 Result<Verification> verify(const Prepared& prepared, const std::string& module,
                             double limit_seconds, const OtherLines& other);
 
-/// The same with one unbound report per node, before a start. A diagnostic per difference.
+/// The same with one unbound report per node, before a start. A diagnostic per difference. Where the ranks' environment
+/// names a provider or a network plug-in, every node is also asked for it (examine_nodes).
 Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit_seconds,
                                           const OtherLines& other);
 
@@ -372,9 +380,9 @@ struct NodesExamined {
   int interrupted_by = 0;            ///< signal, 0 for none
 };
 
-/// `hpclaunch doctor --node` on each node of the plan, by its launcher. Lines of others go to `other`. Errors: as the
-/// launcher's render; `system`.
-Result<NodesExamined> examine_nodes(const Prepared& prepared, double limit_seconds,
+/// `hpclaunch doctor --node` on each node of the plan, by its launcher. Lines of others go to `other`. `fabric`: as
+/// DoctorSubject has it. Errors: as the launcher's render; `system`.
+Result<NodesExamined> examine_nodes(const Prepared& prepared, bool fabric, double limit_seconds,
                                     const OtherLines& other);
 
 }  // namespace hpclaunch::job

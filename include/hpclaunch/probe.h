@@ -39,9 +39,15 @@ Result<LiveNode> probe_node(
 /// not installed or offers nothing, `system` when it crashed or exceeded the limit.
 Status ask_libfabric(Topology& topology, double limit_seconds = 5);
 
-/// What libfabric offers here, in its order, each once: "cxi", "verbs;ofi_rxm", "tcp". Opened in a child process. Errors: as
-/// ask_libfabric.
-Result<std::vector<std::string>> libfabric_providers(double limit_seconds = 5);
+/// An installed libfabric, by its own account.
+struct FabricLibrary {
+  std::string version;  ///< "1.22"
+  std::vector<std::string>
+      providers;  ///< that work here, in its order, each once: "cxi", "verbs;ofi_rxm", "tcp"
+};
+
+/// Opened in a child process. `library`: a path, or a name that the loader finds. Errors: as ask_libfabric.
+Result<FabricLibrary> libfabric_offer(const std::string& library, double limit_seconds = 5);
 
 /// A variable that the installed libfabric reads, by its own account.
 struct FabricParameter {

@@ -10,12 +10,11 @@ namespace hpclaunch::cli {
 
 namespace {
 
-constexpr int kAreaColumn = 16;
+constexpr int kAreaColumn = 17;
 
 struct Args {
   Request launch;
-  std::string python;
-  bool network = false;
+  job::DoctorSubject subject;
   bool node = false;
   bool json = false;
 };
@@ -64,8 +63,8 @@ std::string as_text(const std::vector<job::DoctorRow>& rows, const Style& style)
 
 int doctor(const Args& args, Session& session) {
   const std::vector<job::DoctorRow> rows =
-      args.node ? job::examine_node(session.env, args.python)
-                : job::examine(args.launch, session.env, args.python, args.network);
+      args.node ? job::examine_node(session.env, args.subject)
+                : job::examine(args.launch, session.env, args.subject);
   const std::string text = !args.json  ? as_text(rows, session.style)
                            : args.node ? job::node_line(rows, session.env)
                                        : as_json(rows);
@@ -82,11 +81,13 @@ Runner declare_doctor(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Examination");
-  parser.text("--python", args->python, "PATH",
+  parser.text("--python", args->subject.python, "PATH",
               "The Python whose torch is examined; default: the program, else python3");
   parser.flag("--json", args->json, "Print the rows as JSON");
   parser.group("Examination", false, true);
-  parser.flag("--network", args->network, "Try to connect to the proxies that are set");
+  parser.flag("--network", args->subject.network, "Try to connect to the proxies that are set");
+  parser.flag("--fabric", args->subject.fabric,
+              "Only the network's libraries and providers; no Python but a named one");
   parser.flag("--node", args->node, "This node alone, no plan; with --json findings in a line");
   parser.takes_program(args->launch.command);
   parser.footer(

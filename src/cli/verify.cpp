@@ -124,7 +124,7 @@ std::string nodes_text(const Plan& plan, const job::NodesExamined& nodes, const 
 
 int doctor_of_nodes(const Args& args, const Prepared& prepared, Session& session) {
   const Result<job::NodesExamined> nodes =
-      job::examine_nodes(prepared, args.timeout_seconds, other_lines(session));
+      job::examine_nodes(prepared, false, args.timeout_seconds, other_lines(session));
   if (!nodes) return report(session, nodes.error());
   constexpr int kSignalled = 128;
   if (nodes->interrupted_by != 0) return kSignalled + nodes->interrupted_by;

@@ -22,6 +22,11 @@ Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
 
+/// What preflight asks of every node beside a report, where the ranks' environment names a provider or a network plug-in:
+/// whether the first is offered there, and the second can be loaded. Errors: as examine_nodes.
+Status ask_fabric(const Prepared& prepared, double limit_seconds, const OtherLines& other,
+                  Diagnostics& diagnostics);
+
 extern const char* const kMpsSteps;  ///< mps.sh
 
 /// A command that runs once on every node of the plan, through its launcher.

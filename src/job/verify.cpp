@@ -331,6 +331,11 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit
          fmt::format("{}: planned {}, found {}: {}", where_text(prepared.plan, one), one.planned,
                      one.found, one.what.message),
          one.what.fix});
+  const bool all_there = std::ranges::none_of(
+      diagnostics, [](const Diagnostic& one) { return one.id == "preflight-node-silent"; });
+  const Status answered =
+      all_there ? ask_fabric(prepared, limit_seconds, other, diagnostics) : Done{};
+  if (!answered) return answered.error();
   return diagnostics;
 }
 

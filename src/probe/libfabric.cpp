@@ -89,10 +89,14 @@ Result<std::string> list_providers(const std::vector<Nic>& nics, const std::stri
   return lines;  // this process exits now: nothing is freed, no destructor of a provider runs
 }
 
+/// The version, then a line for each provider.
 Result<std::string> list_all(const std::string& library) {
+  const auto version = function_of<ofi::GetVersion>(library, "fi_version");
+  if (!version) return version.error();
+  const std::uint32_t number = (*version)();
   const Result<const ofi::Info*> answer = get_info(library);
   if (!answer) return answer.error();
-  std::string lines;
+  std::string lines = fmt::format("{}.{}\n", number >> 16U, number & 0xffffU);
   for (const ofi::Info* info = *answer; info != nullptr; info = info->next)
     if (const std::string line = provider_of(*info) + "\n";
         ("\n" + lines).find("\n" + line) == std::string::npos)
@@ -164,14 +168,17 @@ Result<std::vector<FabricParameter>> libfabric_parameters(double limit_seconds) 
   return probe::libfabric_parameters("libfabric.so.1", limit_seconds);
 }
 
-Result<std::vector<std::string>> libfabric_providers(double limit_seconds) {
+Result<FabricLibrary> libfabric_offer(const std::string& library, double limit_seconds) {
   const Result<std::string> answer =
-      probe::run_in_child([] { return probe::list_all("libfabric.so.1"); }, limit_seconds);
+      probe::run_in_child([&] { return probe::list_all(library); }, limit_seconds);
   if (!answer) return answer.error();
-  std::vector<std::string> names;
+  FabricLibrary found;
   for (const std::string_view line : split(*answer, '\n'))
-    if (!line.empty()) names.emplace_back(line);
-  return names;
+    if (found.version.empty())
+      found.version = line;
+    else if (!line.empty())
+      found.providers.emplace_back(line);
+  return found;
 }
 
 }  // namespace hpclaunch

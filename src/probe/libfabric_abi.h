@@ -60,6 +60,8 @@ struct Info {
   Nic* nic;
 };
 
+using GetVersion = std::uint32_t();  ///< fi_version: the major version in the upper half
+
 using GetInfo = int(std::uint32_t version, const char* node, const char* service,
                     std::uint64_t flags, const Info* hints, Info** answer);
 

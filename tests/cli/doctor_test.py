@@ -2,6 +2,7 @@
 """hpclaunch doctor: each planted fault is found and named, and nothing else."""
 import json
 import os
+import re
 import resource
 import shutil
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 import support
-from support import Test, clean_env, hpclaunch
+from support import ROOT, Test, clean_env, execute, hpclaunch, need
 
 IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
 
@@ -56,6 +57,15 @@ class Doctor(Test):
         torch = [row["found"] for row in rows if row["area"] == "torch"]
         self.assertEqual(torch, ["9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site, "libnccl.so.2 is " + os.path.realpath(self.nccl)])
 
+    def test_scheduler_and_launcher(self):
+        host = os.uname().nodename
+        for words, env, says in (((), {}, {"launcher": r"local \(", "scheduler": "none"}),
+                                 ((), {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": host, "SLURM_NNODES": "1"}, {"scheduler": "Slurm, job 7$"}),
+                                 (("--launcher", "hydra"), {}, {"launcher": r"hydra \(.*\): \d"})):
+            rows, _ = self.examine("--python", self.python, *words, **env)
+            for area, text in says.items():
+                self.assertRegex([row["found"] for row in rows if row["area"] == area][0], text)
+
     def test_two_copies_of_nccl(self):
         other = self.library("other", "libnccl.so.2")
         self.found("two-libraries", "libnccl.so.2 is also at", LD_LIBRARY_PATH=os.path.dirname(other))
@@ -78,6 +88,13 @@ class Doctor(Test):
             if version == "NEW":
                 self.library("torch", "_C.cpython-1.so", needs=[path], rpath="$ORIGIN/../nvidia/nccl/lib", body="extern int hpclaunch_test; int *use(void) { return &hpclaunch_test; }")
         self.found("library-version", "version `NEW' not found")
+
+    def test_a_glibc_that_is_too_old(self):
+        script = self.file("versions", "GLIBC_9.99 { global: hpclaunch_test; };\n")
+        newer = self.library("newer", "libc.so.6", more=["-nostdlib", "-Wl,--version-script," + script])
+        self.library("torch", "_C.cpython-1.so", needs=[newer, self.nccl], rpath="$ORIGIN/../nvidia/nccl/lib", more=["-nostdlib"],
+                     body="extern int hpclaunch_test; int *use(void) { return &hpclaunch_test; }")
+        self.found("library-version", "version `GLIBC_9.99' not found")
 
     def test_a_torch_that_is_broken(self):
         os.truncate(os.path.join(self.site, "torch", "_C.cpython-1.so"), 100)
@@ -103,6 +120,30 @@ class Doctor(Test):
         os.truncate(plugin, 64)
         self.found("plugin-broken", plugin, LD_LIBRARY_PATH=ofi)
 
+    def test_a_plugin_for_a_newer_libfabric(self):
+        for version in ("FABRIC_9.9", "FABRIC_1.0"):
+            script = self.file("versions", "%s { global: hpclaunch_test; };\n" % version)
+            fabric = self.library("fabric", "libfabric.so.7", more=["-Wl,--version-script," + script])
+            if version == "FABRIC_9.9":
+                plugin = self.library("ofi", "libnccl-net.so", needs=[fabric], body="extern int hpclaunch_test; int *use(void) { return &hpclaunch_test; }")
+        self.found("plugin-broken", "version `FABRIC_9.9' not found", LD_LIBRARY_PATH="%s:%s" % (os.path.dirname(plugin), os.path.dirname(fabric)))
+
+    def test_what_torch_has_loaded_serves_a_plugin(self):
+        """As CUDA's runtime of a wheel does, which no path of the loader has."""
+        runtime = self.library("torch/lib", "libcudart.so.77")
+        self.library("torch", "_C.cpython-1.so", needs=[self.nccl, runtime], rpath="$ORIGIN/../nvidia/nccl/lib:$ORIGIN/lib")
+        plugin = self.library("ofi", "libnccl-net.so", needs=[runtime])
+        rows, faults = self.examine(LD_LIBRARY_PATH=os.path.dirname(plugin))
+        self.assertEqual((faults, [row["found"] for row in rows if row["area"] == "plug-in"]), ({}, [plugin]))
+
+    def test_a_network_that_needs_a_plugin(self):
+        node = json.loads(hpclaunch("topo", "--topology", support.machine("single-pu.xml"), "--json").out)
+        for kind, found in (("slingshot", ["plugin-missing"]), ("infiniband", [])):
+            node["nics"] = [{"name": "hsn0", "kind": kind}]
+            words = ("--topology", self.file("node.json", json.dumps(node)), "--python", self.python)
+            self.assertEqual(list(self.examine(*words)[1]), found)
+            self.assertEqual(self.examine(*words, NCCL_NET="Socket")[1], {})
+
     def test_a_plugin_of_another_version(self):
         looks = "#include <dlfcn.h>\nvoid* hpclaunch_test(void* p) { void* a = dlsym(p, \"ncclNetPlugin_v%d\"); return a ? a : dlsym(p, \"ncclNetPlugin_v%d\"); }"
         self.library("nvidia/nccl/lib", "libnccl.so.2", body=looks % (8, 7))
@@ -119,12 +160,17 @@ class Doctor(Test):
         self.found("plugin-missing", "NCCL_NET_PLUGIN=ofi", NCCL_NET_PLUGIN="ofi")
         for env in ({"NCCL_NET": "IB"}, {"NCCL_NET_PLUGIN": "none"}):
             self.assertEqual(self.examine(**env)[1], {})
+        self.library("torch", "_C.cpython-1.so")  # NCCL is linked into it, or it has none
+        self.found("plugin-missing", "NCCL_NET=AWS Libfabric", NCCL_NET="AWS Libfabric")
+        self.file("site/torch/version.py", "__version__ = '9.8.7+cpu'\n")
+        self.assertEqual(self.examine(NCCL_NET="AWS Libfabric")[1], {})
 
     def test_a_provider(self):
         rows, faults = self.examine()
-        if not any(row["found"].startswith("providers") for row in rows if row["area"] == "libfabric"):
-            self.skipTest("no libfabric here")
-        self.found("provider-missing", "FI_PROVIDER=cxi: libfabric here offers", FI_PROVIDER="cxi")
+        self.assertTrue(any("providers" in row["found"] for row in rows if row["area"] == "libfabric"), "not installed: libfabric1")
+        _, faults = self.examine(FI_PROVIDER="cxi")
+        self.assertEqual(list(faults), ["provider-missing"])
+        self.assertRegex(faults["provider-missing"]["message"], r"FI_PROVIDER=cxi: libfabric 1\.\d+ \(/.*\) offers .*tcp")
         self.assertEqual(self.examine(FI_PROVIDER="tcp")[1], {})
         self.assertEqual(self.examine(FI_PROVIDER="cxi,tcp")[1], {})
 
@@ -137,6 +183,33 @@ class Doctor(Test):
         ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
         self.assertEqual(ids, {"memlock", "open-files"})
         self.assertEqual(done.returncode, 1)
+
+    def test_a_provider_of_the_libfabric_that_the_plugin_loads(self):
+        fabric = os.path.dirname(self.stand_in_libfabric())
+        plugin = self.library("ofi", "libnccl-net.so", needs=[os.path.join(fabric, "libfabric.so.1")], rpath=fabric)
+        env = {"LD_LIBRARY_PATH": os.path.dirname(plugin), "FAKE_LIBFABRIC": "all"}
+        self.assertEqual(self.examine(FI_PROVIDER="cxi", **env)[1], {})
+        self.found("provider-missing", "FI_PROVIDER=psm3: libfabric 9.8 (%s/libfabric.so.1) offers" % fabric, FI_PROVIDER="psm3", **env)
+
+    def test_a_libfabric_that_fails(self):
+        for mode, says in (("none", "offers no provider"), ("crash", "SIGSEGV"), ("hang", "took longer than 5 seconds")):
+            self.found("provider-missing", says, FI_PROVIDER="cxi", LD_LIBRARY_PATH=os.path.dirname(self.stand_in_libfabric()), FAKE_LIBFABRIC=mode)
+
+    def stand_in_libfabric(self):
+        os.makedirs(os.path.join(self.folder, "libfabric"), exist_ok=True)
+        path = os.path.join(self.folder, "libfabric", "libfabric.so.1")
+        if not os.path.exists(path):
+            subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libfabric.so.1", "-o", path, os.path.join(ROOT, "tests", "probe", "fake_libfabric.c")], check=True)
+        return path
+
+    def test_a_small_stack(self):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
+                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, preexec_fn=lower)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual({row["id"] for row in rows if "id" in row} - IGNORED, {"stack"})
+        self.assertRegex([row["found"] for row in rows if row["area"] == "limits" and "found" in row][0], r"stack 1 MiB, core ")
 
     def test_limits_of_login_nodes(self):
         with open(support.HPCLAUNCH, "rb") as program:
@@ -195,14 +268,75 @@ class Doctor(Test):
         self.found("no-home", "/not/there", HOME="/not/there")
         self.found("home-read-only", "cannot be written", HOME="/proc/self")
 
-    def test_a_full_file_system(self):
-        """In a mount namespace: HOME and /dev/shm without space."""
-        full = "mount -t tmpfs -o size=4k none '%s' && head -c 4096 /dev/zero > '%s/x'; mount -t tmpfs -o size=32m none /dev/shm; exec \"$@\"" % (self.home, self.home)
-        done = subprocess.run(["unshare", "-m", "sh", "-c", full, "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
-                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def mounted(self, mounts, **env):
+        """The rows in a mount namespace, after a shell has run `mounts` there."""
+        done = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '\nexec "$@"', "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json",
+                               "--python", self.python], env=clean_env(HOME=self.home, **env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(done.stdout, done.stderr)
-        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row} - IGNORED
-        self.assertEqual(ids, {"home-full", "shared-memory-full"})
+        rows = json.loads(done.stdout)["rows"]
+        return rows, {row["id"]: row for row in rows if "id" in row and row["id"] not in IGNORED}
+
+    def test_a_full_file_system(self):
+        _, faults = self.mounted("mount -t tmpfs -o size=4k none '%s'; head -c 4096 /dev/zero > '%s/x'; mount -t tmpfs -o size=32m none /dev/shm" % (self.home, self.home))
+        self.assertEqual(set(faults), {"home-full", "shared-memory-full"})
+
+    def test_no_shared_memory(self):
+        _, faults = self.mounted("mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3")
+        self.assertEqual(list(faults), ["no-shared-memory"])
+
+    def test_huge_pages(self):
+        """The kernel's folder of pools, with pages of 2 MiB: in the pool, free, and that it may add."""
+        pool = os.path.join("pools", "hugepages-2048kB")
+        asks = {"HUGETLB_MORECORE": "yes", "HUGETLB_DEFAULT_PAGE_SIZE": "2M"}
+        for total, free, more, found in ((0, 0, 0, ["huge-pages"]), (8, 0, 0, ["huge-pages"]), (8, 8, 0, []), (0, 0, 512, [])):
+            for name, value in (("nr_hugepages", total), ("free_hugepages", free), ("nr_overcommit_hugepages", more)):
+                self.file(os.path.join(pool, name), "%d\n" % value)
+            mounts = "mount --bind '%s/pools' /sys/kernel/mm/hugepages" % self.folder
+            rows, faults = self.mounted(mounts, **asks)
+            self.assertEqual(list(faults), found, (total, free, more))
+        self.assertEqual([row["found"].split(", ")[0] for row in rows if row["area"] == "huge pages"], ["0 free of 0 of 2 MiB and 512 on demand"])
+        for env, says in ((dict(asks, HUGETLB_DEFAULT_PAGE_SIZE="1G"), "HUGETLB_MORECORE=yes: none of 0 huge pages of 1 GiB"),
+                          ({"UCX_MM_HUGETLB_MODE": "y", "HUGETLB_MORECORE": "thp"}, None)):
+            _, faults = self.mounted(mounts, **env)
+            self.assertEqual(list(faults), ["huge-pages"] if says else [])
+            self.assertIn(says or "", str(faults))
+
+    def test_the_driver_of_a_device(self):
+        """NVIDIA's, as the kernel shows it, and its library."""
+        self.file("site/torch/version.py", "__version__ = '9.8.7'\ncuda: Optional[str] = '12.8'\n")
+        self.library("driver", "libcuda.so.1")
+        def rows(version, **env):
+            return self.mounted("mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; echo %s > /sys/module/nvidia/version" % version, **env)
+        folder = os.path.join(self.site, "driver")
+        self.assertEqual(list(rows("550.54.15")[1]), ["driver-library"])
+        found, faults = rows("550.54.15", LD_LIBRARY_PATH=folder)
+        self.assertEqual((faults, [row["found"] for row in found if row["area"] == "driver"]),
+                         ({}, ["nvidia 550.54.15, libcuda.so.1 is %s/libcuda.so.1" % folder]))
+        _, faults = rows("470.82.01", LD_LIBRARY_PATH=folder)
+        self.assertEqual(list(faults), ["known-issue"])
+        self.assertIn("cuda 12.8 with nvidia-driver 470.82.01 does not start: programs built with CUDA 12 need driver 525", faults["known-issue"]["message"])
+        os.rename(os.path.join(folder, "libcuda.so.1"), os.path.join(folder, "libcuda.so.550.54.15"))
+        os.symlink("libcuda.so.550.54.15", os.path.join(folder, "libcuda.so.1"))  # the package cuda-compat
+        self.assertEqual(rows("470.82.01", LD_LIBRARY_PATH=folder)[1], {})
+
+    def planted(self, folder, **env):
+        """The findings where a library stands in for the kernel below a folder."""
+        with open(support.HPCLAUNCH, "rb") as program:
+            if b"__asan_init" in program.read():
+                self.skipTest("AddressSanitizer has to be the first library")
+        library = os.path.join(self.folder, "kernel.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(ROOT, "tests", "cli", "standins", "kernel.c")], check=True)
+        return self.examine(LD_PRELOAD=library, PLANTED=folder, **env)[1]
+
+    def test_home_at_its_quota(self):
+        faults = self.planted(self.home)
+        self.assertEqual(list(faults), ["home-full"])
+        self.assertIn("Disk quota exceeded", faults["home-full"]["message"])
+
+    def test_a_python_on_nfs(self):
+        faults = self.planted(self.site)
+        self.assertEqual(list(faults), ["python-on-nfs"])
+        self.assertIn(self.site + "/torch is on NFS", faults["python-on-nfs"]["message"])
 
     def test_what_the_shell_has_left(self):
         self.found("stale-module", "/gone/tool/1.lua", LOADEDMODULES="tool/1", _LMFILES_="/gone/tool/1.lua")
@@ -216,12 +350,87 @@ class Doctor(Test):
         _, faults = self.examine("--python", self.python, "--launcher", "local", "-n", "2", "--oversubscribe", "--", self.mpi_program())
         self.assertEqual(list(faults), ["mpi-mismatch"])
 
-    def mpi_program(self):
-        library = self.library("mpi", "libmpi.so.40")
+    def test_a_program_of_mpich_under_open_mpi(self):
+        words = ("--launcher", "openmpi", "-n", "2", "--oversubscribe", "--")
+        _, faults = self.examine("--python", self.python, *words, self.mpi_program("libmpich.so.12"))
+        self.assertIn("not supported by launcher openmpi", faults.pop("mpi-mismatch")["message"])
+        self.assertEqual(faults, {})
+        self.assertEqual(self.examine("--python", self.python, *words, self.mpi_program())[1], {})
+
+    def test_the_mpi_of_mpi4py(self):
+        """Examined with the interpreter's own torch, so that findings of that are left out."""
+        self.library("packages/mpi4py", "MPI.abi3.so", needs=[self.library("mpi", "libmpich.so.12")])
+        words = ("--launcher", "openmpi", "-n", "2", "--oversubscribe", "--", sys.executable, self.file("train.py", "from mpi4py import MPI\n"))
+        _, faults = self.examine(*words, PYTHONPATH=os.path.join(self.site, "packages"))
+        self.assertIn("mpi4py/MPI.abi3.so needs libmpich.so.12", faults["mpi-mismatch"]["message"])
+
+    def mpi_program(self, name="libmpi.so.40"):
+        library = self.library("mpi", name)
         path = os.path.join(self.folder, "program")
         source = self.file("program.c", "int main(void) { return 0; }\n")
         subprocess.run(["cc", "-o", path, source, "-Wl,--no-as-needed", library], check=True)
         return path
+
+    def calls(self, *words):
+        """What strace saw: processes, files that were opened, and calls that reach other machines."""
+        trace = os.path.join(self.folder, "trace")
+        done = execute([need("strace"), "-f", "-qq", "-s", "500", "-e", "signal=none", "-e", "trace=execve,openat,connect,sendto,sendmsg,sendmmsg",
+                        "-o", trace, support.HPCLAUNCH, "doctor", "--profile", "none", *words], env=support.traced_env(HOME=self.home, PATH="/usr/bin:/bin"))
+        self.assertIn(done.status, (0, 1), str(done))
+        with open(trace, errors="replace") as file:
+            lines = [line for line in file if "<... " not in line]
+        return ([line for line in lines if "execve(" in line and "= 0" in line], [line for line in lines if "openat(" in line and " = -1 " not in line],
+                [line for line in lines if re.search(r"AF_INET6?\b", line)])
+
+    def test_what_it_costs(self):
+        """Counted, not timed: processes, files, and nothing that leaves this machine."""
+        programs, files, network = self.calls("--python", "/no/python")
+        self.assertLessEqual(len(programs), 2, "".join(programs))
+        self.assertLessEqual(len(files), 160, "".join(files))
+        self.assertEqual(network, [])
+        programs, _, network = self.calls("--python", self.python)
+        self.assertLessEqual(len(programs), 7, "".join(programs))
+        self.assertEqual(network, [])
+        self.assertTrue(all("getent" not in line for line in programs))
+
+    def test_every_finding_is_documented_and_planted(self):
+        ids = set()
+        for folder, _, names in os.walk(os.path.join(ROOT, "src", "job", "doctor")):
+            for name in names:
+                with open(os.path.join(folder, name)) as file:
+                    ids |= {word for word in re.findall(r'"([a-z]+(?:-[a-z]+)+)"', file.read()) if not word.startswith("preflight-")}
+        with open(os.path.join(ROOT, "docs", "doctor.md")) as file:
+            page = file.read()
+        tests = ""
+        for name in ("doctor_test.py", "verify_test.py"):
+            with open(os.path.join(ROOT, "tests", "cli", name)) as file:
+                tests += file.read()
+        ids -= {"site-unknown", "aws-ofi-nccl", "intel-mpi", "nvidia-driver"}  # of the plan, and not reported here; components
+        self.assertEqual([one for one in sorted(ids) if one not in page], [])
+        self.assertEqual([one for one in sorted(ids) if '"%s"' % one not in tests], [])
+
+    def test_versions_that_do_not_work_together(self):
+        version = 'const char hpclaunch_version[] = "%s";'
+        self.file("site/torch/version.py", "__version__ = '2.1.0+cu121'\ncuda: Optional[str] = '12.1'\n")
+        folder = os.path.join(self.site, "ofi")
+        for nccl, plugin, env, says in (("2.18.1+cuda12.1", None, {}, ["nccl 2.18.1 may compute wrong results"]),
+                                        ("2.18.1+cuda12.1", None, {"NCCL_PROTO": "^LL128"}, []),
+                                        ("2.21.5+cuda12.4", "1.13.2", {}, []),
+                                        ("2.21.5+cuda12.4", "1.11.0", {}, []),
+                                        ("2.21.5+cuda12.4", "1.11.0", {"LOADEDMODULES": "efa/1.36.0"}, ["aws-ofi-nccl 1.11.0 with efa 1.36.0 may crash"]),
+                                        ("2.21.5+cuda12.4", None, {"LOADEDMODULES": "rocm/6.3.1:rccl/2.22.3", "RCCL_MSCCL_ENABLE": "0"},
+                                         ["rccl 2.22.3 with rocm 6.3.1 may hang", "rccl 2.22.3 with rocm 6.3.1 may compute wrong results"])):
+            self.library("nvidia/nccl/lib", "libnccl.so.2", body=version % ("NCCL version " + nccl))
+            if plugin:
+                self.library("ofi", "libnccl-net.so", body=version % ("aws-ofi-nccl " + plugin))
+            rows, _ = self.examine("--python", self.python, LD_LIBRARY_PATH=folder if plugin else "", **env)
+            found = [row["message"] for row in rows if row.get("id") == "known-issue" and row["verdict"] != "note"]
+            self.assertEqual(sorted(one.split(":")[0] for one in found), sorted(says), (nccl, plugin, env))
+            self.assertIn("nccl " + nccl.split("+")[0], [row["found"] for row in rows if row["area"] == "versions" and "found" in row][0])
+
+    def test_no_plan(self):
+        _, faults = self.examine("--python", self.python, "--launcher", "nothing")
+        self.assertEqual(list(faults), ["no-plan"])
 
     def test_secrets_are_not_shown(self):
         done = hpclaunch("doctor", "--python", self.python, env=clean_env(HOME=self.home, http_proxy="http://user:secret@p:3128", HF_TOKEN="hf_abc"))

@@ -396,6 +396,40 @@ class Preflight(Verify):
         self.has(done, "preflight-node-silent", "nodeb:")
         self.assertEqual(done.out, "")
 
+    def libfabric(self):
+        """A stand-in that offers cxi, and the environment in which only nodes that keep LD_LIBRARY_PATH find it."""
+        path = os.path.join(self.folder, "libfabric.so.1")
+        if not os.path.exists(path):
+            execute([need("cc"), "-shared", "-fPIC", "-Wl,-soname,libfabric.so.1", "-o", path, os.path.join(ROOT, "tests", "probe", "fake_libfabric.c")])
+        return clean_env(LD_LIBRARY_PATH=self.folder, FAKE_LIBFABRIC="all", FI_PROVIDER="cxi")
+
+    def test_a_provider_that_one_node_lacks(self):
+        if self.address() == "127.0.0.1":
+            return
+        done = self.ok(self.run_two(env=self.libfabric()))
+        self.assertEqual((done.out, "preflight" in done.err), ("ran\n" * 4, False), str(done))
+        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", env=self.libfabric()), 125)
+        self.has(done, "preflight-provider-missing", "nodeb: FI_PROVIDER=cxi")
+        self.assertEqual((done.out, "nodea, " in done.err), ("", False), str(done))
+        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", "--force", env=self.libfabric()))
+        self.assertEqual(done.out, "ran\n" * 4)
+
+    def test_a_plugin_that_cannot_be_loaded(self):
+        if self.address() == "127.0.0.1":
+            return
+        done = self.ok(self.run_two(env=clean_env(NCCL_NET="AWS Libfabric")), 125)
+        self.has(done, "preflight-plugin-missing", "nodea, nodeb: NCCL_NET=AWS Libfabric")
+
+    def test_nodes_are_asked_for_a_network_that_the_ranks_name(self):
+        """Otherwise the launcher is started once before the job, and no Python."""
+        for env, starts in ((clean_env(), 1), (clean_env(NCCL_NET="Socket"), 1), (clean_env(FI_PROVIDER="tcp"), 2)):
+            count = self.file("count", "")
+            launcher = self.file("counting/mpiexec", '#!/bin/sh\necho >> "%s"\nexec "%s" "$@"\n' % (count, self.launcher("")), 0o755)
+            words = [launcher if word.endswith("/mpiexec") else word for word in self.words()]
+            done = hpclaunch("run", "--preflight", *words, "--", "/bin/true", env=env)
+            with open(count) as file:
+                self.assertEqual(len(file.read()), starts + 1 + 1, str(done))  # the job, and --version
+
     def test_one_node(self):
         done = self.ok(hpclaunch("run", "--preflight", "-n", "2", "--oversubscribe", "--", "/bin/echo", "ran"))
         self.assertEqual([done.out, done.err], ["ran\nran\n", ""])

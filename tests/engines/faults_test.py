@@ -241,6 +241,27 @@ class Faults(InJob):
             taker.communicate()
         self.nothing_left(but=["slurmstepd"])
 
+    def test_preflight_finds_a_provider_missing_on_one_node_of_three(self):
+        """On n2 another file is mounted over the distribution's libfabric: one that offers nothing."""
+        if not self.cluster.spaces:
+            return
+        real = os.path.realpath([line.split()[-1] for line in subprocess.run([engines.need("ldconfig"), "-p"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+                                 if "libfabric.so.1 " in line][0])
+        other = os.path.join(self.folder, "libfabric.so.1")
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libfabric.so.1", "-o", other, os.path.join(engines.ROOT, "tests", "probe", "fake_libfabric.c")], check=True)
+        words = ["--preflight", "--set", "FI_PROVIDER=tcp", "--", "/bin/echo", "ran"]
+        self.assertEqual(self.ok(self.do("slurm", *words, nodes=3)).out, "ran\n" * 6)
+        self.assertEqual(self.cluster.run("n2", ["mount", "--bind", other, real]).returncode, 0)
+        try:
+            for launcher in ("slurm", "hydra"):
+                with self.subTest(launcher):
+                    done = self.ok(self.do(launcher, *words, nodes=3), 125)
+                    self.has(done, "preflight-provider-missing", "n2: FI_PROVIDER=tcp: libfabric offers no provider")
+                    self.assertEqual(done.out, "")
+                    self.nothing_left(but=["slurmstepd"])
+        finally:
+            self.cluster.run("n2", ["umount", real])
+
     def test_verify_finds_a_program_missing_on_one_node(self):
         if not self.cluster.spaces:
             return

@@ -41,6 +41,8 @@ struct info {
 };
 
 #ifndef NO_GETINFO
+uint32_t fi_version(void) { return 9U << 16 | 8U; }
+
 struct parameter {
   const char* name;
   int type;

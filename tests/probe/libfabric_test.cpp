@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "hpclaunch/probe.h"
@@ -46,6 +47,7 @@ Status asked(Topology& topology, const char* mode, const char* library = FAKE_LI
 
 #if __has_include(<rdma/fabric.h>)
 // The declarations by hand, held against the real ones.
+static_assert(std::is_same_v<ofi::GetVersion, decltype(fi_version)>);
 static_assert(sizeof(ofi::Info) == sizeof(fi_info));
 static_assert(offsetof(ofi::Info, next) == offsetof(fi_info, next));
 static_assert(offsetof(ofi::Info, endpoint) == offsetof(fi_info, ep_attr));
@@ -107,6 +109,18 @@ TEST_CASE("whatever libfabric does, the topology stays", "[probe][libfabric]") {
         std::string::npos);
   CHECK(asked(node, "empty"));
   CHECK(node == before);
+}
+
+TEST_CASE("a libfabric has a version, and providers in its order", "[probe][libfabric]") {
+  setenv("FAKE_LIBFABRIC", "all", 1);
+  const auto offer = libfabric_offer(FAKE_LIBFABRIC, kPatience);
+  REQUIRE(offer);
+  CHECK(offer->version == "9.8");
+  CHECK(offer->providers == std::vector<std::string>{"opx", "cxi", "efa", "verbs", "verbs;ofi_rxm",
+                                                     "verbs;ofi_rxd", "tcp;ofi_rxm"});
+  const auto missing = libfabric_offer(FAKE_LIBFABRIC_WITHOUT, kPatience);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message.find("has no fi_version") != std::string::npos);
 }
 
 TEST_CASE("variables that the installed libfabric reads", "[probe][libfabric]") {

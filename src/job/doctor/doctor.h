@@ -18,11 +18,17 @@ struct Loaded {
 struct LoaderAnswer {
   std::vector<Loaded> libraries;
   std::vector<std::string> complaints;  ///< of the loader: missing versions of symbols
+  std::string refused;                  ///< why the library beside is not loaded; "" it is
+
+  /// Of the library whose name begins so; "" for none.
+  std::string path_of(std::string_view name) const;
 };
 
-/// Asks the dynamic loader itself, which maps the file and runs nothing of it, as ldd does. Errors: `not_found` where this
-/// machine's loader is not known; as sys::capture; `invalid` for a file that it refuses.
-Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env);
+/// Asks the dynamic loader itself, which maps the file and runs nothing of it, as ldd does. `beside`: a library, by path or
+/// by name, that is loaded into the same process. Errors: `not_found` where this machine's loader is not known; as
+/// sys::capture; `invalid` for a file that it refuses.
+Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env,
+                                const std::string& beside = "");
 
 /// The versions N of ncclNetPlugin_vN in a library: those that NCCL or RCCL looks for, or a plug-in has. Empty where the
 /// file says none.
@@ -40,9 +46,13 @@ class Examination {
   void fault(std::string area, Severity severity, std::string id, std::string message,
              std::string fix);
 
-  std::string torch = {};        ///< folder of the package; "" for none
-  std::string plugin = {};       ///< path of the network plug-in that is loaded; "" for none
-  std::string collectives = {};  ///< path of the NCCL or RCCL that torch loads; "" for none
+  std::string torch = {};             ///< its extension module; "" for none
+  std::string built_for = {};         ///< "CUDA 12.8"
+  LoaderAnswer loaded = {};           ///< what comes with the extension module
+  knowledge::Versions versions = {};  ///< of components found so far; "" is not one
+
+  /// What a library is loaded into: the extension module, or, without one, this program.
+  std::string program() const;
 
  private:
   const EnvSnapshot& env_;
@@ -58,17 +68,23 @@ struct PythonFacts {
 };
 void examine_python_paths(Examination& doctor, const PythonFacts& python);
 
+/// Networks that NCCL and RCCL reach through a plug-in only, as Nic::kind has them.
+inline constexpr std::string_view kThroughPlugin[] = {"slingshot", "efa"};
+/// The environment names a provider or a network plug-in.
+bool asks_for_fabric(const EnvSnapshot& env);
+
 void examine_limits(Examination& doctor, bool has_fabric);
 void examine_files(Examination& doctor);        ///< shared memory, home, TMPDIR, caches
 void examine_environment(Examination& doctor);  ///< modules, the loader's paths, a second hpclaunch
 void examine_proxies(Examination& doctor, bool network);  ///< `network`: try to connect
+void examine_huge_pages(Examination& doctor);
 /// `python`: "" for the one on PATH.
 void examine_python(Examination& doctor, const std::string& python);
-void examine_network_libraries(Examination& doctor, const Plan* plan);
-/// "2.9.0+cu128" of NAME = '2.9.0+cu128' in torch/version.py, also with an annotation behind NAME; "" without it.
-std::string version_value(std::string_view text, std::string_view name);
-
-/// Versions that are known not to work together, of this machine, its modules and what was examined before.
+/// After the Python, as the next: drivers of devices against what its torch was built for.
+void examine_drivers(Examination& doctor);
+/// The network plug-in, libfabric and its providers. `kind`: one of kThroughPlugin, or "".
+void examine_fabric(Examination& doctor, std::string_view kind);
+/// At last: versions that are known not to work together, of what was found, of this machine and of loaded modules.
 /// `launcher`: nullptr for none.
 void examine_versions(Examination& doctor, const ChosenLauncher* launcher);
 

@@ -1,12 +1,12 @@
-// Which communication libraries a Python's torch would load, and whether plug-ins can be loaded. Torch is not imported.
+// Which communication libraries a Python's torch would load. Torch is not imported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
-#include "hpclaunch/probe.h"
 #include "hpclaunch/text.h"
 #include "job/doctor/doctor.h"
 
@@ -51,7 +51,6 @@ std::vector<std::string> search_folders(const EnvSnapshot& env, const std::strin
   const std::string path = env.get("LD_LIBRARY_PATH");
   for (const std::string_view one : split(path, ':'))
     if (!one.empty()) folders.emplace_back(one);
-  if (torch.empty()) return folders;
   folders.push_back(torch + "/lib");
   const std::string beside = torch.substr(0, torch.rfind('/')) + "/nvidia";
   if (const auto names = sys::list_directory(beside))
@@ -64,11 +63,12 @@ struct TorchOf {
   std::string folder;   // of the package
   std::string version;  // "2.9.0+cu128, CUDA 12.8"
   std::string prefix;
-  std::string python = {};  // "3.11"
+  std::string python = {};     // "3.11"
+  std::string built_for = {};  // "CUDA 12.8"
+  knowledge::Versions versions = {};
 };
 
-}  // namespace
-
+// The value of NAME in torch/version.py: NAME = 'x', or NAME: Optional[str] = 'x'.
 std::string version_value(std::string_view text, std::string_view name) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with(name)) continue;
@@ -82,8 +82,6 @@ std::string version_value(std::string_view text, std::string_view name) {
   }
   return "";
 }
-
-namespace {
 
 Result<TorchOf> find_torch(const std::string& python, const EnvSnapshot& env) {
   constexpr double kSeconds = 10;
@@ -102,10 +100,14 @@ Result<TorchOf> find_torch(const std::string& python, const EnvSnapshot& env) {
   if (found.folder.empty()) return found;
   if (const auto text = sys::read_file(found.folder + "/version.py", 1u << 20)) {
     found.version = version_value(*text, "__version__");
-    for (const auto& [name, title] :
-         {std::pair("cuda", "CUDA"), std::pair("hip", "HIP"), std::pair("xpu", "XPU")})
-      if (const std::string value = version_value(*text, name); !value.empty())
-        found.version += fmt::format(", {} {}", title, value);
+    found.versions["torch"] = found.version;
+    for (const auto& [name, title, component] :
+         {std::tuple("cuda", "CUDA", "cuda"), {"hip", "HIP", "rocm"}, {"xpu", "XPU", "xpu"}})
+      if (const std::string value = version_value(*text, name); !value.empty()) {
+        found.built_for = fmt::format("{} {}", title, value);
+        found.versions[component] = value;
+      }
+    if (!found.built_for.empty()) found.version += ", " + found.built_for;
   }
   return found;
 }
@@ -119,8 +121,8 @@ std::string extension_of(const std::string& folder) {
   return "";
 }
 
-void report_libraries(Examination& doctor, const LoaderAnswer& answer,
-                      const std::vector<std::string>& folders) {
+void report_libraries(Examination& doctor, const std::vector<std::string>& folders) {
+  const LoaderAnswer& answer = doctor.loaded;
   std::vector<std::string> missing;
   for (const Loaded& one : answer.libraries)
     if (one.path.empty()) missing.push_back(one.name);
@@ -136,8 +138,6 @@ void report_libraries(Examination& doctor, const LoaderAnswer& answer,
   for (const Loaded& one : answer.libraries) {
     if (!is_communication(one.name) || one.path.empty()) continue;
     doctor.sound("torch", fmt::format("{} is {}", one.name, sys::real_path(one.path)));
-    if (one.name.starts_with("libnccl.so") || one.name.starts_with("librccl.so"))
-      doctor.collectives = one.path;
     const auto [before, added] = seen.emplace(major_name(one.name), sys::real_path(one.path));
     std::vector<std::string> copies = other_copies(one, folders);
     if (!added && before->second != sys::real_path(one.path)) copies.push_back(before->second);
@@ -147,48 +147,6 @@ void report_libraries(Examination& doctor, const LoaderAnswer& answer,
                                one.name, fmt::join(copies, ", ")),
                    "unload the module that adds it, or take its folder out of LD_LIBRARY_PATH");
   }
-}
-
-// A plug-in that NCCL or RCCL opens by name.
-void examine_plugin(Examination& doctor, const std::string& path) {
-  const Result<LoaderAnswer> answer = ask_loader(path, doctor.env());
-  if (!answer)
-    return doctor.fault("plug-in", Severity::error, "plugin-broken",
-                        fmt::format("{}: {}", path, answer.error().message),
-                        "reinstall it, or unload its module");
-  std::vector<std::string> missing;
-  for (const Loaded& one : answer->libraries)
-    if (one.path.empty()) missing.push_back(one.name);
-  missing.insert(missing.end(), answer->complaints.begin(), answer->complaints.end());
-  if (!missing.empty())
-    return doctor.fault(
-        "plug-in", Severity::error, "plugin-broken",
-        fmt::format("{} cannot be loaded: {}; NCCL then uses sockets without a word", path,
-                    fmt::join(missing, ", ")),
-        "load the module of what it needs, such as libfabric");
-  const std::set<long> has = network_interfaces(path);
-  const std::set<long> wants = network_interfaces(doctor.collectives);
-  const bool fits = has.empty() || wants.empty() ||
-                    std::ranges::any_of(has, [&](long one) { return wants.contains(one); });
-  if (!fits)
-    return doctor.fault(
-        "plug-in", Severity::error, "plugin-version",
-        fmt::format("{} has version {} of NCCL's network interface, and {} looks for {}: sockets "
-                    "are used",
-                    path, fmt::join(has, ", "), doctor.collectives, fmt::join(wants, ", ")),
-        *has.rbegin() < *wants.begin() ? "a newer plug-in, such as a newer module of aws-ofi-nccl"
-                                       : "a newer torch, or an older plug-in");
-  doctor.plugin = path;
-  doctor.sound("plug-in", path);
-}
-
-// Names that NCCL tries. Source: NVIDIA/nccl src/plugin/net.cc and plugin_open.cc; RCCL has the same.
-std::vector<std::string> plugin_names(const EnvSnapshot& env) {
-  const std::string wanted = env.get("NCCL_NET_PLUGIN");
-  if (wanted == "none") return {};
-  if (wanted.empty()) return {"libnccl-net.so", "librccl-net.so"};
-  return {wanted, fmt::format("libnccl-net-{}.so", wanted),
-          fmt::format("librccl-net-{}.so", wanted)};
 }
 
 }  // namespace
@@ -205,7 +163,6 @@ void examine_python(Examination& doctor, const std::string& typed) {
     return doctor.fault("python", Severity::error, "python-broken", torch.error().message,
                         "PYTHONHOME and PYTHONPATH may be another version's");
   doctor.sound("python", fmt::format("{}, prefix {}", *python, torch->prefix));
-  doctor.torch = torch->folder;
   examine_python_paths(doctor, {*python, torch->prefix, torch->python, torch->folder});
   if (torch->folder.empty())
     return doctor.fault("torch", Severity::note, "no-torch",
@@ -225,60 +182,11 @@ void examine_python(Examination& doctor, const std::string& typed) {
     return doctor.fault("torch", Severity::error, "torch-broken",
                         fmt::format("{}: {}", extension, answer.error().message),
                         "install torch again");
-  report_libraries(doctor, *answer, search_folders(doctor.env(), torch->folder));
-}
-
-void examine_network_libraries(Examination& doctor, const Plan* plan) {
-  const EnvSnapshot& env = doctor.env();
-  const auto asked = [&](const char* name) {
-    const Setting* const setting = plan == nullptr ? nullptr : plan->find_env(name);
-    const auto* text = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
-    return text == nullptr ? env.get(name) : *text;
-  };
-  bool found = false;
-  const std::vector<std::string> folders = search_folders(env, "");
-  for (const std::string& name : plugin_names(env))
-    for (const std::string& folder : folders) {
-      std::error_code ignored;
-      const std::string path = name.starts_with('/') ? name : fmt::format("{}/{}", folder, name);
-      if (found || !fs::exists(path, ignored)) continue;
-      found = true;
-      examine_plugin(doctor, path);
-    }
-  const std::string net = asked("NCCL_NET");
-  const bool wants = !env.get("NCCL_NET_PLUGIN").empty() && env.get("NCCL_NET_PLUGIN") != "none";
-  const bool own = net.empty() || net == "IB" || net == "Socket";
-  if (!found && (wants || !own))
-    doctor.fault(
-        "plug-in", Severity::error, "plugin-missing",
-        fmt::format("{} asks for a network plug-in, and LD_LIBRARY_PATH has none",
-                    wants ? "NCCL_NET_PLUGIN=" + env.get("NCCL_NET_PLUGIN") : "NCCL_NET=" + net),
-        "load its module (aws-ofi-nccl, aws-ofi-rccl)");
-  const std::string wanted = asked("FI_PROVIDER");
-  const Result<std::vector<std::string>> offered = libfabric_providers();
-  if (!offered) {
-    if (wanted.empty())
-      return doctor.sound("libfabric", "not installed, or not on LD_LIBRARY_PATH");
-    return doctor.fault("libfabric", Severity::error, "provider-missing",
-                        fmt::format("FI_PROVIDER={}: {}", wanted, offered.error().message),
-                        offered.error().hint);
-  }
-  const std::string all = fmt::format("{}", fmt::join(*offered, ", "));
-  if (wanted.empty() || wanted.starts_with('^'))
-    return doctor.sound("libfabric", "providers " + all);
-  std::vector<std::string> lacking;
-  for (const std::string_view one : split(wanted, ',')) {
-    const std::string name = to_lower(one);
-    const auto serves = [&](const std::string& provider) {  // "verbs;ofi_rxm" is verbs
-      return provider == name || std::ranges::count(split(provider, ';'), name) > 0;
-    };
-    if (std::ranges::none_of(*offered, serves)) lacking.emplace_back(one);
-  }
-  if (lacking.size() == split(wanted, ',').size())
-    return doctor.fault("libfabric", Severity::error, "provider-missing",
-                        fmt::format("FI_PROVIDER={}: libfabric here offers {}", wanted, all),
-                        "load the site's libfabric; on a login node the fabric may be missing");
-  doctor.sound("libfabric", fmt::format("FI_PROVIDER={} is offered", wanted));
+  doctor.torch = extension;
+  doctor.built_for = torch->built_for;
+  doctor.versions = torch->versions;
+  doctor.loaded = *answer;
+  report_libraries(doctor, search_folders(doctor.env(), torch->folder));
 }
 
 }  // namespace hpclaunch::job

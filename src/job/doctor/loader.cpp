@@ -19,12 +19,21 @@ std::string loader_path() {
 
 }  // namespace
 
-Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env) {
+std::string LoaderAnswer::path_of(std::string_view name) const {
+  for (const Loaded& one : libraries)
+    if (one.name.starts_with(name) && !one.path.empty()) return one.path;
+  return "";
+}
+
+Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env,
+                                const std::string& beside) {
   constexpr double kSeconds = 10;
   const std::string loader = loader_path();
   if (loader.empty())
     return Error{ErrorKind::not_found, "the dynamic loader is not at a known path"};
-  const EnvSnapshot asking = env.with({{"LD_TRACE_LOADED_OBJECTS", "1"}});  // as ldd asks
+  EnvSnapshot asking = env.with({{"LD_TRACE_LOADED_OBJECTS", "1"}});  // as ldd asks
+  if (!beside.empty())
+    asking = asking.with({{"LD_PRELOAD", fmt::format("{} {}", beside, env.get("LD_PRELOAD"))}});
   const Result<sys::Captured> told = sys::capture({loader, path}, kSeconds, &asking);
   if (!told) return told.error();
   LoaderAnswer answer;
@@ -37,6 +46,11 @@ Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env)
     answer.libraries.push_back(
         {std::string(text.substr(0, arrow)), where == "not found" ? "" : std::string(where)});
   }
+  const std::string mark = fmt::format("object '{}' from LD_PRELOAD cannot be preloaded (", beside);
+  if (const std::size_t at = told->err.find(mark); at != told->err.npos) {
+    const std::string_view reason = std::string_view(told->err).substr(at + mark.size());
+    answer.refused = reason.substr(0, reason.find(')'));
+  }
   for (const std::string* text : {&told->err, &told->out})
     for (const std::string_view line : split(*text, '\n'))
       if (line.find("not found (required by") != std::string_view::npos)
@@ -44,6 +58,10 @@ Result<LoaderAnswer> ask_loader(const std::string& path, const EnvSnapshot& env)
   if (told->status != 0 && answer.libraries.empty() && answer.complaints.empty())
     return Error{ErrorKind::invalid, told->complaint()};
   return answer;
+}
+
+std::string Examination::program() const {
+  return torch.empty() ? sys::own_directory() + "/hpclaunch" : torch;
 }
 
 void Examination::sound(std::string area, std::string found) {

@@ -1,8 +1,7 @@
-// Limits, file systems and what the shell has left.
+// File systems and what the shell has left.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -22,10 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned long long kMiB = 1ull << 20;
-
-std::string bytes_text(rlim_t value) {
-  return value == RLIM_INFINITY ? "unlimited" : human_bytes(value);
-}
 
 // 0, or errno: whether a file of some blocks can be written below `folder`.
 int try_writing(const std::string& folder) {
@@ -165,55 +160,6 @@ void examine_installations(Examination& doctor) {
 }
 
 }  // namespace
-
-void examine_limits(Examination& doctor, bool has_fabric) {
-  constexpr rlim_t kTiny = 64u << 10, kSmall = 1ull << 30, kFiles = 1024;
-  rlimit memlock{}, files{}, stack{};
-  getrlimit(RLIMIT_MEMLOCK, &memlock);
-  getrlimit(RLIMIT_NOFILE, &files);
-  getrlimit(RLIMIT_STACK, &stack);
-  bool sound = true;
-  const auto fault = [&](Severity severity, const char* id, std::string message, const char* fix) {
-    sound = false;
-    doctor.fault("limits", severity, id, std::move(message), fix);
-  };
-  if (memlock.rlim_cur <= kTiny || (has_fabric && memlock.rlim_cur < kSmall))
-    fault(has_fabric ? Severity::error : Severity::warning, "memlock",
-          fmt::format("locked memory is limited to {}: RDMA cannot register buffers",
-                      bytes_text(memlock.rlim_cur)),
-          memlock.rlim_max > memlock.rlim_cur ? "ulimit -l hard"
-                                              : "ask the site for \"memlock unlimited\" on compute "
-                                                "nodes, also for the batch system's daemon");
-  if (files.rlim_cur < kFiles)
-    fault(Severity::warning, "open-files",
-          fmt::format("at most {} open files: workers of DataLoader and NCCL need more",
-                      files.rlim_cur),
-          files.rlim_max > files.rlim_cur ? "ulimit -n hard" : "ask the site for a larger nofile");
-  rlimit memory{}, processes{};
-  getrlimit(RLIMIT_AS, &memory);
-  getrlimit(RLIMIT_NPROC, &processes);
-  constexpr rlim_t kThreads = 512;
-  if (memory.rlim_cur != RLIM_INFINITY)
-    fault(
-        Severity::warning, "address-space",
-        fmt::format("addresses are limited to {}: CUDA and ROCm reserve more than a node's memory",
-                    bytes_text(memory.rlim_cur)),
-        memory.rlim_max == RLIM_INFINITY ? "ulimit -v unlimited"
-                                         : "run on a compute node: login nodes limit it");
-  if (processes.rlim_cur < kThreads)
-    fault(
-        Severity::warning, "processes",
-        fmt::format("at most {} processes and threads of yours: ranks and their threads need more",
-                    processes.rlim_cur),
-        processes.rlim_max > processes.rlim_cur ? "ulimit -u hard"
-                                                : "ask the site for a larger nproc");
-  if (sound)
-    doctor.sound(
-        "limits",
-        fmt::format("locked memory {}, open files {}, stack {}", bytes_text(memlock.rlim_cur),
-                    files.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(files.rlim_cur),
-                    bytes_text(stack.rlim_cur)));
-}
 
 void examine_files(Examination& doctor) {
   examine_shared_memory(doctor);

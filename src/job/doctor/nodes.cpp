@@ -65,12 +65,14 @@ std::string node_line(const std::vector<DoctorRow>& rows, const EnvSnapshot& env
                      text.substr(1));
 }
 
-Result<NodesExamined> examine_nodes(const Prepared& prepared, double limit_seconds,
+Result<NodesExamined> examine_nodes(const Prepared& prepared, bool fabric, double limit_seconds,
                                     const OtherLines& other) {
   const Plan& plan = prepared.plan;
   std::vector<std::string> command = {sys::own_directory() + "/hpclaunch", "doctor", "--node",
                                       "--json"};
-  if (!plan.command.empty() && is_python(plan.command.front()))
+  if (fabric) command.emplace_back("--fabric");
+  const bool there = prepared.stage.method.empty();  // else the environment is not there yet
+  if (there && !plan.command.empty() && is_python(plan.command.front()))
     command.insert(command.end(), {"--python", plan.command.front()});
   const Result<NodeStep> step = node_step(prepared, std::move(command));
   if (!step) return step.error();
@@ -96,6 +98,24 @@ Result<NodesExamined> examine_nodes(const Prepared& prepared, double limit_secon
   std::ranges::stable_sort(examined.findings, std::greater<>(),
                            [](const Difference& one) { return one.what.severity; });
   return examined;
+}
+
+Status ask_fabric(const Prepared& prepared, double limit_seconds, const OtherLines& other,
+                  Diagnostics& diagnostics) {
+  const Plan& plan = prepared.plan;
+  const bool outside = plan.image.empty();  // an image has libraries of its own
+  if (!outside || !asks_for_fabric(launch_environment(plan, prepared.env))) return Done{};
+  const Result<NodesExamined> nodes = examine_nodes(prepared, true, limit_seconds, other);
+  if (!nodes) return nodes.error();
+  if (nodes->interrupted_by != 0)
+    return Error{ErrorKind::system,
+                 fmt::format("preflight: interrupted by signal {}", nodes->interrupted_by)};
+  for (const Difference& one : nodes->findings)
+    if (one.what.severity >= Severity::warning)
+      diagnostics.push_back({"preflight-" + one.what.id, one.what.severity,
+                             fmt::format("{}: {}", where_text(plan, one), one.what.message),
+                             one.what.fix});
+  return Done{};
 }
 
 }  // namespace hpclaunch::job

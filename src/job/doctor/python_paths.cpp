@@ -59,13 +59,12 @@ void examine_user_packages(Examination& doctor, const PythonFacts& python) {
 
 void examine_file_system(Examination& doctor, const PythonFacts& python) {
   constexpr long kNfs = 0x6969;  // NFS_SUPER_MAGIC of linux/magic.h
+  const std::string& place = python.torch.empty() ? python.prefix : python.torch;
   struct statfs found {};
-  if (python.torch.empty() || statfs(python.torch.c_str(), &found) != 0 || found.f_type != kNfs)
-    return;
-  doctor.fault(
-      "torch", Severity::note, "python-on-nfs",
-      fmt::format("{} is on NFS: each rank of many nodes reads it from one server", python.torch),
-      "hpclaunch run --stage");
+  if (statfs(place.c_str(), &found) != 0 || found.f_type != kNfs) return;
+  doctor.fault("python", Severity::note, "python-on-nfs",
+               fmt::format("{} is on NFS: each rank of many nodes reads it from one server", place),
+               "hpclaunch run --stage");
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ void add_machine(const EnvSnapshot& env, Versions& versions) {
   add(versions, "linux", kernel.release);
   add(versions, kernel.machine, "1");  // "aarch64"
   add(versions, "glibc", gnu_get_libc_version());
-  add(versions, "nvidia-driver", line_of("/sys/module/nvidia/version"));
   add(versions, "rocm", line_of(env.get("ROCM_PATH", "/opt/rocm") + "/.info/version"));
   add(versions, "efa", line_of("/opt/amazon/efa_installed_packages", "# EFA installer version:"));
   if (const auto fabric = sys::list_directory("/sys/class/cxi"); fabric && !fabric->empty())
@@ -50,20 +49,6 @@ void add_launcher(const ChosenLauncher& launcher, Versions& versions) {
   add(versions, name.c_str(), launcher.facts.version);
 }
 
-void add_libraries(const Examination& doctor, Versions& versions) {
-  if (const auto text = sys::read_file(doctor.torch + "/version.py", 1u << 20);
-      text && !doctor.torch.empty()) {
-    add(versions, "torch", version_value(*text, "__version__"));
-    add(versions, "cuda", version_value(*text, "cuda"));
-    add(versions, "rocm", version_value(*text, "hip"));
-  }
-  if (doctor.collectives.empty()) return;
-  add(versions, "nccl", version_behind(doctor.collectives, "NCCL version "));
-  add(versions, "rccl", version_behind(doctor.collectives, "RCCL version "));
-  if (!doctor.plugin.empty())
-    add(versions, "aws-ofi-nccl", version_behind(doctor.plugin, "aws-ofi-nccl "));
-}
-
 }  // namespace
 
 void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
@@ -73,13 +58,18 @@ void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
   for (const std::string_view module : split(loaded, ':')) knowledge::add_module(module, versions);
   add_machine(env, versions);
   if (launcher != nullptr) add_launcher(*launcher, versions);
-  add_libraries(doctor, versions);
+  for (const auto& [component, version] : doctor.versions)  // the best evidence
+    add(versions, component.c_str(), version);
   const auto exported = [&](std::string_view name) {
     return env.has(name) ? std::optional(env.get(name)) : std::nullopt;
   };
-  for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, exported))
-    doctor.fault("versions", knowledge::severity(one), knowledge::kKnownIssueId,
+  for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, exported)) {
+    const Severity severity = knowledge::severity(one);
+    const bool certain =
+        severity == Severity::warning && one.effect == knowledge::KnownIssue::Effect::no_start;
+    doctor.fault("versions", certain ? Severity::error : severity, knowledge::kKnownIssueId,
                  knowledge::sentence(one, versions), std::string(one.fix));
+  }
   std::vector<std::string> all;
   for (const auto& [component, version] : versions)
     if (version != "1") all.push_back(fmt::format("{} {}", component, version));
