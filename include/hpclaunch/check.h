@@ -46,6 +46,7 @@ struct Observed {
   RankReport usual;               ///< what most ranks have in common beside the plan
   bool counts_locals = false;     ///< the launcher has a variable for local ranks
   std::string module;             ///< that Python imported first; "" for none
+  std::string after;              ///< seconds of the program, or "end"; "": before its start
   /// Addresses of planned hosts that were looked up: a node may use another name for itself.
   std::map<std::string, std::set<std::string>> addresses;
   int garbled = 0;          ///< reports that could not be read
@@ -54,6 +55,9 @@ struct Observed {
   double limit_seconds = 0;
   bool one_per_node = false;  ///< unbound, before the job: only facts of nodes are compared
 };
+
+/// A program that was started with --after has failed on some rank: so does the launcher.
+bool program_failed(const Observed& seen);
 
 /// How ranks or nodes differ from the plan. Equal differences of several ranks are one.
 struct Difference {
@@ -69,6 +73,7 @@ struct Difference {
 struct Comparison {
   std::vector<Difference> differences;  ///< by kind, then by the first node and rank
   int ranks_as_planned = 0;
+  bool as_planned() const;  ///< no difference but notes
 };
 
 /// Names that the ranks compare: what the plan sets and removes, and search paths of programs.

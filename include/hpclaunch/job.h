@@ -363,11 +363,20 @@ struct Verification {
 /// Lines of the launcher's output that are no report.
 using OtherLines = std::function<void(std::string_view line)>;
 
-/// Starts a report on each rank and compares; after Python has imported `module`, unless that is
-/// "". With ended.interrupted_by there is no comparison. Errors: as the launcher's render and
-/// sys::listen_to; `system` when no rank reported in time.
-Result<Verification> verify(const Prepared& prepared, const std::string& module,
-                            double limit_seconds, const OtherLines& other);
+/// When the ranks report.
+struct ReportTime {
+  std::string module;  ///< after Python has imported it, in place of the program; "" for none
+  std::string after;  ///< after so many seconds of the program, or at its "end"; "": in place of it
+  double limit_seconds = 0;  ///< for all reports, beside the time of the program
+};
+
+/// What is wrong with `time`, of the plan's program. Errors: `usage`.
+Status check_time(const ReportTime& time, const std::vector<std::string>& program);
+
+/// Starts a report on each rank and compares. With ended.interrupted_by there is no comparison. Errors: as the
+/// launcher's render and sys::listen_to; `system` when no rank reported in time.
+Result<Verification> verify(const Prepared& prepared, const ReportTime& time,
+                            const OtherLines& other);
 
 /// The same with one unbound report per node, before a start. A diagnostic per difference. Where the ranks' environment
 /// names a provider or a network plug-in, every node is also asked for it (examine_nodes).

@@ -45,6 +45,43 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
+/// Threads of one name whose CPUs are not the rank's.
+struct ThreadGroup {
+  std::string name;    ///< without a number behind it: "pt_autograd_"
+  bool child = false;  ///< in processes that the program started
+  int threads = 0;
+  int each = 0;      ///< CPUs of each thread
+  std::string cpus;  ///< of all of them, in list format
+  friend bool operator==(const ThreadGroup&, const ThreadGroup&) = default;
+};
+
+/// A variable that processes have in another way than the rank had it.
+struct ChangedVariable {
+  std::string name;
+  bool child = false;
+  bool set = false;
+  std::string value;  ///< of placement variables
+  int processes = 0;
+  friend bool operator==(const ChangedVariable&, const ChangedVariable&) = default;
+};
+
+/// A rank while its program runs (verify --after).
+struct Examined {
+  int threads = 0;    ///< that were examined; 0: the program ended before that
+  int processes = 0;  ///< the program's own among them
+  std::vector<ThreadGroup> groups;
+  std::vector<ChangedVariable> changes;
+  int more_threads = 0;    ///< that differ and are in no group
+  int more_variables = 0;  ///< the same of changes
+  int more_processes = 0;  ///< not examined
+  int hidden = 0;          ///< processes whose environment could not be read
+  int no_children = 0;     ///< 1: the kernel does not list what a process has started
+  int ran = -1;            ///< seconds, where the program has ended; -1: it runs
+  int exit = -1;           ///< its status; -1: a signal, or it runs
+  int signal = 0;
+  friend bool operator==(const Examined&, const Examined&) = default;
+};
+
 /// What one rank observed of itself, where it differs from the plan: what is empty, or -1, is as planned, and without
 /// `limits` also what it has in common with most ranks (Observed::usual). Complete reports have the rest too.
 struct RankReport {
@@ -64,6 +101,7 @@ struct RankReport {
   std::string cpus_before;
   std::map<std::string, std::string> variables_before;
   std::optional<NodeFacts> facts;  ///< of local rank 0
+  std::optional<Examined> after;   ///< with --after
   friend bool operator==(const RankReport&, const RankReport&) = default;
 };
 

@@ -131,6 +131,7 @@ std::map<std::string, std::string> limits();
 struct Ended {
   int status = 0;          ///< as a shell has it: 128+n for signal n
   bool too_late = false;   ///< it ran past the limit and was ended
+  bool enough = false;     ///< it was ended because nothing more was needed of it
   int interrupted_by = 0;  ///< a signal to hpclaunch that ended the command; 0 for none
 };
 
@@ -138,14 +139,15 @@ struct Ended {
 inline constexpr long kStartPatience = 30'000;  // ms
 
 /// Runs `argv` and gives each line of its stdout, without the newline, to `line` with the UNIX time of
-/// its arrival; stderr is ours. `late` is called once, after kStartPatience. Its stdin stays open and empty. When the limit has passed, or
-/// at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
+/// its arrival; stderr is ours. `late` is called once, after kStartPatience. Its stdin stays open and empty. When the limit has passed,
+/// when `enough` says so after a line, or at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
 /// that it has started and that has become our child.
 /// Errors: as exec; `system` when there is no pipe or process.
 Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
                         double limit_seconds, double grace_seconds,
                         const std::function<void(std::string_view, double)>& line,
-                        const std::function<void()>& late = {});
+                        const std::function<void()>& late = {},
+                        const std::function<bool()>& enough = {});
 
 /// How a rank ended.
 struct RankExit {

@@ -252,6 +252,18 @@ std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& en
   return names;
 }
 
+bool program_failed(const Observed& seen) {
+  return std::ranges::any_of(seen.reports, [](const RankSeen& one) {
+    const std::optional<Examined>& after = one.found->after;
+    return after && after->ran >= 0 && after->exit != 0;
+  });
+}
+
+bool Comparison::as_planned() const {
+  return std::ranges::all_of(
+      differences, [](const Difference& one) { return one.what.severity == Severity::note; });
+}
+
 Comparison compare(const Plan& plan, const Topology& node, const Observed& seen) {
   const check::Job job = check::job_of(plan, node, seen);
   Differences out;
@@ -279,14 +291,16 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   Comparison result;
   result.differences = std::move(out).finish();
   if (seen.one_per_node) return result;
-  if (all_here && seen.launcher_status != 0)
+  if (all_here && seen.launcher_status != 0 && !program_failed(seen))
     result.differences.push_back(
         different("launcher-status", "0", fmt::format("{}", seen.launcher_status),
                   "the launcher failed although all ranks succeeded", "read its messages above"));
 
   std::vector<bool> good(job.seats.size(), true);
   for (const Difference& difference : result.differences)
-    for (const int rank : difference.ranks) good[static_cast<std::size_t>(rank)] = false;
+    for (const int rank :
+         difference.what.severity == Severity::note ? std::vector<int>() : difference.ranks)
+      good[static_cast<std::size_t>(rank)] = false;
   result.ranks_as_planned = static_cast<int>(std::count(good.begin(), good.end(), true));
   return result;
 }

@@ -68,7 +68,21 @@ struct Subject {
 /// Programs or their libraries are found by it. Launchers and nodes add to these, so they are only expected to be there.
 bool is_search_path(std::string_view name);
 
+/// Why something differs, probably.
+struct Reason {
+  std::string cause;
+  std::string fix;
+};
+
+/// OpenMP settings of the rank that bind threads.
+struct OpenMpBinding {
+  std::string settings;  ///< "OMP_PLACES=cores, OMP_PROC_BIND=true"; "" for none
+  std::string fix;
+};
+OpenMpBinding openmp_binding(const Subject& at);
+
 void compare_rank(const Subject& at);
+void compare_running(const Subject& at);
 void compare_devices(const Subject& at);
 void compare_node(const Subject& at);
 

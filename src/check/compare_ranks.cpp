@@ -21,11 +21,6 @@ void compare_local_rank(const Subject& at) {
                     "remove presets of the distribution (--launcher-arg, the environment)");
 }
 
-struct Reason {
-  std::string cause;
-  std::string fix;
-};
-
 // CPUs of the rank's node; empty: its first rank did not report them.
 CpuSet online_at(const Subject& at) {
   const NodeFacts* const facts = at.job.facts_of[static_cast<std::size_t>(at.seat.node)];
@@ -100,19 +95,10 @@ void compare_cpus(const Subject& at) {
   at.rank_differs("cpus", planned.to_list(), shown(cpus), reason.cause, reason.fix);
 }
 
-// Sources: GCC's libgomp manual, LLVM's and Intel's OpenMP runtime (KMP_AFFINITY), OpenMP 5.2 chapter 21:
-// binding puts the first thread on the first place, as soon as the runtime is loaded.
 void compare_cpus_of_import(const Subject& at) {
   const RankReport& report = at.report;
   if (report.cpus == report.cpus_before) return;
-  std::string doing;
-  std::string fix;
-  for (const char* name : {"GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"}) {
-    const std::string* value = at.value(name);
-    if (value == nullptr) continue;
-    doing += fmt::format("{}{}={}", doing.empty() ? "" : ", ", name, *value);
-    fix += fmt::format("{}--unset {}", fix.empty() ? "" : " ", name);
-  }
+  const auto [doing, fix] = openmp_binding(at);
   at.rank_differs(
       "import-cpus", report.cpus_before, shown(report.cpus),
       doing.empty()
@@ -240,6 +226,20 @@ void compare_variable(const Subject& at, const std::string& name, std::string_vi
 
 }  // namespace
 
+// Sources: GCC's libgomp manual, LLVM's and Intel's OpenMP runtime (KMP_AFFINITY), OpenMP 5.2 chapter 21:
+// binding puts the first thread on the first place, as soon as the runtime is loaded.
+OpenMpBinding openmp_binding(const Subject& at) {
+  OpenMpBinding all;
+  for (const char* name : {"GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"}) {
+    const std::string* value = at.value(name);
+    const std::string word = value == nullptr ? "none" : to_lower(*value);
+    if (word == "none" || word == "false" || word == "disabled") continue;
+    all.settings += fmt::format("{}{}={}", all.settings.empty() ? "" : ", ", name, *value);
+    all.fix += fmt::format("{}--unset {}", all.fix.empty() ? "" : " ", name);
+  }
+  return all;
+}
+
 void compare_devices(const Subject& at) {
   const Topology& node = at.job.node;
   const RankReport& report = at.report;
@@ -280,6 +280,7 @@ void compare_rank(const Subject& at) {
   compare_memory(at);
   compare_devices(at);
   compare_core_limit(at);
+  compare_running(at);
   // Before an import, as with CPUs.
   const auto& variables = at.report.imported ? at.report.variables_before : at.report.variables;
   for (const auto& [name, found] : variables) compare_variable(at, name, found);

@@ -17,8 +17,7 @@ struct Args {
   Request launch;
   bool json = false;
   bool doctor = false;
-  std::string module;
-  double timeout_seconds = 120;
+  job::ReportTime time{"", "", 120};
 };
 
 constexpr std::size_t kRowsPerKind = 8;
@@ -42,7 +41,7 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
   const Plan& plan = prepared.plan;
   const Comparison& comparison = result.comparison;
   Json document = {{"schema", 1},
-                   {"as_planned", comparison.differences.empty()},
+                   {"as_planned", comparison.as_planned()},
                    {"ranks", plan.world_size()},
                    {"ranks_as_planned", comparison.ranks_as_planned},
                    {"hosts", plan.hosts}};
@@ -82,17 +81,36 @@ std::string reasons(const std::vector<Difference>& differences, const Style& sty
   return text;
 }
 
-std::string as_text(const Plan& plan, const Comparison& comparison, const Style& style) {
-  const std::string line = fmt::format(
-      "{} of {} as planned on {}", with_separators(comparison.ranks_as_planned),
-      with_separators(plan.world_size()) + (plan.world_size() == 1 ? " rank" : " ranks"),
-      with_separators(plan.nodes()) + (plan.nodes() == 1 ? " node" : " nodes"));
-  if (comparison.differences.empty()) return line + "\n";
+// "18 threads of 6 processes examined after 30 s"; "" without --after.
+std::string examined_text(const Observed& seen) {
+  if (seen.after.empty()) return "";
+  long threads = 0;
+  long processes = 0;
+  for (const RankSeen& one : seen.reports) {
+    if (!one.found->after) continue;
+    threads += one.found->after->threads;
+    processes += one.found->after->processes;
+  }
+  return fmt::format(
+      "{} {} of {} {} examined {}\n", with_separators(threads), threads == 1 ? "thread" : "threads",
+      with_separators(processes), processes == 1 ? "process" : "processes",
+      seen.after == "end" ? "before the end" : fmt::format("after {} s", seen.after));
+}
+
+std::string as_text(const Plan& plan, const job::Verification& result, const Style& style) {
+  const Comparison& comparison = result.comparison;
+  const std::string line =
+      fmt::format(
+          "{} of {} as planned on {}\n", with_separators(comparison.ranks_as_planned),
+          with_separators(plan.world_size()) + (plan.world_size() == 1 ? " rank" : " ranks"),
+          with_separators(plan.nodes()) + (plan.nodes() == 1 ? " node" : " nodes")) +
+      examined_text(result.seen);
+  if (comparison.differences.empty()) return line;
   const std::vector<Difference> shown = condense(comparison.differences, kRowsPerKind);
   std::vector<std::vector<std::string>> rows = {{"what", "where", "planned", "found"}};
   for (const Difference& one : shown)
     rows.push_back({one.what.id, where_text(plan, one), one.planned, one.found});
-  return line + "\n\n" + grid(rows, style) + reasons(shown, style);
+  return line + "\n" + grid(rows, style) + reasons(shown, style);
 }
 
 Json nodes_json(const Plan& plan, const job::NodesExamined& nodes) {
@@ -124,7 +142,7 @@ std::string nodes_text(const Plan& plan, const job::NodesExamined& nodes, const 
 
 int doctor_of_nodes(const Args& args, const Prepared& prepared, Session& session) {
   const Result<job::NodesExamined> nodes =
-      job::examine_nodes(prepared, false, args.timeout_seconds, other_lines(session));
+      job::examine_nodes(prepared, false, args.time.limit_seconds, other_lines(session));
   if (!nodes) return report(session, nodes.error());
   constexpr int kSignalled = 128;
   if (nodes->interrupted_by != 0) return kSignalled + nodes->interrupted_by;
@@ -140,22 +158,23 @@ int doctor_of_nodes(const Args& args, const Prepared& prepared, Session& session
 int verify(const Args& args, Session& session) {
   if (const Status good = without_stage(args.launch, "verify"); !good)
     return report(session, good.error());
+  if (const Status good = job::check_time(args.time, args.launch.command); !good)
+    return report(session, good.error());
   const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("not started"));
   if (args.doctor) return doctor_of_nodes(args, *prepared, session);
-  const Result<job::Verification> result =
-      job::verify(*prepared, args.module, args.timeout_seconds, other_lines(session));
+  const Result<job::Verification> result = job::verify(*prepared, args.time, other_lines(session));
   if (!result) return report(session, result.error());
   constexpr int kSignalled = 128;
   if (result->ended.interrupted_by != 0) return kSignalled + result->ended.interrupted_by;
   const Comparison& comparison = result->comparison;
   const std::string text =
-      args.json ? as_json(*prepared, *result) : as_text(prepared->plan, comparison, session.style);
+      args.json ? as_json(*prepared, *result) : as_text(prepared->plan, *result, session.style);
   const int status = print_all(session, text);
-  return status == 0 && !comparison.differences.empty() ? 1 : status;
+  return status == 0 && !comparison.as_planned() ? 1 : status;
 }
 
 }  // namespace
@@ -164,12 +183,14 @@ Runner declare_verify(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Verification");
-  parser.text("--import", args->module, "MODULE",
+  parser.text("--import", args->time.module, "MODULE",
               "Report after Python has imported MODULE, as in --import torch");
+  parser.text("--after", args->time.after, "SECONDS",
+              "Start the program and report its threads after SECONDS, or before its end");
   parser.flag("--doctor", args->doctor, "Examine each node instead, as hpclaunch doctor does");
   parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.group("Verification", false, true);
-  parser.seconds("--timeout", args->timeout_seconds, "Seconds to wait for reports");
+  parser.seconds("--timeout", args->time.limit_seconds, "Seconds to wait for reports");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 every rank is as planned, 1 differences, 2 failed.");

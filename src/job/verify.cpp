@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
@@ -101,6 +102,10 @@ std::string report_fields(const Plan& plan, const Topology& node, const Observed
   if (!addresses.empty()) fields["gpus"] = {addresses.begin(), addresses.end()};
   fields["usual"] = {wire_mark(usual_text(seen.usual), 5)};
   if (!seen.module.empty()) fields["import"] = {"first"};
+  if (!seen.after.empty()) {
+    fields["after"] = {seen.after};
+    fields["stay"] = {plan.termination.fails_fast ? "exit" : "kill"};
+  }
   std::string text;
   for (const auto& [key, items] : fields) text += fmt::format(":{}={}", key, fmt::join(items, "/"));
   return text;
@@ -178,6 +183,12 @@ std::string missing_nodes(const Plan& plan, const Observed& seen) {
   return missing.nodes.empty() ? "" : where_text(plan, missing);
 }
 
+// How long the program may run before its report; without a limit to its end.
+double program_seconds(const std::string& after) {
+  constexpr double kYears = 1e9;
+  return after == "end" ? kYears : static_cast<double>(parse_natural(after).value_or(0));
+}
+
 // `result.seen` says what is asked of the ranks.
 Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verification result,
                              double limit_seconds, const OtherLines& other) {
@@ -187,11 +198,15 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
   result.argv = std::move(*argv);
   if (const int start = plan.output.start_seconds.value_or(0); start > 0)
     limit_seconds = std::min<double>(limit_seconds, start);
+  limit_seconds += program_seconds(seen.after);
   seen.limit_seconds = limit_seconds;
   ReportPieces pieces;
+  bool empty_line = false;  // of a shim before its report, or of a program
   const auto take = [&](std::string_view line, double at) {
     bool was_piece = false;
     std::optional<Result<RankSeen>> report = pieces.take(line, was_piece);
+    if (std::exchange(empty_line, line.empty() && !seen.after.empty()) && !was_piece) other("");
+    if (empty_line) return;
     if (!report) {
       if (!was_piece) other(line);
     } else if (*report) {
@@ -206,12 +221,19 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
       other(fmt::format("hpclaunch: still waiting for {}, {} s after the start", nodes,
                         sys::kStartPatience / 1000));
   };
+  const auto all_here = [&] {  // after a failure the launcher ends the job itself
+    return seen.reports.size() >= static_cast<std::size_t>(plan.world_size()) &&
+           !program_failed(seen);
+  };
+  const bool stops = !seen.after.empty() && seen.after != "end";
   const Result<sys::Ended> ended =
-      sys::listen_to(result.argv, seen.env, limit_seconds, kGraceSeconds, take, late);
+      sys::listen_to(result.argv, seen.env, limit_seconds, kGraceSeconds, take,
+                     seen.after.empty() ? late : std::function<void()>(),
+                     stops ? all_here : std::function<bool()>());
   if (!ended) return ended.error();
   result.ended = *ended;
   seen.garbled += pieces.unfinished();
-  seen.launcher_status = ended->status;
+  seen.launcher_status = ended->enough ? 0 : ended->status;
   seen.too_late = ended->too_late;
   return result;
 }
@@ -242,7 +264,8 @@ Error no_report(const Verification& result, const std::string& who) {
 Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification asked,
                                const std::string& python, double limit_seconds,
                                const OtherLines& other, const char* nobody) {
-  plan.command = report_command(plan, python, asked.seen.module, prepared.shim);
+  if (asked.seen.after.empty())
+    plan.command = report_command(plan, python, asked.seen.module, prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(*result, nobody);
@@ -261,18 +284,40 @@ Result<std::string> python_for(const Plan& plan, const EnvSnapshot& env) {
 
 }  // namespace
 
-Result<Verification> verify(const Prepared& prepared, const std::string& module,
-                            double limit_seconds, const OtherLines& other) {
+Status check_time(const ReportTime& time, const std::vector<std::string>& program) {
+  constexpr long kDay = 86'400;
+  if (time.after.empty()) return Done{};
+  const std::optional<long> seconds = parse_natural(time.after, kDay);
+  if (time.after != "end" && seconds.value_or(0) < 1)
+    return Error{ErrorKind::usage,
+                 fmt::format("--after must be a number of seconds from 1 to {}, or end, not \"{}\"",
+                             kDay, time.after),
+                 "hpclaunch verify --after 30 -- PROGRAM"};
+  if (!time.module.empty())
+    return Error{ErrorKind::usage, "only one of --after and --import is accepted",
+                 "omit --import: --after starts the program itself"};
+  if (program.empty())
+    return Error{ErrorKind::usage, "--after needs a program",
+                 fmt::format("hpclaunch verify --after {} -- PROGRAM", time.after)};
+  return Done{};
+}
+
+Result<Verification> verify(const Prepared& prepared, const ReportTime& time,
+                            const OtherLines& other) {
   const Plan& plan = prepared.plan;
   const EnvSnapshot& env = prepared.env;
+  if (!time.after.empty() && uses_mps(plan))
+    return Error{ErrorKind::unsupported, "--after does not start the daemons of --mps",
+                 "hpclaunch verify --after without --mps"};
   Verification asked;
   asked.seen.env = env;
-  asked.seen.module = module;
+  asked.seen.module = time.module;
+  asked.seen.after = time.after;
   asked.seen.counts_locals = !prepared.launcher.launcher->traits.local_rank_var.empty();
   Result<std::string> python = std::string();
-  if (!module.empty()) python = python_for(plan, env);
+  if (!time.module.empty()) python = python_for(plan, env);
   if (!python) return python.error();
-  return ask_ranks(plan, prepared, std::move(asked), *python, limit_seconds, other, "no rank");
+  return ask_ranks(plan, prepared, std::move(asked), *python, time.limit_seconds, other, "no rank");
 }
 
 Status try_container(const Prepared& prepared) {

@@ -30,6 +30,19 @@ static void to_json(Json& out, const Room& room) {
   out = {{"path", room.path}, {"problem", room.problem}, {"free_bytes", room.free_bytes}};
 }
 
+static void to_json(Json& out, const ThreadGroup& one) {
+  out = {{"name", one.name},
+         {"child", one.child},
+         {"threads", one.threads},
+         {"each", one.each},
+         {"cpus", one.cpus}};
+}
+
+static void to_json(Json& out, const ChangedVariable& one) {
+  out = {{"name", one.name}, {"child", one.child}, {"set", one.set}, {"processes", one.processes}};
+  if (!one.value.empty()) out["value"] = one.value;
+}
+
 namespace {
 
 // One list of members for both directions: `each` gets a key and the member.
@@ -61,6 +74,21 @@ void fact_members(Facts& facts, Each each) {
   each("program_problem", facts.program_problem);
 }
 
+// Numbers.
+template <class After, class Each>
+void after_members(After& after, Each each) {
+  each("threads", after.threads);
+  each("processes", after.processes);
+  each("more_threads", after.more_threads);
+  each("more_variables", after.more_variables);
+  each("more_processes", after.more_processes);
+  each("hidden", after.hidden);
+  each("no_children", after.no_children);
+  each("ran", after.ran);
+  each("exit", after.exit);
+  each("signal", after.signal);
+}
+
 // Empty text, empty lists and -1 are omitted.
 template <class T>
 void put(Json& into, const char* key, const T& value) {
@@ -77,6 +105,17 @@ Json facts_json(const NodeFacts& facts) {
   fact_members(facts, add);
   add("port_problem", facts.port_problem);
   add("rooms", facts.rooms);
+  return out;
+}
+
+Json after_json(const Examined& after) {
+  Json out = Json::object();
+  after_members(after, [&](const char* key, int value) {
+    const bool always = key == std::string_view("threads") || key == std::string_view("exit");
+    if (value > 0 || (always && value == 0)) out[key] = value;
+  });
+  put(out, "groups", after.groups);
+  put(out, "changes", after.changes);
   return out;
 }
 
@@ -109,6 +148,29 @@ NodeFacts read_facts(const Json& from) {
   return facts;
 }
 
+Examined read_after(const Json& from) {
+  Examined after;
+  from.at("threads").get_to(after.threads);
+  after_members(after, [&](const char* key, int& value) { take(from, key, value); });
+  for (const Json& one : from.value("groups", Json::array())) {
+    ThreadGroup& group = after.groups.emplace_back();
+    one.at("name").get_to(group.name);
+    take(one, "threads", group.threads);
+    take(one, "each", group.each);
+    take(one, "cpus", group.cpus);
+    group.child = one.contains("child");
+  }
+  for (const Json& one : from.value("changes", Json::array())) {
+    ChangedVariable& change = after.changes.emplace_back();
+    one.at("name").get_to(change.name);
+    take(one, "value", change.value);
+    take(one, "processes", change.processes);
+    change.child = one.contains("child");
+    change.set = one.contains("set");
+  }
+  return after;
+}
+
 RankReport read_report(const Json& json) {
   RankReport report;
   members(report, [&](const char* key, auto& value) { take(json, key, value); });
@@ -119,6 +181,7 @@ RankReport read_report(const Json& json) {
     take(json.at("before"), "variables", report.variables_before);
   }
   if (json.contains("facts")) report.facts = read_facts(json.at("facts"));
+  if (json.contains("after")) report.after = read_after(json.at("after"));
   return report;
 }
 
@@ -206,6 +269,7 @@ std::string report_to_json(const RankSeen& seen, const RankPlace& place, const R
   add("module", module);
   add("cpus_before", report.cpus_before);
   if (report.facts) out["facts"] = facts_json(*report.facts);
+  if (report.after) out["after"] = after_json(*report.after);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

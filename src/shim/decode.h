@@ -69,6 +69,8 @@ struct Plan {
   Text usual;    ///< mark of what most reports have in common
   Text image;    ///< escaped: what the container was made of; empty: there is none
   Text cwd;      ///< escaped path: the working directory inside it
+  Text
+      after;  ///< seconds of the program, or "end", before its threads are reported; empty: before it starts
   bool import = false;  ///< argv imports a Python module first
   int port = 0;         ///< 0: none
   Stay stay = Stay::no;
@@ -125,7 +127,7 @@ constexpr bool read_directive(Text key, Text column, Plan& plan) {
       {"same", &Plan::same},       {"absent", &Plan::absent},    {"present", &Plan::present},
       {"show", &Plan::show},       {"devices", &Plan::devices},  {"gpus", &Plan::gpus},
       {"usual", &Plan::usual},     {"hosts", &Plan::hosts},      {"order", &Plan::order},
-      {"image", &Plan::image},     {"cwd", &Plan::cwd}};
+      {"image", &Plan::image},     {"cwd", &Plan::cwd},          {"after", &Plan::after}};
   for (const auto& [name, text] : kTexts)
     if (key == name) return plan.*text = column, true;
   if (key == "class" && plan.classes < kMaxClasses) {

@@ -8,10 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "facts.h"
-#include "look.h"
 #include "monitor.h"
-#include "report.h"
 
 namespace {
 
@@ -264,6 +261,13 @@ void set_entry(Task& task, Text entry, Text name) {
   leave(write_all(1, lines.text()) ? 0 : 1);
 }
 
+/// What `run` would correct, once the report has it: CPUs, and variables that are set again.
+void correct(Task& task, const Plan& plan, char** environment, char** out) {
+  if (task.binding == Binding::expect) write_affinity(task.mask);
+  task.absent = plan.absent;
+  compose(environment, task, out, kMaxEnvironment + 1);
+}
+
 }  // namespace
 
 [[noreturn]] static void run(int argc, char** argv, char** environment) {
@@ -294,6 +298,7 @@ void set_entry(Task& task, Text entry, Text name) {
     stop(kFailed, line);
   }
   const bool reports_only = plan.verify == Verify::report;
+  const bool examines = reports_only && plan.after.size > 0 && plan.stay != Stay::no;
   const Text entry(find(environment, "HPCLAUNCH_PLAN").at - sizeof "HPCLAUNCH_PLAN");
   if (reports_only && find(environment, kBefore).at != nullptr)
     report(plan, place, task, argv, environment, entry);
@@ -311,9 +316,15 @@ void set_entry(Task& task, Text entry, Text name) {
   limit_core(plan);
   make_directories(plan, place);
   if (plan.with_parent) die_with_parent(plan.stay);
-  if (reports_only) report(plan, place, task, argv, out, entry);
+  constinit static Examination examination;
+  if (examines) {
+    examination.begin(plan, place, task, out, argv[1]);
+    correct(task, plan, environment, out);
+  } else if (reports_only) {
+    report(plan, place, task, argv, out, entry);
+  }
   if (plan.stay != Stay::no) {
-    RankMonitor monitor(plan, place, recorded != nullptr);
+    RankMonitor monitor(plan, place, recorded != nullptr, examines ? &examination : nullptr);
     const Text times = find(environment, "HPCLAUNCH_START");
     if (times.size > 0) monitor.stamp_exec(times);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program

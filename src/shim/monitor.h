@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "say.h"
+#include "examine.h"
 
 namespace hpclaunch::shim {
 
@@ -85,8 +85,9 @@ constexpr int kForwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1,  SIGUSR2,
 
 class RankMonitor {
  public:
-  RankMonitor(const Plan& plan, const Place& place, bool records)
-      : plan_(plan), place_(place), records_(records) {}
+  /// `later`: of threads, while the program runs; nullptr for none.
+  RankMonitor(const Plan& plan, const Place& place, bool records, Examination* later)
+      : plan_(plan), place_(place), records_(records), later_(later) {}
 
   /// Begins FOLDER/RANK with the times of now: monotonic, and UNIX time. The first output follows in it.
   void stamp_exec(Text folder) {
@@ -132,6 +133,7 @@ class RankMonitor {
       return true;
     }
     if (records_ && place_.local == 0) record(place_, child_).add(" begun").print();
+    if (later_ != nullptr) later_->started(child_);
     for (const int from : from_) call(SYS_fcntl, from, F_SETFL, O_NONBLOCK);
     keep_only_own_files();
     return false;
@@ -142,14 +144,18 @@ class RankMonitor {
     while (!ended(end)) {
       pollfd wanted[3] = {{from_[0], POLLIN, 0}, {from_[1], POLLIN, 0}, {signals_, POLLIN, 0}};
       const long left = until_time_limit_signal();
-      const timespec limit = {left, 0};
-      call(SYS_ppoll, wanted, 3, left < 0 ? nullptr : &limit, nullptr, 0);
+      timespec limit = {left, 0};
+      const long long ms = later_ == nullptr ? -1 : later_->ms_left();
+      if (ms >= 0) limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+      call(SYS_ppoll, wanted, 3, limit.tv_sec < 0 ? nullptr : &limit, nullptr, 0);
       forward_output();
       forward_signals();
       if (until_time_limit_signal() == 0) send_time_limit_signal();
+      if (later_ != nullptr && later_->ms_left() == 0) later_->examine();
     }
     alive_ = false;
     forward_output();
+    if (later_ != nullptr) examined(end);
     finish(end);
   }
 
@@ -199,7 +205,7 @@ class RankMonitor {
   /// A launcher sees from its end of a pipe or socket that the program has ended: no copies of ours.
   void keep_only_own_files() {
     close(0);
-    if (from_[0] < 0) close(1);
+    if (from_[0] < 0 && later_ == nullptr) close(1);
     for (int first = kStderr + 1;;) {
       int next = -1;
       const int own[] = {from_[0], from_[1], signals_, log_, times_};
@@ -233,9 +239,12 @@ class RankMonitor {
   }
 
   bool ended(siginfo_t& end) const {
-    end.si_pid = 0;
-    const long result = call(SYS_waitid, P_PID, child_, &end, WEXITED | WNOHANG, nullptr);
-    return result != 0 || end.si_pid == child_;
+    for (const int which = later_ == nullptr ? P_PID : P_ALL;;) {  // orphans are ours then
+      end.si_pid = 0;
+      const long result = call(SYS_waitid, which, child_, &end, WEXITED | WNOHANG, nullptr);
+      if (result != 0 || end.si_pid == child_) return true;
+      if (end.si_pid == 0) return false;
+    }
   }
 
   /// Seconds, at most a minute, so that a change of the clock has its effect; -1: none to come.
@@ -287,6 +296,13 @@ class RankMonitor {
     }
   }
 
+  /// Once its report is written, hpclaunch stops the program through the launcher.
+  void examined(const siginfo_t& end) {
+    if (!later_->written()) return later_->write(&end);
+    Examination::kill_rest();
+    leave(0);
+  }
+
   void write_records(const siginfo_t& end, bool failed) const {
     if (failed)
       tail_.each([&](Text text) { record(place_, child_).add(" tail=").add(text, true).print(); });
@@ -329,7 +345,7 @@ class RankMonitor {
     if (records_ && failed) await_own_signal(end);
     if (records_)
       write_records(end, failed);
-    else if (failed && !timed_)  // the local launcher reports it
+    else if (failed && !timed_ && later_ == nullptr)  // the local launcher or verify reports it
       print_end(end);
     // Where records are read, hpclaunch stops the other ranks, with a grace period.
     if (failed && plan_.stay == Stay::kill && !records_) kill_all();
@@ -352,6 +368,7 @@ class RankMonitor {
   const Plan& plan_;
   const Place& place_;
   bool records_;
+  Examination* later_;
   bool signal_sent_ = false;
   int sent_ = 0;       // the last one that ends programs
   bool alive_ = true;  // the program: its number may be another one's afterwards

@@ -124,7 +124,8 @@ constexpr bool is_mark_of(Text mark, Text text) {
 
 struct Mask {
   static constexpr int kBits = 8 * static_cast<int>(sizeof(unsigned long));
-  unsigned long words[kMaskBits / kBits] = {};
+  static constexpr int kWords = kMaskBits / kBits;
+  unsigned long words[kWords] = {};
   constexpr void add(int cpu) { words[cpu / kBits] |= 1UL << (cpu % kBits); }
   constexpr bool has(int cpu) const { return (words[cpu / kBits] >> (cpu % kBits) & 1UL) != 0; }
   constexpr int count() const {

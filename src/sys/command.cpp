@@ -39,6 +39,9 @@ class Command {
     late_at_ = at;
   }
 
+  /// Asked after each `read`.
+  void stop_when(const std::function<bool()>& enough) { enough_ = enough; }
+
   /// `read` is called whenever a stream has got more text; `signals` may be null.
   template <class Read>
   Ended run(std::vector<Stream*> streams, Signals* signals, Read read) {
@@ -59,6 +62,9 @@ class Command {
         if (stream->fd < 0 || !wait.ready(stream->fd)) continue;
         if (!read_some(stream->fd, stream->text)) stream->fd = -1;
         read();
+        if (!enough_ || ended_.enough || !enough_()) continue;
+        ended_.enough = true;
+        terminate();
       }
       take_signals(signals);
       if (!child_.ended(last_signal_)) {
@@ -114,6 +120,7 @@ class Command {
   long ended_at_ = kNever;
   long late_at_ = kNever;
   std::function<void()> late_;
+  std::function<bool()> enough_;
   Ended ended_;
 };
 
@@ -175,7 +182,7 @@ std::string Captured::complaint() const {
 Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
                         double limit_seconds, double grace_seconds,
                         const std::function<void(std::string_view, double)>& line,
-                        const std::function<void()>& late) {
+                        const std::function<void()>& late, const std::function<bool()>& enough) {
   Pipe input;
   Pipe output;
   if (!input.open() || !output.open()) return system_error("cannot create a pipe");
@@ -192,6 +199,7 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
   Command::Stream out{output.read_end, {}};
   Command command(*pid, limit_seconds, grace_seconds);
   if (late) command.call(late, clock_ms() + kStartPatience);
+  if (enough) command.stop_when(enough);
   Ended ended = command.run({&out}, &signals, [&] {
     const double at = wall_clock();
     take_lines(out.text, [&](std::string_view whole) { line(whole, at); });

@@ -126,6 +126,13 @@ struct Job {
 
 using Numbers = std::vector<int>;
 
+Examined examined() {
+  Examined after;
+  after.threads = 9;
+  after.processes = 2;
+  return after;
+}
+
 }  // namespace
 
 TEST_CASE("a job that went by the plan has no difference", "[compare]") {
@@ -431,6 +438,104 @@ TEST_CASE("what an import does", "[compare][import]") {
     report.import_problem = "ModuleNotFoundError: No module named 'torch'";
     CHECK(job.only().what.id == "import");
     CHECK(job.only().found == report.import_problem);
+  }
+}
+
+TEST_CASE("threads of a running rank", "[compare][after]") {
+  Job job;
+  job.seen.after = "30";
+  for (int r = 0; r < 16; ++r) job.rank(r).after = examined();
+  CHECK(job.compared().differences.empty());
+  const auto plant = [&](int rank, ThreadGroup group) {
+    job.rank(rank).after->groups = {std::move(group)};
+  };
+  const auto cause = [&] { return job.only().what.message; };
+
+  SECTION("wider on every rank: one row, by the thread's name") {
+    for (int r = 0; r < 16; ++r) plant(r, {"pool_", true, 4, 128, "0-127"});
+    const Difference found = job.only();
+    CHECK(found.what.id == "thread-cpus");
+    CHECK(found.planned == "the rank's 4 CPUs");
+    CHECK(found.found == "4 threads \"pool_*\" of child processes: 0-127");
+    CHECK(found.ranks.size() == 16);
+    CHECK(found.what.message.find("all of the node") != std::string::npos);
+    CHECK(job.compared().ranks_as_planned == 0);
+  }
+  SECTION("one CPU each") {
+    for (int r = 0; r < 16; ++r) plant(r, {"python3", false, 4, 1, job.rank(r).cpus});
+    CHECK(job.only().found == "4 threads \"python3\": 1 CPU each");
+    CHECK(cause().find("as OpenMP does") != std::string::npos);
+    CHECK(cause().find("in common") == std::string::npos);
+    for (int r = 0; r < 16; ++r) job.rank(r).values["OMP_PROC_BIND"] = "true";
+    CHECK(job.only().what.fix == "--unset OMP_PROC_BIND");
+    CHECK(cause() == "an OpenMP runtime binds its threads (OMP_PROC_BIND=true)");
+    for (int r = 0; r < 16; ++r) job.rank(r).values["OMP_PROC_BIND"] = "false";
+    CHECK(cause().find("as OpenMP does") != std::string::npos);
+  }
+  SECTION("many threads on one CPU") {
+    plant(3, {"python3", false, 4, 1, "12"});
+    CHECK(cause().find("in common") != std::string::npos);
+  }
+  SECTION("of another rank") {
+    plant(1, {"python3", false, 1, 4, "8-11"});
+    CHECK(cause().find("CPUs of local rank 2") != std::string::npos);
+  }
+  SECTION("helper threads of the plan") {
+    job.plan.classes[0].ranks[1].roles["worker"] = 100;
+    plant(1, {"python3", false, 1, 1, "100"});
+    CHECK(job.compared().differences.empty());
+    plant(2, {"python3", false, 1, 1, "100"});
+    CHECK(job.only().ranks == std::vector<int>{2});
+    job.plan.env.insert(job.plan.env.begin(),
+                        setting("CCL_WORKER_AFFINITY", std::string("100,101")));
+    CHECK(job.compared().differences.empty());
+  }
+}
+
+TEST_CASE("environments and end of a running rank", "[compare][after]") {
+  Job job;
+  job.seen.after = "30";
+  for (int r = 0; r < 16; ++r) job.rank(r).after = examined();
+  Examined& after = *job.rank(5).after;
+
+  SECTION("a mask") {
+    job.rank(5).values["CUDA_VISIBLE_DEVICES"] = "1";
+    after.changes = {{"CUDA_VISIBLE_DEVICES", true, true, "0", 2}};
+    const Difference found = job.only();
+    CHECK(found.what.id == "child-device-mask");
+    CHECK(found.found == "CUDA_VISIBLE_DEVICES=0 in 2 child processes");
+  }
+  SECTION("a secret") {
+    after.changes = {{"HF_TOKEN", false, true, "", 1}};
+    CHECK(job.only().what.id == "program-variable");
+    CHECK(job.only().found == "HF_TOKEN has another value in the program");
+  }
+  SECTION("what workers may have of their own") {
+    after.changes = {{"RANK", true, true, "7", 1},
+                     {"MASTER_PORT", true, true, "1", 1},
+                     {"PATH", true, true, "", 1},
+                     {"OTHER", true, true, "", 1},
+                     {"SLURM_CPU_BIND", true, true, "", 1}};
+    CHECK(job.compared().differences.empty());
+  }
+  SECTION("it has ended") {
+    after = Examined{};
+    after.ran = 2;
+    after.exit = 3;
+    job.seen.launcher_status = 3;
+    const Difference found = job.only();
+    CHECK(found.planned == "running after 30 s");
+    CHECK(found.found == "exit status 3 after 2 s");
+  }
+  SECTION("limits") {
+    after.more_processes = 2;
+    CHECK(job.only().found == "2 more processes");
+  }
+  SECTION("a note counts as planned") {
+    after.hidden = 1;
+    CHECK(job.only().what.id == "hidden-environment");
+    CHECK(job.compared().as_planned());
+    CHECK(job.compared().ranks_as_planned == 16);
   }
 }
 

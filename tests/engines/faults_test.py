@@ -195,6 +195,26 @@ class Faults(InJob):
                 self.assertEqual(done.out.strip(), "4 of 4 ranks as planned on 2 nodes", str(done))
                 self.nothing_left(but=["slurmstepd"])
 
+    def test_verify_examines_running_ranks(self):
+        """The program is stopped when all ranks have reported, without a word of the launcher that looks like a failure of ours."""
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                done = self.ok(self.do(launcher, "--after", "2", "--", "/bin/sleep", SLEEP, command="verify"))
+                self.assertEqual(done.out.splitlines(), ["4 of 4 ranks as planned on 2 nodes", "4 threads of 4 processes examined after 2 s"], str(done))
+                self.nothing_left(but=["slurmstepd"])
+
+    def test_verify_finds_what_a_running_rank_undoes(self):
+        if len(engines.ALLOWED) < 2:
+            return
+        script = "[ $RANK = 3 ] && exec taskset -c %d sleep %s; exec sleep %s" % (min(engines.ALLOWED), SLEEP, SLEEP)
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher):
+                done = self.ok(self.do(launcher, "--after", "2", "--json", "--", "/bin/sh", "-c", script, command="verify"), 1)
+                found = json.loads(done.out)["differences"]
+                self.assertEqual([(one["kind"], one["ranks"]) for one in found], [("thread-cpus", [3])], str(done))
+                self.assertIn('"sleep"', found[0]["found"])
+                self.nothing_left(but=["slurmstepd"])
+
     def front(self, name, edit):
         real = engines.need(name)
         self.file("front/" + name, '#!/bin/sh\n[ "$1" = --version ] && exec %s --version\nfor word; do shift\n%s\nset -- "$@" "$word"\ndone\n'

@@ -82,6 +82,31 @@ TEST_CASE("a report is read as the shim writes it", "[report]") {
   CHECK(*(*small)->found == RankReport{});
 }
 
+TEST_CASE("a report of a running program", "[report]") {
+  constexpr const char* kText =
+      R"({"clock":1.5,"after":{"threads":9,"processes":2,"hidden":1,"groups":[{"name":"pool_","child":1,)"
+      R"("threads":4,"each":1,"cpus":"0-3"}],"changes":[{"name":"A","set":1,"value":"x","processes":2},)"
+      R"({"name":"B","child":1,"processes":1}],"ran":4,"exit":0}})";
+  const auto back = read(pieces_of("n1:42:3", kText));
+  REQUIRE((back && *back));
+  const std::optional<Examined>& after = (*back)->found->after;
+  REQUIRE(after.has_value());
+  CHECK((after->threads == 9 && after->processes == 2 && after->hidden == 1));
+  CHECK((after->ran == 4 && after->exit == 0 && after->signal == 0));
+  CHECK(after->groups == std::vector<ThreadGroup>{{"pool_", true, 4, 1, "0-3"}});
+  CHECK(after->changes ==
+        std::vector<ChangedVariable>{{"A", false, true, "x", 2}, {"B", true, false, "", 1}});
+  const std::string json = report_to_json(**back, RankPlace{}, *(*back)->found, "");
+  CHECK(json.find(R"("after":{"threads":9,"processes":2,"hidden":1,"ran":4,"exit":0,"groups":)") !=
+        std::string::npos);
+  for (const char* bad : {R"({"clock":1,"after":7})", R"({"clock":1,"after":{"threads":"x"}})",
+                          R"({"clock":1,"after":{"groups":{"a":1}}})"}) {
+    const auto damaged = read(pieces_of("n1:42:3", bad));
+    REQUIRE(damaged.has_value());
+    CHECK_FALSE(damaged->has_value());
+  }
+}
+
 TEST_CASE("launchers may put something around a report", "[report]") {
   const std::pair<const char*, const char*> around[] = {{"[3] ", ""},
                                                         {"3: ", ""},

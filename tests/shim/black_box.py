@@ -799,6 +799,21 @@ class Report(unittest.TestCase):
             self.assertEqual(self.report(*self.GOOD, cpus={allowed[1]})["cpus"], str(allowed[1]))
             self.assertEqual(self.report(*self.GOOD, node=":expect=%d" % allowed[0], cpus={allowed[1]})["cpus"], str(allowed[1]))
 
+    def test_while_the_program_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script")
+            with open(script, "w") as file:
+                file.write("#!/bin/sh\n[ $$ -gt 1 ] && A=other OMP_X=1 sleep 1.8\ntrue\n")
+            os.chmod(script, 0o700)
+            changes = [{"name": "A", "child": 1, "set": 1, "processes": 1}, {"name": "OMP_X", "child": 1, "set": 1, "value": "1", "processes": 1}]
+            after = self.report(*self.GOOD, more=":stay=exit:after=1", program=script)["after"]
+            self.assertEqual(after, {"threads": 2, "processes": 2, "changes": changes})
+            after = self.report(*self.GOOD, more=":stay=exit:after=end", program=script)["after"]
+            self.assertEqual(after, {"threads": 2, "processes": 2, "changes": changes, "ran": 1, "exit": 0})
+        for when in ("1", "end"):
+            after = self.report(*self.GOOD, more=":stay=exit:after=" + when, program="/bin/true")["after"]
+            self.assertEqual(after, {"threads": 0, "ran": 0, "exit": 0})
+
     def test_long_values_come_in_pieces(self):
         self.assertEqual(self.report(*self.GOOD, "OMP_PLACES=" + "{0},\\" * 1000)["values"], {"OMP_PLACES": "{0},\\" * 1000})
 

@@ -75,6 +75,7 @@ const std::vector<std::string> kPieces = {
     ":notice=10*1",
     ":end=with-parent",
     ":port=29500",
+    ":after=30",
 };
 
 std::string column(Source& random, int ranks, bool cpus) {
