@@ -78,6 +78,9 @@ struct DeviceFile {
 /// `root` goes before every path.
 std::vector<DeviceFile> device_files(bool to_open, const std::string& root = "");
 
+/// Of the hwloc in use: "2.9".
+std::string hwloc_version();
+
 /// This machine, or the hwloc XML file `path`, in the XML format of the installed hwloc. Errors: as probe_live and
 /// read_topology; `unsupported` for another file.
 Result<std::string> topology_xml(const std::string& path, double limit_seconds = 20);

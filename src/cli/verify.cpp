@@ -183,13 +183,13 @@ Runner declare_verify(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_launch_options(parser, args->launch);
   parser.group("Verification");
-  parser.text("--import", args->time.module, "MODULE",
-              "Report after Python has imported MODULE, as in --import torch");
   parser.text("--after", args->time.after, "SECONDS",
-              "Start the program and report its threads after SECONDS, or before its end");
+              "Start the program, and examine its threads after SECONDS (or: end)");
   parser.flag("--doctor", args->doctor, "Examine each node instead, as hpclaunch doctor does");
   parser.flag("--json", args->json, "Print reports and differences as JSON");
   parser.group("Verification", false, true);
+  parser.text("--import", args->time.module, "MODULE",
+              "Report after Python has imported MODULE, as in --import torch");
   parser.seconds("--timeout", args->time.limit_seconds, "Seconds to wait for reports");
   parser.flag("--force", args->launch.force, "Start in spite of errors");
   parser.takes_program(args->launch.command);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "hpclaunch/probe.h"
 #include "hpclaunch/sys.h"
 #include "probe/hwloc_objects.h"
 #include "probe/live.h"
@@ -148,16 +149,15 @@ Result<Topology> load_xml(const std::string& text) {
   }
   const Result<Handle> handle = load(&text, true);
   if (!handle) {
-    const unsigned api = hwloc_get_api_version();
-    const unsigned newest = api >> 16;
+    const unsigned newest = hwloc_get_api_version() >> 16;
     const bool newer = std::strtoul(version.c_str(), nullptr, 10) > newest;
-    return Error{ErrorKind::invalid,
-                 fmt::format("hwloc (API {}.{}) cannot read it (format version {})", newest,
-                             (api >> 8) & 0xff, version),
-                 newer ? fmt::format("write an older format on that machine: lstopo --of xml "
-                                     "--export-xml-flags v{} FILE",
-                                     newest)
-                       : "check that the file is complete and written by lstopo --of xml"};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format("hwloc (API {}) cannot read it (format version {})", hwloc_version(), version),
+        newer ? fmt::format("write an older format on that machine: lstopo --of xml "
+                            "--export-xml-flags v{} FILE",
+                            newest)
+              : "check that the file is complete and written by lstopo --of xml"};
   }
   Result<Topology> topology = convert(handle->get());
   if (!topology) return topology;
@@ -167,3 +167,12 @@ Result<Topology> load_xml(const std::string& text) {
 }
 
 }  // namespace hpclaunch::probe
+
+namespace hpclaunch {
+
+std::string hwloc_version() {
+  const unsigned api = hwloc_get_api_version();  // 0x00020900
+  return fmt::format("{}.{}", api >> 16, (api >> 8) & 0xff);
+}
+
+}  // namespace hpclaunch

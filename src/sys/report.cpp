@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hpclaunch/events.h"
+#include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::sys {
@@ -99,10 +100,11 @@ std::string failure_report(const Ending& ending, int ranks, int forwarded,
   if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
   const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));
-  if (needs_lines && !first.last_lines.empty()) {
-    text += fmt::format("hpclaunch: last output of rank {}:\n", first.rank);
-    for (const std::string& line : first.last_lines) text += fmt::format("  | {}\n", line);
-  }
+  std::string last_lines;
+  for (const std::string& line : first.last_lines)
+    if (!line.starts_with(kReportMark)) last_lines += fmt::format("  | {}\n", line);
+  if (needs_lines && last_lines.find_first_not_of(" |\n") != std::string::npos)
+    text += fmt::format("hpclaunch: last output of rank {}:\n{}", first.rank, last_lines);
   if (!log.empty()) text += fmt::format("hpclaunch: full output of rank {}: {}\n", first.rank, log);
   if (ending.failed > 1)
     text += fmt::format("hpclaunch: {} also failed\n", counted(ending.failed - 1, "other rank"));

@@ -213,7 +213,7 @@ TEST_CASE("what a program is told about shared devices is what the plan has", "[
   in.request.nodes = 1;
   in.request.ranks = 8;
   CHECK(advice(*make_plan(in)) ==
-        "8 ranks share 4 devices: LOCAL_RANK is not always a device number; use device "
+        "8 ranks share 4 devices: device LOCAL_RANK may not exist; use device "
         "LOCAL_RANK // 2");
   in = input({0, 0, 0, 0});
   in.request.gpu_view = "all";

@@ -3,6 +3,7 @@
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 
+#include "hpclaunch/probe.h"
 #include "hpclaunch/text.h"
 #include "job/doctor/doctor.h"
 
@@ -32,6 +33,7 @@ void add_machine(const EnvSnapshot& env, Versions& versions) {
   add(versions, "linux", kernel.release);
   add(versions, kernel.machine, "1");  // "aarch64"
   add(versions, "glibc", gnu_get_libc_version());
+  add(versions, "hwloc", hwloc_version());
   add(versions, "rocm", line_of(env.get("ROCM_PATH", "/opt/rocm") + "/.info/version"));
   add(versions, "efa", line_of("/opt/amazon/efa_installed_packages", "# EFA installer version:"));
   if (const auto fabric = sys::list_directory("/sys/class/cxi"); fabric && !fabric->empty())

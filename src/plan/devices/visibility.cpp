@@ -171,7 +171,7 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   if (const int ranks = placed.max_local_size(); shared)
     placed.reports.push_back(
         {"shared-devices", Severity::note,
-         fmt::format("{} share {}: LOCAL_RANK is not always a device number{}",
+         fmt::format("{} share {}: device LOCAL_RANK may not exist{}",
                      counted(ranks, "rank"), counted(units.used_by(ranks), "device"),
                      how_to_divide(places)),
          "--gpu-view own: each rank uses device 0"});
