@@ -47,10 +47,10 @@ int explain_rule(const std::string& code, Session& session) {
   std::string text =
       fmt::format("{}: {} ({})\n", rule->code, rule->title, to_string(rule->severity));
   const std::pair<const char*, const std::string*> parts[] = {
-      {"  why", &rule->why}, {"  fix", &rule->fix}, {"  source", &rule->source}};
+      {"why", &rule->why}, {"fix", &rule->fix}, {"source", &rule->source}};
   for (const auto& [label, value] : parts)
     if (!value->empty()) text += entry(label, *value, 11, session.style);
-  text += entry("  silence",
+  text += entry("silence",
                 fmt::format("# hpclaunch: ignore {} REASON, on the line or above it", rule->code),
                 11, session.style);
   return print_all(session, text);
