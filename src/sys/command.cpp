@@ -142,6 +142,13 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
     if (!good) return error;
   }
   input.close_write();  // it reads the end of the file
+  // What the command has started ends with us, too: no signal may come between its start and our listening. A caller
+  // that has blocked them hears of them itself.
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  const bool heard = sigismember(&blocked, SIGINT) == 1;
+  std::optional<Signals> signals;
+  if (!heard) signals.emplace(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
   const Result<pid_t> pid =
       start_program(argv, env != nullptr ? &env->entries() : nullptr,
                     {.input = input.read_end,
@@ -153,12 +160,6 @@ Result<Captured> capture(const std::vector<std::string>& argv, double limit_seco
   errors.close_write();
   Command::Stream out{output.read_end, {}};
   Command::Stream err{errors.read_end, {}};
-  // What the command has started ends with us, too. A caller that has blocked them hears of them itself.
-  sigset_t blocked;
-  sigprocmask(SIG_SETMASK, nullptr, &blocked);
-  const bool heard = sigismember(&blocked, SIGINT) == 1;
-  std::optional<Signals> signals;
-  if (!heard) signals.emplace(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
   const Ended ended =
       Command(*pid, limit_seconds, 0).run({&out, &err}, heard ? nullptr : &*signals, [&] {
         if (out.text.size() + err.text.size() < kMostCaptured) return;

@@ -76,9 +76,16 @@ class Modules(Environment):
         self.has(done, "--module-use /nonexistent/x: there is no such directory", "[module-folder-missing]")
 
     def test_an_activation_that_is_interrupted(self):
+        self.interrupted()
+
+    def test_an_activation_that_is_interrupted_at_its_start(self):
+        """hpclaunch is slow to listen to signals."""
+        self.interrupted(support.need("strace"), "-D", "-qq", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:delay_exit=300000")
+
+    def interrupted(self, *before):
         path, mark = self.venv(), os.path.join(self.folder, "up")
         self.file("venv/bin/activate", "sleep 601 & echo $! >%s.new; mv %s.new %s; wait\n" % (mark, mark, mark))
-        child = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "1", "--venv", path, "--", "/bin/true"], env=self.env(), stdin=subprocess.DEVNULL)
+        child = subprocess.Popen([*before, support.HPCLAUNCH, "run", "-n", "1", "--venv", path, "--", "/bin/true"], env=self.env(), stdin=subprocess.DEVNULL)
         while not os.path.exists(mark):
             time.sleep(0.02)
         child.send_signal(signal.SIGTERM)
