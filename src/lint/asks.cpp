@@ -12,11 +12,12 @@ namespace {
 
 struct System {
   std::string_view name;
-  std::string_view sentinels;  ///< separated by '|'
-  bool long_names;             ///< getopt_long: "--name=value", "-N4"; else words with one dash
-  std::string_view flags;      ///< without a value
-  std::string_view letters;    ///< "N nodes", separated by '|'
-  std::string_view options;    ///< that have a value
+  std::string_view sentinels;     ///< separated by '|'
+  bool long_names;                ///< getopt_long: "--name=value", "-N4"; else words with one dash
+  std::string_view flags;         ///< without a value
+  std::string_view letters;       ///< "N nodes", separated by '|'
+  std::string_view options;       ///< that have a value
+  std::string_view plugins = {};  ///< options that plug-ins of sites add: Shifter, Pyxis, uenv
 };
 
 constexpr System kSystems[] = {
@@ -24,7 +25,7 @@ constexpr System kSystems[] = {
      "contiguous exclusive get-user-env hold ignore-pbs no-kill no-requeue nice overcommit "
      "oversubscribe parsable propagate "
      "quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait "
-     "kill-on-invalid-dep help usage version",
+     "help usage version",
      "a array|A account|b begin|B extra-node-info|c cpus-per-task|C constraint|d dependency|D "
      "chdir|e error|F nodefile|G gpus|"
      "H hold|i input|J job-name|k no-kill|L licenses|m distribution|M clusters|n ntasks|N nodes|o "
@@ -45,7 +46,11 @@ constexpr System kSystems[] = {
      "priority profile propagate "
      "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
      "threads-per-core time time-min tmp "
-     "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir tasks-per-node"},
+     "tres-bind tres-per-task uid wait-all-nodes wckey wrap x11 workdir tasks-per-node",
+     "image module volume entrypoint clearenv uenv view repo environment container-image "
+     "container-mounts container-workdir container-name container-save container-mount-home "
+     "no-container-mount-home container-remap-root no-container-remap-root container-entrypoint "
+     "no-container-entrypoint container-writable container-readonly container-env"},
     {"pbs", "#PBS", false, "V h z I X f Wblock", "",
      "a A c C e G H j J k l L m M N o p P q r R S u v W"},
     {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},
@@ -102,7 +107,10 @@ void read_directive(Script& script, std::size_t index) {
   const std::vector<Word> words = words_in(text, directive.body);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word(script.shell.at(words[i].span));
-    if (word.size() < 2 || word.front() != '-') continue;
+    if (word.size() < 2 || word.front() != '-') {
+      script.strays.emplace_back(index, words[i].span);
+      continue;
+    }
     Ask ask;
     ask.sentinel = directive.sentinel;
     ask.directive = index;
@@ -187,7 +195,15 @@ std::vector<std::string> options_of(std::string_view system) {
       for (const std::string_view name : split(list, ' '))
         names.push_back("--" + std::string(name));
   }
+  std::ranges::sort(names);  // some have an optional value and stand in both lists
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+bool is_plugin_option(std::string_view system, std::string_view name) {
+  return std::ranges::any_of(kSystems, [&](const System& one) {
+    return one.name == system && name.starts_with("--") && lists(one.plugins, name.substr(2));
+  });
 }
 
 }  // namespace hpclaunch::lint

@@ -58,6 +58,18 @@ bool read_by_library(std::string_view name) {
   return variable && variable->direction == knowledge::Direction::input;
 }
 
+// torchrun reads its options, and gives MASTER_ADDR and MASTER_PORT to its workers by itself.
+bool reads(const Script& script, std::size_t launch, std::string_view name) {
+  if (name != "MASTER_ADDR" && name != "MASTER_PORT") return true;
+  return std::ranges::none_of(script.launches, [&](const Launch& one) {
+    if (one.kind != "torchrun") return false;
+    const Launch* outer = &one;
+    while (outer->outer != Setting::kNone && outer != &script.launches[launch])
+      outer = &script.launches[outer->outer];
+    return outer == &script.launches[launch];
+  });
+}
+
 void not_exported(const Script& script, const Uses& uses, Findings& findings) {
   for (std::size_t i = 0; i < script.settings.size(); ++i) {
     const Setting& one = script.settings[i];
@@ -67,9 +79,11 @@ void not_exported(const Script& script, const Uses& uses, Findings& findings) {
     if (used_between(uses, one.name, one.command, script.shell.commands.size())) continue;
     // A later change decides; or a launch that is not given it.
     if (script.last(one.name, script.settings.size()) != &one) continue;
-    const bool wanted = std::ranges::any_of(script.launches, [&](const Launch& launch) {
-      return launch.settings_before > i && script.given(one.name, launch) == nullptr;
-    });
+    bool wanted = false;
+    for (std::size_t at = 0; at < script.launches.size() && !wanted; ++at)
+      wanted = script.launches[at].settings_before > i &&
+               script.given(one.name, script.launches[at]) == nullptr &&
+               reads(script, at, one.name);
     if (!wanted && !(script.launches.empty() && !script.shell.directives.empty())) continue;
     Finding& finding =
         findings.add("not-exported", one.name_span,
@@ -81,6 +95,30 @@ void not_exported(const Script& script, const Uses& uses, Findings& findings) {
       finding.certain = true;
     }
   }
+}
+
+// export MASTER_ADDR=$MASTER_ADDR, where the script has set master_addr.
+void to_itself(const Script& script, Findings& findings) {
+  for (std::size_t i = 0; i < script.shell.commands.size(); ++i)
+    for (const Assignment& one : script.shell.commands[i].assignments) {
+      const std::vector<Part>& parts = one.value.parts;
+      if (one.append || parts.empty() || parts.size() > 2) continue;
+      const Part& part = parts.back();  // an empty piece of text stands in front where it is quoted
+      if (part.kind != Part::Kind::parameter || part.text != one.name || !part.rest.empty() ||
+          (parts.size() == 2 && !parts.front().text.empty()))
+        continue;
+      const auto own = script.by_name.find(one.name);
+      if (own == script.by_name.end() || script.settings[own->second.front()].command < i) continue;
+      for (const auto& [name, indices] : script.by_name)
+        if (name != one.name && to_lower(name) == to_lower(one.name) &&
+            script.settings[indices.front()].command < i)
+          findings.add(
+              "self-assignment", one.name_span,
+              fmt::format(
+                  "{} is set to its own value, and this script sets {} in line {}", one.name, name,
+                  place_of(script.shell, script.settings[indices.front()].name_span.begin).line),
+              fmt::format("{}=${}", one.name, name));
+    }
 }
 
 // A launch begins behind the first of two settings and before the second.
@@ -181,6 +219,7 @@ void before_module(const Script& script, Findings& findings) {
 void check_assignments(const Script& script, Findings& findings) {
   const Uses uses = find_uses(script.shell);
   not_exported(script, uses, findings);
+  to_itself(script, findings);
   repeated(script, uses, findings);
   too_late(script, findings);
   before_module(script, findings);

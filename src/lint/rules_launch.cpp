@@ -57,7 +57,8 @@ void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
   for (std::size_t rank = 0; rank < groups.size(); ++rank)
     for (const auto& [first, last] : groups[rank]) {
       if (last < first) {
-        findings.add("cpu-list-range", span, fmt::format("{}-{} is no range", first, last));
+        findings.add("cpu-list-range", span,
+                     fmt::format("{}-{} ends before it begins", first, last));
         return;
       }
       for (long cpu = first; cpu <= std::min(last, first + 4096); ++cpu) {
@@ -105,7 +106,8 @@ void pals(const Script& script, const Launch& launch, Findings& findings) {
                  "there are none: the launch fails");
   const Setting* const process = script.given("CCL_PROCESS_LAUNCHER", launch);
   if (process != nullptr && process->value.known() && process->value.text == "pmix" &&
-      launch.program == "mpiexec" && launch.option("--pmi") == nullptr)
+      launch.program == "mpiexec" && launch.option("--pmi") == nullptr &&
+      script.given("PALS_PMI", launch) == nullptr)
     findings.add("pmix-without-option", launch.span,
                  "CCL_PROCESS_LAUNCHER=pmix, and mpiexec of PALS starts PMIx only with --pmi=pmix: "
                  "oneCCL warns and looks for another way",
@@ -114,9 +116,13 @@ void pals(const Script& script, const Launch& launch, Findings& findings) {
 
 // The same count twice: -n 4 --ntasks 8.
 void twice(const Launch& launch, Findings& findings) {
-  static constexpr std::string_view kSame[] = {
-      "-n --ntasks -np --np", "-N --nodes", "-c --cpus-per-task", "--ppn -ppn --ntasks-per-node"};
-  if (!starts_ranks(launch)) return;
+  static constexpr std::string_view kSame[] = {"-n --ntasks -np --np",
+                                               "-N --nodes",
+                                               "-c --cpus-per-task",
+                                               "--ppn -ppn --ntasks-per-node",
+                                               "--nproc_per_node --nproc-per-node",
+                                               "--nnodes"};
+  if (!starts_ranks(launch) && !is_agent(launch)) return;
   for (const std::string_view names : kSame) {
     if (names.starts_with("-N") && is_mpi(launch)) continue;
     const std::vector<std::string_view> list = split(names, ' ');
@@ -139,15 +145,15 @@ void cores_of_srun(const Script& script, const Launch& launch, Findings& finding
   const Ask* const asked = script.ask("--cpus-per-task");
   if (!is_slurm(launch) || asked == nullptr || script.request.system != "slurm" || is_tool(launch))
     return;
-  if (script.request.cpus_per_task == 1) return;
+  if (script.request.cpus_per_task == 1 || !parse_natural(asked->value)) return;
   if (launch.option("-c --cpus-per-task --exact --cpus-per-gpu --cpu-bind --cpus-per-tres") !=
       nullptr)
     return;
   if (script.given("SRUN_CPUS_PER_TASK", launch) != nullptr) return;
   Finding& finding =
       findings.add("srun-cpus-per-task", launch.span,
-                   fmt::format("srun of Slurm 22.05 and 23.02 does not take --cpus-per-task={} "
-                               "from the job: each task gets one CPU",
+                   fmt::format("srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task={} "
+                               "of the job: each task gets one CPU",
                                asked->value));
   if (!launch.words.empty() && launch.words.front().direct && launch.outer == Setting::kNone) {
     finding.edits = {{launch.span.end, launch.span.end, " --cpus-per-task=$SLURM_CPUS_PER_TASK"}};
@@ -187,6 +193,23 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
         fmt::format(
             "{} with one task per node around {}, or the program itself with {} tasks per node",
             outer->program, launch.program, each));
+}
+
+// srun torchrun on several nodes: without --nnodes, each node trains for itself.
+void one_job_each(const Script& script, const Launch& launch, Findings& findings) {
+  const Launch* const outer = around(script, launch);
+  if (launch.kind != "torchrun" || outer == nullptr || !starts_ranks(*outer)) return;
+  const long nodes = nodes_of(script, *outer);
+  // Options may be in a variable that the text does not know.
+  const bool read = !launch.inner.empty() && launch.inner.front().value.known();
+  if (nodes < 2 || !read || launch.option("--nnodes") != nullptr ||
+      script.given("PET_NNODES", launch) != nullptr)
+    return;
+  findings.add(
+      "rendezvous-missing", launch.span,
+      fmt::format("torchrun without --nnodes expects one node, and {} starts it on {}",
+                  outer->program, nodes),
+      fmt::format("--nnodes={} --rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT", nodes));
 }
 
 // torchrun and its kind on several nodes.
@@ -362,6 +385,7 @@ void check_launches(const Script& script, Findings& findings) {
     threads_of_srun(script, launch, findings);
     nested(script, launch, findings);
     agents(script, launch, findings);
+    one_job_each(script, launch, findings);
     assignment(launch, findings);
     containers(script, launch, findings);
     passing_on(script, launch, findings);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
@@ -82,6 +83,16 @@ void local_folders(const Script& script, Findings& findings) {
   }
 }
 
+// Compilers, CUDA and the like set no PYTHONPATH.
+bool sets(const Module& module, std::string_view variable) {
+  static constexpr std::string_view kToolchains[] = {
+      "cuda", "cudnn", "nccl", "gcc", "openmpi", "git", "cmake", "singularity", "apptainer"};
+  return module.verb == "load" &&
+         (variable != "PYTHONPATH" || std::ranges::none_of(kToolchains, [&](std::string_view one) {
+            return module.name.starts_with(one);
+          }));
+}
+
 // A list of folders that loses what modules put into it.
 void replaced_path(const Script& script, Findings& findings) {
   for (const Setting& one : script.settings) {
@@ -97,7 +108,7 @@ void replaced_path(const Script& script, Findings& findings) {
         (!typed && text.find_first_of("`(") != text.npos))
       continue;
     const bool loaded = std::ranges::any_of(script.modules, [&](const Module& module) {
-      return module.verb == "load" && module.command < one.command;
+      return sets(module, one.name) && module.command < one.command;
     });
     const auto earlier = script.by_name.find(one.name);
     const bool before = std::ranges::any_of(earlier->second, [&](std::size_t index) {
@@ -133,7 +144,16 @@ void placeholders(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   const auto report = [&](Span span) {
     findings.add("placeholder", span,
-                 fmt::format("\"{}\" stands for something of yours", shown(shell.at(span), 50)));
+                 fmt::format("\"{}\" is a placeholder", shown(shell.at(span), 50)));
+  };
+  // "--account=your_project", "--nodes TODO"
+  const auto stands_for = [](std::string_view body) {
+    const std::string text = to_lower(body);
+    if (body.find("TODO") != body.npos) return true;
+    return std::ranges::any_of(
+        std::array<std::string_view, 7>{"changeme", "change_me", "your_", "your-", "youraccount",
+                                        "yourname", "fill_in"},
+        [&](std::string_view one) { return text.find(one) != text.npos; });
   };
   for (const Directive& one : shell.directives) {
     const std::string_view body = shell.at(one.body);
@@ -141,7 +161,7 @@ void placeholders(const Script& script, Findings& findings) {
     const bool marked = open != body.npos && body.find('>', open) != body.npos;
     const bool empty =
         body.starts_with("--") && body.ends_with('=') && body.find_first_of(" \t") == body.npos;
-    if (marked || empty) report(one.body);
+    if (marked || empty || stands_for(body)) report(one.body);
   }
   const auto check = [&](const Word& word) {
     if (shell.at(word.span).find("/path/to/") == std::string_view::npos) return false;

@@ -230,7 +230,7 @@ bool is_time(std::string_view system, std::string_view text) {
 void own_devices(Span span, Findings& findings) {
   findings.add("devices-per-task", span,
                "--gpus-per-task shows each task its own GPU only: NCCL cannot use direct "
-               "transfers between GPUs of the node, and LOCAL_RANK is no index of a device",
+               "transfers between GPUs of the node, and LOCAL_RANK is not a device index",
                "--gpus-per-node=N, and let each rank take device LOCAL_RANK");
 }
 
@@ -240,7 +240,7 @@ void asks(const Script& script, Findings& findings) {
   if (time != nullptr && (request.system == "slurm" || request.system == "pbs") &&
       !is_time(request.system, time->value))
     findings.add(
-        "bad-time", time->span, fmt::format("\"{}\" is no time", shown(time->value, 40)),
+        "bad-time", time->span, fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
         request.system == "slurm" ? "HH:MM:SS, D-HH:MM:SS, or minutes" : "HH:MM:SS, or seconds");
   const Ask* const tasks = script.ask("--ntasks");
   if (request.system == "slurm" && request.nodes > 0 && request.tasks > 0 &&
@@ -250,7 +250,10 @@ void asks(const Script& script, Findings& findings) {
                  fmt::format("--ntasks={} is more than {} with {} each", request.tasks,
                              counted(request.nodes, "node"), request.tasks_per_node));
   const Ask* const per_task = script.ask("--gpus-per-task");
-  if (per_task != nullptr && (request.tasks_per_node > 1 || request.tasks > 1))
+  const Ask* const binding = script.ask("--gpu-bind");
+  const bool shared = request.tasks_per_node > 1 ||
+                      (request.tasks_per_node == 0 && request.tasks > std::max(request.nodes, 1L));
+  if (per_task != nullptr && shared && (binding == nullptr || binding->value != "none"))
     own_devices(per_task->span, findings);
 }
 
@@ -280,7 +283,12 @@ void check_settings(const Script& script, Findings& findings) {
     network(script, launch, findings);
     rendezvous(script, launch, findings);
     const Option* const devices = launch.option("--gpus-per-task");
-    if (is_slurm(launch) && devices != nullptr && ranks_of(script, launch) > 1)
+    const Option* const binding = launch.option("--gpu-bind");
+    const bool all_visible = binding != nullptr && binding->value.text() == "none";
+    const long each = ranks_per_node_of(script, launch);
+    if (is_slurm(launch) && devices != nullptr && !all_visible &&
+        (each > 1 ||
+         (each < 0 && ranks_of(script, launch) > std::max(nodes_of(script, launch), 1L))))
       own_devices(devices->span, findings);
   }
   asks(script, findings);

@@ -6,6 +6,7 @@
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 #include "lint/engine.h"
+#include "lint/words.h"
 
 namespace hpclaunch::lint {
 
@@ -90,21 +91,95 @@ void let(const Shell& shell, const Command& command, bool stops, Findings& findi
   if (command.join == Join::or_else || command.test) return;
   const Word& word = command.words[1];
   const std::string_view text = shell.at(word.span);
+  const bool pattern = shell.at(command.span).find('*') != std::string_view::npos;
+  if (!stops && !pattern) return;
   const std::size_t equals = text.find('=');
   const bool assigns = command.words.size() == 2 && equals != text.npos &&
                        is_identifier(text.substr(0, equals)) &&
                        text.find_first_of("\"'") == text.npos;
   Finding& finding = findings.add(
       "let-command", command.span,
-      stops
-          ? "let fails where its result is 0, and set -e then ends the script"
-          : "let fails where its result is 0, and takes an unquoted * for a pattern of file names",
+      stops ? "let fails where its result is 0, and set -e then ends the script"
+            : "the shell takes an unquoted * behind let for a pattern of file names",
       assigns ? fmt::format("{}=$(({}))", text.substr(0, equals), text.substr(equals + 1))
               : "NAME=$((EXPRESSION))");
   if (stops) finding.diagnostic.severity = Severity::warning;
   if (!assigns) return;
   finding.edits = {{command.span.begin, word.span.end, finding.diagnostic.fix}};
   finding.certain = true;
+}
+
+// A command whose name is an option: the line above it was to continue here.
+void lost_continuation(const Shell& shell, const Command& command, Findings& findings) {
+  if (command.words.empty() || !command.assignments.empty()) return;
+  const Span name = command.words.front().span;
+  const std::string_view text = shell.at(name);
+  if (text.size() < 2 || text[0] != '-' || (text[1] != '-' && !is_name_start(text[1]))) return;
+  const std::size_t line = shell.text.rfind('\n', name.begin);
+  if (line == shell.text.npos || line == 0) return;
+  const std::size_t start = shell.text.rfind('\n', line - 1) + 1;  // npos + 1 is 0
+  std::string_view before = trim(shell.text.substr(start, line - start));
+  const std::size_t slash = before.find("\\ ");
+  const char* why = "the line above does not end in \\";
+  if (before.starts_with('#'))
+    why = "the comment above ends the command";
+  else if (before.ends_with('\\') || slash != before.npos)
+    why = "something stands behind the \\ of the line above";
+  findings.add(
+      "lost-continuation", name,
+      fmt::format("{} is run as a command: {}", shown(text.substr(0, text.find('='))), why));
+}
+
+// Characters of typeset text, which shells and batch systems do not read as - " ' and blank.
+void typeset_characters(const Shell& shell, Findings& findings) {
+  static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
+      {"\xE2\x80\x93", "-"}, {"\xE2\x80\x94", "--"}, {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""},
+      {"\xE2\x80\x98", "'"}, {"\xE2\x80\x99", "'"},  {"\xC2\xA0", " "}};
+  const auto report = [&](Span span) {
+    const std::string_view text = shell.at(span);
+    for (const auto& [sign, ascii] : kSigns) {
+      const std::size_t at = text.find(sign);
+      const bool dash = ascii.front() == '-';
+      if (at == text.npos || (dash && at != 0 && text[at - 1] != ' ')) continue;
+      if (dash && at + sign.size() >= text.size()) continue;  // a dash between words
+      const Span place = span_of(span.begin + at, span.begin + at + sign.size());
+      Finding& finding = findings.add(
+          "typeset-character", place,
+          fmt::format("\"{}\" is not the character {}: a word processor or web page "
+                      "replaced it",
+                      sign == "\xC2\xA0" ? "no-break space" : sign, ascii == " " ? "blank" : ascii),
+          fmt::format("type {}", ascii == " " ? "a blank" : ascii));
+      finding.edits = {{place.begin, place.end, std::string(ascii)}};
+      return;
+    }
+  };
+  if (!shell.shebang.empty()) report(span_of(2, 2 + shell.text.substr(2).find_first_of("\r\n")));
+  for (const Directive& one : shell.directives) report(one.body);
+  for (const Command& command : shell.commands) {
+    const std::string_view name =
+        command.words.empty() ? std::string_view() : shell.at(command.words.front().span);
+    if (name == "echo" || name == "printf") continue;
+    const auto check = [&](const Word& word) {
+      for (const Part& part : word.parts)
+        if (part.kind == Part::Kind::text && !part.quoted) report(part.span);
+    };
+    for (const Word& word : command.words) check(word);
+    for (const Assignment& one : command.assignments) check(one.value);
+  }
+}
+
+// "#!/bash/bin", "#!bin/bash": the system finds no such interpreter.
+void shebang(const Shell& shell, Findings& findings) {
+  const std::string_view path = shell.shebang.substr(0, shell.shebang.find_first_of(" \t"));
+  if (path.empty()) return;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  static constexpr std::string_view kKnown[] = {"sh", "env", "python", "perl", "awk", "make"};
+  const bool known = std::ranges::any_of(
+      kKnown, [&](std::string_view one) { return name.find(one) != name.npos; });
+  if (path.front() == '/' && known) return;
+  findings.add("bad-shebang", span_of(0, 2 + path.size()),
+               path.front() == '/' ? fmt::format("{} is not a shell", shown(path))
+                                   : fmt::format("{} is not an absolute path", shown(path)));
 }
 
 void line_ends(const Shell& shell, Findings& findings) {
@@ -122,6 +197,8 @@ void line_ends(const Shell& shell, Findings& findings) {
 void check_shell(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   line_ends(shell, findings);
+  shebang(shell, findings);
+  typeset_characters(shell, findings);
   bool stops = false;  // at the first failure
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
     const Command& command = shell.commands[i];
@@ -134,6 +211,7 @@ void check_shell(const Script& script, Findings& findings) {
       bad_parts(one.value, shell, findings);
       for (const Word& item : one.items) bad_parts(item, shell, findings);
     }
+    lost_continuation(shell, command, findings);
     semicolon(shell, i, findings);
     blanks(shell, command, findings);
   }
