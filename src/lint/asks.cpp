@@ -32,22 +32,25 @@ constexpr System kSystems[] = {
      "output|O overcommit|"
      "p partition|q qos|Q quiet|s oversubscribe|S core-spec|t time|v verbose|W wait|w nodelist|x "
      "exclude",
-     "array account acctg-freq batch bb bbf begin chdir cluster-constraint clusters comment "
+     "array account acctg-freq batch bb bbf begin chdir cluster cluster-constraint clusters "
+     "comment "
      "constraint container container-id "
      "core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot "
      "dependency distribution error "
      "exclude exclusive export export-file extra extra-node-info gid gpu-bind gpu-freq gpus "
      "gpus-per-node gpus-per-socket "
-     "gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type "
+     "gpus-per-task gres gres-flags hint immediate input job-name kill-on-invalid-dep licenses "
+     "mail-type "
      "mail-user mcs-label mem "
-     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice nodefile nodelist nodes ntasks "
+     "mem-bind mem-per-cpu mem-per-gpu mincores mincpus minsockets minthreads network nice "
+     "nodefile nodelist nodes ntasks "
      "ntasks-per-core "
      "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer "
      "priority profile propagate "
      "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
      "threads-per-core time time-min tmp "
-     "tres-bind tres-per-task uid wait-all-nodes wckey wrap x11 workdir tasks-per-node",
-     "image module volume entrypoint clearenv uenv view repo environment container-image "
+     "tres-bind tres-per-task uid wait-all-nodes wckey wrap x11 workdir tasks-per-node share umask",
+     "quotatype image module volume entrypoint clearenv uenv view repo environment container-image "
      "container-mounts container-workdir container-name container-save container-mount-home "
      "no-container-mount-home container-remap-root no-container-remap-root container-entrypoint "
      "no-container-entrypoint container-writable container-readonly container-env"},
@@ -108,7 +111,8 @@ void read_directive(Script& script, std::size_t index) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word(script.shell.at(words[i].span));
     if (word.size() < 2 || word.front() != '-') {
-      script.strays.emplace_back(index, words[i].span);
+      if (script.strays.empty() || script.strays.back().first != index)
+        script.strays.emplace_back(index, words[i].span);
       continue;
     }
     Ask ask;

@@ -32,9 +32,18 @@ void add_uses(const Shell& shell, Span span, std::size_t command, Uses& uses) {
   }
 }
 
-Uses find_uses(const Shell& shell) {
+bool prints(const Shell& shell, const Command& command) {
+  if (command.words.empty()) return false;
+  const std::string_view name = shell.at(command.words.front().span);
+  return name == "echo" || name == "printf";
+}
+
+// `printed`: also those in echo and printf, which show a value and do nothing with it.
+Uses find_uses(const Shell& shell, bool printed) {
   Uses uses;
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
+    if (!printed && shell.commands[i].redirects.empty() && prints(shell, shell.commands[i]))
+      continue;
     add_uses(shell, shell.commands[i].span, i, uses);
     for (const Redirect& one : shell.commands[i].redirects) add_uses(shell, one.body, i, uses);
   }
@@ -58,9 +67,11 @@ bool read_by_library(std::string_view name) {
   return variable && variable->direction == knowledge::Direction::input;
 }
 
-// torchrun reads its options, and gives MASTER_ADDR and MASTER_PORT to its workers by itself.
+// torchrun reads its options, and gives these to its workers by itself.
 bool reads(const Script& script, std::size_t launch, std::string_view name) {
-  if (name != "MASTER_ADDR" && name != "MASTER_PORT") return true;
+  static const std::set<std::string_view> kOfWorkers = {
+      "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+  if (!kOfWorkers.contains(name)) return true;
   return std::ranges::none_of(script.launches, [&](const Launch& one) {
     if (one.kind != "torchrun") return false;
     const Launch* outer = &one;
@@ -187,9 +198,10 @@ bool sets_variables(const Module& module) {
       "frameworks", "oneapi",  "PrgEnv", "cray-mpich", "mpich",     "openmpi", "impi",
       "intelmpi",   "aws-ofi", "nccl",   "rccl",       "libfabric", "ccl",     "pytorch",
       "cpe",        "craype",  "rocm",   "conda",      "hpcx"};
-  return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view stack) {
-           return module.name == stack || module.name.starts_with(std::string(stack) + "/") ||
-                  module.name.starts_with(std::string(stack) + "-");
+  const std::string name = to_lower(module.name);
+  return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view one) {
+           const std::string stack = to_lower(one);
+           return name == stack || name.starts_with(stack + "/") || name.starts_with(stack + "-");
          });
 }
 
@@ -199,7 +211,9 @@ void before_module(const Script& script, Findings& findings) {
   for (const Setting& one : script.settings) {
     const bool stack = std::ranges::any_of(
         kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
-    if (!stack || one.how != How::exported || one.local || one.value_span.empty()) continue;
+    const bool logs =
+        one.name.find("DEBUG") != one.name.npos || one.name.find("LOG") != one.name.npos;
+    if (!stack || logs || one.how != How::exported || one.local || one.value_span.empty()) continue;
     const auto behind = std::ranges::upper_bound(script.modules, one.command, {}, &Module::command);
     const auto later = std::find_if(behind, script.modules.end(), sets_variables);
     if (later == script.modules.end() || !knowledge::find(one.name)) continue;
@@ -217,8 +231,8 @@ void before_module(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_assignments(const Script& script, Findings& findings) {
-  const Uses uses = find_uses(script.shell);
-  not_exported(script, uses, findings);
+  const Uses uses = find_uses(script.shell, true);
+  not_exported(script, find_uses(script.shell, false), findings);
   to_itself(script, findings);
   repeated(script, uses, findings);
   too_late(script, findings);

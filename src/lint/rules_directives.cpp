@@ -37,6 +37,8 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
   const std::string_view option = trim(body.substr(end));
   const bool has_option = option.size() > 1 && option.front() == '-' && option[1] != ' ';
   if (word.size() < 3 || !has_option) return;
+  const bool lower = std::ranges::none_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (lower && text[1] != word.front()) return;  // "# bsub -n 8 job.sh": how to submit it
   std::string upper(word);
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   const bool exact = std::ranges::count(kWords, upper) > 0;
@@ -133,7 +135,7 @@ void unknown_options(const Script& script, Findings& findings) {
     else if (!near && system == "slurm")
       text += ", unless a plug-in of the site adds it";
     Finding& finding = findings.add("unknown-directive", one.span, text, near ? *near : "");
-    if (text.ends_with("adds it")) finding.diagnostic.severity = Severity::warning;
+    if (text.ends_with("adds it")) finding.diagnostic.severity = Severity::note;
     if (near) finding.edits = {{one.span.begin, one.span.begin + one.name.size(), *near}};
   }
 }
@@ -199,7 +201,7 @@ void check_directives(const Script& script, Findings& findings) {
   for (const Command& command : shell.commands) run_by_shell(script, command, findings);
   late(shell, findings);
   for (const Directive& directive : shell.directives) variables(script, directive, findings);
-  if (!shell.directives.empty() && shell.shebang.empty()) {
+  if (!shell.directives.empty() && shell.shebang.empty() && script.ask("-S") == nullptr) {
     Finding& finding =
         findings.add("missing-shebang", shell.directives.front().span,
                      "the first line does not say which shell reads this script", "#!/bin/bash");

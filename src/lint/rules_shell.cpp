@@ -130,6 +130,20 @@ void lost_continuation(const Shell& shell, const Command& command, Findings& fin
       fmt::format("{} is run as a command: {}", shown(text.substr(0, text.find('='))), why));
 }
 
+// [ $N > 0 ] writes a file of that name.
+void redirect_in_test(const Shell& shell, const Command& command, Findings& findings) {
+  if (command.words.empty() || shell.at(command.words.front().span) != "[") return;
+  for (const Redirect& one : command.redirects) {
+    const std::string_view target = shell.at(one.target.span);
+    if ((one.op != ">" && one.op != "<") || target.empty() || target.starts_with("/dev/")) continue;
+    const std::string_view better = one.op == ">" ? "-gt" : "-lt";
+    findings.add("redirect-in-test", command.span,
+                 fmt::format("{} in [ ] {} {} instead of comparing", one.op,
+                             one.op == ">" ? "writes the file" : "reads the file", shown(target)),
+                 fmt::format("[ ... {} {} ]", better, shown(target)));
+  }
+}
+
 // Characters of typeset text, which shells and batch systems do not read as - " ' and blank.
 void typeset_characters(const Shell& shell, Findings& findings) {
   static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
@@ -212,6 +226,7 @@ void check_shell(const Script& script, Findings& findings) {
       for (const Word& item : one.items) bad_parts(item, shell, findings);
     }
     lost_continuation(shell, command, findings);
+    redirect_in_test(shell, command, findings);
     semicolon(shell, i, findings);
     blanks(shell, command, findings);
   }

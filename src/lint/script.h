@@ -119,7 +119,7 @@ struct Script {
   Shell shell;
   RequestOfJob request;
   std::vector<Ask> asks;
-  /// Words of directives that are neither option nor value, with the index of the directive.
+  /// The first word of a directive that is neither option nor value, with the index of the directive.
   std::vector<std::pair<std::size_t, Span>> strays;
   std::vector<Setting> settings;  ///< in the order in which they happen
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_name;  ///< indices of settings

@@ -117,6 +117,10 @@ class Lint(Test):
                 ("unknown-directive", "#SBATCH --account=my project", "#SBATCH --account='my project'  # why"),
                 ("unknown-directive", "#SBATCH --gpu=4", "#SBATCH --gpus=4"),
                 ("unknown-directive", "#SBATCH --imagination=x", "#SBATCH --image=x\n#SBATCH hetjob"),
+                ("misspelt-directive", "#sbatch -t 5", "# sbatch -t 5 job.sh"),
+                ("redirect-in-test", "if [ $N > 0 ]; then date; fi", "if [ $N -gt 0 ] && [ -f x ] 2> /dev/null; then date; fi"),
+                ("unknown-variable", "scontrol show hostnames $SLURM_JOB_NODELIS", "scontrol show hostnames $SLURM_JOB_NODELIST $SLURM_SITE_OWN"),
+                ("unknown-variable", "export NCCL_OWNFOLDER=/x", "export NCCL_OWNFOLDER=/x\nls $NCCL_OWNFOLDER"),
                 ("placeholder", "#SBATCH --nodes TODO", "#SBATCH --nodes 2"),
                 ("placeholder", "#SBATCH --account=your_project", "#SBATCH --account=yours"),
                 ("lost-continuation", "python t.py \\ # why\n  --lr 1", "python t.py \\\n  --lr 1"),
@@ -132,12 +136,20 @@ class Lint(Test):
                 ("bad-value", "export NCCL_PROTO=simpel", "export NCCL_PROTO='^LL128;allreduce:simple'"),
                 ("bad-value", "export TORCH_CPP_LOG_LEVEL=loud", "export TORCH_CPP_LOG_LEVEL=error"),
                 ("not-exported", "MASTER_PORT=1\nsrun x", "MASTER_PORT=1\nsrun torchrun --nnodes=2 --rdzv-endpoint=a:1 t.py"),
+                ("not-exported", "MASTER_PORT=1\necho port $MASTER_PORT", "MASTER_PORT=1\nssh a train --port $MASTER_PORT"),
+                ("export-before-module", "export NCCL_CROSS_NIC=1\nmodule load PyTorch/2.2", "export NCCL_DEBUG=WARN\nmodule load PyTorch/2.2"),
+                ("not-exported", "WORLD_SIZE=8\nsrun x", "WORLD_SIZE=8\npython -m torch.distributed.launch t.py"),
+                ("old-variable", "export SRUN_CPUS_PER_TASK=4", "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-4}"),
+                ("old-variable", "export NCCL_ASYNC_ERROR_HANDLING=1", "export NCCL_ASYNC_ERROR_HANDLING=1 TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
                 ("path-replaced", "module load python\nexport PYTHONPATH=.", "module load cuda/12\nexport PYTHONPATH=."),
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
             end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
             self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
         self.assertNotIn("repeated-directive", self.codes(HEAD + "#SBATCH --mail-type=begin\n#SBATCH --mail-type=end\n" + RUN))
         self.assertEqual(self.codes(HEAD + "date\n#SBATCH -t 5\n#SBATCH -n 5\n" + RUN), ["late-directive"])
+        self.assertEqual(self.codes("#$ -S /bin/bash\n#$ -cwd\ndate\n"), [])
+        near = self.findings(HEAD + "export NCCL_SHRIMP_DISABLE=1\n" + RUN)
+        self.assertFalse("did you mean" in near[0]["message"], near)
         for line, found in (("#!/bash/bin", True), ("#!bin/bash", True), ("#!/usr/bin/env -S bash -e", False), ("#! /bin/tcsh", False)):
             self.assertEqual("bad-shebang" in self.codes(line + "\nsrun x\n"), found, line)
         alone = "export NCCL_IB_DISABLE=1\n%s\n"
