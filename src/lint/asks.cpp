@@ -178,7 +178,7 @@ void read_asks(Script& script) {
   const bool slots = request.system == "lsf";  // what -n counts; nodes in Cobalt
   request.nodes = natural(script.ask(slots ? "-nnodes" : "--nodes -nnodes -n"));
   request.tasks = natural(script.ask(slots ? "-n" : "--ntasks --nslots"));
-  request.tasks_per_node = natural(script.ask("--ntasks-per-node"));
+  request.tasks_per_node = natural(script.ask("--ntasks-per-node --tasks-per-node"));
   request.cpus_per_task = natural(script.ask("--cpus-per-task --cores-per-slot"));
   request.gpus_per_node = text_of(script.ask("--gpus-per-node"));
   request.gpus_per_task = text_of(script.ask("--gpus-per-task --gpus-per-slot"));

@@ -188,7 +188,7 @@ void too_late(const Script& script, Findings& findings) {
                       shell.commands[one.command].function == 0;
     if (!sets || one.command < last || !knowledge::find(one.name)) continue;
     findings.add("set-after-launch", one.name_span,
-                 fmt::format("{} is set when the last launch of this script is over", one.name));
+                 fmt::format("{} is set after the last launch: no program sees it", one.name));
   }
 }
 

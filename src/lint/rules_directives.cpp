@@ -57,6 +57,8 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
                   shown(text.substr(0, text.find(word) + word.size()))),
       fmt::format("#{} {}", *near, shown(option)));
   finding.edits = {{comment.span.begin, comment.span.end, fmt::format("#{} {}", *near, option)}};
+  // "# SBATCH" is as often a directive that was switched off.
+  if (word == *near && text[1] != word.front()) finding.diagnostic.severity = Severity::note;
 }
 
 // "!#SBATCH -N 4", "\\#SBATCH -N 4": a shell runs these lines.
@@ -87,9 +89,9 @@ void variables(const Script& script, const Directive& directive, Findings& findi
     return;
   const char next = body[at + 1];
   if (next != '{' && next != '(' && !is_identifier(std::string_view(&next, 1))) return;
-  findings.add("variable-in-directive", span_of(directive.body.begin + at, directive.body.end),
-               fmt::format("the batch system takes {} as it stands: no shell reads this line",
-                           shown(body.substr(at))));
+  findings.add(
+      "variable-in-directive", span_of(directive.body.begin + at, directive.body.end),
+      fmt::format("{} is not expanded: no shell reads directives", shown(body.substr(at))));
 }
 
 void repeated(const Script& script, Findings& findings) {
@@ -104,7 +106,7 @@ void repeated(const Script& script, Findings& findings) {
       continue;
     findings.add(
         "repeated-directive", one.span,
-        fmt::format("{} was {} in line {}, and is {} here; one of them is not meant", one.name,
+        fmt::format("{} is {} in line {} and {} here: the batch system keeps one of them", one.name,
                     shown(entry->second->value),
                     place_of(script.shell, entry->second->span.begin).line, shown(one.value)));
   }
@@ -190,7 +192,7 @@ void late(const Shell& shell, Findings& findings) {
   const std::string more = count > 1 ? fmt::format(" and {} more", count - 1) : "";
   findings.add(
       "late-directive", first->span,
-      fmt::format("{} behind the first command is ignored: this line{}", first->sentinel, more));
+      fmt::format("{} after the first command is ignored: this line{}", first->sentinel, more));
 }
 
 }  // namespace
@@ -202,9 +204,8 @@ void check_directives(const Script& script, Findings& findings) {
   late(shell, findings);
   for (const Directive& directive : shell.directives) variables(script, directive, findings);
   if (!shell.directives.empty() && shell.shebang.empty() && script.ask("-S") == nullptr) {
-    Finding& finding =
-        findings.add("missing-shebang", shell.directives.front().span,
-                     "the first line does not say which shell reads this script", "#!/bin/bash");
+    Finding& finding = findings.add("missing-shebang", shell.directives.front().span,
+                                    "the first line does not name a shell", "#!/bin/bash");
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;
   }
   repeated(script, findings);

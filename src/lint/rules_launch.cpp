@@ -180,8 +180,8 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
   if (outer == nullptr) return;
   if (starts_ranks(launch)) {
     findings.add("launcher-in-launcher", launch.span,
-                 fmt::format("{} inside {}: each of its processes starts a job of its own",
-                             launch.program, outer->program));
+                 fmt::format("{} inside {}: each process of {} starts a separate job",
+                             launch.program, outer->program, outer->program));
     return;
   }
   const long each = ranks_per_node_of(script, *outer);
@@ -239,12 +239,12 @@ void agents(const Script& script, const Launch& launch, Findings& findings) {
       script.given("PET_RDZV_ENDPOINT", launch) == nullptr)
     findings.add(
         "rendezvous-missing", launch.span,
-        fmt::format("{} nodes without --rdzv-endpoint or --master-addr: each waits on itself{}",
+        fmt::format("{} nodes without --rdzv-endpoint or --master-addr: each connects to itself{}",
                     nodes, addressed ? " (MASTER_ADDR is not read by torchrun)" : ""));
   if (several && address != nullptr && address->value.value.known() &&
       is_loopback(address->value.text()))
     findings.add("address-loopback", address->span,
-                 fmt::format("{} {} on {} nodes: each would connect to itself", address->name,
+                 fmt::format("{} {} on {} nodes: each node connects to itself", address->name,
                              address->value.text(), nodes));
   const Command& command = script.shell.commands[launch.command];
   if (outer == nullptr && !script.request.system.empty() && script.request.nodes > 1 && several &&
@@ -275,7 +275,7 @@ void assignment(const Launch& launch, Findings& findings) {
   if (equals == std::string::npos || !is_identifier(first.text().substr(0, equals))) return;
   Finding& finding = findings.add(
       "assignment-as-program", first.span,
-      fmt::format("{} takes {} for the program: only a shell assigns", launch.program,
+      fmt::format("{} runs {} as a program: only a shell reads it as an assignment", launch.program,
                   shown(first.text().substr(0, equals + 1), 40)),
       fmt::format("{} ... env {}=... program", launch.program, first.text().substr(0, equals)));
   if (first.direct) finding.edits = {{first.span.begin, first.span.begin, "env "}};
@@ -311,11 +311,10 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
   const bool named = std::ranges::any_of(
       kModels, [&](std::string_view one) { return asked.find(one) != std::string::npos; });
   if (!nvidia && !named) return;
-  findings.add(
-      "container-without-devices", launch.span,
-      fmt::format("the job asks for GPUs, and {} makes none of them visible in the container",
-                  launch.program),
-      fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
+  findings.add("container-without-devices", launch.span,
+               fmt::format("the job requests GPUs, and {} shows none of them in the container",
+                           launch.program),
+               fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
 }
 
 void passing_on(const Script& script, const Launch& launch, Findings& findings) {
@@ -357,10 +356,9 @@ void ends(const Script& script, const Launch& launch, Findings& findings) {
       return one.command > launch.command && !one.background;
     });
     if (!something && !more)
-      findings.add(
-          "no-wait", launch.span,
-          fmt::format("{} runs in the background, and nothing waits for it: the job ends at once",
-                      launch.program));
+      findings.add("no-wait", launch.span,
+                   fmt::format("{} runs in the background without a wait: the job ends at once",
+                               launch.program));
   }
   const bool to_tee =
       first->join == Join::pipe && first + 1 != commands.end() && is(*(first + 1), "tee");

@@ -58,10 +58,9 @@ bool several_ranks(const Script& script, const Launch& launch) {
 
 void report_early(const Part& part, std::string_view what, std::string_view launcher,
                   Findings& findings) {
-  findings.add(
-      "expanded-too-early", part.span,
-      fmt::format("${} is replaced here, before {} starts the ranks: all of them get the same {}",
-                  part.text, launcher, what));
+  findings.add("expanded-too-early", part.span,
+               fmt::format("the shell expands ${} before {} starts the ranks: all get the same {}",
+                           part.text, launcher, what));
 }
 
 // srun prog --rank $SLURM_PROCID; NODE_RANK=$SLURM_NODEID, then srun.
@@ -108,8 +107,8 @@ void expanded_too_early(const Script& script, Findings& findings) {
         if (at == body.npos || (at > 0 && body[at - 1] == '\\')) continue;
         const Span span = span_of(one.body.begin + at, one.body.begin + at + name.size() + 1);
         findings.add("expanded-too-early", span,
-                     fmt::format("the shell replaces ${} while it writes these lines: what runs "
-                                 "them gets the value of the first task",
+                     fmt::format("the shell expands ${} while it writes these lines: all ranks "
+                                 "get the value of the first task",
                                  name),
                      "<<'END' with quotes, which replaces nothing, or \\$" + std::string(name));
         return;
@@ -158,9 +157,8 @@ void constants(const Script& script, const Launch& launch, Findings& findings) {
   if (size != nullptr && !agent && ranks > 1 && number_of(size->value) > 0 &&
       number_of(size->value) != ranks)
     findings.add("world-size", size->name_span,
-                 fmt::format("WORLD_SIZE={}, and {} starts {} ranks: the others are waited for, or "
-                             "left out",
-                             size->value.text, launch.program, ranks),
+                 fmt::format("WORLD_SIZE={}, but {} starts {} ranks", size->value.text,
+                             launch.program, ranks),
                  fmt::format("export WORLD_SIZE={}", ranks));
 }
 
@@ -271,8 +269,9 @@ void other_system(const Script& script, Findings& findings) {
         if (part.kind != Part::Kind::parameter || !part.rest.empty() ||
             !of_another(*own, part.text) || script.by_name.contains(part.text))
           continue;
-        findings.add("other-system", part.span,
-                     fmt::format("{} sets no {}: it is empty in this job", own->title, part.text));
+        findings.add(
+            "other-system", part.span,
+            fmt::format("{} does not set {}: it is empty in this job", own->title, part.text));
         return;
       }
     };

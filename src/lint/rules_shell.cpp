@@ -15,9 +15,9 @@ namespace {
 void bad_parts(const Word& word, const Shell& shell, Findings& findings) {
   for (const Part& part : word.parts)
     if (part.kind == Part::Kind::bad)
-      findings.add(
-          "bad-substitution", part.span,
-          fmt::format("{} is not a variable: a shell stops here", shown(shell.at(part.span))));
+      findings.add("bad-substitution", part.span,
+                   fmt::format("{} is not a valid expansion: the shell stops here",
+                               shown(shell.at(part.span))));
 }
 
 // NAME=a;b where the rest was meant as part of the value.
@@ -34,8 +34,8 @@ void semicolon(const Shell& shell, std::size_t index, Findings& findings) {
   if (!part || rest.find('/') != rest.npos) return;
   Finding& finding =
       findings.add("unquoted-semicolon", last.span,
-                   fmt::format("the value of {} ends at ';', and {} is taken for a command",
-                               last.name, shown(rest)),
+                   fmt::format("the value of {} ends at ';', and {} is run as a command", last.name,
+                               shown(rest)),
                    fmt::format("{}='...;{}'", last.name, shown(rest)));
   const bool plain = std::ranges::all_of(
       last.value.parts, [](const Part& p) { return p.kind == Part::Kind::text && !p.quoted; });
@@ -61,8 +61,8 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
     if (exports ? !is_identifier(text(i)) : !looks_like_variable(text(i))) continue;
     Finding& finding = findings.add(
         "blank-at-equals", span_of(command.words[i].span.begin, command.words[i + 1].span.end),
-        fmt::format("a blank stands before the '=' of {}: {}", text(i),
-                    exports ? "nothing is assigned" : "it is taken for a command"),
+        fmt::format("blank before the '=' of {}: {}", text(i),
+                    exports ? "nothing is assigned" : "it is run as a command"),
         fmt::format("{}=...", text(i)));
     std::size_t to = command.words[i + 1].span.end;
     if (text(i + 1) == "=" && i + 2 < command.words.size()) to = command.words[i + 2].span.begin;
@@ -77,10 +77,10 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
   const bool value =
       parse_natural(shell.at(word.span)).has_value() && last.value.parts.empty() && !last.array;
   if (!value || word.span.begin < last.span.end) return;
-  Finding& finding = findings.add(
-      "blank-at-equals", span_of(last.span.begin, word.span.end),
-      fmt::format("a blank stands behind the '=' of {}: its value is empty", last.name),
-      fmt::format("{}={}", last.name, shell.at(word.span)));
+  Finding& finding =
+      findings.add("blank-at-equals", span_of(last.span.begin, word.span.end),
+                   fmt::format("blank after the '=' of {}: its value is empty", last.name),
+                   fmt::format("{}={}", last.name, shell.at(word.span)));
   finding.edits = {{last.span.end, word.span.begin, ""}};
   finding.certain = true;
 }
@@ -124,7 +124,7 @@ void lost_continuation(const Shell& shell, const Command& command, Findings& fin
   if (before.starts_with('#'))
     why = "the comment above ends the command";
   else if (before.ends_with('\\') || slash != before.npos)
-    why = "something stands behind the \\ of the line above";
+    why = "the \\ of the line above is not its last character";
   findings.add(
       "lost-continuation", name,
       fmt::format("{} is run as a command: {}", shown(text.substr(0, text.find('='))), why));
@@ -159,8 +159,7 @@ void typeset_characters(const Shell& shell, Findings& findings) {
       const Span place = span_of(span.begin + at, span.begin + at + sign.size());
       Finding& finding = findings.add(
           "typeset-character", place,
-          fmt::format("\"{}\" is not the character {}: a word processor or web page "
-                      "replaced it",
+          fmt::format("\"{}\" is a typographic character, not {}",
                       sign == "\xC2\xA0" ? "no-break space" : sign, ascii == " " ? "blank" : ascii),
           fmt::format("type {}", ascii == " " ? "a blank" : ascii));
       finding.edits = {{place.begin, place.end, std::string(ascii)}};
@@ -185,12 +184,19 @@ void typeset_characters(const Shell& shell, Findings& findings) {
 // "#!/bash/bin", "#!bin/bash": the system finds no such interpreter.
 void shebang(const Shell& shell, Findings& findings) {
   const std::string_view path = shell.shebang.substr(0, shell.shebang.find_first_of(" \t"));
-  if (path.empty()) return;
+  if (path.empty()) {
+    for (const Comment& comment : shell.comments)
+      if (comment.alone && shell.at(comment.span).starts_with("#!/"))
+        return static_cast<void>(findings.add(
+            "bad-shebang", comment.span, "#! counts only as the first two characters of the file",
+            "move this line to the top"));
+    return;
+  }
   const std::string_view name = path.substr(path.rfind('/') + 1);
   static constexpr std::string_view kKnown[] = {"sh", "env", "python", "perl", "awk", "make"};
   const bool known = std::ranges::any_of(
       kKnown, [&](std::string_view one) { return name.find(one) != name.npos; });
-  if (path.front() == '/' && known) return;
+  if (path.front() == '/' && known && consists_of(name, ".+-_")) return;
   findings.add("bad-shebang", span_of(0, 2 + path.size()),
                path.front() == '/' ? fmt::format("{} is not a shell", shown(path))
                                    : fmt::format("{} is not an absolute path", shown(path)));
@@ -200,7 +206,7 @@ void line_ends(const Shell& shell, Findings& findings) {
   const std::size_t first = shell.text.find("\r\n");
   if (first == shell.text.npos) return;
   Finding& finding = findings.add("crlf", span_of(first, first + 1),
-                                  "lines end as in Windows: a shell takes the \\r for text");
+                                  "lines end with \\r\\n (Windows): the shell reads \\r as text");
   for (std::size_t at = first; at != shell.text.npos; at = shell.text.find("\r\n", at + 2))
     finding.edits.push_back({at, at + 1, ""});
   finding.certain = true;

@@ -106,7 +106,7 @@ void check_secret(const Setting& setting, Findings& findings) {
       setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
   if (!is_secret(setting.name) || !written || setting.how == How::unset) return;
   findings.add("secret-in-script", setting.name_span,
-               fmt::format("the value of {} is a secret that stands in this file", setting.name));
+               fmt::format("{} has a secret value in this file", setting.name));
 }
 
 }  // namespace

@@ -141,6 +141,10 @@ class Lint(Test):
                 ("not-exported", "WORLD_SIZE=8\nsrun x", "WORLD_SIZE=8\npython -m torch.distributed.launch t.py"),
                 ("old-variable", "export SRUN_CPUS_PER_TASK=4", "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-4}"),
                 ("old-variable", "export NCCL_ASYNC_ERROR_HANDLING=1", "export NCCL_ASYNC_ERROR_HANDLING=1 TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
+                ("path-replaced", "export LD_LIBRARY_PATH=LD_LIBRARY_PATH:/x/lib", "export LD_LIBRARY_PATH=/x/lib"),
+                ("placeholder", "#SBATCH --time=??", "#SBATCH --time=1:00:00"),
+                ("devices-per-task", "#SBATCH --tasks-per-node=4\n#SBATCH --gpus-per-task=1", "#SBATCH --tasks-per-node=1\n#SBATCH --gpus-per-task=4"),
+                ("slow-setting", "export NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=1 FI_PROVIDER=efa"),
                 ("path-replaced", "module load python\nexport PYTHONPATH=.", "module load cuda/12\nexport PYTHONPATH=."),
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
             end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
@@ -150,7 +154,7 @@ class Lint(Test):
         self.assertEqual(self.codes("#$ -S /bin/bash\n#$ -cwd\ndate\n"), [])
         near = self.findings(HEAD + "export NCCL_SHRIMP_DISABLE=1\n" + RUN)
         self.assertFalse("did you mean" in near[0]["message"], near)
-        for line, found in (("#!/bash/bin", True), ("#!bin/bash", True), ("#!/usr/bin/env -S bash -e", False), ("#! /bin/tcsh", False)):
+        for line, found in (("#!/bash/bin", True), ("#!/bin/sh$", True), ("# x\n#!/bin/sh", True), ("#!bin/bash", True), ("#!/usr/bin/env -S bash -e", False), ("#! /bin/tcsh", False)):
             self.assertEqual("bad-shebang" in self.codes(line + "\nsrun x\n"), found, line)
         alone = "export NCCL_IB_DISABLE=1\n%s\n"
         for line, found in (("deepspeed t.py", False), ("torchrun --nnodes=1 t.py", False), ("deepspeed --hostfile=h t.py", True), ("torchrun --nnodes=2 t.py", True)):
