@@ -54,11 +54,26 @@ std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& ve
   return places;
 }
 
+// "--gpu-bind=mask_gpu is off by one" is about scripts that have --gpu-bind.
+bool concerns(const Script& script, const knowledge::KnownIssue& issue) {
+  const std::size_t at = issue.why.find("--");
+  if (at == issue.why.npos) return true;
+  const std::string_view rest = issue.why.substr(at);
+  return script.shell.text.find(rest.substr(0, rest.find_first_of("=: ,"))) != std::string::npos;
+}
+
+// A batch job that starts no ranks: its libraries do not communicate.
+bool alone(const Script& script) {
+  return !script.shell.directives.empty() && std::ranges::all_of(script.launches, is_tool);
+}
+
 void known_issues(const Script& script, Findings& findings) {
+  if (alone(script)) return;
   knowledge::Versions versions;
   const std::map<std::string, Span> places = loaded(script, versions);
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
+    if (!concerns(script, one)) continue;
     const auto place = places.find(std::string(one.versions.substr(0, one.versions.find(' '))));
     Finding& finding = findings.add(knowledge::kKnownIssueId, place->second,
                                     knowledge::sentence(one, versions), std::string(one.fix));

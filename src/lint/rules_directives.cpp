@@ -36,7 +36,7 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
   const std::string_view word = body.substr(0, end);
   const std::string_view option = trim(body.substr(end));
   const bool has_option = option.size() > 1 && option.front() == '-' && option[1] != ' ';
-  if (word.size() < 3 || !has_option) return;
+  if (word.size() < 3 || word.front() == '#' || !has_option) return;
   const bool lower = std::ranges::none_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
   if (lower && text[1] != word.front()) return;  // "# bsub -n 8 job.sh": how to submit it
   std::string upper(word);
@@ -203,7 +203,10 @@ void check_directives(const Script& script, Findings& findings) {
   for (const Command& command : shell.commands) run_by_shell(script, command, findings);
   late(shell, findings);
   for (const Directive& directive : shell.directives) variables(script, directive, findings);
-  if (!shell.directives.empty() && shell.shebang.empty() && script.ask("-S") == nullptr) {
+  const bool below = std::ranges::any_of(shell.comments, [&](const Comment& one) {
+    return shell.at(one.span).starts_with("#!/");  // a finding of its own
+  });
+  if (!shell.directives.empty() && shell.shebang.empty() && !below && script.ask("-S") == nullptr) {
     Finding& finding = findings.add("missing-shebang", shell.directives.front().span,
                                     "the first line does not name a shell", "#!/bin/bash");
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;

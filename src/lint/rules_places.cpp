@@ -189,8 +189,12 @@ void environments(const Script& script, Findings& findings) {
   const auto word = [&](const Command& command, std::size_t i) {
     return i < command.words.size() ? shell.at(command.words[i].span) : std::string_view();
   };
-  bool initialised = shell.shebang.find("-l") != std::string_view::npos || !script.modules.empty();
-  for (const Command& command : shell.commands) {
+  bool initialised = shell.shebang.find("-l") != std::string_view::npos;
+  std::size_t modules = shell.commands.size();  // the first command that loads one
+  for (const Module& one : script.modules) modules = std::min(modules, one.command);
+  for (std::size_t i = 0; i < shell.commands.size(); ++i) {
+    const Command& command = shell.commands[i];
+    initialised = initialised || i > modules;
     const std::string_view name = word(command, 0);
     const bool reads = name == "source" || name == ".";
     const bool conda = name == "conda" && word(command, 1) == "activate";

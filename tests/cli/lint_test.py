@@ -117,6 +117,8 @@ class Lint(Test):
                 ("unknown-directive", "#SBATCH --account=my project", "#SBATCH --account='my project'  # why"),
                 ("unknown-directive", "#SBATCH --gpu=4", "#SBATCH --gpus=4"),
                 ("unknown-directive", "#SBATCH --imagination=x", "#SBATCH --image=x\n#SBATCH hetjob"),
+                ("misspelt-directive", "#SBACTH -t 5", "# #SBATCH -t 5"),
+                ("conda-not-initialised", "conda activate e\nmodule load x", "module load x\nconda activate e"),
                 ("misspelt-directive", "#sbatch -t 5", "# sbatch -t 5 job.sh"),
                 ("redirect-in-test", "if [ $N > 0 ]; then date; fi", "if [ $N -gt 0 ] && [ -f x ] 2> /dev/null; then date; fi"),
                 ("unknown-variable", "scontrol show hostnames $SLURM_JOB_NODELIS", "scontrol show hostnames $SLURM_JOB_NODELIST $SLURM_SITE_OWN"),
@@ -173,6 +175,10 @@ class Lint(Test):
         self.assertTrue(all(":4:13: warning: rccl 2.22.3" in line for line in old), old)
         self.assertEqual(found("6.4.1", "export RCCL_MSCCL_ENABLE=0\n"), [])
         self.assertEqual(found("6.3.1", "module purge\n"), [])
+        slurm = HEAD + "module load slurm/19.05.7\n%s"
+        self.assertNotIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % RUN).encode())).out)
+        self.assertIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % "srun --gpu-bind=single:1 x\n").encode())).out)
+        self.assertNotIn("known-issue", self.codes(slurm % "python x.py\n"))
         done = hpclaunch("lint", "--env", env=clean_env(LOADEDMODULES="rocm/6.3.1:rccl/2.22.3", CUDA_LAUNCH_BLOCKING="1"))
         self.assertIn("rccl 2.22.3 with rocm 6.3.1 may hang", done.out)
         self.assertIn("[debug-setting]", done.out)
