@@ -87,7 +87,7 @@ void not_exported(const Script& script, const Uses& uses, Findings& findings) {
     if (one.how != How::assigned || one.exported || one.local || one.array ||
         !read_by_library(one.name))
       continue;
-    if (used_between(uses, one.name, one.command, script.shell.commands.size())) continue;
+    if (uses.contains(one.name)) continue;  // also above it: in a loop, that comes later
     // A later change decides; or a launch that is not given it.
     if (script.last(one.name, script.settings.size()) != &one) continue;
     bool wanted = false;

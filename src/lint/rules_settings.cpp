@@ -252,7 +252,10 @@ void asks(const Script& script, Findings& findings) {
   const Ask* const binding = script.ask("--gpu-bind");
   const bool shared = request.tasks_per_node > 1 ||
                       (request.tasks_per_node == 0 && request.tasks > std::max(request.nodes, 1L));
-  if (per_task != nullptr && shared && (binding == nullptr || binding->value != "none"))
+  // The batch script itself sees all GPUs; only steps have tasks.
+  const bool steps = std::ranges::any_of(
+      script.launches, [](const Launch& one) { return is_slurm(one) && !is_tool(one); });
+  if (per_task != nullptr && shared && steps && (binding == nullptr || binding->value != "none"))
     own_devices(per_task->span, findings);
 }
 

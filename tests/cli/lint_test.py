@@ -143,6 +143,7 @@ class Lint(Test):
                 ("not-exported", "WORLD_SIZE=8\nsrun x", "WORLD_SIZE=8\npython -m torch.distributed.launch t.py"),
                 ("old-variable", "export SRUN_CPUS_PER_TASK=4", "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-4}"),
                 ("old-variable", "export NCCL_ASYNC_ERROR_HANDLING=1", "export NCCL_ASYNC_ERROR_HANDLING=1 TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
+                ("not-exported", "RANK=0\nsrun x", "RANK=0\nfor n in a b; do\n  ssh $n x $RANK\n  RANK=$((RANK + 1))\ndone"),
                 ("path-replaced", "export LD_LIBRARY_PATH=LD_LIBRARY_PATH:/x/lib", "export LD_LIBRARY_PATH=/x/lib"),
                 ("placeholder", "#SBATCH --time=??", "#SBATCH --time=1:00:00"),
                 ("devices-per-task", "#SBATCH --tasks-per-node=4\n#SBATCH --gpus-per-task=1", "#SBATCH --tasks-per-node=1\n#SBATCH --gpus-per-task=4"),
@@ -153,6 +154,7 @@ class Lint(Test):
             self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
         self.assertNotIn("repeated-directive", self.codes(HEAD + "#SBATCH --mail-type=begin\n#SBATCH --mail-type=end\n" + RUN))
         self.assertEqual(self.codes(HEAD + "date\n#SBATCH -t 5\n#SBATCH -n 5\n" + RUN), ["late-directive"])
+        self.assertNotIn("devices-per-task", self.codes(HEAD + "#SBATCH -n 8\n#SBATCH --gpus-per-task=1\npython x.py\n"))
         self.assertEqual(self.codes("#$ -S /bin/bash\n#$ -cwd\ndate\n"), [])
         near = self.findings(HEAD + "export NCCL_SHRIMP_DISABLE=1\n" + RUN)
         self.assertFalse("did you mean" in near[0]["message"], near)
