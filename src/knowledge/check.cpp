@@ -50,8 +50,10 @@ bool differs_in_one_part(std::string_view a, std::string_view b) {
 std::string near_name(std::string_view name, const Family& family) {
   const std::vector<std::string>& names = relatives(family.pattern);
   const std::optional<std::string> near = nearest(name, names);
-  if (near && (family.unknown == Family::Unknown::suspect || differs_in_one_part(name, *near)))
-    return *near;
+  // NCCL_IBDISABLE, and not NCCL_SHM_DISABLE for NCCL_SHARP_DISABLE
+  const auto letters = [](std::string_view text) { return replaced(text, {{'_', ""}}); };
+  const bool same = near && letters(name) == letters(*near);
+  if (near && (same || differs_in_one_part(name, *near))) return *near;
   return "";
 }
 

@@ -137,9 +137,13 @@ std::optional<Fault> word_fault(const Variable& v, std::string_view value) {
 }
 
 std::optional<Fault> list_fault(const Variable& v, std::string_view value) {
-  if (value.starts_with('^')) value.remove_prefix(1);  // "all but these"
-  for (const std::string_view raw : split(value, ',')) {
-    const std::string_view item = trim(raw);
+  // NCCL: "^LL128" is all but these, "LL;allreduce:Simple" what holds for one operation.
+  const bool words = !v.numbers && !v.values.empty();
+  const std::string items = words ? replaced(value, {{';', ","}}) : std::string(value);
+  for (const std::string_view raw : split(items, ',')) {
+    std::string_view item = trim(raw);
+    if (words) item.remove_prefix(item.find(':') + 1);  // npos + 1 is 0
+    if (item.starts_with('^')) item.remove_prefix(1);
     std::optional<Fault> fault = v.numbers ? integer_fault(v, item) : word_fault(v, item);
     if (!fault) continue;
     if (item == value) return fault;

@@ -12,11 +12,12 @@ namespace {
 
 struct System {
   std::string_view name;
-  std::string_view sentinels;  ///< separated by '|'
-  bool long_names;             ///< getopt_long: "--name=value", "-N4"; else words with one dash
-  std::string_view flags;      ///< without a value
-  std::string_view letters;    ///< "N nodes", separated by '|'
-  std::string_view options;    ///< that have a value
+  std::string_view sentinels;     ///< separated by '|'
+  bool long_names;                ///< getopt_long: "--name=value", "-N4"; else words with one dash
+  std::string_view flags;         ///< without a value
+  std::string_view letters;       ///< "N nodes", separated by '|'
+  std::string_view options;       ///< that have a value
+  std::string_view plugins = {};  ///< options that plug-ins of sites add: Shifter, Pyxis, uenv
 };
 
 constexpr System kSystems[] = {
@@ -24,28 +25,35 @@ constexpr System kSystems[] = {
      "contiguous exclusive get-user-env hold ignore-pbs no-kill no-requeue nice overcommit "
      "oversubscribe parsable propagate "
      "quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait "
-     "kill-on-invalid-dep help usage version",
+     "help usage version",
      "a array|A account|b begin|B extra-node-info|c cpus-per-task|C constraint|d dependency|D "
      "chdir|e error|F nodefile|G gpus|"
      "H hold|i input|J job-name|k no-kill|L licenses|m distribution|M clusters|n ntasks|N nodes|o "
      "output|O overcommit|"
      "p partition|q qos|Q quiet|s oversubscribe|S core-spec|t time|v verbose|W wait|w nodelist|x "
      "exclude",
-     "array account acctg-freq batch bb bbf begin chdir cluster-constraint clusters comment "
+     "array account acctg-freq batch bb bbf begin chdir cluster cluster-constraint clusters "
+     "comment "
      "constraint container container-id "
      "core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot "
      "dependency distribution error "
      "exclude exclusive export export-file extra extra-node-info gid gpu-bind gpu-freq gpus "
      "gpus-per-node gpus-per-socket "
-     "gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type "
+     "gpus-per-task gres gres-flags hint immediate input job-name kill-on-invalid-dep licenses "
+     "mail-type "
      "mail-user mcs-label mem "
-     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice nodefile nodelist nodes ntasks "
+     "mem-bind mem-per-cpu mem-per-gpu mincores mincpus minsockets minthreads network nice "
+     "nodefile nodelist nodes ntasks "
      "ntasks-per-core "
      "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer "
      "priority profile propagate "
      "qos reservation resv-ports segment signal sockets-per-node switches thread-spec "
      "threads-per-core time time-min tmp "
-     "tres-bind tres-per-task uid uenv view wait-all-nodes wckey wrap x11 workdir tasks-per-node"},
+     "tres-bind tres-per-task uid wait-all-nodes wckey wrap x11 workdir tasks-per-node share umask",
+     "quotatype image module volume entrypoint clearenv uenv view repo environment container-image "
+     "container-mounts container-workdir container-name container-save container-mount-home "
+     "no-container-mount-home container-remap-root no-container-remap-root container-entrypoint "
+     "no-container-entrypoint container-writable container-readonly container-env"},
     {"pbs", "#PBS", false, "V h z I X f Wblock", "",
      "a A c C e G H j J k l L m M N o p P q r R S u v W"},
     {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},
@@ -102,7 +110,11 @@ void read_directive(Script& script, std::size_t index) {
   const std::vector<Word> words = words_in(text, directive.body);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word(script.shell.at(words[i].span));
-    if (word.size() < 2 || word.front() != '-') continue;
+    if (word.size() < 2 || word.front() != '-') {
+      if (script.strays.empty() || script.strays.back().first != index)
+        script.strays.emplace_back(index, words[i].span);
+      continue;
+    }
     Ask ask;
     ask.sentinel = directive.sentinel;
     ask.directive = index;
@@ -166,7 +178,7 @@ void read_asks(Script& script) {
   const bool slots = request.system == "lsf";  // what -n counts; nodes in Cobalt
   request.nodes = natural(script.ask(slots ? "-nnodes" : "--nodes -nnodes -n"));
   request.tasks = natural(script.ask(slots ? "-n" : "--ntasks --nslots"));
-  request.tasks_per_node = natural(script.ask("--ntasks-per-node"));
+  request.tasks_per_node = natural(script.ask("--ntasks-per-node --tasks-per-node"));
   request.cpus_per_task = natural(script.ask("--cpus-per-task --cores-per-slot"));
   request.gpus_per_node = text_of(script.ask("--gpus-per-node"));
   request.gpus_per_task = text_of(script.ask("--gpus-per-task --gpus-per-slot"));
@@ -187,7 +199,15 @@ std::vector<std::string> options_of(std::string_view system) {
       for (const std::string_view name : split(list, ' '))
         names.push_back("--" + std::string(name));
   }
+  std::ranges::sort(names);  // some have an optional value and stand in both lists
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+bool is_plugin_option(std::string_view system, std::string_view name) {
+  return std::ranges::any_of(kSystems, [&](const System& one) {
+    return one.name == system && name.starts_with("--") && lists(one.plugins, name.substr(2));
+  });
 }
 
 }  // namespace hpclaunch::lint

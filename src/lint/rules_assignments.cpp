@@ -32,9 +32,18 @@ void add_uses(const Shell& shell, Span span, std::size_t command, Uses& uses) {
   }
 }
 
-Uses find_uses(const Shell& shell) {
+bool prints(const Shell& shell, const Command& command) {
+  if (command.words.empty()) return false;
+  const std::string_view name = shell.at(command.words.front().span);
+  return name == "echo" || name == "printf";
+}
+
+// `printed`: also those in echo and printf, which show a value and do nothing with it.
+Uses find_uses(const Shell& shell, bool printed) {
   Uses uses;
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
+    if (!printed && shell.commands[i].redirects.empty() && prints(shell, shell.commands[i]))
+      continue;
     add_uses(shell, shell.commands[i].span, i, uses);
     for (const Redirect& one : shell.commands[i].redirects) add_uses(shell, one.body, i, uses);
   }
@@ -58,18 +67,34 @@ bool read_by_library(std::string_view name) {
   return variable && variable->direction == knowledge::Direction::input;
 }
 
+// torchrun reads its options, and gives these to its workers by itself.
+bool reads(const Script& script, std::size_t launch, std::string_view name) {
+  static const std::set<std::string_view> kOfWorkers = {
+      "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+  if (!kOfWorkers.contains(name)) return true;
+  return std::ranges::none_of(script.launches, [&](const Launch& one) {
+    if (one.kind != "torchrun") return false;
+    const Launch* outer = &one;
+    while (outer->outer != Setting::kNone && outer != &script.launches[launch])
+      outer = &script.launches[outer->outer];
+    return outer == &script.launches[launch];
+  });
+}
+
 void not_exported(const Script& script, const Uses& uses, Findings& findings) {
   for (std::size_t i = 0; i < script.settings.size(); ++i) {
     const Setting& one = script.settings[i];
     if (one.how != How::assigned || one.exported || one.local || one.array ||
         !read_by_library(one.name))
       continue;
-    if (used_between(uses, one.name, one.command, script.shell.commands.size())) continue;
+    if (uses.contains(one.name)) continue;  // also above it: in a loop, that comes later
     // A later change decides; or a launch that is not given it.
     if (script.last(one.name, script.settings.size()) != &one) continue;
-    const bool wanted = std::ranges::any_of(script.launches, [&](const Launch& launch) {
-      return launch.settings_before > i && script.given(one.name, launch) == nullptr;
-    });
+    bool wanted = false;
+    for (std::size_t at = 0; at < script.launches.size() && !wanted; ++at)
+      wanted = script.launches[at].settings_before > i &&
+               script.given(one.name, script.launches[at]) == nullptr &&
+               reads(script, at, one.name);
     if (!wanted && !(script.launches.empty() && !script.shell.directives.empty())) continue;
     Finding& finding =
         findings.add("not-exported", one.name_span,
@@ -81,6 +106,30 @@ void not_exported(const Script& script, const Uses& uses, Findings& findings) {
       finding.certain = true;
     }
   }
+}
+
+// export MASTER_ADDR=$MASTER_ADDR, where the script has set master_addr.
+void to_itself(const Script& script, Findings& findings) {
+  for (std::size_t i = 0; i < script.shell.commands.size(); ++i)
+    for (const Assignment& one : script.shell.commands[i].assignments) {
+      const std::vector<Part>& parts = one.value.parts;
+      if (one.append || parts.empty() || parts.size() > 2) continue;
+      const Part& part = parts.back();  // an empty piece of text stands in front where it is quoted
+      if (part.kind != Part::Kind::parameter || part.text != one.name || !part.rest.empty() ||
+          (parts.size() == 2 && !parts.front().text.empty()))
+        continue;
+      const auto own = script.by_name.find(one.name);
+      if (own == script.by_name.end() || script.settings[own->second.front()].command < i) continue;
+      for (const auto& [name, indices] : script.by_name)
+        if (name != one.name && to_lower(name) == to_lower(one.name) &&
+            script.settings[indices.front()].command < i)
+          findings.add(
+              "self-assignment", one.name_span,
+              fmt::format(
+                  "{} is set to its own value, and this script sets {} in line {}", one.name, name,
+                  place_of(script.shell, script.settings[indices.front()].name_span.begin).line),
+              fmt::format("{}=${}", one.name, name));
+    }
 }
 
 // A launch begins behind the first of two settings and before the second.
@@ -139,7 +188,7 @@ void too_late(const Script& script, Findings& findings) {
                       shell.commands[one.command].function == 0;
     if (!sets || one.command < last || !knowledge::find(one.name)) continue;
     findings.add("set-after-launch", one.name_span,
-                 fmt::format("{} is set when the last launch of this script is over", one.name));
+                 fmt::format("{} is set after the last launch: no program sees it", one.name));
   }
 }
 
@@ -149,9 +198,10 @@ bool sets_variables(const Module& module) {
       "frameworks", "oneapi",  "PrgEnv", "cray-mpich", "mpich",     "openmpi", "impi",
       "intelmpi",   "aws-ofi", "nccl",   "rccl",       "libfabric", "ccl",     "pytorch",
       "cpe",        "craype",  "rocm",   "conda",      "hpcx"};
-  return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view stack) {
-           return module.name == stack || module.name.starts_with(std::string(stack) + "/") ||
-                  module.name.starts_with(std::string(stack) + "-");
+  const std::string name = to_lower(module.name);
+  return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view one) {
+           const std::string stack = to_lower(one);
+           return name == stack || name.starts_with(stack + "/") || name.starts_with(stack + "-");
          });
 }
 
@@ -161,7 +211,9 @@ void before_module(const Script& script, Findings& findings) {
   for (const Setting& one : script.settings) {
     const bool stack = std::ranges::any_of(
         kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
-    if (!stack || one.how != How::exported || one.local || one.value_span.empty()) continue;
+    const bool logs =
+        one.name.find("DEBUG") != one.name.npos || one.name.find("LOG") != one.name.npos;
+    if (!stack || logs || one.how != How::exported || one.local || one.value_span.empty()) continue;
     const auto behind = std::ranges::upper_bound(script.modules, one.command, {}, &Module::command);
     const auto later = std::find_if(behind, script.modules.end(), sets_variables);
     if (later == script.modules.end() || !knowledge::find(one.name)) continue;
@@ -179,8 +231,9 @@ void before_module(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_assignments(const Script& script, Findings& findings) {
-  const Uses uses = find_uses(script.shell);
-  not_exported(script, uses, findings);
+  const Uses uses = find_uses(script.shell, true);
+  not_exported(script, find_uses(script.shell, false), findings);
+  to_itself(script, findings);
   repeated(script, uses, findings);
   too_late(script, findings);
   before_module(script, findings);

@@ -1,23 +1,37 @@
 // What the catalogue says of values that are taken and seldom meant, and of versions that do not work together.
+#include <algorithm>
 #include <map>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "lint/engine.h"
+#include "lint/counts.h"
 
 namespace hpclaunch::lint {
 
 namespace {
 
+// All that the script starts stays on one node, as far as its text says.
+bool one_node(const Script& script) {
+  if (script.request.nodes != 0 || !script.request.system.empty()) return script.request.nodes == 1;
+  return !script.launches.empty() && std::ranges::all_of(script.launches, [](const Launch& one) {
+    if (one.option("--standalone") != nullptr) return true;
+    if (one.kind == "deepspeed")  // without a hostfile it starts on this node only
+      return one.option("--hostfile -H --num_nodes") == nullptr;
+    const Option* const nodes = one.option("--nnodes --num_machines");
+    return is_agent(one) && nodes != nullptr && number_of(nodes) == 1;
+  });
+}
+
 // At the last value of each variable.
 void cautions(const Script& script, Findings& findings) {
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
+  const bool single = one_node(script);
   for (const auto& [name, indices] : script.by_name) {
     const Setting& one = script.settings[indices.back()];
     if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
     const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
     for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
-      if (caution.between_nodes && script.request.nodes == 1) continue;
+      if (caution.between_nodes && single) continue;
       findings.add(knowledge::code(caution.kind), one.name_span,
                    knowledge::sentence(caution, one.value.known() ? value : ""));
     }
@@ -40,11 +54,26 @@ std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& ve
   return places;
 }
 
+// "--gpu-bind=mask_gpu is off by one" is about scripts that have --gpu-bind.
+bool concerns(const Script& script, const knowledge::KnownIssue& issue) {
+  const std::size_t at = issue.why.find("--");
+  if (at == issue.why.npos) return true;
+  const std::string_view rest = issue.why.substr(at);
+  return script.shell.text.find(rest.substr(0, rest.find_first_of("=: ,"))) != std::string::npos;
+}
+
+// A batch job that starts no ranks: its libraries do not communicate.
+bool alone(const Script& script) {
+  return !script.shell.directives.empty() && std::ranges::all_of(script.launches, is_tool);
+}
+
 void known_issues(const Script& script, Findings& findings) {
+  if (alone(script)) return;
   knowledge::Versions versions;
   const std::map<std::string, Span> places = loaded(script, versions);
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
+    if (!concerns(script, one)) continue;
     const auto place = places.find(std::string(one.versions.substr(0, one.versions.find(' '))));
     Finding& finding = findings.add(knowledge::kKnownIssueId, place->second,
                                     knowledge::sentence(one, versions), std::string(one.fix));

@@ -14,6 +14,16 @@ namespace hpclaunch::lint {
 
 namespace {
 
+// "#SBATCH" for "#SBTACH", "#SBASH" and the like. A '#' on both sides makes two letters near enough in six.
+std::optional<std::string> meant(std::string_view upper, bool joined) {
+  static const std::vector<std::string> kMarks = {"#SBATCH", "#PBS", "#BSUB"};
+  std::string word(upper);
+  if (joined) word.insert(0, 1, '#');
+  std::optional<std::string> near = nearest(word, kMarks);
+  if (near) near->erase(0, 1);
+  return near;
+}
+
 // "# SBATCH -N 4", "#SBATCH-N 4", "#SBTACH -N 4", "#sbatch -N 4": comments for the batch system.
 void misspelt(const Script& script, const Comment& comment, Findings& findings) {
   static const std::vector<std::string> kWords = {"SBATCH", "PBS", "BSUB"};
@@ -26,12 +36,14 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
   const std::string_view word = body.substr(0, end);
   const std::string_view option = trim(body.substr(end));
   const bool has_option = option.size() > 1 && option.front() == '-' && option[1] != ' ';
-  if (word.size() < 3 || !has_option) return;
+  if (word.size() < 3 || word.front() == '#' || !has_option) return;
+  const bool lower = std::ranges::none_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (lower && text[1] != word.front()) return;  // "# bsub -n 8 job.sh": how to submit it
   std::string upper(word);
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   const bool exact = std::ranges::count(kWords, upper) > 0;
   const std::optional<std::string> near = exact             ? std::optional(upper)
-                                          : word.size() > 4 ? nearest(upper, kWords)
+                                          : word.size() > 4 ? meant(upper, text[1] == word.front())
                                                             : std::nullopt;
   if (!near) return;
   // Switched off on purpose where the same option is asked for in another line.
@@ -39,12 +51,29 @@ void misspelt(const Script& script, const Comment& comment, Findings& findings) 
   const bool again =
       std::ranges::any_of(script.asks, [&](const Ask& one) { return one.name == name; });
   if (word == *near && again) return;
-  Finding& finding =
-      findings.add("misspelt-directive", comment.span,
-                   fmt::format("\"#{}\" begins no line for the batch system: this is a comment",
-                               shown(text.substr(1, std::min<std::size_t>(end + 1, 20)))),
-                   fmt::format("#{} {}", *near, shown(option)));
+  Finding& finding = findings.add(
+      "misspelt-directive", comment.span,
+      fmt::format("\"{}\" does not begin a directive: the batch system ignores this line",
+                  shown(text.substr(0, text.find(word) + word.size()))),
+      fmt::format("#{} {}", *near, shown(option)));
   finding.edits = {{comment.span.begin, comment.span.end, fmt::format("#{} {}", *near, option)}};
+  // "# SBATCH" is as often a directive that was switched off.
+  if (word == *near && text[1] != word.front()) finding.diagnostic.severity = Severity::note;
+}
+
+// "!#SBATCH -N 4", "\\#SBATCH -N 4": a shell runs these lines.
+void run_by_shell(const Script& script, const Command& command, Findings& findings) {
+  if (command.words.empty()) return;
+  const std::string_view word = script.shell.at(command.words.front().span);
+  for (const std::string_view mark : {"#SBATCH", "#PBS", "#BSUB"}) {
+    const std::size_t at = word.find(mark);
+    if (at == word.npos || at == 0 || at > 2 || word.size() != at + mark.size()) continue;
+    Finding& finding = findings.add(
+        "misspelt-directive", command.span,
+        fmt::format("\"{}\" does not begin a directive: the shell runs it as a command", word),
+        std::string(script.shell.at(command.span).substr(at)));
+    finding.edits = {{command.span.begin, command.span.begin + at, ""}};
+  }
 }
 
 // Replaced by the batch system itself, in file names.
@@ -60,15 +89,15 @@ void variables(const Script& script, const Directive& directive, Findings& findi
     return;
   const char next = body[at + 1];
   if (next != '{' && next != '(' && !is_identifier(std::string_view(&next, 1))) return;
-  findings.add("variable-in-directive", span_of(directive.body.begin + at, directive.body.end),
-               fmt::format("the batch system takes {} as it stands: no shell reads this line",
-                           shown(body.substr(at))));
+  findings.add(
+      "variable-in-directive", span_of(directive.body.begin + at, directive.body.end),
+      fmt::format("{} is not expanded: no shell reads directives", shown(body.substr(at))));
 }
 
 void repeated(const Script& script, Findings& findings) {
   static constexpr std::string_view kMany[] = {
-      "--setopt",   "--setattr",    "--env",        "-v", "-W", "-R",        "-l", "--conf",
-      "--requires", "--env-remove", "--dependency", "-m", "-M", "-hold_jid", "-pe"};
+      "--setopt",   "--setattr",    "--env",        "-v", "-W", "-R",        "-l",  "--conf",
+      "--requires", "--env-remove", "--dependency", "-m", "-M", "-hold_jid", "-pe", "--mail-type"};
   std::map<std::string_view, const Ask*> first;
   for (const Ask& one : script.asks) {
     if (std::ranges::count(kMany, std::string_view(one.name)) > 0) continue;
@@ -77,27 +106,54 @@ void repeated(const Script& script, Findings& findings) {
       continue;
     findings.add(
         "repeated-directive", one.span,
-        fmt::format("{} was {} in line {}, and is {} here; one of them is not meant", one.name,
+        fmt::format("{} is {} in line {} and {} here: the batch system keeps one of them", one.name,
                     shown(entry->second->value),
                     place_of(script.shell, entry->second->span.begin).line, shown(one.value)));
   }
 }
 
+std::string_view submit_command(std::string_view system) {
+  return system == "flux" ? "flux batch" : "sbatch";
+}
+
 // sbatch and flux take an unambiguous beginning of an option.
 void unknown_options(const Script& script, Findings& findings) {
-  const std::vector<std::string> known = options_of(script.request.system);
+  const std::string& system = script.request.system;
+  const std::vector<std::string> known = options_of(system);
   if (known.empty()) return;
   for (const Ask& one : script.asks) {
-    if (!one.name.starts_with("--") || one.name.find('$') != std::string::npos) continue;
-    const bool fits = std::ranges::any_of(
-        known, [&](const std::string& name) { return name.starts_with(one.name); });
-    if (fits) continue;
+    if (!one.name.starts_with("--") || one.name.find('$') != std::string::npos ||
+        std::ranges::count(known, one.name) > 0 || is_plugin_option(system, one.name))
+      continue;
+    std::vector<std::string> longer;
+    for (const std::string& name : known)
+      if (name.starts_with(one.name)) longer.push_back(name);
+    if (longer.size() == 1) continue;
     const std::optional<std::string> near = nearest(one.name, known);
-    Finding& finding =
-        findings.add("unknown-directive", one.span,
-                     fmt::format("{} has no option {}", one.sentinel.substr(1), shown(one.name)),
-                     near ? *near : "");
+    std::string text = fmt::format("{} has no option {}", submit_command(system), shown(one.name));
+    if (!longer.empty())
+      text = fmt::format("{} may be {} or {}: {} refuses it", one.name, longer[0], longer[1],
+                         submit_command(system));
+    else if (!near && system == "slurm")
+      text += ", unless a plug-in of the site adds it";
+    Finding& finding = findings.add("unknown-directive", one.span, text, near ? *near : "");
+    if (text.ends_with("adds it")) finding.diagnostic.severity = Severity::note;
     if (near) finding.edits = {{one.span.begin, one.span.begin + one.name.size(), *near}};
+  }
+}
+
+// "#SBATCH --account=my project": sbatch refuses a word that is not an option.
+void stray_words(const Script& script, Findings& findings) {
+  if (script.request.system != "slurm") return;
+  for (const auto& [directive, span] : script.strays) {
+    const Directive& line = script.shell.directives[directive];
+    const std::string_view word = script.shell.at(span);
+    const std::string_view body = script.shell.at(line.body);
+    if (line.late) continue;
+    if (word == "hetjob" || word == "packjob" || body.find('<') != body.npos) continue;
+    findings.add("unknown-directive", span,
+                 fmt::format("\"{}\" is neither an option nor its value", shown(word)),
+                 "remove it, put # before a comment, or quote a value with blanks");
   }
 }
 
@@ -123,30 +179,42 @@ void retired(const Script& script, Findings& findings) {
   }
 }
 
+// One finding for all of them. SGE and LSF read every line.
+void late(const Shell& shell, Findings& findings) {
+  const Directive* first = nullptr;
+  std::size_t count = 0;
+  for (const Directive& one : shell.directives) {
+    if (!one.late || one.sentinel == "#$" || one.sentinel == "#BSUB") continue;
+    if (first == nullptr) first = &one;
+    ++count;
+  }
+  if (first == nullptr) return;
+  const std::string more = count > 1 ? fmt::format(" and {} more", count - 1) : "";
+  findings.add(
+      "late-directive", first->span,
+      fmt::format("{} after the first command is ignored: this line{}", first->sentinel, more));
+}
+
 }  // namespace
 
 void check_directives(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   for (const Comment& comment : shell.comments) misspelt(script, comment, findings);
-  for (const Directive& directive : shell.directives) {
-    // SGE and LSF read every line.
-    const bool anywhere = directive.sentinel == "#$" || directive.sentinel == "#BSUB";
-    if (directive.late && !anywhere)
-      findings.add(
-          "late-directive", directive.span,
-          fmt::format("the batch system stops reading at the first command: this {} is ignored",
-                      directive.sentinel));
-    variables(script, directive, findings);
-  }
-  if (!shell.directives.empty() && shell.shebang.empty()) {
-    Finding& finding =
-        findings.add("missing-shebang", shell.directives.front().span,
-                     "the first line does not say which shell reads this script", "#!/bin/bash");
+  for (const Command& command : shell.commands) run_by_shell(script, command, findings);
+  late(shell, findings);
+  for (const Directive& directive : shell.directives) variables(script, directive, findings);
+  const bool below = std::ranges::any_of(shell.comments, [&](const Comment& one) {
+    return shell.at(one.span).starts_with("#!/");  // a finding of its own
+  });
+  if (!shell.directives.empty() && shell.shebang.empty() && !below && script.ask("-S") == nullptr) {
+    Finding& finding = findings.add("missing-shebang", shell.directives.front().span,
+                                    "the first line does not name a shell", "#!/bin/bash");
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;
   }
   repeated(script, findings);
   retired(script, findings);
   unknown_options(script, findings);
+  stray_words(script, findings);
 }
 
 }  // namespace hpclaunch::lint

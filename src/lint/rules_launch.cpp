@@ -57,7 +57,8 @@ void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
   for (std::size_t rank = 0; rank < groups.size(); ++rank)
     for (const auto& [first, last] : groups[rank]) {
       if (last < first) {
-        findings.add("cpu-list-range", span, fmt::format("{}-{} is no range", first, last));
+        findings.add("cpu-list-range", span,
+                     fmt::format("{}-{} ends before it begins", first, last));
         return;
       }
       for (long cpu = first; cpu <= std::min(last, first + 4096); ++cpu) {
@@ -105,7 +106,8 @@ void pals(const Script& script, const Launch& launch, Findings& findings) {
                  "there are none: the launch fails");
   const Setting* const process = script.given("CCL_PROCESS_LAUNCHER", launch);
   if (process != nullptr && process->value.known() && process->value.text == "pmix" &&
-      launch.program == "mpiexec" && launch.option("--pmi") == nullptr)
+      launch.program == "mpiexec" && launch.option("--pmi") == nullptr &&
+      script.given("PALS_PMI", launch) == nullptr)
     findings.add("pmix-without-option", launch.span,
                  "CCL_PROCESS_LAUNCHER=pmix, and mpiexec of PALS starts PMIx only with --pmi=pmix: "
                  "oneCCL warns and looks for another way",
@@ -114,9 +116,13 @@ void pals(const Script& script, const Launch& launch, Findings& findings) {
 
 // The same count twice: -n 4 --ntasks 8.
 void twice(const Launch& launch, Findings& findings) {
-  static constexpr std::string_view kSame[] = {
-      "-n --ntasks -np --np", "-N --nodes", "-c --cpus-per-task", "--ppn -ppn --ntasks-per-node"};
-  if (!starts_ranks(launch)) return;
+  static constexpr std::string_view kSame[] = {"-n --ntasks -np --np",
+                                               "-N --nodes",
+                                               "-c --cpus-per-task",
+                                               "--ppn -ppn --ntasks-per-node",
+                                               "--nproc_per_node --nproc-per-node",
+                                               "--nnodes"};
+  if (!starts_ranks(launch) && !is_agent(launch)) return;
   for (const std::string_view names : kSame) {
     if (names.starts_with("-N") && is_mpi(launch)) continue;
     const std::vector<std::string_view> list = split(names, ' ');
@@ -139,15 +145,15 @@ void cores_of_srun(const Script& script, const Launch& launch, Findings& finding
   const Ask* const asked = script.ask("--cpus-per-task");
   if (!is_slurm(launch) || asked == nullptr || script.request.system != "slurm" || is_tool(launch))
     return;
-  if (script.request.cpus_per_task == 1) return;
+  if (script.request.cpus_per_task == 1 || !parse_natural(asked->value)) return;
   if (launch.option("-c --cpus-per-task --exact --cpus-per-gpu --cpu-bind --cpus-per-tres") !=
       nullptr)
     return;
   if (script.given("SRUN_CPUS_PER_TASK", launch) != nullptr) return;
   Finding& finding =
       findings.add("srun-cpus-per-task", launch.span,
-                   fmt::format("srun of Slurm 22.05 and 23.02 does not take --cpus-per-task={} "
-                               "from the job: each task gets one CPU",
+                   fmt::format("srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task={} "
+                               "of the job: each task gets one CPU",
                                asked->value));
   if (!launch.words.empty() && launch.words.front().direct && launch.outer == Setting::kNone) {
     finding.edits = {{launch.span.end, launch.span.end, " --cpus-per-task=$SLURM_CPUS_PER_TASK"}};
@@ -174,8 +180,8 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
   if (outer == nullptr) return;
   if (starts_ranks(launch)) {
     findings.add("launcher-in-launcher", launch.span,
-                 fmt::format("{} inside {}: each of its processes starts a job of its own",
-                             launch.program, outer->program));
+                 fmt::format("{} inside {}: each process of {} starts a separate job",
+                             launch.program, outer->program, outer->program));
     return;
   }
   const long each = ranks_per_node_of(script, *outer);
@@ -187,6 +193,23 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
         fmt::format(
             "{} with one task per node around {}, or the program itself with {} tasks per node",
             outer->program, launch.program, each));
+}
+
+// srun torchrun on several nodes: without --nnodes, each node trains for itself.
+void one_job_each(const Script& script, const Launch& launch, Findings& findings) {
+  const Launch* const outer = around(script, launch);
+  if (launch.kind != "torchrun" || outer == nullptr || !starts_ranks(*outer)) return;
+  const long nodes = nodes_of(script, *outer);
+  // Options may be in a variable that the text does not know.
+  const bool read = !launch.inner.empty() && launch.inner.front().value.known();
+  if (nodes < 2 || !read || launch.option("--nnodes") != nullptr ||
+      script.given("PET_NNODES", launch) != nullptr)
+    return;
+  findings.add(
+      "rendezvous-missing", launch.span,
+      fmt::format("torchrun without --nnodes expects one node, and {} starts it on {}",
+                  outer->program, nodes),
+      fmt::format("--nnodes={} --rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT", nodes));
 }
 
 // torchrun and its kind on several nodes.
@@ -216,12 +239,12 @@ void agents(const Script& script, const Launch& launch, Findings& findings) {
       script.given("PET_RDZV_ENDPOINT", launch) == nullptr)
     findings.add(
         "rendezvous-missing", launch.span,
-        fmt::format("{} nodes without --rdzv-endpoint or --master-addr: each waits on itself{}",
+        fmt::format("{} nodes without --rdzv-endpoint or --master-addr: each connects to itself{}",
                     nodes, addressed ? " (MASTER_ADDR is not read by torchrun)" : ""));
   if (several && address != nullptr && address->value.value.known() &&
       is_loopback(address->value.text()))
     findings.add("address-loopback", address->span,
-                 fmt::format("{} {} on {} nodes: each would connect to itself", address->name,
+                 fmt::format("{} {} on {} nodes: each node connects to itself", address->name,
                              address->value.text(), nodes));
   const Command& command = script.shell.commands[launch.command];
   if (outer == nullptr && !script.request.system.empty() && script.request.nodes > 1 && several &&
@@ -252,7 +275,7 @@ void assignment(const Launch& launch, Findings& findings) {
   if (equals == std::string::npos || !is_identifier(first.text().substr(0, equals))) return;
   Finding& finding = findings.add(
       "assignment-as-program", first.span,
-      fmt::format("{} takes {} for the program: only a shell assigns", launch.program,
+      fmt::format("{} runs {} as a program: only a shell reads it as an assignment", launch.program,
                   shown(first.text().substr(0, equals + 1), 40)),
       fmt::format("{} ... env {}=... program", launch.program, first.text().substr(0, equals)));
   if (first.direct) finding.edits = {{first.span.begin, first.span.begin, "env "}};
@@ -288,11 +311,10 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
   const bool named = std::ranges::any_of(
       kModels, [&](std::string_view one) { return asked.find(one) != std::string::npos; });
   if (!nvidia && !named) return;
-  findings.add(
-      "container-without-devices", launch.span,
-      fmt::format("the job asks for GPUs, and {} makes none of them visible in the container",
-                  launch.program),
-      fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
+  findings.add("container-without-devices", launch.span,
+               fmt::format("the job requests GPUs, and {} shows none of them in the container",
+                           launch.program),
+               fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
 }
 
 void passing_on(const Script& script, const Launch& launch, Findings& findings) {
@@ -334,10 +356,9 @@ void ends(const Script& script, const Launch& launch, Findings& findings) {
       return one.command > launch.command && !one.background;
     });
     if (!something && !more)
-      findings.add(
-          "no-wait", launch.span,
-          fmt::format("{} runs in the background, and nothing waits for it: the job ends at once",
-                      launch.program));
+      findings.add("no-wait", launch.span,
+                   fmt::format("{} runs in the background without a wait: the job ends at once",
+                               launch.program));
   }
   const bool to_tee =
       first->join == Join::pipe && first + 1 != commands.end() && is(*(first + 1), "tee");
@@ -362,6 +383,7 @@ void check_launches(const Script& script, Findings& findings) {
     threads_of_srun(script, launch, findings);
     nested(script, launch, findings);
     agents(script, launch, findings);
+    one_job_each(script, launch, findings);
     assignment(launch, findings);
     containers(script, launch, findings);
     passing_on(script, launch, findings);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
@@ -36,11 +37,12 @@ void caches(const Script& script, Findings& findings) {
       continue;
     const std::string_view text = script.shell.at(one.value_span);
     if (one.value.known() && on_node(one.value.text))
-      findings.add("shared-fixed-folder", one.name_span,
-                   fmt::format("{}={} has one name for all users of the node: the second one may "
-                               "not write there",
-                               one.name, shown(one.value.text, 60)),
-                   fmt::format("{}=/tmp/$USER-cache", one.name));
+      findings.add(
+          "shared-fixed-folder", one.name_span,
+          fmt::format("{}={} is the same for all users of a node: only the first can write "
+                      "there",
+                      one.name, shown(one.value.text, 60)),
+          fmt::format("{}=/tmp/$USER-cache", one.name));
     else if (in_home(text) && script.request.nodes > 1)
       findings.add("cache-on-home", one.name_span,
                    fmt::format("{} is in the home directory, which all {} nodes share: their ranks "
@@ -72,14 +74,25 @@ void local_folders(const Script& script, Findings& findings) {
     for (const Word& word : command.words) {
       const std::string path = path_in(script, word);
       if (!on_node(path)) continue;
-      findings.add(
-          "folder-on-first-node", word.span,
-          fmt::format("{} is made on the first of {} nodes", shown(path, 60), script.request.nodes),
-          script.request.system == "slurm" ? "srun --ntasks-per-node=1 --overlap mkdir -p ..."
-                                           : "mpiexec --ppn 1 ... mkdir -p ...");
+      findings.add("folder-on-first-node", word.span,
+                   fmt::format("mkdir creates {} on the first of {} nodes only", shown(path, 60),
+                               script.request.nodes),
+                   script.request.system == "slurm"
+                       ? "srun --ntasks-per-node=1 --overlap mkdir -p ..."
+                       : "mpiexec --ppn 1 ... mkdir -p ...");
       break;
     }
   }
+}
+
+// Compilers, CUDA and the like set no PYTHONPATH.
+bool sets(const Module& module, std::string_view variable) {
+  static constexpr std::string_view kToolchains[] = {
+      "cuda", "cudnn", "nccl", "gcc", "openmpi", "git", "cmake", "singularity", "apptainer"};
+  return module.verb == "load" &&
+         (variable != "PYTHONPATH" || std::ranges::none_of(kToolchains, [&](std::string_view one) {
+            return module.name.starts_with(one);
+          }));
 }
 
 // A list of folders that loses what modules put into it.
@@ -93,11 +106,18 @@ void replaced_path(const Script& script, Findings& findings) {
       continue;
     const std::string_view text =
         script.shell.at(typed ? script.shell.commands[one.command].span : one.value_span);
+    const std::vector<std::string_view> items = split(text, ':');
+    if (!typed && std::ranges::count(items, std::string_view(one.name)) > 0) {
+      findings.add("path-replaced", one.name_span,
+                   fmt::format("{} without $ in its own value is read as a folder name", one.name),
+                   fmt::format("{}=...:${}", one.name, one.name));
+      continue;
+    }
     if (text.find("$" + one.name) != text.npos || text.find("${" + one.name) != text.npos ||
         (!typed && text.find_first_of("`(") != text.npos))
       continue;
     const bool loaded = std::ranges::any_of(script.modules, [&](const Module& module) {
-      return module.verb == "load" && module.command < one.command;
+      return sets(module, one.name) && module.command < one.command;
     });
     const auto earlier = script.by_name.find(one.name);
     const bool before = std::ranges::any_of(earlier->second, [&](std::size_t index) {
@@ -105,8 +125,8 @@ void replaced_path(const Script& script, Findings& findings) {
     });
     if (!loaded && !before && one.name != "PATH") continue;
     findings.add("path-replaced", one.name_span,
-                 fmt::format("{} loses what it had{}", one.name,
-                             loaded ? " from the modules that this script loads" : ""),
+                 fmt::format("{} is replaced: what it had{} is lost", one.name,
+                             loaded ? " from loaded modules" : ""),
                  fmt::format("{}=...:${}", one.name, one.name));
   }
 }
@@ -120,7 +140,7 @@ void quoted_tilde(const Script& script, Findings& findings) {
         continue;
       Finding& finding = findings.add(
           "tilde-quoted", one.span,
-          fmt::format("quotes keep the ~ as it is: {} is a folder named \"~\"", one.name),
+          fmt::format("~ in quotes is not expanded: {} is in a folder named \"~\"", one.name),
           fmt::format("{}=\"$HOME/...\"", one.name));
       const std::size_t at = one.value.span.begin;
       if (script.shell.text.substr(at, 3) != "\"~/") continue;
@@ -133,7 +153,16 @@ void placeholders(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   const auto report = [&](Span span) {
     findings.add("placeholder", span,
-                 fmt::format("\"{}\" stands for something of yours", shown(shell.at(span), 50)));
+                 fmt::format("\"{}\" is a placeholder", shown(shell.at(span), 50)));
+  };
+  // "--account=your_project", "--nodes TODO"
+  const auto stands_for = [](std::string_view body) {
+    const std::string text = to_lower(body);
+    if (body.find("TODO") != body.npos || body.find("??") != body.npos) return true;
+    return std::ranges::any_of(
+        std::array<std::string_view, 7>{"changeme", "change_me", "your_", "your-", "youraccount",
+                                        "yourname", "fill_in"},
+        [&](std::string_view one) { return text.find(one) != text.npos; });
   };
   for (const Directive& one : shell.directives) {
     const std::string_view body = shell.at(one.body);
@@ -141,7 +170,7 @@ void placeholders(const Script& script, Findings& findings) {
     const bool marked = open != body.npos && body.find('>', open) != body.npos;
     const bool empty =
         body.starts_with("--") && body.ends_with('=') && body.find_first_of(" \t") == body.npos;
-    if (marked || empty) report(one.body);
+    if (marked || empty || stands_for(body)) report(one.body);
   }
   const auto check = [&](const Word& word) {
     if (shell.at(word.span).find("/path/to/") == std::string_view::npos) return false;
@@ -160,8 +189,12 @@ void environments(const Script& script, Findings& findings) {
   const auto word = [&](const Command& command, std::size_t i) {
     return i < command.words.size() ? shell.at(command.words[i].span) : std::string_view();
   };
-  bool initialised = shell.shebang.find("-l") != std::string_view::npos || !script.modules.empty();
-  for (const Command& command : shell.commands) {
+  bool initialised = shell.shebang.find("-l") != std::string_view::npos;
+  std::size_t modules = shell.commands.size();  // the first command that loads one
+  for (const Module& one : script.modules) modules = std::min(modules, one.command);
+  for (std::size_t i = 0; i < shell.commands.size(); ++i) {
+    const Command& command = shell.commands[i];
+    initialised = initialised || i > modules;
     const std::string_view name = word(command, 0);
     const bool reads = name == "source" || name == ".";
     const bool conda = name == "conda" && word(command, 1) == "activate";
@@ -177,7 +210,7 @@ void environments(const Script& script, Findings& findings) {
     initialised = initialised || reads || name == "eval" || name == "conda_init";
     if (conda && !initialised && !script.request.system.empty() && command.function == 0) {
       findings.add("conda-not-initialised", command.span,
-                   "a batch script reads no start-up file that would define \"conda activate\"",
+                   "conda activate is not defined: batch scripts read no shell start-up file",
                    "source \"$(conda info --base)/etc/profile.d/conda.sh\" before it");
       initialised = true;
     }

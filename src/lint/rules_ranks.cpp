@@ -9,6 +9,7 @@
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
+#include "lint/words.h"
 
 namespace hpclaunch::lint {
 
@@ -57,10 +58,9 @@ bool several_ranks(const Script& script, const Launch& launch) {
 
 void report_early(const Part& part, std::string_view what, std::string_view launcher,
                   Findings& findings) {
-  findings.add(
-      "expanded-too-early", part.span,
-      fmt::format("${} is replaced here, before {} starts the ranks: all of them get the same {}",
-                  part.text, launcher, what));
+  findings.add("expanded-too-early", part.span,
+               fmt::format("the shell expands ${} before {} starts the ranks: all get the same {}",
+                           part.text, launcher, what));
 }
 
 // srun prog --rank $SLURM_PROCID; NODE_RANK=$SLURM_NODEID, then srun.
@@ -107,8 +107,8 @@ void expanded_too_early(const Script& script, Findings& findings) {
         if (at == body.npos || (at > 0 && body[at - 1] == '\\')) continue;
         const Span span = span_of(one.body.begin + at, one.body.begin + at + name.size() + 1);
         findings.add("expanded-too-early", span,
-                     fmt::format("the shell replaces ${} while it writes these lines: what runs "
-                                 "them gets the value of the first task",
+                     fmt::format("the shell expands ${} while it writes these lines: all ranks "
+                                 "get the value of the first task",
                                  name),
                      "<<'END' with quotes, which replaces nothing, or \\$" + std::string(name));
         return;
@@ -148,8 +148,7 @@ void constants(const Script& script, const Launch& launch, Findings& findings) {
     if (one == nullptr || number_of(one->value) < 0 || ranks < 2 || one->conditional) continue;
     findings.add(
         "rank-constant", one->name_span,
-        fmt::format("{}={} for all {} ranks: each believes to be the same one", name,
-                    one->value.text, ranks),
+        fmt::format("{}={} is the same for all {} ranks", name, one->value.text, ranks),
         fmt::format("unset {}, and let each rank take its own from {}", name, launch.program));
   }
   const bool agent =
@@ -158,9 +157,8 @@ void constants(const Script& script, const Launch& launch, Findings& findings) {
   if (size != nullptr && !agent && ranks > 1 && number_of(size->value) > 0 &&
       number_of(size->value) != ranks)
     findings.add("world-size", size->name_span,
-                 fmt::format("WORLD_SIZE={}, and {} starts {} ranks: the others are waited for, or "
-                             "left out",
-                             size->value.text, launch.program, ranks),
+                 fmt::format("WORLD_SIZE={}, but {} starts {} ranks", size->value.text,
+                             launch.program, ranks),
                  fmt::format("export WORLD_SIZE={}", ranks));
 }
 
@@ -185,6 +183,64 @@ void one_file(const Script& script, const Launch& launch, Findings& findings) {
           fmt::format("each rank's nsys writes {}", shown(file.text(), 40)),
           "-o report.%q{" + std::string(is_slurm(launch) ? "SLURM_PROCID" : "PMIX_RANK") + "}");
     return;
+  }
+}
+
+// Variables that sbatch sets only where the job asks for what they say, with the options.
+constexpr std::pair<std::string_view, std::string_view> kOnRequest[] = {
+    {"SLURM_NTASKS_PER_NODE", "--ntasks-per-node --tasks-per-node"},
+    {"SLURM_CPUS_PER_TASK", "--cpus-per-task --tres-per-task"},
+    {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
+    {"SLURM_GPUS_PER_TASK", "--gpus-per-task"},
+    {"SLURM_GPUS", "--gpus"}};
+
+// Where `text` has `name` as a whole word without a default behind it.
+bool refers(std::string_view text, std::string_view name) {
+  for (std::size_t at = 0; (at = text.find(name, at)) != text.npos; at += name.size()) {
+    const std::string_view rest = text.substr(at + name.size());
+    const bool begins = at == 0 || !is_name_char(text[at - 1]);
+    if (begins && (rest.empty() || (!is_name_char(rest.front()) && rest.front() != ':')))
+      return true;
+  }
+  return false;
+}
+
+// The first command that needs a value of `name`; nullptr: none, or the script looks whether it is set.
+const Part* first_need(const Script& script, std::string_view name) {
+  const auto in = [&](const Word& word) -> const Part* {
+    for (const Part& part : word.parts)
+      if (part.kind == Part::Kind::parameter
+              ? part.text == name && part.rest.empty()
+              : part.kind == Part::Kind::arithmetic && refers(part.text, name))
+        return &part;
+    return nullptr;
+  };
+  for (const Command& command : script.shell.commands) {
+    const std::string_view first =
+        command.words.empty() ? "" : script.shell.at(command.words.front().span);
+    const bool tests = command.test || first == "[" || first == "[[" || first == "test";
+    if (tests && refers(script.shell.at(command.span), name)) return nullptr;
+    if (tests || command.conditional || command.function != 0 || first == "echo" ||
+        first == "printf")
+      continue;
+    for (const Word& word : command.words)
+      if (const Part* const part = in(word)) return part;
+    for (const Assignment& one : command.assignments)
+      if (const Part* const part = in(one.value)) return part;
+  }
+  return nullptr;
+}
+
+void on_request(const Script& script, Findings& findings) {
+  if (script.request.system != "slurm") return;
+  for (const auto& [name, options] : kOnRequest) {
+    if (script.ask(options) != nullptr || script.by_name.contains(name)) continue;
+    const Part* const part = first_need(script, name);
+    if (part == nullptr) continue;
+    const std::string_view option = options.substr(0, options.find(' '));
+    findings.add("variable-not-requested", part->span,
+                 fmt::format("{} is empty: Slurm sets it only for jobs with {}", name, option),
+                 fmt::format("#SBATCH {}=NUMBER", option));
   }
 }
 
@@ -213,8 +269,9 @@ void other_system(const Script& script, Findings& findings) {
         if (part.kind != Part::Kind::parameter || !part.rest.empty() ||
             !of_another(*own, part.text) || script.by_name.contains(part.text))
           continue;
-        findings.add("other-system", part.span,
-                     fmt::format("{} sets no {}: it is empty in this job", own->title, part.text));
+        findings.add(
+            "other-system", part.span,
+            fmt::format("{} does not set {}: it is empty in this job", own->title, part.text));
         return;
       }
     };
@@ -235,6 +292,7 @@ void other_system(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_ranks(const Script& script, Findings& findings) {
+  on_request(script, findings);
   expanded_too_early(script, findings);
   global_rank(script, findings);
   other_system(script, findings);

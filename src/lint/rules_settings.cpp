@@ -33,10 +33,9 @@ void masks(const Script& script, const Launch& launch, Findings& findings) {
                    fmt::format("omit {}, and let each rank take device LOCAL_RANK", name));
     if (is_slurm(launch) &&
         launch.option("--gpu-bind --gpus-per-task --gpus-per-node --gres") != nullptr)
-      findings.add(
-          "mask-and-option", given->name_span,
-          fmt::format("{}={} is set for srun, whose options give each task devices of its own",
-                      name, given->value.text));
+      findings.add("mask-and-option", given->name_span,
+                   fmt::format("{}={} is set, and options of srun set a mask for each task", name,
+                               given->value.text));
   }
   const std::string* const rocr = known(script, "ROCR_VISIBLE_DEVICES", launch);
   const std::string* hip = known(script, "HIP_VISIBLE_DEVICES", launch);
@@ -111,7 +110,7 @@ void rendezvous(const Script& script, const Launch& launch, Findings& findings) 
   const long nodes = nodes_of(script, launch);
   if (address != nullptr && address->value.known() && is_loopback(address->value.text) && nodes > 1)
     findings.add("address-loopback", address->name_span,
-                 fmt::format("MASTER_ADDR={} on {} nodes: each would connect to itself",
+                 fmt::format("MASTER_ADDR={} on {} nodes: each node connects to itself",
                              address->value.text, nodes),
                  first_node(script.request.system));
   if (address != nullptr && !address->value_span.empty()) {
@@ -149,7 +148,7 @@ void address_of(const Script& script, const Setting& one, Findings& findings) {
       one.value.known() && (one.value.text == "lo" || one.value.text == "=lo") &&
       script.request.nodes > 1)
     findings.add("interface-loopback", one.name_span,
-                 fmt::format("{}={} on {} nodes: the loopback interface reaches none of the others",
+                 fmt::format("{}={} on {} nodes: the loopback interface reaches no other node",
                              one.name, one.value.text, script.request.nodes));
   const Word* const word = one.name == "MASTER_ADDR" ? word_of(script, one) : nullptr;
   if (word == nullptr || word->parts.size() != 1 ||
@@ -163,7 +162,7 @@ void address_of(const Script& script, const Setting& one, Findings& findings) {
   if (list && part.rest.empty() && script.request.nodes != 1)
     findings.add(
         "address-is-list", one.name_span,
-        fmt::format("{} names all nodes of the job, and MASTER_ADDR must be one host", part.text),
+        fmt::format("{} lists all nodes of the job, and MASTER_ADDR must be one host", part.text),
         first_node(script.request.system));
   const bool submitter = part.text == "SLURM_SUBMIT_HOST" || part.text == "PBS_O_HOST" ||
                          part.text == "SLURM_LAUNCH_NODE_IPADDR" || part.text == "LSB_SUB_HOST";
@@ -218,7 +217,7 @@ void plugins(const Script& script, const Setting& one, Findings& findings) {
 
 // HH:MM:SS and its relatives, which the systems read differently.
 bool is_time(std::string_view system, std::string_view text) {
-  if (text.empty() || text.find_first_of("$%{") != text.npos) return true;
+  if (text.empty() || text.find_first_of("$%{<?") != text.npos) return true;
   if (system == "slurm") {
     if (to_lower(text) == "unlimited" || to_lower(text) == "infinite") return true;
     return text.find_first_not_of("0123456789:-") == text.npos &&
@@ -230,7 +229,7 @@ bool is_time(std::string_view system, std::string_view text) {
 void own_devices(Span span, Findings& findings) {
   findings.add("devices-per-task", span,
                "--gpus-per-task shows each task its own GPU only: NCCL cannot use direct "
-               "transfers between GPUs of the node, and LOCAL_RANK is no index of a device",
+               "transfers between GPUs of the node, and LOCAL_RANK is not a device index",
                "--gpus-per-node=N, and let each rank take device LOCAL_RANK");
 }
 
@@ -240,7 +239,7 @@ void asks(const Script& script, Findings& findings) {
   if (time != nullptr && (request.system == "slurm" || request.system == "pbs") &&
       !is_time(request.system, time->value))
     findings.add(
-        "bad-time", time->span, fmt::format("\"{}\" is no time", shown(time->value, 40)),
+        "bad-time", time->span, fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
         request.system == "slurm" ? "HH:MM:SS, D-HH:MM:SS, or minutes" : "HH:MM:SS, or seconds");
   const Ask* const tasks = script.ask("--ntasks");
   if (request.system == "slurm" && request.nodes > 0 && request.tasks > 0 &&
@@ -250,7 +249,13 @@ void asks(const Script& script, Findings& findings) {
                  fmt::format("--ntasks={} is more than {} with {} each", request.tasks,
                              counted(request.nodes, "node"), request.tasks_per_node));
   const Ask* const per_task = script.ask("--gpus-per-task");
-  if (per_task != nullptr && (request.tasks_per_node > 1 || request.tasks > 1))
+  const Ask* const binding = script.ask("--gpu-bind");
+  const bool shared = request.tasks_per_node > 1 ||
+                      (request.tasks_per_node == 0 && request.tasks > std::max(request.nodes, 1L));
+  // The batch script itself sees all GPUs; only steps have tasks.
+  const bool steps = std::ranges::any_of(
+      script.launches, [](const Launch& one) { return is_slurm(one) && !is_tool(one); });
+  if (per_task != nullptr && shared && steps && (binding == nullptr || binding->value != "none"))
     own_devices(per_task->span, findings);
 }
 
@@ -280,7 +285,12 @@ void check_settings(const Script& script, Findings& findings) {
     network(script, launch, findings);
     rendezvous(script, launch, findings);
     const Option* const devices = launch.option("--gpus-per-task");
-    if (is_slurm(launch) && devices != nullptr && ranks_of(script, launch) > 1)
+    const Option* const binding = launch.option("--gpu-bind");
+    const bool all_visible = binding != nullptr && binding->value.text() == "none";
+    const long each = ranks_per_node_of(script, launch);
+    if (is_slurm(launch) && devices != nullptr && !all_visible &&
+        (each > 1 ||
+         (each < 0 && ranks_of(script, launch) > std::max(nodes_of(script, launch), 1L))))
       own_devices(devices->span, findings);
   }
   asks(script, findings);

@@ -6,6 +6,7 @@
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 #include "lint/engine.h"
+#include "lint/words.h"
 
 namespace hpclaunch::lint {
 
@@ -14,9 +15,9 @@ namespace {
 void bad_parts(const Word& word, const Shell& shell, Findings& findings) {
   for (const Part& part : word.parts)
     if (part.kind == Part::Kind::bad)
-      findings.add(
-          "bad-substitution", part.span,
-          fmt::format("{} is not a variable: a shell stops here", shown(shell.at(part.span))));
+      findings.add("bad-substitution", part.span,
+                   fmt::format("{} is not a valid expansion: the shell stops here",
+                               shown(shell.at(part.span))));
 }
 
 // NAME=a;b where the rest was meant as part of the value.
@@ -33,8 +34,8 @@ void semicolon(const Shell& shell, std::size_t index, Findings& findings) {
   if (!part || rest.find('/') != rest.npos) return;
   Finding& finding =
       findings.add("unquoted-semicolon", last.span,
-                   fmt::format("the value of {} ends at ';', and {} is taken for a command",
-                               last.name, shown(rest)),
+                   fmt::format("the value of {} ends at ';', and {} is run as a command", last.name,
+                               shown(rest)),
                    fmt::format("{}='...;{}'", last.name, shown(rest)));
   const bool plain = std::ranges::all_of(
       last.value.parts, [](const Part& p) { return p.kind == Part::Kind::text && !p.quoted; });
@@ -60,8 +61,8 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
     if (exports ? !is_identifier(text(i)) : !looks_like_variable(text(i))) continue;
     Finding& finding = findings.add(
         "blank-at-equals", span_of(command.words[i].span.begin, command.words[i + 1].span.end),
-        fmt::format("a blank stands before the '=' of {}: {}", text(i),
-                    exports ? "nothing is assigned" : "it is taken for a command"),
+        fmt::format("blank before the '=' of {}: {}", text(i),
+                    exports ? "nothing is assigned" : "it is run as a command"),
         fmt::format("{}=...", text(i)));
     std::size_t to = command.words[i + 1].span.end;
     if (text(i + 1) == "=" && i + 2 < command.words.size()) to = command.words[i + 2].span.begin;
@@ -76,10 +77,10 @@ void blanks(const Shell& shell, const Command& command, Findings& findings) {
   const bool value =
       parse_natural(shell.at(word.span)).has_value() && last.value.parts.empty() && !last.array;
   if (!value || word.span.begin < last.span.end) return;
-  Finding& finding = findings.add(
-      "blank-at-equals", span_of(last.span.begin, word.span.end),
-      fmt::format("a blank stands behind the '=' of {}: its value is empty", last.name),
-      fmt::format("{}={}", last.name, shell.at(word.span)));
+  Finding& finding =
+      findings.add("blank-at-equals", span_of(last.span.begin, word.span.end),
+                   fmt::format("blank after the '=' of {}: its value is empty", last.name),
+                   fmt::format("{}={}", last.name, shell.at(word.span)));
   finding.edits = {{last.span.end, word.span.begin, ""}};
   finding.certain = true;
 }
@@ -90,15 +91,16 @@ void let(const Shell& shell, const Command& command, bool stops, Findings& findi
   if (command.join == Join::or_else || command.test) return;
   const Word& word = command.words[1];
   const std::string_view text = shell.at(word.span);
+  const bool pattern = shell.at(command.span).find('*') != std::string_view::npos;
+  if (!stops && !pattern) return;
   const std::size_t equals = text.find('=');
   const bool assigns = command.words.size() == 2 && equals != text.npos &&
                        is_identifier(text.substr(0, equals)) &&
                        text.find_first_of("\"'") == text.npos;
   Finding& finding = findings.add(
       "let-command", command.span,
-      stops
-          ? "let fails where its result is 0, and set -e then ends the script"
-          : "let fails where its result is 0, and takes an unquoted * for a pattern of file names",
+      stops ? "let fails where its result is 0, and set -e then ends the script"
+            : "the shell takes an unquoted * behind let for a pattern of file names",
       assigns ? fmt::format("{}=$(({}))", text.substr(0, equals), text.substr(equals + 1))
               : "NAME=$((EXPRESSION))");
   if (stops) finding.diagnostic.severity = Severity::warning;
@@ -107,11 +109,104 @@ void let(const Shell& shell, const Command& command, bool stops, Findings& findi
   finding.certain = true;
 }
 
+// A command whose name is an option: the line above it was to continue here.
+void lost_continuation(const Shell& shell, const Command& command, Findings& findings) {
+  if (command.words.empty() || !command.assignments.empty()) return;
+  const Span name = command.words.front().span;
+  const std::string_view text = shell.at(name);
+  if (text.size() < 2 || text[0] != '-' || (text[1] != '-' && !is_name_start(text[1]))) return;
+  const std::size_t line = shell.text.rfind('\n', name.begin);
+  if (line == shell.text.npos || line == 0) return;
+  const std::size_t start = shell.text.rfind('\n', line - 1) + 1;  // npos + 1 is 0
+  std::string_view before = trim(shell.text.substr(start, line - start));
+  const std::size_t slash = before.find("\\ ");
+  const char* why = "the line above does not end in \\";
+  if (before.starts_with('#'))
+    why = "the comment above ends the command";
+  else if (before.ends_with('\\') || slash != before.npos)
+    why = "the \\ of the line above is not its last character";
+  findings.add(
+      "lost-continuation", name,
+      fmt::format("{} is run as a command: {}", shown(text.substr(0, text.find('='))), why));
+}
+
+// [ $N > 0 ] writes a file of that name.
+void redirect_in_test(const Shell& shell, const Command& command, Findings& findings) {
+  if (command.words.empty() || shell.at(command.words.front().span) != "[") return;
+  for (const Redirect& one : command.redirects) {
+    const std::string_view target = shell.at(one.target.span);
+    if ((one.op != ">" && one.op != "<") || target.empty() || target.starts_with("/dev/")) continue;
+    const std::string_view better = one.op == ">" ? "-gt" : "-lt";
+    findings.add("redirect-in-test", command.span,
+                 fmt::format("{} in [ ] {} {} instead of comparing", one.op,
+                             one.op == ">" ? "writes the file" : "reads the file", shown(target)),
+                 fmt::format("[ ... {} {} ]", better, shown(target)));
+  }
+}
+
+// Characters of typeset text, which shells and batch systems do not read as - " ' and blank.
+void typeset_characters(const Shell& shell, Findings& findings) {
+  static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
+      {"\xE2\x80\x93", "-"}, {"\xE2\x80\x94", "--"}, {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""},
+      {"\xE2\x80\x98", "'"}, {"\xE2\x80\x99", "'"},  {"\xC2\xA0", " "}};
+  const auto report = [&](Span span) {
+    const std::string_view text = shell.at(span);
+    for (const auto& [sign, ascii] : kSigns) {
+      const std::size_t at = text.find(sign);
+      const bool dash = ascii.front() == '-';
+      if (at == text.npos || (dash && at != 0 && text[at - 1] != ' ')) continue;
+      if (dash && at + sign.size() >= text.size()) continue;  // a dash between words
+      const Span place = span_of(span.begin + at, span.begin + at + sign.size());
+      Finding& finding = findings.add(
+          "typeset-character", place,
+          fmt::format("\"{}\" is a typographic character, not {}",
+                      sign == "\xC2\xA0" ? "no-break space" : sign, ascii == " " ? "blank" : ascii),
+          fmt::format("type {}", ascii == " " ? "a blank" : ascii));
+      finding.edits = {{place.begin, place.end, std::string(ascii)}};
+      return;
+    }
+  };
+  if (!shell.shebang.empty()) report(span_of(2, 2 + shell.text.substr(2).find_first_of("\r\n")));
+  for (const Directive& one : shell.directives) report(one.body);
+  for (const Command& command : shell.commands) {
+    const std::string_view name =
+        command.words.empty() ? std::string_view() : shell.at(command.words.front().span);
+    if (name == "echo" || name == "printf") continue;
+    const auto check = [&](const Word& word) {
+      for (const Part& part : word.parts)
+        if (part.kind == Part::Kind::text && !part.quoted) report(part.span);
+    };
+    for (const Word& word : command.words) check(word);
+    for (const Assignment& one : command.assignments) check(one.value);
+  }
+}
+
+// "#!/bash/bin", "#!bin/bash": the system finds no such interpreter.
+void shebang(const Shell& shell, Findings& findings) {
+  const std::string_view path = shell.shebang.substr(0, shell.shebang.find_first_of(" \t"));
+  if (path.empty()) {
+    for (const Comment& comment : shell.comments)
+      if (comment.alone && shell.at(comment.span).starts_with("#!/"))
+        return static_cast<void>(findings.add(
+            "bad-shebang", comment.span, "#! counts only as the first two characters of the file",
+            "move this line to the top"));
+    return;
+  }
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  static constexpr std::string_view kKnown[] = {"sh", "env", "python", "perl", "awk", "make"};
+  const bool known = std::ranges::any_of(
+      kKnown, [&](std::string_view one) { return name.find(one) != name.npos; });
+  if (path.front() == '/' && known && consists_of(name, ".+-_")) return;
+  findings.add("bad-shebang", span_of(0, 2 + path.size()),
+               path.front() == '/' ? fmt::format("{} is not a shell", shown(path))
+                                   : fmt::format("{} is not an absolute path", shown(path)));
+}
+
 void line_ends(const Shell& shell, Findings& findings) {
   const std::size_t first = shell.text.find("\r\n");
   if (first == shell.text.npos) return;
   Finding& finding = findings.add("crlf", span_of(first, first + 1),
-                                  "lines end as in Windows: a shell takes the \\r for text");
+                                  "lines end with \\r\\n (Windows): the shell reads \\r as text");
   for (std::size_t at = first; at != shell.text.npos; at = shell.text.find("\r\n", at + 2))
     finding.edits.push_back({at, at + 1, ""});
   finding.certain = true;
@@ -122,6 +217,8 @@ void line_ends(const Shell& shell, Findings& findings) {
 void check_shell(const Script& script, Findings& findings) {
   const Shell& shell = script.shell;
   line_ends(shell, findings);
+  shebang(shell, findings);
+  typeset_characters(shell, findings);
   bool stops = false;  // at the first failure
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
     const Command& command = shell.commands[i];
@@ -134,6 +231,8 @@ void check_shell(const Script& script, Findings& findings) {
       bad_parts(one.value, shell, findings);
       for (const Word& item : one.items) bad_parts(item, shell, findings);
     }
+    lost_continuation(shell, command, findings);
+    redirect_in_test(shell, command, findings);
     semicolon(shell, i, findings);
     blanks(shell, command, findings);
   }

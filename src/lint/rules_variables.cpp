@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/text.h"
 #include "lint/engine.h"
 #include "lint/values.h"
+#include "lint/words.h"
 
 namespace hpclaunch::lint {
 
@@ -36,12 +38,20 @@ void correct(const Script& script, const Setting& setting, Finding& finding) {
   finding.edits = {{setting.value_span.begin, setting.value_span.end, fix.substr(equals + 1)}};
 }
 
-void check_setting(const Script& script, const Setting& setting, Findings& findings) {
+void check_setting(const Script& script, const Setting& setting, bool used, Findings& findings) {
   const bool known = setting.value.known() && !setting.array && !is_secret(setting.name);
   // An assignment that stays in the shell may be the script's own affair: its value is judged where it is exported.
   const Diagnostic found = knowledge::check(setting.name, known ? setting.value.text : "");
   if (found.id.empty()) return;
   if (!setting.exported && found.id == knowledge::kBadValue) return;
+  // A name that the script itself uses is its own, unless it is nearly that of a library.
+  const bool own = used && (!setting.exported || found.fix.empty());
+  if (found.id == knowledge::kUnknownVariable && own) return;
+  // NAME=$NEW_NAME, or both names set: for older and newer versions.
+  const bool both = found.id == knowledge::kOldVariable && !found.fix.empty() &&
+                    (script.by_name.contains(found.fix) ||
+                     script.shell.at(setting.value_span).find(found.fix) != std::string::npos);
+  if (both) return;
   const Span span = found.id == knowledge::kBadValue && !setting.value_span.empty()
                         ? setting.value_span
                         : setting.name_span;
@@ -53,24 +63,64 @@ void check_setting(const Script& script, const Setting& setting, Findings& findi
     rename(script, setting, finding);
 }
 
+// $NAME or ${NAME} in a command, each with its name's place.
+template <class See>
+void for_each_use(const Shell& shell, See see) {
+  for (const Command& command : shell.commands) {
+    const std::string_view text = shell.at(command.span);
+    for (std::size_t at = 0; (at = text.find('$', at)) != text.npos;) {
+      at += at + 1 < text.size() && text[at + 1] == '{' ? 2 : 1;
+      std::size_t end = at;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (end > at)
+        see(text.substr(at, end - at), span_of(command.span.begin + at, command.span.begin + end));
+      at = end;
+    }
+  }
+}
+
+std::set<std::string_view> names_used(const Shell& shell) {
+  std::set<std::string_view> names;
+  for_each_use(shell, [&](std::string_view name, Span) { names.insert(name); });
+  return names;
+}
+
+// $SLURM_JOB_NODELIS: a batch system's variable that is nearly right.
+void check_reads(const Script& script, Findings& findings) {
+  static constexpr std::string_view kPrefixes[] = {"SLURM_", "PBS_", "PALS_",
+                                                   "FLUX_",  "LSB_", "OMPI_COMM_WORLD_"};
+  std::set<std::string_view> seen;
+  for_each_use(script.shell, [&](std::string_view name, Span span) {
+    const bool of_system = std::ranges::any_of(
+        kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (!of_system || script.by_name.contains(name) || !seen.insert(name).second) return;
+    const Diagnostic found = knowledge::check(name, "");
+    if (found.id != knowledge::kUnknownVariable || found.fix.empty()) return;
+    Finding& finding = findings.add(found.id, span, found.message, found.fix);
+    finding.edits = {{span.begin, span.end, found.fix}};
+  });
+}
+
 void check_secret(const Setting& setting, Findings& findings) {
   const bool written =
       setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
   if (!is_secret(setting.name) || !written || setting.how == How::unset) return;
   findings.add("secret-in-script", setting.name_span,
-               fmt::format("the value of {} is a secret that stands in this file", setting.name));
+               fmt::format("{} has a secret value in this file", setting.name));
 }
 
 }  // namespace
 
 void check_variables(const Script& script, Findings& findings) {
+  check_reads(script, findings);
+  const std::set<std::string_view> used = names_used(script.shell);
   for (const Setting& setting : script.settings) {
     if (setting.how == How::unset || setting.how == How::read) continue;
     if (setting.how == How::exported && setting.value_span.empty() &&
         script.shell.dialect == Dialect::posix &&
         script.by_name.find(setting.name)->second.size() > 1)
       continue;  // export NAME: the assignment is judged
-    check_setting(script, setting, findings);
+    check_setting(script, setting, used.contains(setting.name), findings);
     check_secret(setting, findings);
   }
 }

@@ -119,6 +119,8 @@ struct Script {
   Shell shell;
   RequestOfJob request;
   std::vector<Ask> asks;
+  /// The first word of a directive that is neither option nor value, with the index of the directive.
+  std::vector<std::pair<std::size_t, Span>> strays;
   std::vector<Setting> settings;  ///< in the order in which they happen
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_name;  ///< indices of settings
   std::vector<Module> modules;

@@ -84,7 +84,7 @@ class Lint(Test):
                 ("assignment-as-program", "srun apptainer exec i.sif A=1 python x", "A=1 srun apptainer exec i.sif python x"),
                 ("placeholder", "#SBATCH --account=\nsrun x", "#SBATCH --account=me\nsrun x"),
                 ("option-twice", "srun -n 4 --ntasks=8 x", "srun -n 4 -N 2 x"),
-                ("let-command", "let A=$B*2", "A=$((B * 2))"),
+                ("let-command", "let A=$B*2", "let A=$B-2"),
                 ("address-is-list", "export MASTER_ADDR=$SLURM_NODELIST\nsrun x", "export MASTER_ADDR=${SLURM_NODELIST%%,*}\nsrun x"),
                 ("address-of-submitter", "export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun x", "export MASTER_ADDR=$(hostname)\nsrun x"),
                 ("interface-loopback", "export NCCL_SOCKET_IFNAME=lo\nsrun x", "export NCCL_SOCKET_IFNAME=^lo\nsrun x"),
@@ -109,6 +109,61 @@ class Lint(Test):
         self.assertNotIn("environment-on-home", self.codes(many % "$SCRATCH"))
         self.assertIn("other-system", self.codes("#!/bin/bash\n#PBS -l select=2\nsrun x\n"))
 
+    def test_faults_of_copied_scripts(self):
+        """As in public repositories: lines between the first line and a launch, wrong and right."""
+        for code, wrong, right in (
+                ("misspelt-directive", "!#SBATCH -t 5", "#SBATCH -t 5"),
+                ("misspelt-directive", "#SBASH --time=5", "#BASH --time=5 was meant"),
+                ("unknown-directive", "#SBATCH --account=my project", "#SBATCH --account='my project'  # why"),
+                ("unknown-directive", "#SBATCH --gpu=4", "#SBATCH --gpus=4"),
+                ("unknown-directive", "#SBATCH --imagination=x", "#SBATCH --image=x\n#SBATCH hetjob"),
+                ("misspelt-directive", "#SBACTH -t 5", "# #SBATCH -t 5"),
+                ("conda-not-initialised", "conda activate e\nmodule load x", "module load x\nconda activate e"),
+                ("misspelt-directive", "#sbatch -t 5", "# sbatch -t 5 job.sh"),
+                ("redirect-in-test", "if [ $N > 0 ]; then date; fi", "if [ $N -gt 0 ] && [ -f x ] 2> /dev/null; then date; fi"),
+                ("unknown-variable", "scontrol show hostnames $SLURM_JOB_NODELIS", "scontrol show hostnames $SLURM_JOB_NODELIST $SLURM_SITE_OWN"),
+                ("unknown-variable", "export NCCL_OWNFOLDER=/x", "export NCCL_OWNFOLDER=/x\nls $NCCL_OWNFOLDER"),
+                ("placeholder", "#SBATCH --nodes TODO", "#SBATCH --nodes 2"),
+                ("placeholder", "#SBATCH --account=your_project", "#SBATCH --account=yours"),
+                ("lost-continuation", "python t.py \\ # why\n  --lr 1", "python t.py \\\n  --lr 1"),
+                ("lost-continuation", "python t.py \\\n  # --wd 2 \\\n  --lr 1", "A=(\n  --wd 2 # why\n  --lr 1\n)"),
+                ("typeset-character", "python t.py \u2013lr 1", "python t.py -lr 1  # \u2013"),
+                ("typeset-character", "export A=\u201cx\u201d", "export A='\u201cx\u201d'\necho d\u2019or"),
+                ("self-assignment", "master_addr=a\nexport MASTER_ADDR=$MASTER_ADDR", "master_addr=a\nexport MASTER_ADDR=$master_addr"),
+                ("variable-not-requested", "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK", "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}"),
+                ("variable-not-requested", "N=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))", "#SBATCH --ntasks-per-node=4\nN=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))"),
+                ("rendezvous-missing", "srun torchrun --nproc-per-node 4 t.py", "srun torchrun $ARGS t.py\nsrun -N 1 torchrun --nproc-per-node 4 t.py"),
+                ("option-twice", "torchrun --nproc_per_node=4 --nproc-per-node=2 t.py", "torchrun --nproc_per_node=2 --nproc-per-node=2 t.py"),
+                ("devices-per-task", "srun -N 2 -n 8 --gpus-per-task=1 x", "srun -N 2 -n 2 --gpus-per-task=4 x\nsrun -n 8 --gpus-per-task=1 --gpu-bind=none x"),
+                ("bad-value", "export NCCL_PROTO=simpel", "export NCCL_PROTO='^LL128;allreduce:simple'"),
+                ("bad-value", "export TORCH_CPP_LOG_LEVEL=loud", "export TORCH_CPP_LOG_LEVEL=error"),
+                ("not-exported", "MASTER_PORT=1\nsrun x", "MASTER_PORT=1\nsrun torchrun --nnodes=2 --rdzv-endpoint=a:1 t.py"),
+                ("not-exported", "MASTER_PORT=1\necho port $MASTER_PORT", "MASTER_PORT=1\nssh a train --port $MASTER_PORT"),
+                ("export-before-module", "export NCCL_CROSS_NIC=1\nmodule load PyTorch/2.2", "export NCCL_DEBUG=WARN\nmodule load PyTorch/2.2"),
+                ("not-exported", "WORLD_SIZE=8\nsrun x", "WORLD_SIZE=8\npython -m torch.distributed.launch t.py"),
+                ("old-variable", "export SRUN_CPUS_PER_TASK=4", "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-4}"),
+                ("old-variable", "export NCCL_ASYNC_ERROR_HANDLING=1", "export NCCL_ASYNC_ERROR_HANDLING=1 TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
+                ("not-exported", "RANK=0\nsrun x", "RANK=0\nfor n in a b; do\n  ssh $n x $RANK\n  RANK=$((RANK + 1))\ndone"),
+                ("path-replaced", "export LD_LIBRARY_PATH=LD_LIBRARY_PATH:/x/lib", "export LD_LIBRARY_PATH=/x/lib"),
+                ("placeholder", "#SBATCH --time=??", "#SBATCH --time=1:00:00"),
+                ("devices-per-task", "#SBATCH --tasks-per-node=4\n#SBATCH --gpus-per-task=1", "#SBATCH --tasks-per-node=1\n#SBATCH --gpus-per-task=4"),
+                ("slow-setting", "export NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=1 FI_PROVIDER=efa"),
+                ("path-replaced", "module load python\nexport PYTHONPATH=.", "module load cuda/12\nexport PYTHONPATH=."),
+                ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
+            end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
+            self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
+        self.assertNotIn("repeated-directive", self.codes(HEAD + "#SBATCH --mail-type=begin\n#SBATCH --mail-type=end\n" + RUN))
+        self.assertEqual(self.codes(HEAD + "date\n#SBATCH -t 5\n#SBATCH -n 5\n" + RUN), ["late-directive"])
+        self.assertNotIn("devices-per-task", self.codes(HEAD + "#SBATCH -n 8\n#SBATCH --gpus-per-task=1\npython x.py\n"))
+        self.assertEqual(self.codes("#$ -S /bin/bash\n#$ -cwd\ndate\n"), [])
+        near = self.findings(HEAD + "export NCCL_SHRIMP_DISABLE=1\n" + RUN)
+        self.assertFalse("did you mean" in near[0]["message"], near)
+        for line, found in (("#!/bash/bin", True), ("#!/bin/sh$", True), ("# x\n#!/bin/sh", True), ("#!bin/bash", True), ("#!/usr/bin/env -S bash -e", False), ("#! /bin/tcsh", False)):
+            self.assertEqual("bad-shebang" in self.codes(line + "\nsrun x\n"), found, line)
+        alone = "export NCCL_IB_DISABLE=1\n%s\n"
+        for line, found in (("deepspeed t.py", False), ("torchrun --nnodes=1 t.py", False), ("deepspeed --hostfile=h t.py", True), ("torchrun --nnodes=2 t.py", True)):
+            self.assertEqual("slow-setting" in self.codes(alone % line), found, line)
+
     def test_cautions_are_explained(self):
         done = hpclaunch("explain", "FI_CXI_OFLOW_BUF_SIZE", "--profile", "none")
         self.assertRegex(done.out, r"(?s)harmful +.*8388608.*since libfabric 2.2.0.*prov/cxi/include/cxip.h")
@@ -122,6 +177,10 @@ class Lint(Test):
         self.assertTrue(all(":4:13: warning: rccl 2.22.3" in line for line in old), old)
         self.assertEqual(found("6.4.1", "export RCCL_MSCCL_ENABLE=0\n"), [])
         self.assertEqual(found("6.3.1", "module purge\n"), [])
+        slurm = HEAD + "module load slurm/19.05.7\n%s"
+        self.assertNotIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % RUN).encode())).out)
+        self.assertIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % "srun --gpu-bind=single:1 x\n").encode())).out)
+        self.assertNotIn("known-issue", self.codes(slurm % "python x.py\n"))
         done = hpclaunch("lint", "--env", env=clean_env(LOADEDMODULES="rocm/6.3.1:rccl/2.22.3", CUDA_LAUNCH_BLOCKING="1"))
         self.assertIn("rccl 2.22.3 with rocm 6.3.1 may hang", done.out)
         self.assertIn("[debug-setting]", done.out)
