@@ -48,8 +48,9 @@ std::vector<Item> items_of(const Request& request) {
 Status check(const Item& item) {
   const bool name = item.value.find('/') != 0;
   const bool plain =
-      name ? consists_of(item.value, "_./+:=@~^-")
-           : std::ranges::none_of(item.value, [](char c) { return c < ' ' && c >= 0; });
+      name ? consists_of(item.value, "_./+:=@~^-") : std::ranges::none_of(item.value, [](char c) {
+        return static_cast<unsigned char>(c) < ' ';
+      });
   if (plain && !item.value.empty() && item.value.front() != '-') return Done{};
   return Error{ErrorKind::usage,
                fmt::format("{} must be a name, not \"{}\"", item.option, shown(item.typed)),
