@@ -62,6 +62,7 @@ ch-run|charliecloud-runtime|charliecloud|tests with containers
 bwrap|bubblewrap|bubblewrap|tests with containers, and of a root with nothing but the C library
 rpmbuild|rpm|rpm-build|the test of the rpm package
 tclsh|tcl|tcl|the test of the module file
+venv|python3-venv|python3|the test of the wheel with PyTorch
 aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|tests of the shim for aarch64
 qemu-aarch64|qemu-user-static|qemu-user-static|tests of the shim for aarch64
 '
@@ -96,6 +97,7 @@ is_there() {
     musl) have musl-gcc ;;
     torch) [ -n "$(find_python)" ] ;;
     jsonschema) python3 -c 'import jsonschema' >/dev/null 2>&1 || /usr/bin/python3 -c 'import jsonschema' >/dev/null 2>&1 ;;
+    venv) /usr/bin/python3 -c 'import ensurepip' >/dev/null 2>&1 || ! [ -x /usr/bin/python3 ] ;;
     hydra) have mpiexec.hydra ;;
     lua5.3) have lua5.3 || have lua ;;
     slurmctld | munged | ip) have "$1" || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
