@@ -141,12 +141,16 @@ else()
   # GPUs are found through vendor libraries that hpclaunch opens itself, PCI through sysfs.
   set(_hwloc_prefix ${CMAKE_BINARY_DIR}/_deps/hwloc-install)
   find_program(HPCLAUNCH_MAKE NAMES gmake make REQUIRED)
+  set(_hwloc_host)
+  if(CMAKE_CROSSCOMPILING)
+    set(_hwloc_host --host=${CMAKE_LIBRARY_ARCHITECTURE})
+  endif()
   ExternalProject_Add(hwloc_build
     SOURCE_DIR ${hwloc_SOURCE_DIR}
     BINARY_DIR ${CMAKE_BINARY_DIR}/_deps/hwloc-build
     DOWNLOAD_COMMAND ""
     CONFIGURE_COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER} CFLAGS=-O2
-                      ${hwloc_SOURCE_DIR}/configure --quiet --prefix=${_hwloc_prefix} --libdir=${_hwloc_prefix}/lib
+                      ${hwloc_SOURCE_DIR}/configure --quiet ${_hwloc_host} --prefix=${_hwloc_prefix} --libdir=${_hwloc_prefix}/lib
                       --enable-static --disable-shared --with-pic --disable-doxygen
                       --disable-cairo --disable-libxml2 --disable-libudev --disable-pci --disable-plugins
                       --disable-opencl --disable-cuda --disable-nvml --disable-rsmi --disable-levelzero --disable-gl

@@ -17,7 +17,7 @@ if(TARGET hpclaunch)
   function(hpclaunch_write file)
     string(JOIN " " _words ${ARGN})
     add_custom_command(OUTPUT ${file}
-      COMMAND $<TARGET_FILE:hpclaunch> ${ARGN} > ${file}.tmp
+      COMMAND hpclaunch ${ARGN} > ${file}.tmp
       COMMAND ${CMAKE_COMMAND} -E rename ${file}.tmp ${file}
       DEPENDS hpclaunch VERBATIM COMMENT "Writing what hpclaunch ${_words} prints")
   endfunction()
@@ -64,7 +64,8 @@ function(hpclaunch_licence name source)
     endif()
   endforeach()
   foreach(_package ${ARGN})
-    foreach(_file /usr/share/doc/${_package}/copyright /usr/share/licenses/${_package}/LICENSE /usr/share/licenses/${_package}/COPYING
+    foreach(_file ${HPCLAUNCH_AARCH64_PREFIX}/usr/share/doc/${_package}/copyright /usr/share/doc/${_package}/copyright
+                  /usr/share/licenses/${_package}/LICENSE /usr/share/licenses/${_package}/COPYING
                   /usr/share/licenses/${_package}/COPYING.RUNTIME)
       if(EXISTS ${_file})
         install(FILES ${_file} DESTINATION ${_doc}/licences RENAME ${name})

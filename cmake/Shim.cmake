@@ -38,6 +38,8 @@ function(hpclaunch_try_shim libc)
       return()
     endif()
     file(WRITE ${source} "extern \"C\" void _start() { for (;;) {} }\n")
+  elseif(libc STREQUAL "aarch64")  # Fedora's cross compiler comes without headers of a C library
+    file(WRITE ${source} "#include <sys/socket.h>\nextern \"C\" void _start() { for (;;) {} }\n")
   elseif(libc STREQUAL "musl" AND NOT HPCLAUNCH_MUSL_GCC)
     return()
   else()
@@ -57,7 +59,7 @@ function(hpclaunch_build_shim libc path)
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
     COMMAND ${shim_command_${libc}} -o ${path}
     DEPENDS ${shim_files}
-    COMMENT "Building the shim (C library: ${libc}): ${path}"
+    COMMENT "Building the shim (${libc}): ${path}"
     VERBATIM)
 endfunction()
 
@@ -91,4 +93,18 @@ if(HPCLAUNCH_TESTS)
       list(APPEND HPCLAUNCH_SHIM_BUILDS ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-${libc} ${libc})
     endif()
   endforeach()
+  # For aarch64, where a cross compiler and QEMU are: tests/support/foreign.py runs it.
+  set(HPCLAUNCH_SHIM_AARCH64 "")
+  find_program(HPCLAUNCH_AARCH64_CXX aarch64-linux-gnu-g++ DOC "Cross compiler, builds a shim for the tests")
+  find_program(HPCLAUNCH_QEMU_AARCH64 NAMES qemu-aarch64-static qemu-aarch64 DOC "Runs programs for aarch64")
+  mark_as_advanced(HPCLAUNCH_AARCH64_CXX HPCLAUNCH_QEMU_AARCH64)
+  if(HPCLAUNCH_AARCH64_CXX AND HPCLAUNCH_QEMU_AARCH64 AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    string(REPLACE "${shim_compiler}" "${HPCLAUNCH_AARCH64_CXX}" shim_command_aarch64 "${shim_command_none}")
+    hpclaunch_try_shim(aarch64)
+    if(shim_links_aarch64)
+      set(HPCLAUNCH_SHIM_AARCH64 ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-aarch64)
+      hpclaunch_build_shim(aarch64 ${HPCLAUNCH_SHIM_AARCH64})
+      add_custom_target(hpclaunch-shim-aarch64 ALL DEPENDS ${HPCLAUNCH_SHIM_AARCH64})
+    endif()
+  endif()
 endif()

@@ -100,6 +100,15 @@ while(shim_builds)
   list(POP_FRONT shim_builds path libc)
   hpclaunch_shim_test(${path} ${libc})
 endwhile()
+if(HPCLAUNCH_SHIM_AARCH64)
+  add_test(NAME shim.black-box.aarch64
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/support/foreign.py ${HPCLAUNCH_QEMU_AARCH64}
+                   ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/shim/black_box.py ${HPCLAUNCH_SHIM_AARCH64} aarch64)
+  set_tests_properties(shim.black-box.aarch64 PROPERTIES LABELS shim TIMEOUT 300 SKIP_RETURN_CODE 77)
+elseif(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  add_test(NAME shim.black-box.aarch64 COMMAND ${CMAKE_COMMAND} -E echo "skipped: no aarch64-linux-gnu-g++ or no qemu-aarch64")
+  set_tests_properties(shim.black-box.aarch64 PROPERTIES LABELS shim SKIP_REGULAR_EXPRESSION "^skipped: ")
+endif()
 
 # ---- planning: counts, placement, environment, launch lines ------------------------------------------
 hpclaunch_unit_test(hosts SOURCES tests/model/hostlist_test.cpp tests/model/job_test.cpp LINK hpclaunch_model)

@@ -1,13 +1,13 @@
-# STAGE=FOLDER VERSION=V FLOOR=2.28 OUT=FOLDER cpack --config packaging/cpack.cmake -G DEB|RPM: the tree in
-# STAGE as a package of the system (scripts/package calls it).
-foreach(_name STAGE VERSION FLOOR OUT)
+# STAGE=FOLDER VERSION=V FLOOR=2.28 MACHINE=x86_64 DEBIAN_MACHINE=amd64 MAINTAINER="NAME <ADDRESS>" OUT=FOLDER
+# cpack --config packaging/cpack.cmake -G DEB|RPM: the tree in STAGE as a package of the system (scripts/package calls it).
+foreach(_name STAGE VERSION FLOOR MACHINE DEBIAN_MACHINE MAINTAINER OUT)
   set(${_name} "$ENV{${_name}}")
 endforeach()
 set(CPACK_PACKAGE_NAME hpclaunch)
 set(CPACK_PACKAGE_VERSION ${VERSION})
 set(CPACK_PACKAGE_FILE_NAME hpclaunch-${VERSION})
 set(CPACK_PACKAGE_VENDOR "hpclaunch developers")
-set(CPACK_PACKAGE_CONTACT "hpclaunch developers <hpclaunch@localhost>")
+set(CPACK_PACKAGE_CONTACT "${MAINTAINER}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Launcher for distributed PyTorch jobs")
 set(CPACK_PACKAGE_DESCRIPTION "Starts the ranks of a PyTorch job on one node or many, bound next to
 their devices, with the environment that the interconnect and the
@@ -18,11 +18,13 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /)
 set(CPACK_SET_DESTDIR OFF)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${DEBIAN_MACHINE})
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${FLOOR})")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-torch")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_ARCHITECTURE ${MACHINE})
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
 set(CPACK_RPM_PACKAGE_GROUP Applications/Engineering)
 # What CPack would own: folders of the system.

@@ -62,6 +62,9 @@ ch-run|charliecloud-runtime|charliecloud|tests with containers
 bwrap|bubblewrap|bubblewrap|tests with containers, and of a root with nothing but the C library
 rpmbuild|rpm|rpm-build|the test of the rpm package
 tclsh|tcl|tcl|the test of the module file
+venv|python3-venv|python3|the test of the wheel with PyTorch
+aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|tests of the shim for aarch64
+qemu-aarch64|qemu-user-static|qemu-user-static|tests of the shim for aarch64
 '
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
@@ -94,10 +97,13 @@ is_there() {
     musl) have musl-gcc ;;
     torch) [ -n "$(find_python)" ] ;;
     jsonschema) python3 -c 'import jsonschema' >/dev/null 2>&1 || /usr/bin/python3 -c 'import jsonschema' >/dev/null 2>&1 ;;
+    venv) /usr/bin/python3 -c 'import ensurepip' >/dev/null 2>&1 || ! [ -x /usr/bin/python3 ] ;;
     hydra) have mpiexec.hydra ;;
     lua5.3) have lua5.3 || have lua ;;
     slurmctld | munged | ip) have "$1" || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
     qemu) have qemu-system-x86_64 ;;
+    qemu-aarch64) have qemu-aarch64-static || have qemu-aarch64 || [ "$(uname -m)" = aarch64 ] ;;
+    aarch64-linux-gnu-g++) have "$1" || [ "$(uname -m)" = aarch64 ] ;;
     openmpi) have mpirun.openmpi || { have mpirun && mpirun --version 2>&1 | grep -q 'Open MPI'; } ;;
     level-zero) includes level_zero/zes_api.h ;;
     spank) includes slurm/spank.h ;;

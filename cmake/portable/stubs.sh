@@ -34,7 +34,7 @@ library() {
       last = $5
     }
     END { for (version in versions) print version " {" versions[version] " };" >map; close(map) }' >"$folder/$1.s"
-  [ -s "$folder/$1.map" ] || echo 'GLIBC_2.2.5 { };' >"$folder/$1.map"
+  [ -s "$folder/$1.map" ] || echo 'GLIBC_2.17 { };' >"$folder/$1.map"
   "$cc" -shared -nostdlib -Wl,-soname,"$1" -Wl,--version-script,"$folder/$1.map" -Wl,--build-id=none \
     -o "$folder/$1" -x assembler "$folder/$1.s"
 }
@@ -45,9 +45,16 @@ grep -vE "$apart" "$folder/symbols" | library libc.so.6
 grep -E "$apart" "$folder/symbols" | grep '^dl' | library libdl.so.2
 grep -E "$apart" "$folder/symbols" | grep -v '^dl' | library libpthread.so.0
 symbols libm.so.6 | library libm.so.6
+# On aarch64 the loader has __stack_chk_guard, which functions of a distribution's archives read.
+loader=$(sed -n 's,.*AS_NEEDED *( *[^ ]*/\(ld-[^ /]*\) *).*,\1,p' "$("$cc" -print-file-name=libc.so)")
+if [ -n "$loader" ] && symbols "$loader" | grep '^__stack_chk_guard ' >"$folder/guard"; then
+  library "$loader" <"$folder/guard"
+else
+  loader=
+fi
 
 # By the names under which the compiler looks for them. libc_nonshared.a holds what every program carries itself.
 for link in "libm.so libm.so.6" "libdl.so libdl.so.2" "libpthread.so libpthread.so.0"; do
   ln -sf "${link#* }" "$folder/${link% *}"
 done
-echo "GROUP ( $folder/libc.so.6 $("$cc" -print-file-name=libc_nonshared.a) )" >"$folder/libc.so"
+echo "GROUP ( $folder/libc.so.6 $("$cc" -print-file-name=libc_nonshared.a) ${loader:+AS_NEEDED ( $folder/$loader )} )" >"$folder/libc.so"

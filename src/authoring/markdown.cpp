@@ -18,7 +18,7 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 bool is_word(char c) { return is_letter(c) || is_digit(c); }
-bool is_control(char c) { return (c >= '\0' && c < ' ') || c == '\x7f'; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
 // An underscore inside a word is only itself.
 bool needs_escape(std::string_view text, std::size_t i) {

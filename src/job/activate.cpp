@@ -48,8 +48,9 @@ std::vector<Item> items_of(const Request& request) {
 Status check(const Item& item) {
   const bool name = item.value.find('/') != 0;
   const bool plain =
-      name ? consists_of(item.value, "_./+:=@~^-")
-           : std::ranges::none_of(item.value, [](char c) { return c < ' ' && c >= 0; });
+      name ? consists_of(item.value, "_./+:=@~^-") : std::ranges::none_of(item.value, [](char c) {
+        return static_cast<unsigned char>(c) < ' ';
+      });
   if (plain && !item.value.empty() && item.value.front() != '-') return Done{};
   return Error{ErrorKind::usage,
                fmt::format("{} must be a name, not \"{}\"", item.option, shown(item.typed)),
@@ -95,10 +96,23 @@ EnvSnapshot changed(const EnvSnapshot& env, const std::string& entries) {
   return env.with(changes);
 }
 
+// What bin/activate of a virtual environment does, where no bash is there to read it: a container with Python alone.
+bool activate_without_shell(const std::vector<Item>& items, EnvSnapshot& env) {
+  if (items.size() != 1 || items[0].kind != std::string_view("venv")) return false;
+  const std::string& folder = items[0].value;
+  if (std::error_code failed; !std::filesystem::exists(folder + "/pyvenv.cfg", failed))
+    return false;
+  env = env.with({{"VIRTUAL_ENV", folder},
+                  {"PATH", fmt::format("{}/bin:{}", folder, env.get("PATH"))},
+                  {"PYTHONHOME", std::nullopt}});
+  return true;
+}
+
 Status run(const std::vector<Item>& items, EnvSnapshot& env) {
   for (const Item& item : items)
     if (Status good = check(item); !good) return good;
   const Result<std::string> bash = sys::find_program("bash", env.get("PATH") + ":/bin:/usr/bin");
+  if (!bash && activate_without_shell(items, env)) return Done{};
   if (!bash) return bash.error();
   std::vector<std::string> argv = {*bash, "--noprofile", "--norc",
                                    "-c",  kActivate,     "hpclaunch-activate"};

@@ -19,7 +19,7 @@ bool is_alnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-bool is_control(char c) { return (c >= '\0' && c < ' ') || c == '\x7f'; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
 bool is_variable(std::string_view text) {
   return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {

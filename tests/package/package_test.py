@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
@@ -34,6 +35,14 @@ def execute(*words, env=None, **more):
 def plain(**more):
     """An environment with nothing of the build, of a batch system, or of ours."""
     return dict({"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"}, **more)
+
+
+def python_with_torch():
+    """The path of a Python that can import torch, or None."""
+    for python in filter(None, (os.environ.get("HPCLAUNCH_TEST_PYTHON"), sys.executable, "/usr/bin/python3")):
+        if shutil.which(python) and execute(python, "-c", "import torch").returncode == 0:
+            return python
+    return None
 
 
 def needs(program):
@@ -73,7 +82,34 @@ class PackageTest(unittest.TestCase):
                 self.assertIn("rank %d of 2, passed on" % rank, done.stdout)
 
     def listing(self, folder):
-        return sorted(os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder) for name in names)
+        """Files and folders, without those that Python writes when it runs."""
+        found = [os.path.relpath(os.path.join(place, name), folder) for place, folders, names in os.walk(folder) for name in folders + names]
+        return sorted(path for path in found if "__pycache__" not in path)
+
+    def venv(self, name, python=sys.executable, *options):
+        """The folder of a new virtual environment, and pip in it."""
+        folder = os.path.join(self.place, name)
+        done = execute(python, "-m", "venv", *options, folder)
+        if done.returncode != 0:
+            self.skipTest("no venv here: " + done.stdout)
+        return folder, self.pip(folder)
+
+    @staticmethod
+    def pip(folder):
+        return [folder + "/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
+
+    def nothing_left(self, folder, before):
+        """pip leaves the folders that hold no file of ours themselves, such as share/zsh: empty, and none by our name."""
+        now = self.listing(folder)
+        self.assertEqual(sorted(set(before) - set(now)), [])
+        for path in set(now) - set(before):
+            self.assertNotIn("hpclaunch", path)
+            self.assertTrue(os.path.isdir(os.path.join(folder, path)), path)
+
+    def ok(self, *words, **more):
+        done = execute(*words, **more)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
 
     def test_symbols(self):
         if not os.path.exists(PORTABLE):
@@ -130,9 +166,35 @@ class PackageTest(unittest.TestCase):
         if execute(*inside, "/bin/sh", "-c", "exit 0").returncode != 0:
             self.skipTest("no containers here")
         self.works("/opt", *inside)
+        self.only_python(root, inside)
         bad = execute(*inside, "/opt/bin/hpclaunch", "run", "--no-such-option", "--", "/bin/sh")  # an exception inside
         self.assertEqual(bad.returncode, 125, bad.stdout)
         self.assertIn("--no-such-option", bad.stdout)
+
+    def only_python(self, root, inside):
+        """The wheel in a virtual environment, a Python and its libraries: no bash reads bin/activate."""
+        python = "/usr/bin/python3"
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
+        if not os.path.exists(python):
+            return
+        self.ok(*pip, "install", "--no-index", "--ignore-installed", "--prefix", root + "/wheel", self.package(".whl"))
+        library = self.ok(python, "-c", "import os; print(os.path.dirname(os.__file__))").strip()
+        binds = ["--ro-bind", os.path.realpath(python), "/wheel/bin/python3", "--ro-bind", library, library]
+        for word in set(execute("ldd", python).stdout.split()):
+            if word.startswith("/"):
+                binds += ["--ro-bind", os.path.realpath(word), word]
+        for place in ("/wheel/bin/python3", library):
+            os.makedirs(root + os.path.dirname(place), exist_ok=True)
+        inside = ["bwrap", "--bind", root, "/", *binds, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        os.symlink("python3", root + "/wheel/bin/python")
+        with open(root + "/wheel/pyvenv.cfg", "w") as file:
+            file.write("home = /usr/bin\n")
+        code = "import os, sys; print('rank %s of %s, %s' % (os.environ['RANK'], os.environ['WORLD_SIZE'], sys.prefix))"
+        out = self.ok(*inside, "/wheel/bin/hpclaunch", "run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "python", "-c", code,
+                      env=plain())
+        self.assertIn("Python is that of /wheel", out)
+        for rank in (0, 1):
+            self.assertIn("rank %d of 2, /wheel" % rank, out)
 
     def test_wheel_is_one(self):
         path = self.package(".whl")
@@ -149,15 +211,31 @@ class PackageTest(unittest.TestCase):
                     self.assertTrue(archive.getinfo(name).external_attr >> 16 & stat.S_IXUSR, name)
 
     def test_wheel_in_a_venv(self):
-        venv = os.path.join(self.place, "venv")
-        if execute(sys.executable, "-m", "venv", venv).returncode != 0:
-            self.skipTest("no venv here")
-        pip = [venv + "/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
-        before = self.listing(venv)
+        """From nothing to two ranks, then the same version over itself, and nothing left of it."""
+        def used():
+            children = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return children.ru_utime + children.ru_stime
+
+        begun = used()
+        venv, pip = self.venv("venv")
+        before, made = self.listing(venv), used()
+        self.ok(*pip, "install", "--no-index", self.package(".whl"))
+        self.works(venv)
+        # Processor time: that of a clock is the load's. A virtual environment alone takes some seconds of it.
+        self.assertLess(used() - begun, 10, "of these, the virtual environment: %.1f s" % (made - begun))
+        installed = self.listing(venv)
         for more in ([], ["--force-reinstall"]):
-            done = execute(*pip, "install", "--no-index", *more, self.package(".whl"))
-            self.assertEqual(done.returncode, 0, done.stdout)
+            self.ok(*pip, "install", "--no-index", *more, self.package(".whl"))
+            self.assertEqual(self.listing(venv), installed)
             self.works(venv)
+        with open(venv + "/bin/hpclaunch", "rb") as file:
+            self.assertEqual(file.read(4), b"\x7fELF")
+        self.ok(*pip, "uninstall", "-y", "hpclaunch")
+        self.nothing_left(venv, before)
+
+    def test_python_of_the_venv(self):
+        venv, pip = self.venv("venv")
+        self.ok(*pip, "install", "--no-index", self.package(".whl"))
         # The virtual environment's python, through the link; no Python runs before it.
         code = "import sys; print('prefix', sys.prefix)"
         done = execute(venv + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "1", "--", "python", "-c", code,
@@ -170,24 +248,50 @@ class PackageTest(unittest.TestCase):
             self.assertEqual("Python is that of " + venv in done.stdout, not more, done.stdout)
             if words[-1] == code:
                 self.assertEqual("prefix " + venv in done.stdout, not more, done.stdout)
-        with open(venv + "/bin/hpclaunch", "rb") as file:
-            self.assertEqual(file.read(4), b"\x7fELF")
-        # Read-only, and from elsewhere.
-        moved = os.path.join(self.place, "moved")
-        shutil.copytree(venv, moved, symlinks=True)
-        execute("chmod", "-R", "a-w", moved)
+
+    def test_wheel_in_a_moved_and_in_a_read_only_prefix(self):
+        venv, pip = self.venv("venv")
+        before = self.listing(venv)
+        self.ok(*pip, "install", "--no-index", self.package(".whl"))
+        moved = os.path.join(self.place, "moved here")
+        os.rename(venv, moved)
         self.works(moved)
-        done = execute(*pip, "uninstall", "-y", "hpclaunch")
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual([name for name in self.listing(venv) if "__pycache__" not in name],
-                         [name for name in before if "__pycache__" not in name])
-        self.assertFalse(os.path.exists(venv + "/libexec/hpclaunch"))
+        out = self.ok(moved + "/bin/hpclaunch", "run", "--launcher", "local", "-n", "1", "--", "python", "-c",
+                      "import sys; print('prefix', sys.prefix)", env=plain())
+        self.assertIn("prefix " + moved, out)
+        execute("chmod", "-R", "a-w", moved)
+        inside = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", moved, moved]  # for root, whom modes do not hinder
+        if not shutil.which("bwrap") or execute(*inside, "true").returncode != 0:
+            inside = []
+        self.works(moved, *inside)
+        execute("chmod", "-R", "u+w", moved)
+        self.ok(*self.pip(moved), "uninstall", "-y", "hpclaunch")
+        self.nothing_left(moved, before)
+
+    def test_wheel_with_pytorch(self):
+        """What a user does first: installs the wheel beside PyTorch and trains on two ranks."""
+        python = python_with_torch()
+        if python is None:
+            self.skipTest("no Python with torch")
+        venv, pip = self.venv("venv", python, "--system-site-packages")
+        before = self.listing(venv)
+        self.ok(*pip, "install", "--no-index", self.package(".whl"))
+        example = venv + "/share/doc/hpclaunch/examples/train_ddp.py"
+        train = ["run", "--launcher", "local", "-n", "2", "--oversubscribe", "--", "python", example, "--device", "cpu", "--steps", "12"]
+        out = self.ok(venv + "/bin/hpclaunch", *train, env=plain())
+        self.assertRegex(out, r"(?m)^done: 12 steps on 2 ranks .*, models equal$")
+        for rank in (0, 1):
+            self.assertRegex(out, r"(?m)^rank %d/2  local %d " % (rank, rank))
+        self.assertIn("Python is that of " + venv, out)
+        self.ok(*pip, "uninstall", "-y", "hpclaunch")
+        self.nothing_left(venv, before)
 
     @needs("dpkg-deb")
     def test_deb(self):
         path = self.package(".deb")
         program = elf.Program(PORTABLE if os.path.exists(PORTABLE) else BUILD + "/bin/hpclaunch")
         self.assertEqual(execute("dpkg-deb", "-f", path, "Depends").stdout.strip(), "libc6 (>= %d.%d)" % program.floor()[:2])
+        self.assertEqual(execute("dpkg-deb", "-f", path, "Architecture").stdout.strip(), {"x86_64": "amd64", "aarch64": "arm64"}[program.machine])
         self.assertEqual(execute("dpkg-deb", "-x", path, self.place).returncode, 0)
         self.works(self.place + "/usr")
         self.assertEqual(os.listdir(self.place), ["usr"])
@@ -240,6 +344,12 @@ class PackageTest(unittest.TestCase):
             self.assertLessEqual({relation["spdxElementId"], relation["relatedSpdxElement"]}, known)
         for one in document["packages"]:
             self.assertTrue(one["versionInfo"], one)
+            self.assertRegex(one["SPDXID"], r"^SPDXRef-[A-Za-z0-9.-]+$")
+            self.assertIn(one["primaryPackagePurpose"], ("APPLICATION", "LIBRARY"))
+            for reference in one.get("externalRefs", []):
+                self.assertEqual((reference["referenceCategory"], reference["referenceType"]), ("PACKAGE-MANAGER", "purl"))
+                self.assertRegex(reference["referenceLocator"], r"^pkg:github/[^/]+/[^/@]+@[^@]*%s$" % re.escape(one["versionInfo"]))
+        self.assertEqual([one["name"] for one in document["packages"] if "externalRefs" not in one], ["hpclaunch", "libstdc++"])
 
     def test_recipes(self):
         """Filled in as scripts/release does: Python that compiles; EasyBuild's also runs, with one sum for each source."""

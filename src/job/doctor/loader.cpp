@@ -9,12 +9,19 @@ namespace hpclaunch::job {
 
 namespace {
 
+// That of this program's own kind: a machine that runs programs of another kind, too, has both.
 std::string loader_path() {
+#if defined(__x86_64__)
+  const char* path = "/lib64/ld-linux-x86-64.so.2";
+#elif defined(__aarch64__)
+  const char* path = "/lib/ld-linux-aarch64.so.1";
+#elif defined(__powerpc64__)
+  const char* path = "/lib64/ld64.so.2";
+#else
+  const char* path = "/lib/ld-linux-riscv64-lp64d.so.1";
+#endif
   std::error_code ignored;
-  for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
-                           "/lib64/ld64.so.2", "/lib/ld-linux-riscv64-lp64d.so.1"})
-    if (std::filesystem::exists(path, ignored)) return path;
-  return "";
+  return std::filesystem::exists(path, ignored) ? path : "";
 }
 
 }  // namespace
