@@ -63,8 +63,7 @@ std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int
 /// nothing else fits. ranks * width <= cores.
 std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, int ranks, int width);
 
-/// Cores, package and NUMA node of a rank's CPUs, which are on `cores`; -1 where these lie in several. For any node.
-void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank);
+/// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, RankPlan& rank);
 
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------

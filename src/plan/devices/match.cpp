@@ -323,7 +323,7 @@ Result<NodeRanks> match_units(const Topology& whole, const Units& units, const P
   for (const RankSeat& seat : seats) {
     RankPlan& rank = matched.ranks.emplace_back();
     rank.cpus = pus_of(node, seat.share);
-    describe_cpus(node, seat.share, rank);
+    describe_cpus(node, rank);
     matched.assigned.push_back(seat.unit);
   }
   if (shared) deal_threads(matched.ranks);
