@@ -32,6 +32,9 @@ void add_program_env(const PlanInput& input, const Plan& placed, EnvSettings& se
 /// kind of them, and without a profile NCCL_SOCKET_IFNAME as well. After the profile's rules.
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
+/// --set and --unset.
+void add_typed(const Request& typed, EnvSettings& settings);
+
 /// A proxy for HTTP is exported or typed.
 bool has_proxies(const PlanInput& input);
 
