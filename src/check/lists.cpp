@@ -198,11 +198,6 @@ void check_engines(const Plan& plan, const Topology& node, const EnvSnapshot& en
 
 }  // namespace
 
-const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
-  const Setting* setting = plan.find_env(name);
-  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
-}
-
 void check_lists(const Plan& plan, const Topology& node, const EnvSnapshot& env,
                  std::vector<Diagnostic>& diagnostics) {
   for (const HelperList& list : kHelperLists) check_helpers(list, plan, node, env, diagnostics);

@@ -18,8 +18,7 @@ namespace {
 void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
   if (input.model == nullptr || plan.bind_via == BindVia::none) return;
   CpuSet used;
-  for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks) used |= rank.cpus;
+  for (const NodeClass& one : plan.classes) used |= cpus_of(one.ranks);
   for (const ServiceCores& service : input.model->services) {
     const CpuSet both = used & service.pus;
     const bool used_here =
@@ -121,20 +120,13 @@ bool goes_by_number(const Plan& plan, const std::string& mask) {
          });
 }
 
-// What ranks will find; "" where it is not set, or not one value for all.
-std::string value_in_force(const PlanInput& input, const Plan& plan, const std::string& name) {
-  const Setting* setting = plan.find_env(name);
-  if (setting == nullptr) return input.env.get(name);
-  const auto* text = std::get_if<std::string>(&setting->value());
-  return text == nullptr ? "" : *text;
-}
-
 // Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
 void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   const char* kOrder = "CUDA_DEVICE_ORDER";
   if (units.vendor->pci_order.name.empty() || units.list.empty() || !differing_models(input.node))
     return;
-  const std::string order = value_in_force(input, plan, kOrder);
+  const std::string* value = everywhere(plan, input.env, kOrder);
+  const std::string order = value == nullptr ? "" : *value;
   const bool by_address = order == "PCI_BUS_ID";
   const auto report = [&](Severity severity, std::string message, std::string fix) {
     plan.reports.push_back({"device-order", severity, std::move(message), std::move(fix)});

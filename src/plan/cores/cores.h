@@ -28,12 +28,6 @@ int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
 /// The device has a NUMA node (or CPUs) of its own, and no usable CPU is there: a cgroup, `lstopo --restrict`.
 bool lacks_cpus(const Topology& node, const Device& device);
 
-/// Positions in Topology::cores.
-using CoreSet = CpuSet;
-
-/// Cores with hardware threads in `pus`.
-CoreSet cores_of(const Topology& node, const CpuSet& pus);
-
 /// `near` itself, the smallest NUMA node or the smallest package that contains all of it, by Distance; empty for none,
 /// and for kElsewhere.
 CpuSet around(const Topology& node, const CpuSet& near, int far);

@@ -26,13 +26,6 @@ bool lacks_cpus(const Topology& node, const Device& device) {
   return !node.numa_pus(device.numa).intersects(node.allowed);
 }
 
-CoreSet cores_of(const Topology& node, const CpuSet& pus) {
-  CoreSet cores;
-  for (std::size_t c = 0; c < node.cores.size(); ++c)
-    if (node.cores[c].pus.intersects(pus)) cores.add(static_cast<int>(c));
-  return cores;
-}
-
 CpuSet around(const Topology& node, const CpuSet& near, int far) {
   return far == kNear          ? near
          : far == kSameNuma    ? smallest_around(node.numa_nodes, near)
