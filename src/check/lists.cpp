@@ -31,11 +31,6 @@ std::vector<int> entries(std::string_view list) {
   return cpus;
 }
 
-// "CPU 7", "CPUs 7-9".
-std::string cpus_text(const CpuSet& cpus) {
-  return fmt::format("CPU{} {}", cpus.count() == 1 ? "" : "s", cpus.to_list());
-}
-
 // Of the cores that a rank has a hardware thread of, all.
 CpuSet whole_cores(const Topology& node, const CpuSet& cpus) {
   CpuSet whole = cpus;

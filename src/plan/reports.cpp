@@ -27,8 +27,8 @@ void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
     if (both.empty() || !used_here) continue;
     plan.reports.push_back(
         {"service-cores", Severity::note,
-         fmt::format("ranks are bound to CPU{} {}, where {} may run ({})",
-                     both.count() == 1 ? "" : "s", both.to_list(), service.name, service.why),
+         fmt::format("ranks are bound to {}, where {} may run ({})", cpus_text(both), service.name,
+                     service.why),
          fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
                      service.name)});
   }

@@ -114,11 +114,9 @@ Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topolog
     const Result<CpuSet> cpus = CpuSet::parse(one);
     if (!cpus || cpus->empty()) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
     if (const CpuSet unusable = *cpus - node.allowed; !unusable.empty())
-      return wrong(fmt::format("CPU{} {} cannot be used on this node",
-                               unusable.count() == 1 ? "" : "s", unusable.to_list()));
+      return wrong(fmt::format("{} cannot be used on this node", cpus_text(unusable)));
     if (const CpuSet twice = taken & *cpus; !twice.empty())
-      return wrong(fmt::format("CPU{} {} would be two ranks'", twice.count() == 1 ? "" : "s",
-                               twice.to_list()));
+      return wrong(fmt::format("{} would be two ranks'", cpus_text(twice)));
     taken |= *cpus;
     RankPlan rank;
     rank.cpus = *cpus;
