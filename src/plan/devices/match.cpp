@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "hpclaunch/text.h"
@@ -243,22 +242,16 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Rank
   const std::string all = counted(ranks.size(), "rank");
   if (shared)
     remarks.push_back(fmt::format("{} share {}", all, counted(node.cores.size(), "core")));
-  std::set<int> numa;
-  CpuSet used;
-  CpuSet idle;
-  for (const RankPlan& rank : ranks) used |= rank.cpus;
-  for (const Core& core : node.cores) {
-    numa.insert(core.numa);
-    if (!core.pus.intersects(used)) idle |= core.pus;
-  }
+  const auto numa = cores_by_numa(node).size();
+  const CoreSet idle = cores_of(node, node.allowed) - cores_of(node, cpus_of(ranks));
   const auto spanning =
       std::ranges::count_if(ranks, [](const RankPlan& rank) { return rank.numa < 0; });
-  if (numa.size() > 1 && spanning > 0)
+  if (numa > 1 && spanning > 0)
     remarks.push_back(fmt::format("{} of {} {} more than one of the {} NUMA nodes", spanning, all,
-                                  spanning == 1 ? "covers" : "cover", numa.size()));
+                                  spanning == 1 ? "covers" : "cover", numa));
   if (!idle.empty())
-    remarks.push_back(fmt::format("{} left idle (CPUs {})",
-                                  counted(cores_of(node, idle).count(), "core"), idle.to_list()));
+    remarks.push_back(fmt::format("{} left idle (CPUs {})", counted(idle.count(), "core"),
+                                  pus_of(node, idle).to_list()));
   return remarks;
 }
 
