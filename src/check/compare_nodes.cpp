@@ -178,7 +178,7 @@ void compare_make(const Subject& at) {
   for (const NumaNode& numa : at.job.node.numa_nodes)
     if (!numa.pus.empty()) near.insert(numa.pus.to_vector());
   const Result<CpuSet> numa = CpuSet::parse(facts.numa);
-  if (numa && !numa->empty() && !near.empty() && static_cast<int>(near.size()) != numa->count())
+  if (numa && !near.empty() && static_cast<int>(near.size()) != numa->count())
     at.node_differs("node-differs", counted(static_cast<long>(near.size()), "NUMA node"),
                     counted(numa->count(), "NUMA node"),
                     "another NUMA mode (NPS, sub-NUMA clustering)", kFix, Severity::warning);

@@ -25,7 +25,7 @@ std::vector<int> entries(std::string_view list) {
   std::vector<int> cpus;
   for (const std::string_view piece : split(list, ',')) {
     const Result<CpuSet> range = CpuSet::parse(trim(piece));
-    if (!range || range->empty()) return {};
+    if (!range) return {};
     for (const int cpu : range->to_vector()) cpus.push_back(cpu);
   }
   return cpus;

@@ -112,7 +112,7 @@ Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topolog
   CpuSet taken;
   for (const std::string_view one : split(lists, ':')) {
     const Result<CpuSet> cpus = CpuSet::parse(one);
-    if (!cpus || cpus->empty()) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
+    if (!cpus) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
     if (const CpuSet unusable = *cpus - node.allowed; !unusable.empty())
       return wrong(fmt::format("{} cannot be used on this node", cpus_text(unusable)));
     if (const CpuSet twice = taken & *cpus; !twice.empty())
